@@ -1,0 +1,32 @@
+# make demo   set up, and publish one release of scikit-learn's breast cancer table
+# make test   set up, and run the tests
+# The first Python of 3.11 or newer that really runs; set PYTHON to choose another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+
+.PHONY: demo test check acceptance clean
+
+demo: .venv/ready
+	$(BIN)/gramercy demo
+
+test: .venv/ready
+	$(BIN)/python -m pytest -q
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+acceptance: .venv/ready
+	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q tests/acceptance
+
+.venv/ready: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Gramercy needs Python >= 3.11 (set PYTHON=...)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf .venv

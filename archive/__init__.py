@@ -1,0 +1,1 @@
+"""Sealed bundles: written aside, verified, published by one rename, checked on every read."""

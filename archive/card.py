@@ -1,0 +1,115 @@
+"""The DP card: what a release guarantees, for people, in the words the field has agreed on.
+
+Fields follow the tiers of the OpenDP Deployments Registry and the questions of NIST SP 800-226.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.contract import Contract
+from schemas.manifest import GuaranteeFacts, MechanismFacts, ReleaseManifest, RowsFacts
+from schemas.request import Clip, Unit
+
+_NEIGHBOURS = {
+    "replace-one": "one row replaced by any other row; the number of rows is public",
+    "add-remove": "one row present or absent; the number of rows is private",
+}
+
+
+def in_one_sentence(guarantee: GuaranteeFacts, neighbours: str) -> str:
+    """The guarantee, so that everyone can repeat it."""
+    change = "replaced" if neighbours == "replace-one" else "added or removed"
+    return (
+        f"Whoever sees this release, whatever else they know, learns almost the same as if any one "
+        f"row had been {change}: exactly {guarantee.mu:.4g}-Gaussian differential privacy, which "
+        f"is epsilon = {guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}."
+    )
+
+
+def card(
+    contract: Contract,
+    normalisation: Unit | Clip,
+    mechanism: MechanismFacts,
+    guarantee: GuaranteeFacts,
+) -> dict[str, Any]:
+    """The card as data."""
+    how = (
+        "divided by its own l2 norm"
+        if isinstance(normalisation, Unit)
+        else f"shortened to l2 norm {normalisation.radius:g} where longer"
+    )
+    return {
+        "curator": contract.curator,
+        "intended_use": "estimation of second moments, precision matrices and graphs",
+        "data_domain": f"tables of {len(contract.columns)} real columns with public bounds",
+        "flavour": "Gaussian differential privacy",
+        "unit": "one row",
+        "neighbours": _NEIGHBOURS[contract.neighbours],
+        "trust_model": "central: the curator sees the raw rows, the public sees the release alone",
+        "loss": guarantee.model_dump(),
+        "statement": in_one_sentence(guarantee, contract.neighbours),
+        "pre_processing": (
+            "row by row, with public constants: missing cells take the centre, cells out of bounds "
+            f"are clamped, columns are centred and scaled, and each row is {how}"
+        ),
+        "mechanism": (
+            f"{mechanism.name}: independent Gaussian noise on the second-moment matrix, "
+            f"{mechanism.arithmetic} arithmetic on integers"
+        ),
+        "accounting": "Gaussian-DP filter or basic composition against a lifetime budget",
+        "post_processing": "rotation-invariant shrinkage of the eigenvalues (the denoised matrix)",
+        "implementation": "Gramercy",
+    }
+
+
+def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
+    """The card as a page, for whoever opens the folder."""
+    lines = [
+        f"# {manifest.dataset.title}, version {manifest.dataset.version}",
+        "",
+        manifest.card["statement"],
+        "",
+        f"Release `{manifest.dataset.id}/{manifest.release}`, {manifest.published}. "
+        f"Curator: {manifest.dataset.curator}.",
+        "",
+        "## What is here",
+        "",
+        f"The noisy second moment of the normalised rows ({len(manifest.columns)} columns, "
+        f"{_rows(manifest.rows)}), and the same denoised. 'Second moment' means the average of "
+        "x xᵀ over rows x that were centred and scaled by public constants and normalised.",
+        "",
+        *(f"- `{name}`: {_MEANING[name.split('.')[0]]}" for name in files),
+        "- `SHA256SUMS`: check with `sha256sum -c SHA256SUMS`, or `gramercy verify`.",
+        "",
+        "## Noise",
+        "",
+        f"Independent, Gaussian, zero on average: standard deviation "
+        f"{manifest.noise.sd_diagonal:.6g} on the diagonal and "
+        f"{manifest.noise.sd_off_diagonal:.6g} elsewhere.",
+        "",
+        "## DP card",
+        "",
+        *(f"- **{key.replace('_', ' ')}**: {_plain(value)}" for key, value in manifest.card.items()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+_MEANING = {
+    "second_moment": "the matrix as released, noise included; may be indefinite",
+    "second_moment_denoised": "post-processed: positive semidefinite, trace at most 1",
+    "CARD": "this page",
+}
+
+
+def _rows(rows: RowsFacts) -> str:
+    if rows.status == "public":
+        return f"{rows.value:.0f} rows"
+    return f"{rows.value:.0f} rows estimated with standard deviation {rows.sd:.0f}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v:.6g}" for k, v in value.items() if v is not None)
+    return str(value)

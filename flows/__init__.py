@@ -1,0 +1,1 @@
+"""What a steward schedules: the order of steps, nothing else."""

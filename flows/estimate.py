@@ -1,0 +1,29 @@
+"""Estimate from a published release."""
+
+from __future__ import annotations
+
+from prefect.utilities.annotations import quote
+
+from tasks.estimate import estimate as estimate_one
+from tasks.policy import private_flow
+from tasks.request import AnyEstimator
+
+
+@private_flow
+def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
+    """Seal each estimate beside the release; costs no privacy.
+
+    Parameters
+    ----------
+    release
+        ``<dataset>/<release id>``.
+    estimates
+        Estimators and their settings.
+
+    Returns
+    -------
+    list of str
+        Ids of the estimates.
+    """
+    dataset, _, name = release.partition("/")
+    return [estimate_one(dataset, name, quote(each)) for each in estimates]

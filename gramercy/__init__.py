@@ -1,0 +1,17 @@
+"""Gramercy's front door: ``gramercy.open(path)`` for analysts, the ``gramercy`` command for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gramercy.catalogue import Catalogue
+
+__version__ = "0.1.0"
+
+
+def open(path: str) -> Catalogue:  # noqa: A001 - gramercy.open reads as it should
+    """Open a catalogue of verified releases; see `gramercy.catalogue.Catalogue`."""
+    from gramercy.catalogue import Catalogue
+
+    return Catalogue(path)

@@ -1,0 +1,114 @@
+"""What analysts see: a catalogue of releases, each verified before a number of it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from archive.release import ReleaseBundle, read_estimate, read_release
+from archive.store import Archive
+from schemas.errors import RequestError
+from schemas.manifest import GuaranteeFacts, ReleaseManifest
+from schemas.noise import NoiseLaw
+
+
+class Release:
+    """One published second moment, verified when it was loaded.
+
+    Parameters
+    ----------
+    archive, dataset, release
+        Where it lies.
+
+    Raises
+    ------
+    BundleError
+        Naming the file that is not what was sealed.
+    """
+
+    def __init__(self, archive: Archive, dataset: str, release: str) -> None:
+        self.id = f"{dataset}/{release}"
+        self.path = archive.release(dataset, release)
+        self._archive, self._dataset, self._release = archive, dataset, release
+        if not self.path.is_dir():
+            raise RequestError(
+                f"{archive.root}: holds no release '{self.id}'.", "See 'gramercy list'."
+            )
+        self._bundle: ReleaseBundle = read_release(self.path)
+
+    @property
+    def manifest(self) -> ReleaseManifest:
+        """Every public fact of the release."""
+        return self._bundle.manifest
+
+    @property
+    def guarantee(self) -> GuaranteeFacts:
+        """What the release guarantees, exactly."""
+        return self.manifest.guarantee
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """Noise law of `second_moment`."""
+        return self.manifest.noise
+
+    @property
+    def second_moment(self) -> pd.DataFrame:
+        """The matrix as released, noise included; shape (p, p), may be indefinite."""
+        return self._labelled(self._bundle.raw)
+
+    @property
+    def denoised(self) -> pd.DataFrame:
+        """The matrix denoised: positive semidefinite, trace at most 1; shape (p, p)."""
+        return self._labelled(self._bundle.denoised)
+
+    @cached_property
+    def estimates(self) -> Mapping[str, pd.DataFrame]:
+        """Precision matrices estimated from this release, by the id of the estimate."""
+        ids = self._archive.estimates(self._dataset, self._release)
+        places = {name: self._archive.estimate(self._dataset, self._release, name) for name in ids}
+        return {name: self._labelled(read_estimate(path).precision) for name, path in places.items()}
+
+    def _labelled(self, matrix: object) -> pd.DataFrame:
+        return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)
+
+    def __repr__(self) -> str:
+        g = self.guarantee
+        return f"<Release {self.id}: epsilon {g.epsilon:g} at delta {g.delta:g}, mu {g.mu:.4g}>"
+
+
+class Catalogue:
+    """The releases of an archive.
+
+    Parameters
+    ----------
+    path
+        The archive's folder.
+
+    Examples
+    --------
+    >>> import gramercy
+    >>> catalogue = gramercy.open("path/to/archive")  # doctest: +SKIP
+    >>> catalogue["breast-cancer/1995-r1"].denoised  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._archive = Archive(Path(path).expanduser())
+        if not self._archive.root.is_dir():
+            raise RequestError(f"{path}: is not an archive.", "Give the path of its folder.")
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{dataset}/{release}" for dataset, release in self._archive.releases())
+
+    def __len__(self) -> int:
+        return len(self._archive.releases())
+
+    def __getitem__(self, name: str) -> Release:
+        dataset, _, release = name.partition("/")
+        if f"{dataset}/{release}" not in list(self):
+            raise RequestError(
+                f"{self._archive.root}: holds no release '{name}'.", "See 'gramercy list'."
+            )
+        return Release(self._archive, dataset, release)

@@ -1,0 +1,1 @@
+"""The words everyone speaks. The ground floor: imports nothing of ours."""

@@ -1,0 +1,76 @@
+"""Typed errors: each names the file, the column or the key, and the mend; never a data value."""
+
+from __future__ import annotations
+
+
+class GramercyError(Exception):
+    """Base of every error a user can meet.
+
+    Parameters
+    ----------
+    what
+        What is wrong, naming the file, column or key.
+    mend
+        What to do about it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, mend: str = "") -> None:
+        super().__init__(f"{what} {mend}".strip())
+
+
+class Invalid(GramercyError):
+    """The input is wrong, and was refused before anything was charged."""
+
+    exit_code = 2
+
+
+class ContractError(Invalid):
+    """A dataset contract that cannot be used."""
+
+
+class RequestError(Invalid):
+    """A release request that cannot be used."""
+
+
+class TableError(Invalid):
+    """A raw table that does not have the shape its contract declares."""
+
+
+class Refused(GramercyError):
+    """The input is well formed, and the answer is no."""
+
+    exit_code = 2
+
+
+class BudgetRefused(Refused):
+    """The charge does not fit what is left of the budget."""
+
+
+class TermsChanged(Refused):
+    """A contract that differs from what the data set was registered with."""
+
+
+class SpentFailure(Refused):
+    """A charge was made for this release and nothing was published: it stays spent."""
+
+
+class BundleError(Invalid):
+    """A bundle that is not what was sealed."""
+
+
+class LedgerError(GramercyError):
+    """The ledger cannot be read or written."""
+
+
+class ArchiveError(GramercyError):
+    """The archive cannot be read or written."""
+
+
+class SamplerError(GramercyError):
+    """The noise sampler failed its self-test."""
+
+
+class StepFailed(GramercyError):
+    """A step failed for a reason that may carry private values, so only its type is told."""

@@ -1,0 +1,67 @@
+"""The one per-user home: where the ledger, the archive and the steward's own records lie."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Home:
+    """Folders and files of one installation.
+
+    Parameters
+    ----------
+    root
+        ``$GRAMERCY_HOME``, or ``.gramercy`` in the user's home folder; never the working
+        directory, so that one data set cannot have two ledgers by accident.
+    """
+
+    root: Path
+
+    @classmethod
+    def default(cls) -> Home:
+        """The home of this user."""
+        named = os.environ.get("GRAMERCY_HOME")
+        return cls(Path(named).expanduser().resolve() if named else Path.home() / ".gramercy")
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "ledger.sqlite"
+
+    @property
+    def archive(self) -> Path:
+        return self.root / "archive"
+
+    @property
+    def contracts(self) -> Path:
+        return self.root / "contracts"
+
+    @property
+    def internal(self) -> Path:
+        """The steward's own records. Not for publication: they are exact functions of the data."""
+        return self.root / "internal"
+
+    @property
+    def locks(self) -> Path:
+        return self.root / "locks"
+
+    def contract(self, dataset: str) -> Path:
+        """The contract's file, from the `dataset` key of a request.
+
+        Raises
+        ------
+        RequestError
+            If there is no such file.
+        """
+        named = self.contracts / f"{dataset}.yaml"
+        path = Path(dataset) if dataset.endswith((".yaml", ".yml")) else named
+        if not path.is_file():
+            raise RequestError(
+                f"key 'dataset': no contract at {path}.",
+                f"Name the contract's YAML file, or put it at {self.contracts}/<id>.yaml.",
+            )
+        return path

@@ -1,0 +1,75 @@
+"""The integer lattice on which rows are rounded, summed exactly and made noisy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+MIN_BITS, MAX_BITS = 10, 20
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Rows of the unit ball become integer rows q = round(2^K c x) with sum q^2 <= 2^(2K).
+
+    Parameters
+    ----------
+    p
+        Number of columns.
+    bits
+        K, the bits per cell.
+
+    Notes
+    -----
+    c = 1 - sqrt(p) 2^-(K+1): rounding moves a row by at most sqrt(p)/2, so it cannot leave the
+    ball. The Gram matrix of integer rows counts units of 2^-2K; a release divides by c^2 as well.
+    """
+
+    p: int
+    bits: int
+
+    @property
+    def shrink(self) -> float:
+        """c, rounded down."""
+        return math.nextafter(1 - math.sqrt(self.p) * 2.0 ** -(self.bits + 1), 0)
+
+    @property
+    def cell(self) -> float:
+        """2^K c: the length of a unit row, in integers, before rounding."""
+        return math.ldexp(self.shrink, self.bits)
+
+    @property
+    def ball(self) -> int:
+        """2^(2K): the most that the squares of an integer row may sum to."""
+        return 1 << (2 * self.bits)
+
+    @property
+    def divisor(self) -> float:
+        """2^(2K) c^2: Gram units per unit of the Gram matrix of the original rows."""
+        return self.shrink * self.shrink * self.ball
+
+    @classmethod
+    def fitting(cls, p: int, rows: int, scale: float) -> Lattice:
+        """The coarsest lattice that costs no accuracy, from public facts alone.
+
+        Parameters
+        ----------
+        p, rows
+            Shape of the table as declared.
+        scale
+            Standard deviation s of the noise on a diagonal entry of the Gram matrix.
+
+        Notes
+        -----
+        The smallest K in [10, 20] for which rounding adds less than s/1000 to a diagonal entry
+        (n 2^-2K / 12) and the shrinking by c less than 0.1 % to the noise (sqrt(p) 2^-K), as
+        long as n 2^2K stays below 2^62.
+        """
+        bits = MIN_BITS
+        while (
+            bits < MAX_BITS
+            and (rows / (12 * 4.0**bits) > scale / 1000 or math.sqrt(p) > 2.0**bits / 1000)
+            and rows << (2 * bits + 2) < 1 << 62
+        ):
+            bits += 1
+        return cls(p, bits)

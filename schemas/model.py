@@ -1,0 +1,120 @@
+"""What every schema shares: frozen, no unknown keys, errors in words, and one YAML reader."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML, YAMLError
+
+from schemas.errors import Invalid
+
+
+class Model(BaseModel):
+    """A frozen record that refuses unknown keys and says which known one was probably meant."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = list(cls.model_fields)
+            for key in data:
+                if key not in known:
+                    near = difflib.get_close_matches(str(key), known, n=1)
+                    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}."
+                    raise ValueError(f"unknown key {str(key)!r}; {hint}")
+        return data
+
+
+def _label(value: Any) -> Any:
+    """YAML reads an unquoted 2024 as a number and 2024-01-31 as a date; both are labels here."""
+    if isinstance(value, datetime.datetime):
+        return value
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return str(value) if type(value) is int else value
+
+
+# Numbers are strict: "1" and true are mistakes, not numbers.
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Epsilon = Annotated[float, Field(strict=True, ge=1e-4, le=1e3, allow_inf_nan=False)]
+Delta = Annotated[float, Field(strict=True, ge=1e-100, lt=1, allow_inf_nan=False)]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+Label = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"), BeforeValidator(_label)
+]
+
+M = TypeVar("M", bound=Model)
+
+
+def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
+    """Validate `data` as `model`.
+
+    Raises
+    ------
+    Invalid
+        Of the class `error`, naming `where`, the key, and the mend.
+    """
+    if not isinstance(data, Mapping):
+        raise error(f"{where}: expected a table of keys.", f"Known keys: {_keys(model)}.")
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as caught:
+        wrong = "; ".join(_in_words(e) for e in caught.errors(include_url=False))
+    raise error(f"{where}: {wrong}")
+
+
+def read_yaml(model: type[M], path: Path, error: type[Invalid]) -> M:
+    """Read a YAML 1.2 file (``1e-6`` is a number there) as `model`; raises as `parse` does."""
+    try:
+        data = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise error(f"{path}: no such file.", "Check the path.") from None
+    except (OSError, UnicodeDecodeError) as caught:
+        reason = type(caught).__name__
+        raise error(f"{path}: cannot be read ({reason}).", "It must be UTF-8 text.") from None
+    except YAMLError as caught:
+        mark = getattr(caught, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(caught, "problem", None) or "not valid YAML"
+        raise error(f"{path}{line}: {problem}.", "Mend the YAML there.") from None
+    return parse(model, data, str(path), error)
+
+
+def canonical(data: Any) -> str:
+    """JSON with one spelling per value, for comparing and hashing public facts."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest(data: Any) -> str:
+    """SHA-256 of `canonical(data)`, in hexadecimal."""
+    return hashlib.sha256(canonical(data).encode()).hexdigest()
+
+
+def _keys(model: type[Model]) -> str:
+    return ", ".join(model.model_fields)
+
+
+def _in_words(error: Any) -> str:
+    """One pydantic error as 'key `a.b`: what, mend'. The input itself is never repeated."""
+    key = ".".join(str(part) for part in error["loc"] if part != "function-before")
+    kind, message = error["type"], error["msg"].removeprefix("Value error, ")
+    mends = {
+        "missing": "is missing; add it",
+        "float_type": "must be a number, written without quotes",
+        "int_type": "must be a whole number, written without quotes",
+        "finite_number": "must be a finite number",
+    }
+    text = mends.get(kind, message[:1].lower() + message[1:])
+    if kind == "string_pattern_mismatch":
+        text = "may hold letters, digits and inner '-' (labels also '.' and '_'), at most 63"
+    return f"key '{key}': {text}" if key else text

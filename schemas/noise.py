@@ -1,0 +1,33 @@
+"""The law of the noise in a release, as analysts need to know it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from schemas.model import Model, Positive
+
+
+class NoiseLaw(Model):
+    """Independent Gaussian noise on the upper triangle of a symmetric matrix, zero on average.
+
+    Parameters
+    ----------
+    family
+        ``gaussian-isotropic``: white in svec coordinates, so its law does not change under
+        rotations of the matrix (a GOE matrix).
+    sd_diagonal, sd_off_diagonal
+        Standard deviations of an entry, in the units of the matrix they speak of.
+    """
+
+    family: Literal["gaussian-isotropic"]
+    sd_diagonal: Positive
+    sd_off_diagonal: Positive
+
+    def divided_by(self, divisor: float) -> NoiseLaw:
+        """The law after the matrix is divided by a number."""
+        return self.model_copy(
+            update={
+                "sd_diagonal": self.sd_diagonal / divisor,
+                "sd_off_diagonal": self.sd_off_diagonal / divisor,
+            }
+        )

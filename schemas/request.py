@@ -1,0 +1,110 @@
+"""The release request: which version of which data set, normalised and made noisy how."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from schemas.contract import Contract
+from schemas.errors import RequestError
+from schemas.model import Delta, Epsilon, Label, Model, Positive, digest
+
+
+class Unit(Model):
+    """Every row is divided by its own l2 norm; a row with nothing left is the zero row."""
+
+    kind: Literal["unit"] = "unit"
+
+
+class Clip(Model):
+    """Rows beyond a public radius are shortened to it, and the radius becomes 1.
+
+    Parameters
+    ----------
+    radius
+        In units of the scaled columns; sqrt(p) is natural.
+    """
+
+    kind: Literal["clip"]
+    radius: Positive
+
+
+def _by_name(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+Normalisation = Annotated[
+    Annotated[Unit | Clip, Field(discriminator="kind")], BeforeValidator(_by_name)
+]
+
+
+class MechanismSpec(Model):
+    """What a request says of its mechanism; each mechanism narrows `name` and adds its own keys."""
+
+    name: str
+    epsilon: Epsilon
+    delta: Delta
+
+
+class EstimatorSpec(Model):
+    """What a request says of an estimate; each estimator narrows `name` and adds its own keys."""
+
+    name: str
+
+
+MechanismT = TypeVar("MechanismT", bound=MechanismSpec)
+EstimateT = TypeVar("EstimateT", bound=EstimatorSpec)
+
+
+class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
+    """One release, as it is asked for.
+
+    Parameters
+    ----------
+    dataset
+        The contract: the path of its YAML file, or the id of one in the home's `contracts/`.
+    version
+        Public label of the data, such as a date. The same request for the same version is
+        answered from the archive, whatever the table now holds.
+    mechanism
+        Name, epsilon, delta, and the mechanism's own keys.
+    normalisation
+        ``unit`` or ``{kind: clip, radius: r}``.
+    estimates
+        What to estimate from the release afterwards; costs no privacy.
+    new_charge
+        Pay again for a release that was charged before and then interrupted.
+    """
+
+    dataset: Annotated[str, Field(min_length=1)]
+    version: Label
+    mechanism: MechanismT
+    normalisation: Normalisation = Unit()
+    estimates: tuple[EstimateT, ...] = ()
+    new_charge: Annotated[bool, Field(strict=True)] = False
+
+    def key(self, contract: Contract) -> str:
+        """Name of 'the same request': everything that shapes the release, and nothing private."""
+        return digest(
+            {
+                "dataset": contract.id,
+                "version": self.version,
+                "mechanism": self.mechanism.model_dump(),
+                "normalisation": self.normalisation.model_dump(),
+            }
+        )
+
+    def check(self, contract: Contract) -> None:
+        """Refuse a delta at which a whole row may be given away.
+
+        Raises
+        ------
+        RequestError
+            If delta >= 1/n, with n the public number of rows (or the planning figure).
+        """
+        if self.mechanism.delta >= 1 / contract.rows:
+            raise RequestError(
+                f"key 'mechanism.delta': must lie below 1/rows = {1 / contract.rows:.3g}.",
+                "At 1/rows or more, publishing one row of the table outright would qualify.",
+            )

@@ -1,0 +1,1 @@
+"""Raw tables to exact integers: read, repair, normalise, round, sum. No Prefect here."""

@@ -1,0 +1,82 @@
+"""One streaming pass over a private table: read, repair, normalise, integers, exact Gram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from schemas.contract import Contract
+from schemas.errors import TableError
+from schemas.lattice import Lattice
+from schemas.request import Clip, Unit
+from tables.gram import ExactGram
+from tables.integers import integer_rows
+from tables.normalise import normalise
+from tables.read import Malformed, Source, cells
+from tables.repair import Repairs, repair
+
+
+@dataclass(frozen=True, repr=False)
+class Accumulated:
+    """What one pass leaves behind. Private: handed from step to step in memory, and only there.
+
+    Parameters
+    ----------
+    gram
+        Exact Gram matrix of the integer rows, shape (p, p).
+    rows
+        Exact number of rows.
+    repairs, malformed
+        For the steward: cells mended by column, and CSV lines taken as zero rows.
+    """
+
+    gram: NDArray[Any]
+    rows: int
+    repairs: Repairs
+    malformed: int
+
+
+def accumulate(
+    source: Source,
+    contract: Contract,
+    how: Unit | Clip,
+    lattice: Lattice,
+    on_rows: Callable[[int], None] = lambda rows: None,
+) -> Accumulated:
+    """Sum q q^T over the integer rows of a table.
+
+    Parameters
+    ----------
+    source
+        Where the raw rows lie.
+    contract
+        Columns and, under ``replace-one``, the public number of rows.
+    how
+        Normalisation.
+    lattice
+        Lattice of the integer rows.
+    on_rows
+        Called with the number of rows of each batch.
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read, or does not have the public number of rows.
+    """
+    columns = list(contract.columns.values())
+    gram, repairs, malformed = ExactGram(lattice), Repairs.none(lattice.p), Malformed()
+    for batch in cells(source, contract.names, malformed):
+        scaled = repair(batch, columns, repairs)
+        gram.add(integer_rows(normalise(scaled, how), lattice))
+        on_rows(batch.shape[1])
+    # A line with a wrong number of fields has nothing left to read: a zero row, and it counts.
+    rows = gram.rows + malformed.rows
+    if contract.neighbours == "replace-one" and rows != contract.rows:
+        raise TableError(
+            f"{contract.source}: has {rows} rows, and the contract's 'rows' is {contract.rows}.",
+            "Under replace-one the number of rows is public: correct it, or declare add-remove.",
+        )
+    return Accumulated(gram.matrix(), rows, repairs, malformed.rows)

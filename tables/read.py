@@ -1,0 +1,252 @@
+"""Read CSV and Parquet as batches of cells in bounded memory.
+
+Errors name the file and the column, and never repeat what a parser said: parsers quote values.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from fsspec.core import url_to_fs
+from numpy.typing import NDArray
+
+from schemas.errors import TableError
+
+_CSV_BLOCK = 4 << 20
+_BATCH_CELLS = 1 << 20
+_HEADER_LIMIT = 4 << 20
+_MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", "."]
+
+
+@dataclass
+class Malformed:
+    """Count of CSV lines with another number of fields than the header. For the steward alone."""
+
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a table, in a fixed order.
+
+    Parameters
+    ----------
+    fs
+        The fsspec file system they lie on.
+    files
+        Their paths there.
+    """
+
+    fs: Any
+    files: tuple[str, ...]
+
+    def fingerprint(self) -> str:
+        """Digest of names, sizes and modification marks. Private: kept in the ledger alone."""
+        marks = hashlib.sha256()
+        for file in self.files:
+            facts = self.fs.info(file)
+            mark = next((facts[k] for k in ("mtime", "ETag", "LastModified") if k in facts), "")
+            marks.update(f"{file}\0{facts.get('size')}\0{mark}\n".encode())
+        return marks.hexdigest()
+
+
+def open_source(url: str) -> Source:
+    """Resolve a path, glob or fsspec URL.
+
+    Raises
+    ------
+    TableError
+        If nothing is there, or it is neither CSV nor Parquet.
+    """
+    reason = ""
+    try:
+        fs, path = url_to_fs(url)
+        if any(mark in path for mark in "*?["):
+            files = sorted(f for f in fs.glob(path) if fs.isfile(f))
+        else:
+            files = [path] if fs.isfile(path) else []
+    except (OSError, ValueError, ImportError) as caught:
+        reason, files = f" ({type(caught).__name__})", []
+    if not files:
+        raise TableError(
+            f"{url}: no such file{reason}.",
+            "Set the contract's 'source' to a CSV or Parquet file, glob or URL.",
+        )
+    for file in files:
+        _format(file)
+    return Source(fs, tuple(files))
+
+
+def column_types(source: Source, file: str) -> dict[str, str]:
+    """Names of a file's columns and the Arrow type of each, as its header or schema states them.
+
+    A CSV states no types: its cells are read as numbers, so each column counts as ``double``.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read, is empty, or names a column twice.
+    """
+    if _format(file) == "csv":
+        stated = [(name, "double") for name in _csv_header(source, file)]
+    else:
+        with _parquet(source, file) as table:
+            stated = [(field.name, _numeric(field.type)) for field in table.schema_arrow]
+    names = [name for name, _ in stated]
+    for name in names:
+        if names.count(name) > 1:
+            raise TableError(f"{file}: column '{name}' occurs twice.", "Rename one of them.")
+    return dict(stated)
+
+
+def cells(
+    source: Source, names: Sequence[str], malformed: Malformed
+) -> Iterator[NDArray[np.float64]]:
+    """Batches of the named columns, shape (p, rows), NaN where missing or not a number.
+
+    Raises
+    ------
+    TableError
+        If a file cannot be read, naming it.
+    """
+    for file in source.files:
+        read = _csv_batches if _format(file) == "csv" else _parquet_batches
+        for batch in read(source, file, list(names), malformed):
+            for start in range(0, batch.num_rows, rows := max(1, _BATCH_CELLS // len(names))):
+                part = batch.slice(start, rows)
+                yield np.stack([_numbers(part.column(i)) for i in range(len(names))])
+
+
+def _format(file: str) -> str:
+    suffixes = [s.lower() for s in PurePosixPath(file).suffixes]
+    if suffixes[-1:] in ([".parquet"], [".pq"]):
+        return "parquet"
+    if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:
+        return "csv"
+    raise TableError(f"{file}: not a .csv, .csv.gz or .parquet file.", "Convert it to one of these.")
+
+
+def _csv_stream(source: Source, file: str) -> IO[bytes]:
+    opened: IO[bytes] = fsspec.core.OpenFile(
+        source.fs, file, mode="rb", compression=fsspec.utils.infer_compression(file)
+    ).open()
+    return opened
+
+
+def _csv_header(source: Source, file: str) -> list[str]:
+    failure = ""
+    try:
+        with _csv_stream(source, file) as stream:
+            line = stream.readline(_HEADER_LIMIT)
+        text = line.decode("utf-8-sig")
+        names = next(csv.reader(io.StringIO(text)), [])
+    except UnicodeDecodeError:
+        failure = "the header is not UTF-8"
+    except (OSError, EOFError, ValueError, csv.Error) as caught:
+        failure = f"cannot be read ({type(caught).__name__})"
+    if failure:
+        raise TableError(f"{file}: {failure}.", "Save it as comma-separated UTF-8 text.")
+    if not any(names):
+        raise TableError(f"{file}: is empty.", "The first line must name the columns.")
+    return names
+
+
+def _csv_batches(
+    source: Source, file: str, names: list[str], malformed: Malformed
+) -> Iterator[pa.RecordBatch]:
+    def skip(_: Any) -> str:
+        malformed.rows += 1
+        return "skip"
+
+    with _csv_stream(source, file) as stream, _arrow_errors(file, "CSV"):
+        yield from pacsv.open_csv(
+            stream,
+            read_options=pacsv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+            parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
+            convert_options=pacsv.ConvertOptions(
+                check_utf8=False,
+                include_columns=names,
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=_MISSING,
+                strings_can_be_null=True,
+            ),
+        )
+
+
+def _parquet(source: Source, file: str) -> pq.ParquetFile:
+    with _arrow_errors(file, "Parquet"):
+        return pq.ParquetFile(source.fs.open(file, "rb"), buffer_size=1 << 20, pre_buffer=False)
+
+
+def _parquet_batches(
+    source: Source, file: str, names: list[str], _: Malformed
+) -> Iterator[pa.RecordBatch]:
+    rows = max(1, _BATCH_CELLS // len(names))
+    with _parquet(source, file) as table, _arrow_errors(file, "Parquet"):
+        for batch in table.iter_batches(batch_size=rows, columns=names):
+            yield batch.select(names)
+
+
+class _arrow_errors:  # noqa: N801 - reads as a statement
+    """Turn a parser's error, which may quote the data, into one that names the file alone."""
+
+    def __init__(self, file: str, kind: str) -> None:
+        self._error = TableError(f"{file}: cannot be read as {kind}.", "Write the file anew.")
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: object) -> None:
+        if kind is not None and issubclass(kind, (pa.ArrowException, OSError, EOFError, KeyError)):
+            raise self._error from None
+
+
+def _numeric(kind: pa.DataType) -> str:
+    """``double`` for every type whose values are numbers, else Arrow's own name of the type."""
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    numeric = (
+        pa.types.is_integer(inner)
+        or pa.types.is_floating(inner)
+        or pa.types.is_decimal(inner)
+        or pa.types.is_boolean(inner)
+        or pa.types.is_null(inner)
+    )
+    return "double" if numeric else str(kind)
+
+
+def _numbers(column: pa.Array) -> NDArray[np.float64]:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string(column.type):
+        column = _parsed(pc.ascii_trim_whitespace(column))
+    elif pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    doubles = column.cast(pa.float64(), safe=False)
+    numbers: NDArray[np.float64] = pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _parsed(text: pa.Array) -> pa.Array:
+    """Text to numbers; what is not a number becomes null, by halving until it stands alone.
+
+    So a cell is read the same way whatever stands beside it.
+    """
+    try:
+        return text.cast(pa.float64())
+    except pa.ArrowInvalid:
+        if len(text) == 1:
+            return pa.nulls(1, pa.float64())
+    half = len(text) // 2
+    return pa.concat_arrays([_parsed(text.slice(0, half)), _parsed(text.slice(half))])

@@ -1,0 +1,1 @@
+"""The steps of a release. Thin: the work is in the rooms below."""

@@ -1,0 +1,58 @@
+"""Estimate from a published release; reads the archive only, and seals the result beside it."""
+
+from __future__ import annotations
+
+from archive.release import EstimateBundle, read_estimate, read_release, software, write_estimate
+from archive.store import Archive
+from estimators import Estimator, Evidence
+from schemas.errors import ArchiveError
+from schemas.home import Home
+from schemas.manifest import FORMAT, EstimateManifest
+from tasks.policy import private_task
+
+
+@private_task
+def estimate(dataset: str, release: str, estimator: Estimator) -> str:
+    """Compute one estimate, or find it done; returns its id."""
+    archive = Archive(Home.default().archive)
+    return make_estimate(archive, dataset, release, estimator).manifest.estimate
+
+
+def make_estimate(
+    archive: Archive, dataset: str, release: str, estimator: Estimator
+) -> EstimateBundle:
+    """Seal an estimate beside its release; the same settings twice give the one estimate.
+
+    Raises
+    ------
+    BundleError
+        If the release is not what was sealed.
+    """
+    place = archive.estimate(dataset, release, estimator.id)
+    if place.exists():
+        return read_estimate(place)
+    bundle = read_release(archive.release(dataset, release))
+    facts = bundle.manifest
+    found = estimator.fit(Evidence(bundle.raw, bundle.denoised, facts.noise, facts.rows.value))
+    manifest = EstimateManifest(
+        format=FORMAT,
+        kind="precision",
+        estimate=estimator.id,
+        dataset=facts.dataset,
+        release=release,
+        release_sha256=bundle.sha256,
+        columns=tuple(facts.names),
+        estimator=estimator.model_dump(),
+        penalty=found.penalty,
+        privacy="post-processing of the release; no further privacy cost",
+        software=software(),
+    )
+    with archive.staging() as staged:
+        write_estimate(staged, manifest, found.matrix)
+        archive.seal(staged)
+        try:
+            archive.commit(staged, place)
+        except ArchiveError:
+            if not place.exists():  # else another run was first, with the same estimate
+                raise
+    return read_estimate(place)

@@ -1,0 +1,121 @@
+"""What a release will do, from public facts and the ledger alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mechanisms
+from ledger import Ledger, Statement
+from mechanisms.guarantee import Guarantee
+from mechanisms.mechanism import Mechanism
+from schemas.contract import Contract, read_contract
+from schemas.errors import RequestError
+from schemas.home import Home
+from schemas.lattice import Lattice
+from schemas.noise import NoiseLaw
+from schemas.request import Clip
+from tasks.request import Request
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One release, worked out before any data are read.
+
+    Parameters
+    ----------
+    contract, request
+        What was declared and asked for.
+    mechanism
+        Calibrated noise.
+    lattice
+        Where the rows will be rounded.
+    """
+
+    contract: Contract
+    request: Request
+    mechanism: Mechanism
+    lattice: Lattice
+
+    @property
+    def key(self) -> str:
+        """Name of 'the same request'."""
+        return self.request.key(self.contract)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The exact guarantee, which is what will be charged."""
+        return self.mechanism.guarantee
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Noise on the published second moment, at the declared number of rows."""
+        return self.mechanism.law(self.lattice).divided_by(self.contract.rows)
+
+    @property
+    def matrix_error(self) -> float:
+        """Root mean square of the noise's Frobenius norm."""
+        p, law = self.lattice.p, self.law
+        return math.sqrt(p * law.sd_diagonal**2 + p * (p - 1) * law.sd_off_diagonal**2)
+
+    def facts(self) -> dict[str, Any]:
+        """The plan as plain data. `scale` is s, on a diagonal entry of the Gram matrix."""
+        delta = self.request.mechanism.delta
+        return {
+            "dataset": self.contract.id,
+            "version": self.request.version,
+            "rows": self.contract.rows,
+            "columns": self.lattice.p,
+            "neighbours": self.contract.neighbours,
+            "normalisation": self.request.normalisation.model_dump(),
+            "mechanism": self.mechanism.name,
+            **self.mechanism.facts(),
+            "mu": self.guarantee.mu,
+            "delta0": self.guarantee.delta0,
+            "pure": None if math.isinf(self.guarantee.pure) else self.guarantee.pure,
+            "epsilon": self.guarantee.epsilon(delta),
+            "delta": delta,
+            "sd_diagonal": self.law.sd_diagonal,
+            "sd_off_diagonal": self.law.sd_off_diagonal,
+            "matrix_error": self.matrix_error,
+            "lattice_bits": self.lattice.bits,
+        }
+
+
+def make_plan(request: Request) -> Plan:
+    """Work out a release; reads the contract, and no data.
+
+    Raises
+    ------
+    ContractError, RequestError
+        If either cannot be used, before anything is registered or charged.
+    """
+    contract = read_contract(Path(Home.default().contract(request.dataset)))
+    if request.dataset.endswith((".yaml", ".yml")) is False and contract.id != request.dataset:
+        raise RequestError(
+            f"key 'dataset': the contract of '{request.dataset}' names itself '{contract.id}'.",
+            "File name and id must agree.",
+        )
+    request.check(contract)
+    p, spec = len(contract.columns), request.mechanism
+    # With unit rows the noisy trace counts the rows for nothing; clipped rows have to pay for it.
+    counted = contract.neighbours == "add-remove" and isinstance(request.normalisation, Clip)
+    mechanism = mechanisms.registry[spec.name].calibrated(
+        p=p,
+        n=contract.rows,
+        neighbours=contract.neighbours,
+        epsilon=spec.epsilon,
+        delta=spec.delta,
+        counted=counted,
+    )
+    scale = mechanism.facts()["scale"]
+    return Plan(contract, request, mechanism, Lattice.fitting(p, contract.rows, scale))
+
+
+def budget_before(plan: Plan, ledger: Ledger) -> Statement:
+    """The budget as it stands: registered, or as the contract declares it."""
+    if plan.contract.id in ledger.datasets():
+        return ledger.statement(plan.contract.id)
+    return Statement(plan.contract.budget, ())

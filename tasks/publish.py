@@ -1,0 +1,249 @@
+"""Charge, draw, seal, commit: the one step after which something is public.
+
+The order is what makes it safe: the charge is durable before any noise exists; a release id is
+drawn for once; a bundle appears whole, by one rename, after its charge. A process that dies in
+between leaves a charge without a release, which the next run calls spent, or a release whose charge
+lacks its last mark, which the next run completes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from archive.card import card
+from archive.release import read_release, software, write_release
+from archive.store import Archive
+from estimators.denoise import denoise
+from ledger import Charge, Ledger
+from ledger.ledger import spent_words
+from mechanisms import sampler
+from mechanisms.mechanism import Noisy
+from schemas.errors import ArchiveError, BundleError, LedgerError, SpentFailure
+from schemas.home import Home
+from schemas.manifest import (
+    FORMAT,
+    DatasetFacts,
+    GuaranteeFacts,
+    LatticeFacts,
+    MechanismFacts,
+    ReleaseManifest,
+    RowsFacts,
+)
+from schemas.noise import NoiseLaw
+from tables.read import open_source
+from tasks import steward
+from tasks.accumulate import Collected
+from tasks.plan import Plan
+from tasks.policy import private_task
+
+_WAIT_SECONDS = 3600
+
+
+@private_task
+def replay(plan: Plan) -> str | None:
+    """The id of the release that already answers this request, or None.
+
+    Decided by the request and the ledger alone, before the table is looked at. That the files have
+    changed since goes into the steward's record.
+
+    Raises
+    ------
+    TermsChanged
+        If the contract is not the registered one.
+    SpentFailure
+        If the same request was charged before and interrupted.
+    """
+    home = Home.default()
+    ledger, archive = Ledger(home.ledger), Archive(home.archive)
+    ledger.register(plan.contract)
+    with _alone(home, plan.contract.id):
+        charge = _answered(plan, ledger, archive)
+    if charge is None:
+        return None
+    with contextlib.suppress(Exception):  # a table that is gone or unreadable has changed, too
+        changed = True
+        changed = open_source(plan.contract.source).fingerprint() != charge.fingerprint
+    steward.record(plan.contract.id, charge.release, {"table_changed_since": changed})
+    return charge.release
+
+
+@private_task
+def publish(plan: Plan, collected: Collected) -> str:
+    """Publish the noisy second moment, once; returns the release id.
+
+    Raises
+    ------
+    BudgetRefused
+        If the charge does not fit the budget. Nothing was drawn.
+    SpentFailure
+        If the same request was charged before and interrupted.
+    """
+    home, dataset = Home.default(), plan.contract.id
+    ledger, archive = Ledger(home.ledger), Archive(home.archive)
+    # What can fail without noise fails before the charge: the sampler, the archive's disk.
+    sampler.self_test()
+    with _alone(home, dataset), archive.staging() as staged:
+        if answered := _answered(plan, ledger, archive):
+            return answered.release
+        charge = ledger.charge(
+            dataset,
+            plan.request.version,
+            plan.key,
+            plan.guarantee,
+            collected.fingerprint,
+            again=plan.request.new_charge,
+        )
+        place = archive.release(dataset, charge.release)
+        try:
+            ledger.mark(dataset, charge.release, "drawn")
+            _write(plan, collected, charge, staged)
+            digest = archive.seal(staged)
+            archive.commit(staged, place)
+        except BaseException:
+            if not place.exists():
+                with contextlib.suppress(LedgerError, SpentFailure):
+                    ledger.mark(dataset, charge.release, "spent", "interrupted before its release")
+            raise
+        ledger.mark(dataset, charge.release, "published", digest)
+    _record(plan, charge, collected)
+    return charge.release
+
+
+def _record(plan: Plan, charge: Charge, collected: Collected) -> None:
+    """What was mended, for the steward."""
+    sums, names = collected.sums, plan.contract.names
+    facts = {
+        "rows": sums.rows,
+        "malformed_rows": sums.malformed,
+        "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
+        "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
+        "table_changed_since": False,
+    }
+    steward.record(plan.contract.id, charge.release, facts)
+
+
+def _write(plan: Plan, collected: Collected, charge: Charge, staged: Path) -> None:
+    """Draw the noise and write the release."""
+    sums = collected.sums
+    noisy = plan.mechanism.perturb(sums.gram, sums.rows, plan.lattice)
+    gram = noisy.gram.astype(np.float64) / plan.lattice.divisor
+    rows = _rows(plan, noisy, gram)
+    law = plan.mechanism.law(plan.lattice).divided_by(rows.value)
+    raw = gram / rows.value
+    write_release(staged, _manifest(plan, charge, rows, law), raw, denoise(raw, law))
+
+
+def _rows(plan: Plan, noisy: Noisy, gram: NDArray[np.float64]) -> RowsFacts:
+    """The number of rows to divide by, from what is public after the draw.
+
+    Under add-remove it is the noisy count where one was paid for, else the noisy trace: unit rows
+    each add one to it. At least one, so that the division is always defined.
+    """
+    if plan.contract.neighbours == "replace-one":
+        return RowsFacts(value=float(plan.contract.rows), status="public", sd=0.0)
+    if noisy.rows is not None:
+        sd = plan.mechanism.facts()["sd_rows"]
+        return RowsFacts(value=max(1.0, float(noisy.rows)), status="noisy", sd=sd)
+    sd = plan.mechanism.law(plan.lattice).sd_diagonal * float(np.sqrt(plan.lattice.p))
+    return RowsFacts(value=max(1.0, float(np.trace(gram))), status="noisy", sd=sd)
+
+
+def _manifest(plan: Plan, charge: Charge, rows: RowsFacts, law: NoiseLaw) -> ReleaseManifest:
+    contract, spec = plan.contract, plan.request.mechanism
+    pure = charge.guarantee.pure
+    guarantee = GuaranteeFacts(
+        mu=charge.guarantee.mu,
+        delta0=charge.guarantee.delta0,
+        pure=pure if np.isfinite(pure) else None,
+        epsilon=charge.guarantee.epsilon(spec.delta),
+        delta=spec.delta,
+    )
+    mechanism = MechanismFacts(
+        name=plan.mechanism.name,
+        requested_epsilon=spec.epsilon,
+        requested_delta=spec.delta,
+        constants=plan.mechanism.facts(),
+        calibration="exact",
+        arithmetic=plan.mechanism.arithmetic,
+        lattice=LatticeFacts(bits=plan.lattice.bits, shrink=plan.lattice.shrink),
+    )
+    return ReleaseManifest(
+        format=FORMAT,
+        kind="second-moment",
+        release=charge.release,
+        published=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        dataset=DatasetFacts(
+            id=contract.id,
+            title=contract.title,
+            curator=contract.curator,
+            version=plan.request.version,
+        ),
+        neighbours=contract.neighbours,
+        unit=contract.unit,
+        columns=tuple(contract.public_columns()),
+        normalisation=plan.request.normalisation,
+        rows=rows,
+        divisor=rows.value,
+        mechanism=mechanism,
+        guarantee=guarantee,
+        noise=law,
+        software=software(),
+        card=card(contract, plan.request.normalisation, mechanism, guarantee),
+    )
+
+
+def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
+    """The published charge for this request, after completing or closing an interrupted one.
+
+    Holding the lock, a charge without a mark is nobody's work in progress: its process died.
+    """
+    dataset = plan.contract.id
+    charge = ledger.find(dataset, plan.key)
+    if charge is None:
+        return None
+    place = archive.release(dataset, charge.release)
+    if charge.state == "published":
+        if not place.exists():
+            raise ArchiveError(
+                f"{place}: was published, and is gone.",
+                "Restore it from a copy: noise is never drawn again for a published release.",
+            )
+        if read_release(place).sha256 != ledger.detail(dataset, charge.release, "published"):
+            raise BundleError(f"{place}: is not the bundle that was published.")
+        return charge
+    if place.exists():  # it died between the rename and the last mark
+        bundle = read_release(place)
+        if bundle.manifest.guarantee.mu != charge.guarantee.mu:
+            raise BundleError(f"{place}: does not state the guarantee that was charged.")
+        ledger.mark(dataset, charge.release, "published", bundle.sha256)
+        return charge
+    if charge.state != "spent":
+        ledger.mark(dataset, charge.release, "spent", "found without a release")
+    if plan.request.new_charge:
+        return None
+    raise SpentFailure(*spent_words(dataset, charge))
+
+
+@contextlib.contextmanager
+def _alone(home: Home, dataset: str) -> Iterator[None]:
+    """One publisher a data set at a time; the lock goes with its process, however that ends."""
+    home.locks.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(home.locks / f"{dataset}.lock", timeout=_WAIT_SECONDS)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        raise LedgerError(
+            f"{lock.lock_file}: another release of this data set is still running.",
+            "Wait for it, or end it.",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

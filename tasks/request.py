@@ -1,0 +1,47 @@
+"""The release request in full: its mechanisms and estimators are those in the registries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+from pydantic import Field
+
+import estimators
+import mechanisms
+from schemas.errors import RequestError
+from schemas.model import read_yaml
+from schemas.request import MechanismSpec, ReleaseRequest
+
+
+def _one_of(*models: Any) -> Any:
+    """A union told apart by `name`; pydantic takes no discriminator for a union of one."""
+    return Annotated[Union[models], Field(discriminator="name")] if models[1:] else models[0]
+
+
+if TYPE_CHECKING:
+    AnyMechanism = MechanismSpec
+    AnyEstimator = estimators.Estimator
+else:
+    AnyMechanism = _one_of(*(each.spec for each in mechanisms.registry.values()))
+    AnyEstimator = _one_of(*estimators.registry.values())
+
+
+class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
+    """One release, as it is asked for: see `schemas.request.ReleaseRequest`."""
+
+    estimates: tuple[AnyEstimator, ...] = (estimators.registry["ridge"](name="ridge"),)
+
+
+def read_request(path: Path) -> Request:
+    """Read a request from YAML; a contract's path in it is resolved against the file's folder.
+
+    Raises
+    ------
+    RequestError
+        Naming the file, the key and the mend.
+    """
+    request = read_yaml(Request, path, RequestError)
+    if not request.dataset.endswith((".yaml", ".yml")):
+        return request
+    return request.model_copy(update={"dataset": str(path.resolve().parent / request.dataset)})

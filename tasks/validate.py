@@ -1,0 +1,122 @@
+"""Validate a table against its contract with a Great Expectations suite built from it.
+
+Only public facts may refuse: the names and types that a file's header or schema states. What is in
+the cells may not, because a refusal would tell; it goes to the steward, and the repair step sees
+that the guarantee holds whatever is there. BOOLEAN_ONLY is the one result format without values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from schemas.contract import Contract
+from schemas.errors import TableError
+from tables.read import Malformed, cells, column_types, open_source
+from tasks.policy import private_task
+
+_SAMPLE_ROWS = 10_000
+_NUMBER = "float64"
+
+
+@private_task
+def validate(contract: Contract) -> dict[str, Any]:
+    """Refuse files whose columns or types are not the contract's; sample their values.
+
+    Returns
+    -------
+    dict
+        Names of the columns whose sampled values fail their expectations. For the steward.
+
+    Raises
+    ------
+    TableError
+        Naming the file and the columns.
+    """
+    source = open_source(contract.source)
+    for file in source.files:
+        _check_shape(file, column_types(source, file), contract)
+    sample = next(cells(source, contract.names, Malformed()), np.zeros((len(contract.names), 0)))
+    return {"sample": _check_values(sample[:, :_SAMPLE_ROWS].T, contract)}
+
+
+def _check_shape(file: str, stated: dict[str, str], contract: Contract) -> None:
+    with _expectations() as gxe:
+        columns = gxe.ExpectTableColumnsToMatchSet(column_set=contract.names, exact_match=False)
+        # One row that holds no data: a number where the type is a number, else the type's name.
+        shape = pd.DataFrame({n: [0.0 if t == "double" else t] for n, t in stated.items()})
+        if _failures(shape, [columns]):
+            missing = [n for n in contract.names if n not in stated]
+            raise TableError(
+                f"{file}: has no column {_quoted(missing)}.",
+                f"It has {_quoted(list(stated)[:20])}. Correct the contract's 'columns', or the "
+                "file (it must be comma-separated, with a header).",
+            )
+        types = [gxe.ExpectColumnValuesToBeOfType(column=n, type_=_NUMBER) for n in contract.names]
+        if wrong := _failures(shape, types):
+            told = ", ".join(f"'{name}' ({stated[name]})" for name in wrong)
+            raise TableError(
+                f"{file}: not numbers: column {told}.",
+                "Leave it out of the contract's 'columns', or store it as numbers.",
+            )
+
+
+def _check_values(sample: np.ndarray[Any, Any], contract: Contract) -> dict[str, Any]:
+    frame = pd.DataFrame(sample, columns=contract.names)
+    with _expectations() as gxe:
+        # Between lets NaN pass, so each is paired with NotBeNull.
+        present = [gxe.ExpectColumnValuesToNotBeNull(column=n) for n in contract.names]
+        between = [
+            gxe.ExpectColumnValuesToBeBetween(column=n, min_value=c.lower, max_value=c.upper)
+            for n, c in contract.columns.items()
+        ]
+        finite = frame.replace([np.inf, -np.inf], np.nan)
+        return {
+            "rows": len(frame),
+            "columns_with_gaps": _failures(finite, present),
+            "columns_out_of_bounds": _failures(finite, between),
+        }
+
+
+def _failures(frame: pd.DataFrame, expectations: list[Any]) -> list[str]:
+    """Columns (or the empty string, for the table) of the expectations that do not hold."""
+    import great_expectations as gx
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    asset = context.data_sources.add_pandas("table").add_dataframe_asset("table")
+    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
+    suite = gx.ExpectationSuite(name="contract", expectations=expectations)
+    checked = batch.validate(suite, result_format="BOOLEAN_ONLY")
+    return [
+        str(each.expectation_config.kwargs.get("column", ""))
+        for each in checked.results
+        if not each.success
+    ]
+
+
+@contextlib.contextmanager
+def _expectations() -> Iterator[Any]:
+    """Great Expectations' vocabulary, imported late (seconds) and kept quiet (it logs values)."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    before = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            import great_expectations.expectations as gxe
+
+            yield gxe
+        finally:
+            logging.disable(before)
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
