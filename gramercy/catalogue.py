@@ -33,7 +33,7 @@ class Release:
         self.id = f"{dataset}/{release}"
         self.path = archive.release(dataset, release)
         self._archive, self._dataset, self._release = archive, dataset, release
-        if not self.path.is_dir():
+        if (dataset, release) not in archive.releases():
             raise RequestError(
                 f"{archive.root}: holds no release '{self.id}'.", "See 'gramercy list'."
             )
@@ -79,7 +79,7 @@ class Release:
         return f"<Release {self.id}: epsilon {g.epsilon:g} at delta {g.delta:g}, mu {g.mu:.4g}>"
 
 
-class Catalogue:
+class Catalogue(Mapping[str, Release]):
     """The releases of an archive.
 
     Parameters
@@ -107,8 +107,4 @@ class Catalogue:
 
     def __getitem__(self, name: str) -> Release:
         dataset, _, release = name.partition("/")
-        if f"{dataset}/{release}" not in list(self):
-            raise RequestError(
-                f"{self._archive.root}: holds no release '{name}'.", "See 'gramercy list'."
-            )
         return Release(self._archive, dataset, release)
