@@ -90,7 +90,10 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
         "",
         "## DP card",
         "",
-        *(f"- **{key.replace('_', ' ')}**: {_plain(value)}" for key, value in manifest.card.items()),
+        *(
+            f"- **{key.replace('_', ' ')}**: {_plain(value)}"
+            for key, value in manifest.card.items()
+        ),
         "",
     ]
     return "\n".join(lines)

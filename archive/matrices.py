@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,9 +34,7 @@ def write_matrix(
     """
     i, j = np.triu_indices(len(names))
     labels = pa.array(list(names), pa.string())
-    rows, cols = (
-        pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), labels) for k in (i, j)
-    )
+    rows, cols = (pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), labels) for k in (i, j))
     table = pa.table({"row": rows, "col": cols, "value": pa.array(matrix[i, j])})
     files = [f"{stem}.parquet", f"{stem}.npy"]
     pq.write_table(table, folder / files[0], store_schema=False, compression="zstd")
@@ -72,9 +71,11 @@ def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.flo
         raise BundleError(f"{long}: does not hold the matrix of {stem}.npy.")
     square = folder / f"{stem}.csv"
     if square.exists():
-        frame = pd.read_csv(square, index_col=0, float_precision="round_trip")
-        cells = frame.to_numpy(dtype=np.float64)
-        if [str(c) for c in frame.index] != list(names) or not np.array_equal(cells, matrix):
+        with square.open(encoding="utf-8", newline="") as stream:
+            header, *lines = csv.reader(stream)
+        cells = np.array([[float(cell) for cell in line[1:]] for line in lines])
+        labelled = header[1:] == list(names) == [line[0] for line in lines]
+        if not labelled or not np.array_equal(cells, matrix):
             raise BundleError(f"{square}: does not hold the matrix of {stem}.npy.")
     return matrix
 

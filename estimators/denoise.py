@@ -59,19 +59,20 @@ def project(matrix: Array, trace: float = 1.0) -> Array:
 
 
 def _assemble(vectors: Array, values: Array) -> Array:
-    product = (vectors * values) @ vectors.T
+    product: Array = (vectors * values) @ vectors.T
     return (product + product.T) / 2
 
 
 def _onto_spectrum(values: Array, trace: float) -> Array:
     """The nearest increasing, non-negative sequence with sum at most `trace`."""
     rising: Array = isotonic_regression(values)
-    kept = np.maximum(rising, 0.0)
+    kept: Array = np.maximum(rising, 0.0)
     if kept.sum() <= trace:
         return kept
     falling = rising[::-1]
     excess = (np.cumsum(falling) - trace) / np.arange(1, falling.size + 1)
-    return np.maximum(rising - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    cut: Array = np.maximum(rising - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    return cut
 
 
 def _formula(values: Array, sd: float) -> Array:

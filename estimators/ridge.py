@@ -1,4 +1,6 @@
-"""Ridge precision matrix: Su, Guo and Zhang (2020), Algorithm 1; Kuismin, Kemppainen, Sillanpaa (2017).
+"""Ridge precision matrix.
+
+Su, Guo and Zhang (2020), Algorithm 1; Kuismin, Kemppainen and Sillanpää (2017):
 
 minimise over positive definite T:  -log det T + tr(S T) + penalty ||T||_F^2
 """
@@ -71,7 +73,7 @@ def ridge_precision(matrix: Array, penalty: float) -> Array:
     root = np.hypot(phi, math.sqrt(8 * penalty))
     with np.errstate(divide="ignore"):
         t = np.where(phi > 0, 2 / (phi + root), (root - phi) / (4 * penalty))
-    product = (vectors * t) @ vectors.T
+    product: Array = (vectors * t) @ vectors.T
     return (product + product.T) / 2
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from prefect.utilities.annotations import quote
-
 from tasks.estimate import estimate as estimate_one
 from tasks.policy import private_flow
 from tasks.request import AnyEstimator
@@ -26,4 +24,4 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
         Ids of the estimates.
     """
     dataset, _, name = release.partition("/")
-    return [estimate_one(dataset, name, quote(each)) for each in estimates]
+    return [estimate_one(dataset, name, each) for each in estimates]

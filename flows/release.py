@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prefect.artifacts import create_table_artifact
-from prefect.utilities.annotations import quote
 
 from tasks.accumulate import accumulate
 from tasks.plan import Plan, make_plan
@@ -30,11 +29,11 @@ def release(request: Request) -> str:
     """
     plan = make_plan(request)
     dataset = plan.contract.id
-    done = replay(quote(plan))
+    done = replay(plan)
     if done is None:
-        sampled = validate(quote(plan.contract))
-        collected = accumulate(quote(plan))
-        done = publish(quote(plan), quote(collected))
+        sampled = validate(plan.contract)
+        collected = accumulate(plan)
+        done = publish(plan, collected)
         record(dataset, done, sampled)
     _log(plan, done)
     return f"{dataset}/{done}"

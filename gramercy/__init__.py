@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def open(path: str) -> Catalogue:  # noqa: A001 - gramercy.open reads as it should
+def open(path: str) -> Catalogue:
     """Open a catalogue of verified releases; see `gramercy.catalogue.Catalogue`."""
     from gramercy.catalogue import Catalogue
 

@@ -69,7 +69,9 @@ class Release:
         """Precision matrices estimated from this release, by the id of the estimate."""
         ids = self._archive.estimates(self._dataset, self._release)
         places = {name: self._archive.estimate(self._dataset, self._release, name) for name in ids}
-        return {name: self._labelled(read_estimate(path).precision) for name, path in places.items()}
+        return {
+            name: self._labelled(read_estimate(path).precision) for name, path in places.items()
+        }
 
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 
 import click
 import typer
+from rich.markup import escape
 
 from gramercy import view
 from gramercy.catalogue import Release
@@ -54,7 +54,9 @@ def demo() -> None:
         f"  .venv/bin/gramercy show {name}",
         f"  .venv/bin/gramercy verify {name}",
         f"  .venv/bin/gramercy budget {release.manifest.dataset.id}",
-        f"  .venv/bin/python -c \"import gramercy; print(gramercy.open('{root}')['{name}'].denoised)\"",
+        "  .venv/bin/python",
+        "  >>> import gramercy",
+        f"  >>> gramercy.open('{root}')['{name}'].denoised",
     )
 
 
@@ -225,10 +227,10 @@ def estimate(
         raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
     settings = {"name": estimator, "penalty": _number(penalty), "input": source}
     chosen = parse(estimators.registry[estimator], settings, "estimate", RequestError)
-    with _prefect():
-        from flows.estimate import estimate as flow
+    _start_prefect()
+    from flows.estimate import estimate as flow
 
-        (done,) = flow(found.id, (chosen,))
+    (done,) = flow(found.id, (chosen,))
     path = _archive().estimate(*found.id.split("/"), done)
     if json:
         view.as_json({"release": found.id, "estimate": done, "path": str(path)})
@@ -242,17 +244,17 @@ def main() -> None:
         sys.exit(app(standalone_mode=False) or 0)
     except GramercyError as error:
         label = "Refused" if isinstance(error, Refused) else "Error"
-        view.err.print(f"[red]{label}:[/red] {error}", markup=True)
+        view.err.print(f"[red]{label}:[/red] {escape(str(error))}")
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        view.err.print("Nothing was published." if not _working else "Interrupted.")
+    except click.Abort:
+        view.err.print("Nothing was published.")
         sys.exit(1)
-
-
-_working = False
+    except KeyboardInterrupt:
+        view.err.print("Interrupted. The same command tells what became of it.")
+        sys.exit(1)
 
 
 def _publish(asked: Any) -> dict[str, Any]:
@@ -262,12 +264,12 @@ def _publish(asked: Any) -> dict[str, Any]:
     from tasks.steward import recall
 
     before = len(budget_before(make_plan(asked), Ledger(Home.default().ledger)).charges)
-    with _prefect():
-        from flows.estimate import estimate as estimate_flow
-        from flows.release import release as release_flow
+    _start_prefect()
+    from flows.estimate import estimate as estimate_flow
+    from flows.release import release as release_flow
 
-        done = release_flow(asked)
-        estimates = estimate_flow(done, asked.estimates) if asked.estimates else []
+    done = release_flow(asked)
+    estimates = estimate_flow(done, asked.estimates) if asked.estimates else []
     dataset, name = done.split("/")
     after = len(Ledger(Home.default().ledger).statement(dataset).charges)
     _tell_steward(recall(dataset, name))
@@ -325,24 +327,16 @@ def _show_plan(path: Path, json: bool = False) -> None:
     view.plan_text(worked_out, before)
 
 
-class _prefect:  # noqa: N801 - reads as a statement
-    """Prefect as the command line wants it: patient at its start, silent on the terminal."""
+def _start_prefect() -> None:
+    """Prefect as the command line wants it: patient at its start, silent on the terminal.
 
-    def __enter__(self) -> None:
-        global _working
-        from tasks.progress import SHOWN
-
-        os.environ[SHOWN] = "1"
-        os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-        os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-        _working = True
-        view.err.print("[dim]Starting Prefect (half a minute when no server runs) ...[/dim]")
-
-    def __exit__(self, *_: object) -> None:
-        global _working
-        _working = False
-        logging.getLogger("prefect").setLevel(logging.CRITICAL)
+    Prefect reads these settings once, when it is first imported.
+    """
+    os.environ["GRAMERCY_PROGRESS"] = "1"
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    view.err.print("[dim]Starting Prefect (half a minute where no server runs) ...[/dim]")
 
 
 def _number(text: str) -> float | str:

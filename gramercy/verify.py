@@ -169,7 +169,8 @@ def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
         raise BundleError(f"{place}: was never charged in this home's ledger.")
     if charge.guarantee.mu != facts.guarantee.mu:
         raise BundleError(f"{place / DESCRIPTOR}: states another guarantee than was charged.")
-    if ledger.detail(facts.dataset.id, facts.release, "published") != bundle.sha256:
+    sealed = ledger.detail(facts.dataset.id, facts.release, "sealed")
+    if charge.state != "published" or sealed != bundle.sha256:
         raise BundleError(f"{place / 'SHA256SUMS'}: is not the bundle that was published.")
 
 

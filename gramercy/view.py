@@ -41,7 +41,7 @@ def plan_text(plan: Plan, before: Statement) -> None:
             "table": f"{plan.contract.rows} rows ({n_known}) x {plan.lattice.p} columns",
             "protects": f"one row, {plan.contract.neighbours}",
             "rows": _normalisation(facts["normalisation"]),
-            "mechanism": f"{plan.mechanism.name}, scale s = {facts['scale']:.6g} on the Gram matrix",
+            "mechanism": f"{plan.mechanism.name}, scale s = {facts['scale']:.6g} (Gram matrix)",
             "guarantee": (
                 f"epsilon {facts['epsilon']:.6g} at delta {facts['delta']:g}; "
                 f"exactly {facts['mu']:.6g}-GDP"

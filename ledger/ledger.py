@@ -45,7 +45,7 @@ class Charge:
     at
         When, UTC, ISO 8601.
     state
-        ``charged``, ``drawn``, ``published`` or ``spent``.
+        ``charged``, ``drawn``, ``sealed``, ``published`` or ``spent``.
     """
 
     release: str
@@ -97,9 +97,7 @@ class Statement:
 
     def admits(self, guarantee: Guarantee) -> bool:
         """Whether one more charge fits, by the ledger's rule."""
-        return within(
-            compose([self.total, guarantee]), self.budget.epsilon, self.budget.delta
-        )
+        return within(compose([self.total, guarantee]), self.budget.epsilon, self.budget.delta)
 
     def after(self, guarantee: Guarantee) -> Statement:
         """The statement that one more charge would leave."""
@@ -252,7 +250,7 @@ class Ledger:
         return Charge(release, version, guarantee, fingerprint, _now(), "charged")
 
     def mark(self, dataset: str, release: str, mark: str, detail: str = "") -> None:
-        """Record once that a release was ``drawn``, ``published`` or ``spent``.
+        """Record once that a release was ``drawn``, ``sealed``, ``published`` or ``spent``.
 
         Raises
         ------
@@ -270,7 +268,7 @@ class Ledger:
             raise SpentFailure(f"Release '{dataset}/{release}' was already {mark}.") from None
 
     def detail(self, dataset: str, release: str, mark: str) -> str | None:
-        """What was recorded with a mark: for ``published``, the digest of the sealed bundle."""
+        """What was recorded with a mark: for ``sealed``, the digest of the bundle."""
         row = (marks.c.dataset == dataset) & (marks.c.release == release) & (marks.c.mark == mark)
         with self._transaction() as db:
             found: str | None = db.scalar(select(marks.c.detail).where(row))
@@ -329,7 +327,7 @@ class Ledger:
         if failure:
             raise LedgerError(
                 f"{self._where}: the ledger cannot be used ({failure}).",
-                "Check that the disk is not full, the file is yours, and no other process holds it.",
+                "Check that the disk has room, the file is yours, and no other process holds it.",
             )
 
 
@@ -356,7 +354,7 @@ def _refusal(dataset: str, statement: Statement, asked: Guarantee) -> tuple[str,
 
 def _charge(row: Row[Any], states: dict[str, set[str]]) -> Charge:
     known = states.get(row.release, set())
-    state = next((m for m in ("published", "spent", "drawn") if m in known), "charged")
+    state = next((m for m in ("published", "spent", "sealed", "drawn") if m in known), "charged")
     pure = math.inf if row.pure is None else row.pure
     guarantee = Guarantee(row.mu, row.delta0, pure)
     return Charge(row.release, row.version, guarantee, row.fingerprint, row.at, state)

@@ -61,7 +61,10 @@ marks = Table(
     Column("dataset", String, primary_key=True),
     Column("release", String, primary_key=True),
     Column(
-        "mark", String, CheckConstraint("mark IN ('drawn', 'published', 'spent')"), primary_key=True
+        "mark",
+        String,
+        CheckConstraint("mark IN ('drawn', 'sealed', 'published', 'spent')"),
+        primary_key=True,
     ),
     Column("detail", String, nullable=False),
     Column("at", String, nullable=False),
@@ -72,7 +75,7 @@ for _table in metadata.sorted_tables:
         event.listen(
             _table,
             "after_create",
-            DDL(
+            DDL(  # type: ignore[no-untyped-call]
                 f"CREATE TRIGGER {_table.name}_no_{_verb.lower()} BEFORE {_verb} ON {_table.name} "
                 "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
             ).execute_if(dialect="sqlite"),

@@ -6,3 +6,5 @@ from mechanisms.gaussian import Gaussian
 from mechanisms.mechanism import Mechanism
 
 registry: Mapping[str, type[Mechanism]] = {each.name: each for each in (Gaussian,)}
+
+__all__ = ["Mechanism", "registry"]

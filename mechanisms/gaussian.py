@@ -84,7 +84,7 @@ class Gaussian(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """mu = Delta_F / s."""
+        """Mu = Delta_F / s."""
         squared = squared_sensitivity(self.p, self.neighbours, self.counted)
         return Guarantee(gaussian_mu(squared, self.scale))
 

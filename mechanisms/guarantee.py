@@ -173,5 +173,5 @@ def noise_scale(squared_sensitivity: float, mu: float) -> float:
 
 
 def gaussian_mu(squared_sensitivity: float, scale: float) -> float:
-    """mu = Delta / s of Gaussian noise with standard deviation `scale`, rounded up."""
+    """Mu = Delta / s of Gaussian noise with standard deviation `scale`, rounded up."""
     return _up(_mp.sqrt(squared_sensitivity) / _mp.mpf(scale))

@@ -79,7 +79,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def law(self, lattice: Lattice) -> NoiseLaw:
-        """The noise on the Gram matrix of the original rows, after division by `lattice.divisor`."""
+        """The noise on the Gram matrix of the original rows: after `lattice.divisor`."""
 
     @abstractmethod
     def facts(self) -> dict[str, float]:

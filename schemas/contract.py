@@ -28,7 +28,7 @@ class Budget(Model):
 
 
 class Column(Model):
-    """Public facts about a column, declared by someone who knows the field, never read off the data.
+    """Public facts about a column, declared by someone who knows the field; never read off data.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from schemas.model import Label, Model, Slug
 from schemas.noise import NoiseLaw
 from schemas.request import Clip, Unit
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 
 class DatasetFacts(Model):

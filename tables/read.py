@@ -23,6 +23,7 @@ from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
 from schemas.errors import TableError
+from tables.lines import RecordLines
 
 _CSV_BLOCK = 4 << 20
 _BATCH_CELLS = 1 << 20
@@ -32,7 +33,7 @@ _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "
 
 @dataclass
 class Malformed:
-    """Count of CSV lines with another number of fields than the header. For the steward alone."""
+    """Count of CSV lines that are no record of the header's width. For the steward alone."""
 
     rows: int = 0
 
@@ -135,7 +136,9 @@ def _format(file: str) -> str:
         return "parquet"
     if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:
         return "csv"
-    raise TableError(f"{file}: not a .csv, .csv.gz or .parquet file.", "Convert it to one of these.")
+    raise TableError(
+        f"{file}: not a .csv, .csv.gz or .parquet file.", "Convert it to one of these."
+    )
 
 
 def _csv_stream(source: Source, file: str) -> IO[bytes]:
@@ -166,13 +169,16 @@ def _csv_header(source: Source, file: str) -> list[str]:
 def _csv_batches(
     source: Source, file: str, names: list[str], malformed: Malformed
 ) -> Iterator[pa.RecordBatch]:
+    def dropped(lines: int) -> None:
+        malformed.rows += lines
+
     def skip(_: Any) -> str:
         malformed.rows += 1
         return "skip"
 
     with _csv_stream(source, file) as stream, _arrow_errors(file, "CSV"):
         yield from pacsv.open_csv(
-            stream,
+            pa.PythonFile(RecordLines(stream, file, dropped), mode="r"),
             read_options=pacsv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
             convert_options=pacsv.ConvertOptions(

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
+from prefect.utilities.annotations import quote
 
 from schemas.errors import GramercyError, StepFailed
 from tasks.progress import announced
@@ -51,30 +52,34 @@ def private_task(step: Callable[P, R]) -> Callable[P, R]:
         with announced(step.__name__):
             return step(*args, **kwargs)
 
-    made: Any = task(
-        sealed(shown),
+    made = task(
         name=step.__name__,
         persist_result=False,
         cache_policy=NO_CACHE,
         retries=0,
         log_prints=False,
         cache_result_in_memory=False,
-    )
-    typed: Callable[P, R] = made
-    return typed
+    )(sealed(shown))
+    run: Callable[..., R] = made
+
+    @functools.wraps(step)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        # Quoted, Prefect hands arguments over as they are and looks for nothing in them.
+        return run(*map(quote, args), **{name: quote(value) for name, value in kwargs.items()})
+
+    return call
 
 
 def private_flow(body: Callable[P, R]) -> Callable[P, R]:
     """A Prefect flow under the same policy."""
     made: Any = flow(
-        sealed(body),
         name=body.__name__,
         persist_result=False,
         retries=0,
         log_prints=False,
         cache_result_in_memory=False,
-    )
-    typed: Callable[P, R] = made
+    )(sealed(body))
+    typed: Callable[P, R] = made  # a Prefect flow, called like the function it was
     return typed
 
 

@@ -92,6 +92,7 @@ def publish(plan: Plan, collected: Collected) -> str:
     with _alone(home, dataset), archive.staging() as staged:
         if answered := _answered(plan, ledger, archive):
             return answered.release
+        _check_history(dataset, ledger, archive)
         charge = ledger.charge(
             dataset,
             plan.request.version,
@@ -104,14 +105,15 @@ def publish(plan: Plan, collected: Collected) -> str:
         try:
             ledger.mark(dataset, charge.release, "drawn")
             _write(plan, collected, charge, staged)
-            digest = archive.seal(staged)
+            # The digest is in the ledger first, so that a bundle found later is known or foreign.
+            ledger.mark(dataset, charge.release, "sealed", archive.seal(staged))
             archive.commit(staged, place)
         except BaseException:
             if not place.exists():
                 with contextlib.suppress(LedgerError, SpentFailure):
                     ledger.mark(dataset, charge.release, "spent", "interrupted before its release")
             raise
-        ledger.mark(dataset, charge.release, "published", digest)
+        ledger.mark(dataset, charge.release, "published")
     _record(plan, charge, collected)
     return charge.release
 
@@ -209,26 +211,34 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
     if charge is None:
         return None
     place = archive.release(dataset, charge.release)
+    if place.exists():
+        if read_release(place).sha256 != ledger.detail(dataset, charge.release, "sealed"):
+            raise BundleError(f"{place}: is not the bundle that was published.", _RESTORE)
+        if charge.state != "published":  # it died between the rename and the last mark
+            ledger.mark(dataset, charge.release, "published")
+        return charge
     if charge.state == "published":
-        if not place.exists():
-            raise ArchiveError(
-                f"{place}: was published, and is gone.",
-                "Restore it from a copy: noise is never drawn again for a published release.",
-            )
-        if read_release(place).sha256 != ledger.detail(dataset, charge.release, "published"):
-            raise BundleError(f"{place}: is not the bundle that was published.")
-        return charge
-    if place.exists():  # it died between the rename and the last mark
-        bundle = read_release(place)
-        if bundle.manifest.guarantee.mu != charge.guarantee.mu:
-            raise BundleError(f"{place}: does not state the guarantee that was charged.")
-        ledger.mark(dataset, charge.release, "published", bundle.sha256)
-        return charge
+        raise ArchiveError(f"{place}: was published, and is gone.", _RESTORE)
     if charge.state != "spent":
         ledger.mark(dataset, charge.release, "spent", "found without a release")
     if plan.request.new_charge:
         return None
     raise SpentFailure(*spent_words(dataset, charge))
+
+
+_RESTORE = "Restore it from a copy: noise is never drawn again for a published release."
+
+
+def _check_history(dataset: str, ledger: Ledger, archive: Archive) -> None:
+    """Refuse to charge a ledger that has forgotten releases which the archive still holds."""
+    known = {charge.release for charge in ledger.statement(dataset).charges}
+    forgotten = [name for d, name in archive.releases() if d == dataset and name not in known]
+    if forgotten:
+        raise LedgerError(
+            f"The archive holds '{dataset}/{forgotten[0]}', and the ledger does not know it: the "
+            "ledger is older than the archive.",
+            "Restore the ledger that belongs to it: its charges are spent, recorded or not.",
+        )
 
 
 @contextlib.contextmanager

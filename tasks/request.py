@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Union
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from schemas.request import MechanismSpec, ReleaseRequest
 
 def _one_of(*models: Any) -> Any:
     """A union told apart by `name`; pydantic takes no discriminator for a union of one."""
-    return Annotated[Union[models], Field(discriminator="name")] if models[1:] else models[0]
+    return Annotated[models, Field(discriminator="name")] if models[1:] else models[0]
 
 
 if TYPE_CHECKING:

@@ -90,16 +90,13 @@ def _failures(frame: pd.DataFrame, expectations: list[Any]) -> list[str]:
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    quiet: Any = {"globally": False, "metric_calculations": False}
+    context.variables.progress_bars = quiet
     asset = context.data_sources.add_pandas("table").add_dataframe_asset("table")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
     suite = gx.ExpectationSuite(name="contract", expectations=expectations)
-    checked = batch.validate(suite, result_format="BOOLEAN_ONLY")
-    return [
-        str(each.expectation_config.kwargs.get("column", ""))
-        for each in checked.results
-        if not each.success
-    ]
+    results: Any = batch.validate(suite, result_format="BOOLEAN_ONLY").results
+    return [str(r.expectation_config.kwargs.get("column", "")) for r in results if not r.success]
 
 
 @contextlib.contextmanager

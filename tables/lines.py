@@ -1,0 +1,81 @@
+"""CSV text in which every record is one line, so that no row can reach into another.
+
+A CSV parser lets an open quote swallow the lines that follow it, and a lone carriage return split a
+line in two: one person's cell could then add, change or remove other people's rows, and no
+sensitivity would hold. Here such a line is dropped, and counted as a malformed row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from schemas.errors import TableError
+
+_BLOCK = 4 << 20
+_LONGEST = 64 << 20
+
+# Fields are quoted ("" inside stands for a quote; text may follow the closing one), or do not begin
+# with a quote. Possessive, so that no line takes more than linear time.
+_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
+_RECORD = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
+
+
+class RecordLines:
+    """A readable stream of the lines of `stream` that are whole records.
+
+    Parameters
+    ----------
+    stream
+        CSV bytes.
+    file
+        Its name, for errors.
+    on_dropped
+        Called with the number of lines that were dropped.
+    """
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes], file: str, on_dropped: Callable[[int], None]) -> None:
+        self._blocks = self._whole_lines(stream, file)
+        self._on_dropped = on_dropped
+        self._ready = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+        while not self._ready:
+            block = next(self._blocks, None)
+            if block is None:
+                return b""
+            self._ready = self._sound(block)
+        cut = len(self._ready) if size < 0 else size
+        part, self._ready = self._ready[:cut], self._ready[cut:]
+        return part
+
+    def _sound(self, block: bytes) -> bytes:
+        block = block.replace(b"\r\n", b"\n")
+        if b'"' not in block and b"\r" not in block:
+            return block
+        lines = block.split(b"\n")
+        kept = [x for x in lines if b"\r" not in x and (b'"' not in x or _RECORD.fullmatch(x))]
+        self._on_dropped(len(lines) - len(kept))
+        return b"\n".join(kept) + (b"" if kept and kept[-1] == b"" else b"\n")
+
+    @staticmethod
+    def _whole_lines(stream: IO[bytes], file: str) -> Iterator[bytes]:
+        rest = b""
+        while block := stream.read(_BLOCK):
+            whole, newline, tail = block.rpartition(b"\n")
+            if newline:
+                yield rest + whole + newline
+                rest = tail
+            else:
+                rest += tail
+            if len(rest) > _LONGEST:
+                raise TableError(
+                    f"{file}: has a line longer than {_LONGEST >> 20} MiB.",
+                    "Save it as comma-separated text with one record a line.",
+                )
+        if rest:
+            yield rest + b"\n"

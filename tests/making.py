@@ -1,0 +1,89 @@
+"""Small tables, contracts and requests, and the steps of a release without Prefect around them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from ruamel.yaml import YAML
+
+from tasks.accumulate import accumulate
+from tasks.plan import Plan, make_plan
+from tasks.policy import sealed
+from tasks.publish import publish, replay
+from tasks.request import read_request
+
+FULL = os.environ.get("GRAMERCY_FULL") == "1"
+
+MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
+
+
+def at_scale(reduced: int, full: int) -> int:
+    """The size of a test: `full` in ``make acceptance``, `reduced` in ``make test``."""
+    return full if FULL else reduced
+
+
+def table(path: Path, rows: int = 40, p: int = 3, seed: int = 7) -> Path:
+    """Write a CSV of made-up numbers."""
+    values = np.random.default_rng(seed).normal(size=(rows, p))
+    pd.DataFrame(values, columns=[f"c{i}" for i in range(p)]).to_csv(path, index=False)
+    return path
+
+
+def contract_facts(source: Path | str = "table.csv", rows: int = 40, p: int = 3) -> dict[str, Any]:
+    return {
+        "id": "toy",
+        "title": "A toy",
+        "curator": "Nobody",
+        "source": str(source),
+        "rows": rows,
+        "budget": {"epsilon": 3.0, "delta": 1e-5},
+        "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(p)},
+    }
+
+
+def write(path: Path, facts: dict[str, Any]) -> Path:
+    with path.open("w") as stream:
+        YAML(typ="safe", pure=True).dump(facts, stream)
+    return path
+
+
+def scene(folder: Path, *, rows: int = 40, p: int = 3, request: Any = None, **changes: Any) -> Path:
+    """A folder with table, contract and request; returns the request's path."""
+    if not (folder / "table.csv").exists():
+        table(folder / "table.csv", rows, p)
+    write(folder / "contract.yaml", contract_facts(rows=rows, p=p) | changes)
+    asked = {"dataset": "contract.yaml", "version": "v1", "mechanism": MECHANISM}
+    return write(folder / "request.yaml", asked | (request or {}))
+
+
+def plan_of(request: Path) -> Plan:
+    return make_plan(read_request(request))
+
+
+def run_steps(request: Path) -> str:
+    """Replay, accumulate and publish, as the release flow does; returns the release id."""
+    plan = plan_of(request)
+    done = alone(replay)(plan)
+    return done or alone(publish)(plan, alone(accumulate)(plan))
+
+
+def alone(step: Any) -> Any:
+    """A step, sealed as in a flow, without Prefect."""
+    return sealed(step.__wrapped__)
+
+
+def bundle_bytes(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def edit_json(path: Path, change: Any) -> None:
+    """Change a sealed JSON file in place."""
+    facts = json.loads(path.read_text())
+    change(facts)
+    path.chmod(0o644)
+    path.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
