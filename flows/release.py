@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from prefect.artifacts import create_table_artifact
-
 from tasks.accumulate import accumulate
-from tasks.plan import Plan, make_plan
+from tasks.artifacts import log_guarantee
+from tasks.plan import make_plan
 from tasks.policy import private_flow
 from tasks.publish import publish, replay
 from tasks.request import Request
@@ -35,15 +34,5 @@ def release(request: Request) -> str:
         collected = accumulate(plan)
         done = publish(plan, collected)
         record(dataset, done, sampled)
-    _log(plan, done)
+    log_guarantee(dataset, done)
     return f"{dataset}/{done}"
-
-
-def _log(plan: Plan, done: str) -> None:
-    """The privacy parameters, as an artifact of the run."""
-    facts = {"release": done, **plan.facts()}
-    create_table_artifact(
-        table=[{"parameter": key, "value": str(value)} for key, value in facts.items()],
-        key=f"privacy-{plan.contract.id}",
-        description=f"Privacy parameters of release {plan.contract.id}/{done}",
-    )

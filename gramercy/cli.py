@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.markup import escape
 
@@ -241,20 +240,11 @@ def estimate(
 def main() -> None:
     """Run the command; turn errors into words and exit codes."""
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        app()
     except GramercyError as error:
         label = "Refused" if isinstance(error, Refused) else "Error"
         view.err.print(f"[red]{label}:[/red] {escape(str(error))}")
         sys.exit(error.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except click.Abort:
-        view.err.print("Nothing was published.")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        view.err.print("Interrupted. The same command tells what became of it.")
-        sys.exit(1)
 
 
 def _publish(asked: Any) -> dict[str, Any]:

@@ -136,9 +136,7 @@ def _format(file: str) -> str:
         return "parquet"
     if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:
         return "csv"
-    raise TableError(
-        f"{file}: not a .csv, .csv.gz or .parquet file.", "Convert it to one of these."
-    )
+    raise TableError(f"{file}: is not .csv, .csv.gz or .parquet.", "Convert it to one of these.")
 
 
 def _csv_stream(source: Source, file: str) -> IO[bytes]:

@@ -47,16 +47,18 @@ def contract_facts(source: Path | str = "table.csv", rows: int = 40, p: int = 3)
 
 
 def write(path: Path, facts: dict[str, Any]) -> Path:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.sort_base_mapping_type_on_output = False  # the order of the columns is the matrix's
     with path.open("w") as stream:
-        YAML(typ="safe", pure=True).dump(facts, stream)
+        yaml.dump(facts, stream)
     return path
 
 
-def scene(folder: Path, *, rows: int = 40, p: int = 3, request: Any = None, **changes: Any) -> Path:
+def scene(folder: Path, *, request: Any = None, **changes: Any) -> Path:
     """A folder with table, contract and request; returns the request's path."""
     if not (folder / "table.csv").exists():
-        table(folder / "table.csv", rows, p)
-    write(folder / "contract.yaml", contract_facts(rows=rows, p=p) | changes)
+        table(folder / "table.csv")
+    write(folder / "contract.yaml", contract_facts() | changes)
     asked = {"dataset": "contract.yaml", "version": "v1", "mechanism": MECHANISM}
     return write(folder / "request.yaml", asked | (request or {}))
 

@@ -1,0 +1,249 @@
+"""The command line: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from gramercy.cli import app, main
+from tests.making import MECHANISM, edit_json, run_steps, scene
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.MonkeyPatch.context() as line:
+        line.setattr(sys, "argv", ["gramercy", *map(str, words)])
+        with pytest.raises(SystemExit) as done:
+            main()
+    captured = capsys.readouterr()
+    return int(done.value.code or 0), captured.out, captured.err
+
+
+def answer(*words: object, capsys: pytest.CaptureFixture[str]) -> Any:
+    code, out, err = run(*words, "--json", capsys=capsys)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_plan_reads_no_data(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = scene(tmp_path)
+    (tmp_path / "table.csv").unlink()
+    facts = answer("plan", request, capsys=capsys)
+    # s = sqrt2 sigma, with sigma of sensitivity 1 at epsilon 1, delta 1e-6 (Balle and Wang 2018).
+    assert facts["scale"] == pytest.approx(2**0.5 * 4.2246788, rel=1e-6)
+    assert facts["mu"] == pytest.approx(2**0.5 / facts["scale"], rel=1e-15)
+    assert facts["epsilon"] <= 1
+    assert facts["admitted"] is True
+    assert facts["budget_before"]["spent_epsilon"] == 0
+    assert facts["budget_after"]["spent_mu"] == facts["mu"]
+    assert facts["matrix_error"] == pytest.approx((6 / 2) ** 0.5 * 2**0.5 * facts["sd_diagonal"])
+    code, out, _ = run("plan", request, capsys=capsys)
+    assert code == 0
+    assert "sd" in out
+    assert not (home / "archive").exists()
+
+
+def test_the_main_job(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str], prefect_server: None
+) -> None:
+    request = scene(tmp_path)
+    released = answer("release", request, "--yes", capsys=capsys)
+    assert released["release"] == "toy/v1-r1"
+    assert released["replayed"] is False
+    assert Path(released["path"]).is_dir()
+    again = answer("release", request, "--yes", capsys=capsys)
+    assert again == released | {"replayed": True}
+
+    (listed,) = answer("list", capsys=capsys)
+    assert listed["release"] == "toy/v1-r1"
+    assert answer("show", "toy/v1-r1", capsys=capsys)["guarantee"]["epsilon"] <= 1
+    (budget,) = answer("budget", capsys=capsys)
+    assert len(budget["charges"]) == 1
+    (verified,) = answer("verify", capsys=capsys)
+    assert any("ledger" in words for words in verified["checks"])
+    estimated = answer("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
+    assert Path(estimated["path"]).is_dir()
+    assert len(answer("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 11
+
+    for words in (["list"], ["show", "toy/v1-r1"], ["budget", "toy"], ["verify"]):
+        code, out, _ = run(*words, capsys=capsys)
+        assert code == 0
+        assert "toy" in out
+    # A copy is verified without the ledger, and a damaged one is refused by name.
+    copy = tmp_path / "copy"
+    shutil.copytree(home / "archive", copy)
+    assert run("verify", "--archive", copy, capsys=capsys)[0] == 0
+    matrix = copy / "toy/v1-r1/release/second_moment.npy"
+    matrix.chmod(0o644)
+    matrix.write_bytes(matrix.read_bytes()[:-1])
+    code, _, err = run("verify", "--archive", copy, capsys=capsys)
+    assert code == 2
+    assert "second_moment.npy" in err
+
+
+def test_steward_hears_of_repairs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], prefect_server: None
+) -> None:
+    (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765,x\n4,5\n")
+    request = scene(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5})
+    code, out, err = run("release", request, "--yes", capsys=capsys)
+    assert code == 0, err
+    assert "c0 (1), c2 (1)" in err
+    assert "c1 (1)" in err
+    assert "1 lines have the wrong number of fields" in err
+    assert "98765" not in err + out
+
+
+@pytest.mark.parametrize(
+    ("request_change", "contract_change", "words"),
+    [
+        ({"mechanizm": MECHANISM}, {}, "did you mean 'mechanism'"),
+        ({"mechanism": MECHANISM | {"epsilon": -1}}, {}, "mechanism.epsilon"),
+        ({"mechanism": MECHANISM | {"name": "magic"}}, {}, "mechanism.name"),
+        ({"version": "../../etc"}, {}, "version"),
+        ({"normalisation": "max"}, {}, "normalisation"),
+        ({"normalisation": {"kind": "clip"}}, {}, "radius"),
+        ({"dataset": "nowhere.yaml"}, {}, "nowhere.yaml"),
+        ({"dataset": "unregistered"}, {}, "unregistered.yaml"),
+        ({}, {"id": "Has Spaces"}, "'id'"),
+        ({}, {"rows": 0}, "rows"),
+        ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, "without quotes"),
+        ({}, {"columns": {}}, "columns"),
+        ({}, {"columns": {"c0": {"lower": 1, "upper": 0}}}, "columns.c0"),
+        ({}, {"columns": {"c0": {"lower": 0}}}, "columns.c0.upper"),
+        ({}, {"columns": {"c0": {"lower": 0, "upper": 1, "scale": 0}}}, "scale"),
+        ({}, {"columns": {"c0": {"lower": 0, "upper": 1, "centre": 2}}}, "centre"),
+        ({}, {"columns": {"c0": {"lower": -1e308, "upper": 1e308, "scale": 1e-9}}}, "narrow"),
+        ({}, {"budget": {"epsilon": 1, "delta": 0.5}}, "1/rows"),
+        ({}, {"neighbors": "replace-one"}, "did you mean 'neighbours'"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_named(
+    request_change: Any,
+    contract_change: Any,
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    request = scene(tmp_path, request=request_change, **contract_change)
+    code, out, err = run("plan", request, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_broken_yaml_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = tmp_path / "request.yaml"
+    for text, words in (
+        ("dataset: x\nversion: [", "request.yaml, line"),
+        ("dataset: x\ndataset: y", "request.yaml, line"),
+        ("just words", "table of keys"),
+        ("", "table of keys"),
+    ):
+        request.write_text(text)
+        code, _, err = run("plan", request, capsys=capsys)
+        assert code == 2
+        assert words in err
+    code, _, err = run("plan", tmp_path / "absent.yaml", capsys=capsys)
+    assert code == 2
+    assert "no such file" in err
+    request.write_bytes(b"\xff\xfe")
+    assert run("plan", request, capsys=capsys)[0] == 2
+
+
+def test_nobody_publishes_by_accident(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("release", scene(tmp_path), capsys=capsys)
+    assert code == 2
+    assert "--yes" in err
+
+
+@pytest.mark.parametrize(
+    "words", [["nothing"], ["plan"], ["show", "no/such"], ["verify"], ["budget", "nobody"]]
+)
+def test_refused_words(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(*words, capsys=capsys)
+    assert code == 2
+    assert err
+
+
+def test_nothing_yet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer("list", capsys=capsys) == []
+    assert answer("budget", capsys=capsys) == []
+    assert run("list", capsys=capsys)[0] == 0
+    assert run("budget", capsys=capsys)[0] == 0
+
+
+def test_budget_is_raised_for_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = scene(tmp_path)
+    run_steps(request)
+    raising = ["budget", "toy", "--raise", "4", "2e-5"]
+    code, _, err = run(*raising, capsys=capsys)
+    assert code == 2
+    assert "--reason" in err
+    (facts,) = answer(*raising, "--reason", "board, 3 May", capsys=capsys)
+    assert (facts["epsilon"], facts["delta"]) == (4, 2e-5)
+    assert run("budget", "toy", "--raise", "1", "2e-5", "--reason", "x", capsys=capsys)[0] == 2
+    # The contract has to say so, too; until then it is not the registered one.
+    code, _, err = run("release", request, "--yes", capsys=capsys)
+    assert code == 2
+    assert "budget.epsilon" in err
+    raised = {"epsilon": 4.0, "delta": 2e-5}
+    assert run_steps(scene(tmp_path, budget=raised)) == "v1-r1"
+
+
+def test_verify_recomputes(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bundle sealed anew after an edit passes its own seal, and is refused all the same."""
+    from archive.bundle import seal
+
+    run_steps(scene(tmp_path))
+    sealed = home / "archive"
+    edits = {
+        "mu": lambda f: f["dp"]["guarantee"].update(mu=0.01),
+        "epsilon": lambda f: f["dp"]["guarantee"].update(epsilon=0.1),
+        "scale": lambda f: f["dp"]["mechanism"]["constants"].update(scale=60.0),
+        "noise": lambda f: f["dp"]["noise"].update(sd_diagonal=1.0),
+        "divisor": lambda f: f["dp"].update(divisor=41.0),
+        "statement": lambda f: f["dp"]["card"].update(statement="Safe."),
+        "release": lambda f: f["dp"].update(release="v9-r9"),
+        "resource": lambda f: f["resources"][0].update(bytes=1),
+        "kind": lambda f: f["dp"].update(kind="rows"),
+    }
+    for name, edit in edits.items():
+        copy = tmp_path / name
+        shutil.copytree(sealed, copy)
+        place = copy / "toy/v1-r1/release"
+        edit_json(place / "datapackage.json", edit)
+        (place / "SHA256SUMS").chmod(0o644)
+        seal(place)
+        code, _, err = run("verify", "--archive", copy, capsys=capsys)
+        assert code == 2, name
+        assert "datapackage.json" in err, name
+
+
+def test_readme_commands_exist() -> None:
+    """Every `gramercy` command that the documents show is one."""
+    import re
+
+    import typer.main
+
+    known = set(typer.main.get_group(app).commands)
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    named = set(re.findall(r"^\s*gramercy ([a-z]+)", text, re.MULTILINE))
+    assert named
+    assert named <= known
+
+
+def test_demo_files_are_what_the_demo_says() -> None:
+    contract = YAML(typ="safe", pure=True).load(ROOT / "gramercy/demo/contract.yaml")
+    assert len(contract["columns"]) == 30
+    for column in contract["columns"].values():
+        assert column.keys() == {"lower", "upper", "centre", "scale"}

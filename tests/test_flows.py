@@ -1,0 +1,147 @@
+"""The flows on a real Prefect: what runs, what is stored, what is not."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schemas.errors import SpentFailure, StepFailed, TableError
+from tasks.policy import private_flow, private_task
+from tasks.request import read_request
+from tests.making import bundle_bytes, scene
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+SECRET = 271828.182845
+
+
+def stored() -> Iterator[str]:
+    """Everything in Prefect's database and result storage, as text."""
+    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, get_current_settings
+
+    url = PREFECT_API_DATABASE_CONNECTION_URL.value()
+    path = str(getattr(url, "get_secret_value", lambda: url)()).split("///")[1]
+    with sqlite3.connect(path) as db:
+        yield "\n".join(db.iterdump())
+    for file in get_current_settings().home.rglob("*"):
+        if file.is_file() and ".db" not in file.name:
+            yield file.read_bytes().decode("latin-1")
+
+
+def test_release_then_estimate(tmp_path: Path, home: Path) -> None:
+    from prefect.artifacts import Artifact
+
+    from flows.estimate import estimate
+    from flows.release import release
+
+    request = read_request(scene(tmp_path))
+    done = release(request)
+    assert done == "toy/v1-r1"
+    sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
+    assert release(request) == done
+    assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
+
+    (name,) = estimate(done, request.estimates)
+    place = home / "archive/toy/v1-r1/estimates" / name
+    first = bundle_bytes(place)
+    assert estimate(done, request.estimates) == [name]
+    assert bundle_bytes(place) == first
+    assert np.linalg.eigvalsh(np.load(place / "precision.npy")).min() > 0
+
+    artifact = Artifact.get("privacy-toy")
+    assert artifact is not None
+    logged = {row["parameter"]: row["value"] for row in json.loads(str(artifact.data))}
+    manifest = json.loads((home / "archive/toy/v1-r1/release/datapackage.json").read_text())["dp"]
+    assert logged["release"] == done
+    assert float(logged["mu"]) == manifest["guarantee"]["mu"]
+    assert float(logged["scale"]) == manifest["mechanism"]["constants"]["scale"]
+    text = "\n".join(stored())
+    for step in ("replay", "validate", "accumulate", "publish"):
+        assert step in text
+
+
+def test_deployments_pass_plain_data(tmp_path: Path) -> None:
+    """As from a schedule or the user interface: parameters are JSON."""
+    from flows.release import release
+
+    request = read_request(scene(tmp_path))
+    assert release(request.model_dump(mode="json")) == "toy/v1-r1"
+
+
+def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
+    from flows.release import release
+
+    request = scene(tmp_path, rows=41)
+    frame = pd.read_csv(tmp_path / "table.csv")
+    frame.loc[0] = SECRET
+    frame.iloc[:40].to_csv(tmp_path / "table.csv", index=False)
+    with pytest.raises(TableError, match="has 40 rows") as caught:
+        release(read_request(request))
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+def test_unknown_failures_tell_their_type_alone() -> None:
+    @private_task
+    def step(value: float) -> float:
+        raise ValueError(f"cannot use {value}")
+
+    @private_flow
+    def leaky() -> float:
+        return step(SECRET)
+
+    @private_flow
+    def leaky_itself() -> float:
+        raise KeyError(str(SECRET))
+
+    with pytest.raises(StepFailed, match=r"^step: ValueError\.$") as caught:
+        leaky()
+    assert caught.value.__context__ is None
+    with pytest.raises(StepFailed, match=r"^leaky_itself: KeyError\.$"):
+        leaky_itself()
+    assert not any(str(SECRET) in text for text in stored())
+
+
+def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefect may run the flow again, by itself or by hand: the charge is spent, and no more."""
+    from flows.release import release
+    from mechanisms import sampler
+
+    draws: list[object] = []
+    drawn = sampler.rounded_gaussian
+
+    def counted(*args: object) -> object:
+        draws.append(args)
+        return drawn(*args)
+
+    def broken(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(sampler, "rounded_gaussian", counted)
+    monkeypatch.setattr("tasks.publish.denoise", broken)
+    request = read_request(scene(tmp_path))
+    stubborn = release.with_options(retries=2)
+    with pytest.raises((StepFailed, SpentFailure)):
+        stubborn(request)
+    assert len(draws) == 2  # one draw: a diagonal and an upper triangle
+
+
+def test_private_values_stay_private(tmp_path: Path, home: Path) -> None:
+    """A cell's digits appear nowhere outside the table: not stored, not logged, not published."""
+    from flows.release import release
+
+    request = scene(tmp_path)
+    frame = pd.read_csv(tmp_path / "table.csv")
+    frame.loc[3, "c1"] = SECRET
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    release(read_request(request))
+    digits = str(SECRET).encode()
+    for file in home.rglob("*"):
+        assert not file.is_file() or digits not in file.read_bytes(), file
+    assert not any(str(SECRET) in text for text in stored())

@@ -1,0 +1,155 @@
+"""What is published is the table's second moment plus noise of exactly the stated law."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from archive.store import Archive
+from gramercy.catalogue import Catalogue
+from gramercy.verify import verify_release
+from ledger import Ledger
+from mechanisms.gaussian import COUNT_WEIGHT, Gaussian
+from schemas.errors import RequestError, TermsChanged
+from schemas.home import Home
+from schemas.lattice import Lattice
+from tests.making import contract_facts, run_steps, scene, table
+
+ROWS, P = 3000, 40
+NORMALISATIONS = {"unit": "unit", "clip": {"kind": "clip", "radius": 5.0}}
+
+
+def exact(folder: Path, how: str) -> np.ndarray:
+    """The Gram matrix, by numpy, from the table and the public constants."""
+    scaled = pd.read_csv(folder / "table.csv").to_numpy().clip(-5, 5) / 5
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    rows = scaled / norms if how == "unit" else scaled * np.minimum(1, 5 / norms) / 5
+    return rows.T @ rows
+
+
+@pytest.mark.parametrize("how", list(NORMALISATIONS))
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_release(neighbours: str, how: str, tmp_path: Path, home: Path) -> None:
+    table(tmp_path / "table.csv", ROWS, P)
+    facts = contract_facts(rows=ROWS if neighbours == "replace-one" else 2000, p=P)
+    asked = {"normalisation": NORMALISATIONS[how]}
+    run_steps(scene(tmp_path, request=asked, **facts | {"neighbours": neighbours}))
+
+    release = Catalogue(home / "archive")["toy/v1-r1"]
+    law, rows = release.noise, release.manifest.rows
+    assert rows.status == ("public" if neighbours == "replace-one" else "noisy")
+    assert abs(rows.value - ROWS) <= 5 * rows.sd + 1e-9
+    noise = release.second_moment.to_numpy() - exact(tmp_path, how) / rows.value
+    off = noise[np.triu_indices(P, 1)] / law.sd_off_diagonal
+    on = np.diag(noise) / law.sd_diagonal
+    # 780 and 40 standard normals.
+    assert abs(off.var() - 1) < 5.5 * np.sqrt(2 / off.size)
+    assert 0.25 < on.var() < 2.5
+    assert abs(off.mean()) < 5.5 / np.sqrt(off.size)
+
+    scale = release.manifest.mechanism.constants["scale"]
+    assert law.sd_diagonal == pytest.approx(scale / rows.value, rel=2e-3)
+    assert law.sd_off_diagonal == pytest.approx(law.sd_diagonal / np.sqrt(2), rel=1e-12)
+    denoised = release.denoised.to_numpy()
+    truth = exact(tmp_path, how) / ROWS
+    assert np.linalg.norm(denoised - truth) < np.linalg.norm(release.second_moment - truth)
+    archive, ledger = Archive(home / "archive"), Ledger(Home.default().ledger)
+    assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 9
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("wrong", [0.7, 1.0, 1.3])
+def test_the_noise_has_its_scale(neighbours: str, wrong: float) -> None:
+    """Right at the true scale, and told apart from one that is wrong by 30 %."""
+    p, lattice = 150, Lattice(150, 12)
+    made = Gaussian.calibrated(
+        p=p, n=1000, neighbours=neighbours, epsilon=1.0, delta=1e-6, counted=True
+    )
+    scaled = Gaussian(p, neighbours, made.scale * wrong, counted=True)
+    zero = np.zeros((p, p), dtype=np.int64)
+    noise = scaled.perturb(zero, 0, lattice).gram / lattice.divisor
+    law = made.law(lattice)
+    off = noise[np.triu_indices(p, 1)] / law.sd_off_diagonal
+    on = np.diag(noise) / law.sd_diagonal
+    close = abs(off.var() - 1) < 0.06 and abs(on.var() - 1) < 0.55
+    assert close == (wrong == 1.0)
+
+
+def test_a_noisy_count_is_paid_for() -> None:
+    asked = {"p": 5, "n": 1000, "neighbours": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+    plain, counted = Gaussian.calibrated(**asked), Gaussian.calibrated(**asked, counted=True)
+    assert counted.scale / plain.scale == pytest.approx(np.sqrt(1 + COUNT_WEIGHT**2), rel=1e-12)
+    assert counted.guarantee.epsilon(1e-6) <= 1
+    zero = np.zeros((5, 5), dtype=np.int64)
+    lattice = Lattice(5, 10)
+    counts = [counted.perturb(zero, 1000, lattice).rows for _ in range(400)]
+    assert np.std(counts) == pytest.approx(counted.scale / COUNT_WEIGHT, rel=0.2)
+    assert plain.perturb(zero, 1000, lattice).rows is None
+
+
+def test_nothing_private_is_in_the_bundle(tmp_path: Path, home: Path) -> None:
+    """Two tables, one request: everything but the noise and its consequences is the same."""
+    public = []
+    for seed in (1, 2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        table(folder / "table.csv", seed=seed)
+        with pytest.MonkeyPatch.context() as away:
+            away.setenv("GRAMERCY_HOME", str(folder / "home"))
+            run_steps(scene(folder))
+        text = (folder / "home/archive/toy/v1-r1/release/datapackage.json").read_text()
+        facts = json.loads(text)
+        for resource in facts["resources"]:
+            if resource["path"].startswith("second_moment"):
+                resource.pop("hash"), resource.pop("bytes")
+        public.append(facts)
+        assert str(folder) not in text
+    assert public[0] == public[1]
+
+
+def test_row_counts_stay_private_under_add_remove(tmp_path: Path, home: Path) -> None:
+    """The published facts do not contain the true count, nor is the planning figure compared."""
+    run_steps(scene(tmp_path, neighbours="add-remove", rows=31))
+    manifest = Catalogue(home / "archive")["toy/v1-r1"].manifest
+    assert manifest.rows.value != 40
+    assert manifest.rows.sd > 1
+
+
+def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
+    run_steps(scene(tmp_path))
+    (tmp_path / "table.csv").unlink()
+    with pytest.raises(TermsChanged, match=r"budget\.epsilon"):
+        run_steps(scene(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
+
+
+def test_contracts_of_the_home_go_by_their_id(tmp_path: Path, home: Path) -> None:
+    scene(tmp_path)
+    (home / "contracts").mkdir(parents=True)
+    text = (tmp_path / "contract.yaml").read_text()
+    named = text.replace("table.csv", str(tmp_path / "table.csv"))
+    (home / "contracts/toy.yaml").write_text(named)
+    (home / "contracts/other.yaml").write_text(named)
+    assert run_steps(scene(tmp_path, request={"dataset": "toy"})) == "v1-r1"
+    with pytest.raises(RequestError, match="names itself 'toy'"):
+        run_steps(scene(tmp_path, request={"dataset": "other"}))
+
+
+def test_a_catalogue_for_analysts(tmp_path: Path, home: Path) -> None:
+    run_steps(scene(tmp_path))
+    catalogue = gramercy.open(str(home / "archive"))
+    assert list(catalogue) == ["toy/v1-r1"]
+    release = catalogue["toy/v1-r1"]
+    assert list(release.second_moment.columns) == ["c0", "c1", "c2"]
+    assert release.guarantee.epsilon <= 1
+    assert release.estimates == {}
+    assert "epsilon 1 at delta 1e-06" in repr(release)
+    for name in ("toy/v2-r1", "toy", "../toy", ".staging/x"):
+        with pytest.raises(RequestError, match="holds no release"):
+            catalogue[name]
+    with pytest.raises(RequestError, match="not an archive"):
+        gramercy.open(str(tmp_path / "nowhere"))

@@ -1,0 +1,240 @@
+"""Reading: every cell is read the same way whatever stands beside it, and errors show no value."""
+
+from __future__ import annotations
+
+import gzip
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.contract import Column, Contract
+from schemas.errors import TableError
+from schemas.lattice import Lattice
+from schemas.request import Clip, Unit
+from tables.accumulate import accumulate
+from tables.lines import RecordLines
+from tables.normalise import normalise
+from tables.read import Malformed, cells, column_types, open_source
+from tables.repair import Repairs, repair
+from tests.making import contract_facts
+
+NAN = float("nan")
+
+
+def read(path: Path, *names: str) -> tuple[list[list[float]], int]:
+    source, malformed = open_source(str(path)), Malformed()
+    batches = list(cells(source, names, malformed))
+    rows = np.concatenate(batches, axis=1).T.tolist() if batches else []
+    return rows, malformed.rows
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "malformed"),
+    [
+        (b"a,b\n1,2\n3,4", [[1, 2], [3, 4]], 0),
+        (b"a,b\r\n1,2\r\n3, 4 \r\n", [[1, 2], [3, 4]], 0),
+        (b"\xef\xbb\xbfa,b\n1,2\n", [[1, 2]], 0),
+        (b'"a","b"\n"1","2"\n', [[1, 2]], 0),
+        (b'a,x,b\n1,"foo, ""bar""",2\n3,un"quoted,4\n', [[1, 2], [3, 4]], 0),
+        (b"a,b\n1,2\n3\n4,5,6\n7,8\n", [[1, 2], [7, 8]], 2),
+        (b'a,b\n1,"2\n3,4\n5,6\n', [[3, 4], [5, 6]], 1),
+        (b'a,b\n1,"2\n3",4\n5,6\n', [[NAN, 4], [5, 6]], 1),
+        (b'a,b\n1,x"y,"z\n3,4\n', [[3, 4]], 1),
+        (b"a,b\n1,2\r3,4\n5,6\n", [[5, 6]], 1),
+        (b"a,b\n1,x\n,4\nNA,nan\n", [[1, NAN], [NAN, 4], [NAN, NAN]], 0),
+        (b"a,b\n1,\xff\xfe\n3,4\n", [[1, NAN], [3, 4]], 0),
+        (b"a,b\n1,2\x00\n", [[1, NAN]], 0),
+        (b"a,b\n1e400,-1e400\n5e-324,1e308\n", [[np.inf, -np.inf], [5e-324, 1e308]], 0),
+        ("a,b\n１,2\n1_0,0x10\n".encode(), [[NAN, 2], [NAN, NAN]], 0),
+        (b"a,b\nTrue,1\n", [[NAN, 1]], 0),
+        (b"a,b\n", [], 0),
+        (b"a,b\n1,2\n\n3,4\n\n", [[1, 2], [3, 4]], 0),
+    ],
+    ids=str,
+)
+def test_csv(tmp_path: Path, text: bytes, rows: Any, malformed: int) -> None:
+    (tmp_path / "t.csv").write_bytes(text)
+    found, dropped = read(tmp_path / "t.csv", "a", "b")
+    np.testing.assert_array_equal(np.array(found).reshape(-1, 2), np.array(rows).reshape(-1, 2))
+    assert dropped == malformed
+    with gzip.open(tmp_path / "t.csv.gz", "wb") as stream:
+        stream.write(text)
+    again, _ = read(tmp_path / "t.csv.gz", "a", "b")
+    np.testing.assert_array_equal(np.array(again), np.array(found))
+
+
+LINE = st.text(alphabet='12."x,\r ', max_size=12).map(str.encode)
+
+
+@settings(max_examples=200, deadline=None)
+@given(before=st.lists(LINE, max_size=4), one=LINE, other=LINE, after=st.lists(LINE, max_size=4))
+def test_no_line_reaches_into_another(
+    before: list[bytes], one: bytes, other: bytes, after: list[bytes]
+) -> None:
+    """Whatever a line holds, the others are read as they are without it."""
+    import io
+
+    def kept(lines: list[bytes]) -> list[bytes]:
+        stream = io.BytesIO(b"\n".join(lines) + b"\n")
+        return RecordLines(stream, "t.csv", lambda _: None).read().split(b"\n")[:-1]
+
+    def alone(line: bytes) -> list[bytes]:
+        return kept([line])
+
+    for middle in (one, other):
+        lines = [*before, middle, *after]
+        assert kept(lines) == [line for each in lines for line in alone(each)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(LINE.filter(lambda x: x.strip(b"\r") != b""), min_size=1, max_size=8))
+def test_every_line_is_a_row_at_most(
+    lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Rows read plus rows dropped is the number of lines, so no cell can change the count."""
+    file = tmp_path_factory.mktemp("t") / "t.csv"
+    file.write_bytes(b"a,b\n" + b"\n".join(lines) + b"\n")
+    rows, dropped = read(file, "a", "b")
+    assert len(rows) + dropped == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, None, 3]), [1, NAN, 3]),
+        (pa.array([2**53 + 1, 2**62, None], pa.int64()), [2.0**53, 2.0**62, NAN]),
+        (pa.array([True, False, None]), [1, 0, NAN]),
+        (pa.array([Decimal("1.25"), None, Decimal("-3.50")]), [1.25, NAN, -3.5]),
+        (pa.array([1.5, 1.5, None]).dictionary_encode(), [1.5, 1.5, NAN]),
+        (pa.array([1.5, np.inf, None], pa.float32()), [1.5, np.inf, NAN]),
+        (pa.nulls(3), [NAN, NAN, NAN]),
+    ],
+    ids=lambda x: str(getattr(x, "type", "")),
+)
+def test_parquet(tmp_path: Path, column: Any, expected: Any) -> None:
+    table = pa.table({"z": ["x", "y", "z"], "a": column})
+    pq.write_table(table, tmp_path / "t.parquet")
+    rows, _ = read(tmp_path / "t.parquet", "a")
+    np.testing.assert_array_equal(np.array(rows)[:, 0], np.array(expected))
+
+
+def test_several_files_are_read_in_order(tmp_path: Path) -> None:
+    for i in (2, 0, 1):
+        pq.write_table(pa.table({"b": [float(i)], "a": [i]}), tmp_path / f"part-{i}.parquet")
+    assert read(tmp_path / "part-*.parquet", "a", "b")[0] == [[0, 0], [1, 1], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b"\n1,2\n", "is empty"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8"),
+        ("t.csv", b"a,a\n1,2\n", "'a' occurs twice"),
+        ("t.csv.gz", b"not gzip", "cannot be read"),
+        ("t.parquet", b"not parquet", "cannot be read as Parquet"),
+        ("t.xlsx", b"", "is not .csv"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match=words) as caught:
+        column_types(open_source(str(tmp_path / name)), str(tmp_path / name))
+    assert name in str(caught.value)
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    for url in (tmp_path / "no.csv", tmp_path / "*.parquet", tmp_path, "nowhere://x/t.csv"):
+        with pytest.raises(TableError, match="no such file"):
+            open_source(str(url))
+
+
+def test_truncated_files_name_themselves(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "t.csv.gz", "wb") as stream:
+        stream.write(b"a,b\n" + b"123.456,2\n" * 100_000)
+    whole = (tmp_path / "t.csv.gz").read_bytes()
+    (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TableError, match=r"t\.csv\.gz: cannot be read") as caught:
+        read(tmp_path / "t.csv.gz", "a", "b")
+    assert "123" not in str(caught.value)
+
+
+def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path: Path) -> None:
+    with (tmp_path / "t.csv").open("wb") as stream:
+        stream.write(b"a,b\n" + b"1" * (70 << 20))
+    with pytest.raises(TableError, match="longer than"):
+        read(tmp_path / "t.csv", "a", "b")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_rows_are_checked_under_replace_one_alone(tmp_path: Path, rows: int) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("c0,c1,c2\n" + "1,2,3\n" * rows)
+    facts = contract_facts(file, rows=1) | {"budget": {"epsilon": 1.0, "delta": 1e-6}}
+    contract = Contract.model_validate(facts)
+    lattice = Lattice(3, 10)
+    source = open_source(str(file))
+    if rows == 1:
+        assert accumulate(source, contract, Unit(), lattice).rows == 1
+    else:
+        with pytest.raises(TableError, match=f"has {rows} rows"):
+            accumulate(source, contract, Unit(), lattice)
+    hidden = contract.model_copy(update={"neighbours": "add-remove"})
+    assert accumulate(source, hidden, Unit(), lattice).rows == rows
+
+
+def test_malformed_rows_count_as_zero_rows(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("c0,c1,c2\n1,2,3\n4,5\n")
+    contract = Contract.model_validate(contract_facts(file, rows=2))
+    sums = accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10))
+    assert (sums.rows, sums.malformed) == (2, 1)
+    assert abs(np.trace(sums.gram) / Lattice(3, 10).divisor - 1) < 0.01
+
+
+def test_repair_uses_public_constants() -> None:
+    columns = [Column(lower=0, upper=10, centre=4, scale=2), Column(lower=-1, upper=3)]
+    repairs = Repairs.none(2)
+    cells_ = np.array([[1.0, NAN, np.inf, 99.0], [-5.0, 1.0, 3.0, -np.inf]])
+    scaled = repair(cells_, columns, repairs)
+    np.testing.assert_array_equal(scaled, [[-1.5, 0, 0, 3], [-1, 0, 1, 0]])
+    assert repairs.filled.tolist() == [2, 1]
+    assert repairs.clamped.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-170, 1.0, 1e200, 1e308])
+def test_normalisation_at_every_size(size: float) -> None:
+    x = np.array([[1.0], [-1.0], [0.0], [1.0]]) * size
+    unit = normalise(x, Unit())
+    np.testing.assert_allclose(unit[:, 0], np.array([1, -1, 0, 1]) / np.sqrt(3), rtol=1e-15)
+    clipped = normalise(x, Clip(kind="clip", radius=2.0))
+    expected = unit if size * np.sqrt(3) > 2 else x / 2
+    np.testing.assert_allclose(clipped, expected, rtol=1e-15)
+
+
+def test_zero_rows_stay_zero() -> None:
+    for how in (Unit(), Clip(kind="clip", radius=1.0)):
+        assert (normalise(np.zeros((3, 2)), how) == 0).all()
+        assert normalise(np.zeros((3, 0)), how).shape == (3, 0)
+
+
+@pytest.mark.parametrize("rows", [1, 10**4, 10**9, 10**12])
+@pytest.mark.parametrize("p", [1, 30, 5000])
+@pytest.mark.parametrize("scale", [0.05, 6.0, 1e5])
+def test_lattice_costs_nothing(rows: int, p: int, scale: float) -> None:
+    lattice = Lattice.fitting(p, rows, scale)
+    assert 10 <= lattice.bits <= 20
+    assert rows * lattice.ball < 1 << 62
+    assert scale * lattice.ball < 2.0**56
+    finest = lattice.bits == 20 or rows * lattice.ball * 4 >= 1 << 62
+    assert finest or rows / 12 / lattice.ball <= scale / 1000
+    assert finest or 1 / lattice.shrink**2 - 1 <= 1.1e-3
+    # Rounding moves a row of length c 2^K by sqrt(p)/2 at most: it stays in the ball.
+    assert lattice.cell + np.sqrt(p) / 2 <= 2.0**lattice.bits
