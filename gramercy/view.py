@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,11 @@ from rich.panel import Panel
 from rich.table import Table
 
 from ledger import Statement
-from tasks.plan import Plan
+from tasks.plan import Outlook, Plan
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Into a file or a pipe there is no width to ask for.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+err = Console(highlight=False, width=None if sys.stderr.isatty() else 110, stderr=True)
 
 
 def as_json(facts: Any) -> None:
@@ -30,10 +32,9 @@ def facts_table(title: str, facts: Mapping[str, str]) -> None:
     out.print(table)
 
 
-def plan_text(plan: Plan, before: Statement) -> None:
+def plan_text(plan: Plan, seen: Outlook) -> None:
     """Print what a release will do."""
     facts, law = plan.facts(), plan.law
-    after = before.after(plan.guarantee)
     n_known = "public" if plan.contract.neighbours == "replace-one" else "planning figure"
     facts_table(
         f"Release of {plan.contract.id}, version {plan.request.version}",
@@ -51,12 +52,38 @@ def plan_text(plan: Plan, before: Statement) -> None:
                 "(entries lie in [-1, 1], and the trace is at most 1)"
             ),
             "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before denoising",
-            "budget before": _budget(before),
-            "budget after": _budget(after)
-            if before.admits(plan.guarantee)
-            else "[red]does not fit: the release would be refused[/red]",
+            **_effect(plan, seen),
         },
     )
+
+
+def _effect(plan: Plan, seen: Outlook) -> dict[str, str]:
+    """What the release would do to the budget, in words."""
+    before = seen.before
+    if seen.answered and seen.answered.state == "published":
+        words = f"published already, as {seen.answered.release}: nothing would be charged"
+        return {"budget": _budget(before), "effect": f"[green]{words}[/green]"}
+    if seen.answered and not plan.request.new_charge:
+        words = f"charged before, as {seen.answered.release}, and interrupted: needs --new-charge"
+        return {"budget": _budget(before), "effect": f"[red]{words}[/red]"}
+    if not before.admits(plan.guarantee):
+        words = "does not fit the budget: the release would be refused"
+        return {"budget": _budget(before), "effect": f"[red]{words}[/red]"}
+    after = before.after(plan.guarantee)
+    return {"budget before": _budget(before), "budget after": _budget(after)}
+
+
+def plan_facts(plan: Plan, seen: Outlook) -> dict[str, Any]:
+    """A plan and its effect on the budget as plain data."""
+    before, answered = seen.before, seen.answered
+    replayed = answered is not None and answered.state == "published"
+    after = before if replayed else before.after(plan.guarantee)
+    return plan.facts() | {
+        "published_as": answered.release if answered and replayed else None,
+        "admitted": replayed or before.admits(plan.guarantee),
+        "budget_before": statement_facts(plan.contract.id, before),
+        "budget_after": statement_facts(plan.contract.id, after),
+    }
 
 
 def statement_facts(dataset: str, statement: Statement) -> dict[str, Any]:
@@ -88,12 +115,13 @@ def statement_text(dataset: str, statement: Statement) -> None:
     budget = statement.budget
     share = min(1.0, statement.spent / budget.epsilon)
     filled = round(30 * share)
-    bar = f"[red]{'█' * filled}[/red][green]{'█' * (30 - filled)}[/green]"
-    out.print(f"[bold]{dataset}[/bold]  {bar}  {_budget(statement)}")
+    bar = f"[yellow]{'█' * filled}[/yellow][dim]{'░' * (30 - filled)}[/dim]"
+    out.print(f"[bold]{dataset}[/bold]  {bar}\n{_budget(statement)}")
     table = Table("release", "version", "mu", "epsilon at delta", "state", "charged", box=None)
     for c in statement.charges:
         epsilon = f"{c.guarantee.epsilon(budget.delta):.4g} at {budget.delta:g}"
-        table.add_row(c.release, c.version, f"{c.guarantee.mu:.4g}", epsilon, c.state, c.at)
+        day = c.at.partition("T")[0]
+        table.add_row(c.release, c.version, f"{c.guarantee.mu:.4g}", epsilon, c.state, day)
     if statement.charges:
         out.print(table)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import mechanisms
-from ledger import Ledger, Statement
+from ledger import Charge, Ledger, Statement
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
 from schemas.contract import Contract, read_contract
@@ -114,8 +114,25 @@ def make_plan(request: Request) -> Plan:
     return Plan(contract, request, mechanism, Lattice.fitting(p, contract.rows, scale))
 
 
-def budget_before(plan: Plan, ledger: Ledger) -> Statement:
-    """The budget as it stands: registered, or as the contract declares it."""
-    if plan.contract.id in ledger.datasets():
-        return ledger.statement(plan.contract.id)
-    return Statement(plan.contract.budget, ())
+@dataclass(frozen=True)
+class Outlook:
+    """What the ledger says of a plan.
+
+    Parameters
+    ----------
+    before
+        The budget as it stands: registered, or as the contract declares it.
+    answered
+        The charge that this very request was given before, published or spent.
+    """
+
+    before: Statement
+    answered: Charge | None
+
+
+def outlook(plan: Plan, ledger: Ledger) -> Outlook:
+    """Look a plan up in the ledger; changes nothing."""
+    dataset = plan.contract.id
+    if dataset not in ledger.datasets():
+        return Outlook(Statement(plan.contract.budget, ()), None)
+    return Outlook(ledger.statement(dataset), ledger.find(dataset, plan.key))

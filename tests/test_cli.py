@@ -58,6 +58,10 @@ def test_the_main_job(
     assert released["release"] == "toy/v1-r1"
     assert released["replayed"] is False
     assert Path(released["path"]).is_dir()
+    planned = answer("plan", request, capsys=capsys)
+    assert planned["published_as"] == "v1-r1"
+    assert planned["budget_after"] == planned["budget_before"]
+    assert "nothing would be charged" in run("plan", request, capsys=capsys)[1]
     again = answer("release", request, "--yes", capsys=capsys)
     assert again == released | {"replayed": True}
 

@@ -130,8 +130,36 @@ def evidence(n: float, sd: float) -> Evidence:
 
 
 def test_auto_penalty_follows_what_is_unknown() -> None:
-    assert auto_penalty(evidence(100, 0.1)) > auto_penalty(evidence(100, 0.01))
-    assert auto_penalty(evidence(100, 0.01)) > auto_penalty(evidence(10_000, 0.01))
+    def penalty(n: float, sd: float) -> float:
+        return auto_penalty(evidence(n, sd), "denoised")
+
+    assert penalty(100, 0.1) > penalty(100, 0.01) > penalty(10_000, 0.01)
+    assert auto_penalty(evidence(100, 0.1), "raw") > penalty(100, 0.1)
+    assert 0 < penalty(1, 1e3) < math.inf
+    nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), law(0.1), 100.0)
+    assert np.linalg.eigvalsh(Ridge().fit(nothing).matrix).min() > 0
+
+
+def test_auto_penalty_is_near_the_best() -> None:
+    """Stein loss against the population, for AR(1) rows divided by their norm."""
+    p, n, rng = 30, 2000, np.random.default_rng(9)
+    root = np.linalg.cholesky(0.6 ** np.abs(np.subtract.outer(range(p), range(p))))
+    many = rng.normal(size=(60_000, p)) @ root.T
+    many /= np.linalg.norm(many, axis=1, keepdims=True)
+    population, sample = many.T @ many / len(many), many[:n].T @ many[:n] / n
+    made = Gaussian.calibrated(p=p, n=n, neighbours="replace-one", epsilon=1.0, delta=1e-6)
+    sd = made.scale / math.sqrt(2) / n
+    noisy = sample + goe(rng, p, sd)
+    seen = Evidence(noisy, denoise(noisy, law(sd)), law(sd), n)
+
+    def loss(penalty: float, matrix: np.ndarray) -> float:
+        product = population @ ridge_precision(matrix, penalty)
+        return float(np.trace(product) - np.linalg.slogdet(product)[1] - p)
+
+    grid = np.geomspace(1e-8, 1, 60)
+    for source, matrix, slack in (("denoised", seen.denoised, 1.1), ("raw", seen.raw, 1.5)):
+        chosen = loss(auto_penalty(seen, source), matrix)
+        assert chosen <= slack * min(loss(penalty, matrix) for penalty in grid)
 
 
 def test_ridge_settings_name_the_estimate() -> None:
