@@ -24,7 +24,7 @@ from scipy.special import ndtri
 
 from schemas.errors import SamplerError
 
-_CHUNK = 1 << 19
+_CHUNK = 1 << 15  # samples whose temporaries stay in cache
 _LOW_63 = np.uint64((1 << 63) - 1)
 
 

@@ -2,7 +2,8 @@
 
 A CSV parser lets an open quote swallow the lines that follow it, and a lone carriage return split a
 line in two: one person's cell could then add, change or remove other people's rows, and no
-sensitivity would hold. Here such a line is dropped, and counted as a malformed row.
+sensitivity would hold. Here such a line, and one of more than 4 MiB, is dropped and counted as a
+malformed row.
 """
 
 from __future__ import annotations
@@ -11,10 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from schemas.errors import TableError
-
-_BLOCK = 4 << 20
-_LONGEST = 64 << 20
+BLOCK = 4 << 20  # bytes; also the longest line that is read
 
 # Fields are quoted ("" inside stands for a quote; text may follow the closing one), or do not begin
 # with a quote. Possessive, so that no line takes more than linear time.
@@ -29,16 +27,14 @@ class RecordLines:
     ----------
     stream
         CSV bytes.
-    file
-        Its name, for errors.
     on_dropped
         Called with the number of lines that were dropped.
     """
 
     closed = False
 
-    def __init__(self, stream: IO[bytes], file: str, on_dropped: Callable[[int], None]) -> None:
-        self._blocks = self._whole_lines(stream, file)
+    def __init__(self, stream: IO[bytes], on_dropped: Callable[[int], None]) -> None:
+        self._blocks = self._whole_lines(stream)
         self._on_dropped = on_dropped
         self._ready = b""
 
@@ -62,20 +58,21 @@ class RecordLines:
         self._on_dropped(len(lines) - len(kept))
         return b"\n".join(kept) + (b"" if kept and kept[-1] == b"" else b"\n")
 
-    @staticmethod
-    def _whole_lines(stream: IO[bytes], file: str) -> Iterator[bytes]:
-        rest = b""
-        while block := stream.read(_BLOCK):
-            whole, newline, tail = block.rpartition(b"\n")
-            if newline:
-                yield rest + whole + newline
-                rest = tail
-            else:
-                rest += tail
-            if len(rest) > _LONGEST:
-                raise TableError(
-                    f"{file}: has a line longer than {_LONGEST >> 20} MiB.",
-                    "Save it as comma-separated text with one record a line.",
-                )
-        if rest:
-            yield rest + b"\n"
+    def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
+        """Blocks that end with a line, in bounded memory however long a line is."""
+        begun, too_long = b"", False
+        while block := stream.read(BLOCK):
+            end, newline, after = block.partition(b"\n")
+            too_long = too_long or len(begun) + len(end) > BLOCK
+            begun = b"" if too_long else begun + end
+            if not newline:
+                continue
+            if too_long:
+                self._on_dropped(1)
+            whole, newline, rest = after.rpartition(b"\n")
+            yield (b"" if too_long else begun + b"\n") + whole + newline
+            begun, too_long = rest, False
+        if too_long:
+            self._on_dropped(1)
+        elif begun:
+            yield begun + b"\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -23,9 +24,8 @@ from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
 from schemas.errors import TableError
-from tables.lines import RecordLines
+from tables.lines import BLOCK, RecordLines
 
-_CSV_BLOCK = 4 << 20
 _BATCH_CELLS = 1 << 20
 _HEADER_LIMIT = 4 << 20
 _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", "."]
@@ -105,10 +105,9 @@ def column_types(source: Source, file: str) -> dict[str, str]:
     else:
         with _parquet(source, file) as table:
             stated = [(field.name, _numeric(field.type)) for field in table.schema_arrow]
-    names = [name for name, _ in stated]
-    for name in names:
-        if names.count(name) > 1:
-            raise TableError(f"{file}: column '{name}' occurs twice.", "Rename one of them.")
+    name, times = Counter(name for name, _ in stated).most_common(1)[0]
+    if times > 1:
+        raise TableError(f"{file}: column '{name}' occurs twice.", "Rename one of them.")
     return dict(stated)
 
 
@@ -176,8 +175,8 @@ def _csv_batches(
 
     with _csv_stream(source, file) as stream, _arrow_errors(file, "CSV"):
         yield from pacsv.open_csv(
-            pa.PythonFile(RecordLines(stream, file, dropped), mode="r"),
-            read_options=pacsv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+            pa.PythonFile(RecordLines(stream, dropped), mode="r"),
+            read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
             convert_options=pacsv.ConvertOptions(
                 check_utf8=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit
 from tables.accumulate import accumulate
-from tables.lines import RecordLines
+from tables.lines import BLOCK, RecordLines
 from tables.normalise import normalise
 from tables.read import Malformed, cells, column_types, open_source
 from tables.repair import Repairs, repair
@@ -83,7 +84,7 @@ def test_no_line_reaches_into_another(
 
     def kept(lines: list[bytes]) -> list[bytes]:
         stream = io.BytesIO(b"\n".join(lines) + b"\n")
-        return RecordLines(stream, "t.csv", lambda _: None).read().split(b"\n")[:-1]
+        return RecordLines(stream, lambda _: None).read().split(b"\n")[:-1]
 
     def alone(line: bytes) -> list[bytes]:
         return kept([line])
@@ -166,11 +167,20 @@ def test_truncated_files_name_themselves(tmp_path: Path) -> None:
     assert "123" not in str(caught.value)
 
 
-def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [BLOCK - 2, BLOCK, 3 * BLOCK, 70 << 20])
+@pytest.mark.parametrize("ended", [True, False])
+def test_long_lines(tmp_path: Path, length: int, ended: bool) -> None:
+    """A line is read whole up to 4 MiB, and dropped beyond, in bounded memory."""
     with (tmp_path / "t.csv").open("wb") as stream:
-        stream.write(b"a,b\n" + b"1" * (70 << 20))
-    with pytest.raises(TableError, match="longer than"):
-        read(tmp_path / "t.csv", "a", "b")
+        stream.write(b"a,b\n5,6\n" + b"0" * (length - 2) + b",2" + (b"\n3,4\n" if ended else b""))
+    tracemalloc.start()
+    rows, dropped = read(tmp_path / "t.csv", "a", "b")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    fits = length <= BLOCK
+    assert rows == [[5, 6]] + [[0, 2]] * fits + [[3, 4]] * ended
+    assert dropped == (not fits)
+    assert peak < 12 * BLOCK
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
