@@ -196,6 +196,16 @@ class Ledger:
         with self._transaction() as db:
             return self._find(db, dataset, request)
 
+    def check(self, dataset: str, guarantee: Guarantee) -> None:
+        """Refuse what `charge` would refuse as things stand; charges nothing.
+
+        Raises
+        ------
+        BudgetRefused
+            If the charge would not fit.
+        """
+        _admit(dataset, self.statement(dataset), guarantee)
+
     def charge(
         self,
         dataset: str,
@@ -231,8 +241,7 @@ class Ledger:
             if before is not None and (before.state == "published" or not again):
                 raise SpentFailure(*spent_words(dataset, before))
             statement = self._statement(db, dataset)
-            if not statement.admits(guarantee):
-                raise BudgetRefused(*_refusal(dataset, statement, guarantee))
+            _admit(dataset, statement, guarantee)
             release = f"{version}-r{len(statement.charges) + 1}"
             db.execute(
                 insert(charges).values(
@@ -341,9 +350,11 @@ def spent_words(dataset: str, charge: Charge) -> tuple[str, str]:
     )
 
 
-def _refusal(dataset: str, statement: Statement, asked: Guarantee) -> tuple[str, str]:
+def _admit(dataset: str, statement: Statement, asked: Guarantee) -> None:
+    if statement.admits(asked):
+        return
     budget = statement.budget
-    return (
+    raise BudgetRefused(
         f"The budget of '{dataset}' (epsilon {budget.epsilon:g}, delta {budget.delta:g}) does not "
         f"hold this release: asked epsilon {asked.epsilon(budget.delta):.4g} at that delta "
         f"(mu {asked.mu:.4g}), spent {statement.spent:.4g} (mu {statement.total.mu:.4g}), "

@@ -9,37 +9,21 @@ lacks its last mark, which the next run completes.
 from __future__ import annotations
 
 import contextlib
-import datetime
 from collections.abc import Iterator
-from pathlib import Path
 
-import numpy as np
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 
-from archive.card import card
-from archive.release import read_release, software, write_release
+from archive.release import read_release
 from archive.store import Archive
-from estimators.denoise import denoise
 from ledger import Charge, Ledger
 from ledger.ledger import spent_words
 from mechanisms import sampler
-from mechanisms.mechanism import Noisy
 from schemas.errors import ArchiveError, BundleError, LedgerError, SpentFailure
 from schemas.home import Home
-from schemas.manifest import (
-    FORMAT,
-    DatasetFacts,
-    GuaranteeFacts,
-    LatticeFacts,
-    MechanismFacts,
-    ReleaseManifest,
-    RowsFacts,
-)
-from schemas.noise import NoiseLaw
 from tables.read import open_source
 from tasks import steward
 from tasks.accumulate import Collected
+from tasks.draw import draw_into
 from tasks.plan import Plan
 from tasks.policy import private_task
 
@@ -59,14 +43,19 @@ def replay(plan: Plan) -> str | None:
         If the contract is not the registered one.
     SpentFailure
         If the same request was charged before and interrupted.
+    BudgetRefused
+        If the request is new, and its charge would not fit.
     """
     home = Home.default()
     ledger, archive = Ledger(home.ledger), Archive(home.archive)
     ledger.register(plan.contract)
     with _alone(home, plan.contract.id):
         charge = _answered(plan, ledger, archive)
-    if charge is None:
-        return None
+        if charge is None:
+            # What would be refused after the table was read is refused before it.
+            _check_history(plan.contract.id, ledger, archive)
+            ledger.check(plan.contract.id, plan.guarantee)
+            return None
     with contextlib.suppress(Exception):  # a table that is gone or unreadable has changed, too
         changed = True
         changed = open_source(plan.contract.source).fingerprint() != charge.fingerprint
@@ -104,7 +93,7 @@ def publish(plan: Plan, collected: Collected) -> str:
         place = archive.release(dataset, charge.release)
         try:
             ledger.mark(dataset, charge.release, "drawn")
-            _write(plan, collected, charge, staged)
+            draw_into(staged, plan, collected.sums, charge)
             # The digest is in the ledger first, so that a bundle found later is known or foreign.
             ledger.mark(dataset, charge.release, "sealed", archive.seal(staged))
             archive.commit(staged, place)
@@ -129,76 +118,6 @@ def _record(plan: Plan, charge: Charge, collected: Collected) -> None:
         "table_changed_since": False,
     }
     steward.record(plan.contract.id, charge.release, facts)
-
-
-def _write(plan: Plan, collected: Collected, charge: Charge, staged: Path) -> None:
-    """Draw the noise and write the release."""
-    sums = collected.sums
-    noisy = plan.mechanism.perturb(sums.gram, sums.rows, plan.lattice)
-    gram = noisy.gram.astype(np.float64) / plan.lattice.divisor
-    rows = _rows(plan, noisy, gram)
-    law = plan.mechanism.law(plan.lattice).divided_by(rows.value)
-    raw = gram / rows.value
-    write_release(staged, _manifest(plan, charge, rows, law), raw, denoise(raw, law))
-
-
-def _rows(plan: Plan, noisy: Noisy, gram: NDArray[np.float64]) -> RowsFacts:
-    """The number of rows to divide by, from what is public after the draw.
-
-    Under add-remove it is the noisy count where one was paid for, else the noisy trace: unit rows
-    each add one to it. At least one, so that the division is always defined.
-    """
-    if plan.contract.neighbours == "replace-one":
-        return RowsFacts(value=float(plan.contract.rows), status="public", sd=0.0)
-    if noisy.rows is not None:
-        sd = plan.mechanism.facts()["sd_rows"]
-        return RowsFacts(value=max(1.0, float(noisy.rows)), status="noisy", sd=sd)
-    sd = plan.mechanism.law(plan.lattice).sd_diagonal * float(np.sqrt(plan.lattice.p))
-    return RowsFacts(value=max(1.0, float(np.trace(gram))), status="noisy", sd=sd)
-
-
-def _manifest(plan: Plan, charge: Charge, rows: RowsFacts, law: NoiseLaw) -> ReleaseManifest:
-    contract, spec = plan.contract, plan.request.mechanism
-    pure = charge.guarantee.pure
-    guarantee = GuaranteeFacts(
-        mu=charge.guarantee.mu,
-        delta0=charge.guarantee.delta0,
-        pure=pure if np.isfinite(pure) else None,
-        epsilon=charge.guarantee.epsilon(spec.delta),
-        delta=spec.delta,
-    )
-    mechanism = MechanismFacts(
-        name=plan.mechanism.name,
-        requested_epsilon=spec.epsilon,
-        requested_delta=spec.delta,
-        constants=plan.mechanism.facts(),
-        calibration="exact",
-        arithmetic=plan.mechanism.arithmetic,
-        lattice=LatticeFacts(bits=plan.lattice.bits, shrink=plan.lattice.shrink),
-    )
-    return ReleaseManifest(
-        format=FORMAT,
-        kind="second-moment",
-        release=charge.release,
-        published=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        dataset=DatasetFacts(
-            id=contract.id,
-            title=contract.title,
-            curator=contract.curator,
-            version=plan.request.version,
-        ),
-        neighbours=contract.neighbours,
-        unit=contract.unit,
-        columns=tuple(contract.public_columns()),
-        normalisation=plan.request.normalisation,
-        rows=rows,
-        divisor=rows.value,
-        mechanism=mechanism,
-        guarantee=guarantee,
-        noise=law,
-        software=software(),
-        card=card(contract, plan.request.normalisation, mechanism, guarantee),
-    )
 
 
 def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:

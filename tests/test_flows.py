@@ -124,7 +124,7 @@ def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError("no space left")
 
     monkeypatch.setattr(sampler, "rounded_gaussian", counted)
-    monkeypatch.setattr("tasks.publish.denoise", broken)
+    monkeypatch.setattr("tasks.draw.denoise", broken)
     request = read_request(scene(tmp_path))
     stubborn = release.with_options(retries=2)
     with pytest.raises((StepFailed, SpentFailure)):

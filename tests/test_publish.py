@@ -15,7 +15,7 @@ from gramercy.catalogue import Catalogue
 from gramercy.verify import verify_release
 from ledger import Ledger
 from mechanisms.gaussian import COUNT_WEIGHT, Gaussian
-from schemas.errors import RequestError, TermsChanged
+from schemas.errors import BudgetRefused, RequestError, TermsChanged
 from schemas.home import Home
 from schemas.lattice import Lattice
 from tests.making import contract_facts, run_steps, scene, table
@@ -125,6 +125,16 @@ def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
     (tmp_path / "table.csv").unlink()
     with pytest.raises(TermsChanged, match=r"budget\.epsilon"):
         run_steps(scene(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
+
+
+def test_what_does_not_fit_is_refused_before_the_table_is_read(tmp_path: Path, home: Path) -> None:
+    run_steps(scene(tmp_path, budget={"epsilon": 1.0, "delta": 1e-6}))
+    (tmp_path / "table.csv").unlink()
+    request = scene(tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1e-6})
+    (tmp_path / "table.csv").unlink()
+    with pytest.raises(BudgetRefused, match="remaining 0 "):
+        run_steps(request)
+    assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
 
 
 def test_contracts_of_the_home_go_by_their_id(tmp_path: Path, home: Path) -> None:

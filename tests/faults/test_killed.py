@@ -84,7 +84,7 @@ def test_new_charges_are_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert alone(replay)(plan) is None
     collected = alone(accumulate)(plan)
     with monkeypatch.context() as broke:
-        broke.setattr("tasks.publish.denoise", broken)
+        broke.setattr("tasks.draw.denoise", broken)
         refused = 0
         for _ in range(6):
             try:
