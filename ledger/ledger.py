@@ -1,6 +1,6 @@
 """Write-ahead accounting: a charge is durable before its noise exists, and stays whatever happens.
 
-Admission follows privacy.md's rule: all charges of a data set together must fit its budget by basic
+Admission follows docs/privacy.md: all charges of a data set together must fit its budget by basic
 composition of pure epsilons or by the Gaussian-DP filter of Smith and Thakurta (2022).
 """
 
@@ -11,98 +11,19 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, create_engine, event, insert, select
+from sqlalchemy import Connection, Row, insert, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
+from ledger.database import sqlite
+from ledger.statement import Charge, Statement, admit, compare_terms, spent_failure
 from ledger.tables import budgets, charges, datasets, marks, metadata
-from mechanisms.guarantee import Guarantee, compose, gdp_epsilon, gdp_mu, within
+from mechanisms.guarantee import Guarantee
 from schemas.contract import Budget, Contract
-from schemas.errors import BudgetRefused, LedgerError, RequestError, SpentFailure, TermsChanged
+from schemas.errors import LedgerError, RequestError, SpentFailure
 from schemas.model import canonical
-
-_BUSY_SECONDS = 60
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One release's charge.
-
-    Parameters
-    ----------
-    release
-        Release id: the version and a counter, so it says nothing about the data.
-    version
-        Public label of the data.
-    guarantee
-        What was charged.
-    fingerprint
-        Digest of the raw files' names, sizes and dates. Private.
-    at
-        When, UTC, ISO 8601.
-    state
-        ``charged``, ``drawn``, ``sealed``, ``published`` or ``spent``.
-    """
-
-    release: str
-    version: str
-    guarantee: Guarantee
-    fingerprint: str
-    at: str
-    state: str
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What a data set may cost, has cost, and may still cost.
-
-    Parameters
-    ----------
-    budget
-        The lifetime budget in force.
-    charges
-        Every charge, oldest first.
-    """
-
-    budget: Budget
-    charges: tuple[Charge, ...]
-
-    @property
-    def total(self) -> Guarantee:
-        """All charges composed."""
-        return compose(c.guarantee for c in self.charges)
-
-    @property
-    def spent(self) -> float:
-        """Epsilon spent so far, at the budget's delta, rounded up."""
-        return self.total.epsilon(self.budget.delta)
-
-    @property
-    def left(self) -> Guarantee:
-        """The largest Gaussian charge that would still be admitted."""
-        failures = self.budget.delta - self.total.delta0
-        if not failures > 0:
-            return Guarantee(0.0)
-        most = gdp_mu(self.budget.epsilon, failures)
-        return Guarantee(math.sqrt(max(0.0, (most - self.total.mu) * (most + self.total.mu))))
-
-    @property
-    def remaining(self) -> float:
-        """Epsilon of one more Gaussian release at the budget's delta."""
-        return gdp_epsilon(self.left.mu, self.budget.delta)
-
-    def admits(self, guarantee: Guarantee) -> bool:
-        """Whether one more charge fits, by the ledger's rule."""
-        return within(compose([self.total, guarantee]), self.budget.epsilon, self.budget.delta)
-
-    def after(self, guarantee: Guarantee) -> Statement:
-        """The statement that one more charge would leave."""
-        planned = Charge("planned", "planned", guarantee, "", "", "charged")
-        return Statement(self.budget, (*self.charges, planned))
 
 
 class Ledger:
@@ -124,7 +45,7 @@ class Ledger:
         with self._trouble():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)  # fingerprints of private files are in it
-            self._engine = _sqlite(path)
+            self._engine = sqlite(path)
             with self._engine.begin() as db:
                 metadata.create_all(db)
 
@@ -133,33 +54,21 @@ class Ledger:
         with self._transaction() as db:
             return list(db.scalars(select(datasets.c.id).order_by(datasets.c.id)))
 
-    def register(self, contract: Contract) -> None:
-        """Enter a data set once; afterwards, check that its terms are still the same.
+    def preview(self, contract: Contract) -> Statement:
+        """The statement that a release of this contract would be charged to; changes nothing.
+
+        A data set is registered by its first charge. Until then it has the contract's budget.
 
         Raises
         ------
         TermsChanged
-            Naming each fixed term that the contract now states differently.
+            If the data set was registered with other terms.
         """
-        terms = contract.terms()
-        budget = terms.pop("budget")
         with self._transaction() as db:
-            known = db.scalar(select(datasets.c.terms).where(datasets.c.id == contract.id))
-            if known is None:
-                entry = {"id": contract.id, "terms": canonical(terms), "at": _now()}
-                db.execute(insert(datasets).values(entry))
-                self._enter_budget(db, contract.id, contract.budget, "registered")
-                return
-            in_force = self._budget(db, contract.id).model_dump()
-        changed = _differences(json.loads(known), json.loads(canonical(terms)))
-        changed += _differences({"budget": in_force}, {"budget": budget})
-        if changed:
-            raise TermsChanged(
-                f"Data set '{contract.id}' was registered with other terms: {', '.join(changed)}.",
-                "They are fixed, because earlier guarantees rest on them: restore them, raise the "
-                "budget with 'gramercy budget --raise', or give the data set a new id only if it "
-                "shares no people with this one.",
-            )
+            if self._terms(db, contract.id) is None:
+                return Statement(contract.budget, ())
+            self._hold_to_terms(db, contract)
+            return self._statement(db, contract.id)
 
     def raise_budget(self, dataset: str, budget: Budget, reason: str) -> None:
         """Enter a larger lifetime budget, with the reason for it.
@@ -196,19 +105,9 @@ class Ledger:
         with self._transaction() as db:
             return self._find(db, dataset, request)
 
-    def check(self, dataset: str, guarantee: Guarantee) -> None:
-        """Refuse what `charge` would refuse as things stand; charges nothing.
-
-        Raises
-        ------
-        BudgetRefused
-            If the charge would not fit.
-        """
-        _admit(dataset, self.statement(dataset), guarantee)
-
     def charge(
         self,
-        dataset: str,
+        contract: Contract,
         version: str,
         request: str,
         guarantee: Guarantee,
@@ -216,12 +115,12 @@ class Ledger:
         *,
         again: bool = False,
     ) -> Charge:
-        """Charge a release, durably, or refuse; atomic.
+        """Charge a release, durably, or refuse; atomic. The first charge registers the data set.
 
         Parameters
         ----------
-        dataset, version, request
-            Which data set, which version of it, and the request's key.
+        contract, version, request
+            The data set's contract, the version of the data, and the request's key.
         guarantee
             The exact guarantee of the noise that is about to be drawn.
         fingerprint
@@ -231,17 +130,23 @@ class Ledger:
 
         Raises
         ------
+        TermsChanged
+            If the data set was registered with other terms.
         SpentFailure
-            If the same request was charged before and nothing came of it.
+            If the same request was charged before.
         BudgetRefused
             If the charge does not fit; shows asked, spent and remaining.
         """
+        dataset = contract.id
         with self._transaction() as db:
+            if self._terms(db, dataset) is None:
+                self._register(db, contract)
+            self._hold_to_terms(db, contract)
             before = self._find(db, dataset, request)
             if before is not None and (before.state == "published" or not again):
-                raise SpentFailure(*spent_words(dataset, before))
+                raise spent_failure(dataset, before)
             statement = self._statement(db, dataset)
-            _admit(dataset, statement, guarantee)
+            admit(dataset, statement, guarantee)
             release = f"{version}-r{len(statement.charges) + 1}"
             db.execute(
                 insert(charges).values(
@@ -282,6 +187,22 @@ class Ledger:
         with self._transaction() as db:
             found: str | None = db.scalar(select(marks.c.detail).where(row))
             return found
+
+    def _register(self, db: Connection, contract: Contract) -> None:
+        terms = contract.terms()
+        terms.pop("budget")
+        entry = {"id": contract.id, "terms": canonical(terms), "at": _now()}
+        db.execute(insert(datasets).values(entry))
+        self._enter_budget(db, contract.id, contract.budget, "registered")
+
+    def _hold_to_terms(self, db: Connection, contract: Contract) -> None:
+        then = json.loads(self._terms(db, contract.id) or "{}")
+        then["budget"] = self._budget(db, contract.id).model_dump()
+        compare_terms(contract.id, then, json.loads(canonical(contract.terms())))
+
+    def _terms(self, db: Connection, dataset: str) -> str | None:
+        found: str | None = db.scalar(select(datasets.c.terms).where(datasets.c.id == dataset))
+        return found
 
     def _statement(self, db: Connection, dataset: str) -> Statement:
         budget = self._budget(db, dataset)
@@ -340,29 +261,6 @@ class Ledger:
             )
 
 
-def spent_words(dataset: str, charge: Charge) -> tuple[str, str]:
-    """What to say of a charge with nothing to show for it."""
-    epsilon = f"mu = {charge.guarantee.mu:.4g}"
-    return (
-        f"Release '{dataset}/{charge.release}' was charged ({epsilon}) and then interrupted: "
-        "the charge is spent, and no noise will be drawn for it again.",
-        "To pay for a new release of the same version, add --new-charge.",
-    )
-
-
-def _admit(dataset: str, statement: Statement, asked: Guarantee) -> None:
-    if statement.admits(asked):
-        return
-    budget = statement.budget
-    raise BudgetRefused(
-        f"The budget of '{dataset}' (epsilon {budget.epsilon:g}, delta {budget.delta:g}) does not "
-        f"hold this release: asked epsilon {asked.epsilon(budget.delta):.4g} at that delta "
-        f"(mu {asked.mu:.4g}), spent {statement.spent:.4g} (mu {statement.total.mu:.4g}), "
-        f"remaining {statement.remaining:.4g} (mu {statement.left.mu:.4g}).",
-        "Ask for a smaller epsilon, or raise the budget with 'gramercy budget --raise'.",
-    )
-
-
 def _charge(row: Row[Any], states: dict[str, set[str]]) -> Charge:
     known = states.get(row.release, set())
     state = next((m for m in ("published", "spent", "sealed", "drawn") if m in known), "charged")
@@ -371,36 +269,5 @@ def _charge(row: Row[Any], states: dict[str, set[str]]) -> Charge:
     return Charge(row.release, row.version, guarantee, row.fingerprint, row.at, state)
 
 
-def _differences(then: Any, now: Any, at: str = "") -> list[str]:
-    """Names of the terms that differ, columns by their names."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        keys = [*then, *(k for k in now if k not in then)]
-        inner = [_differences(then.get(k), now.get(k), f"{at}.{k}".strip(".")) for k in keys]
-        return [name for names in inner for name in names]
-    if at == "columns" and [c["name"] for c in then] == [c["name"] for c in now]:
-        pairs = zip(then, now, strict=True)
-        return [x for a, b in pairs for x in _differences(a, b, f"columns.{a['name']}")]
-    return [] if then == now else [at]
-
-
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _sqlite(path: Path) -> Engine:
-    """An engine whose every transaction takes the write lock first, and is durable when it ends."""
-    engine = create_engine(
-        f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS}
-    )
-
-    @event.listens_for(engine, "connect")
-    def _connect(connection: Any, _: Any) -> None:
-        connection.isolation_level = None
-        for pragma in ("foreign_keys=ON", "journal_mode=DELETE", "synchronous=EXTRA"):
-            connection.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-    return engine

@@ -131,8 +131,11 @@ class Outlook:
 
 
 def outlook(plan: Plan, ledger: Ledger) -> Outlook:
-    """Look a plan up in the ledger; changes nothing."""
-    dataset = plan.contract.id
-    if dataset not in ledger.datasets():
-        return Outlook(Statement(plan.contract.budget, ()), None)
-    return Outlook(ledger.statement(dataset), ledger.find(dataset, plan.key))
+    """Look a plan up in the ledger; changes nothing.
+
+    Raises
+    ------
+    TermsChanged
+        If the data set was registered with other terms.
+    """
+    return Outlook(ledger.preview(plan.contract), ledger.find(plan.contract.id, plan.key))

@@ -15,8 +15,7 @@ from filelock import FileLock, Timeout
 
 from archive.release import read_release
 from archive.store import Archive
-from ledger import Charge, Ledger
-from ledger.ledger import spent_words
+from ledger import Charge, Ledger, Statement, admit, spent_failure
 from mechanisms import sampler
 from schemas.errors import ArchiveError, BundleError, LedgerError, SpentFailure
 from schemas.home import Home
@@ -48,13 +47,13 @@ def replay(plan: Plan) -> str | None:
     """
     home = Home.default()
     ledger, archive = Ledger(home.ledger), Archive(home.archive)
-    ledger.register(plan.contract)
+    statement = ledger.preview(plan.contract)
     with _alone(home, plan.contract.id):
         charge = _answered(plan, ledger, archive)
         if charge is None:
             # What would be refused after the table was read is refused before it.
-            _check_history(plan.contract.id, ledger, archive)
-            ledger.check(plan.contract.id, plan.guarantee)
+            _check_history(plan.contract.id, statement, archive)
+            admit(plan.contract.id, statement, plan.guarantee)
             return None
     with contextlib.suppress(Exception):  # a table that is gone or unreadable has changed, too
         changed = True
@@ -81,9 +80,9 @@ def publish(plan: Plan, collected: Collected) -> str:
     with _alone(home, dataset), archive.staging() as staged:
         if answered := _answered(plan, ledger, archive):
             return answered.release
-        _check_history(dataset, ledger, archive)
+        _check_history(dataset, ledger.preview(plan.contract), archive)
         charge = ledger.charge(
-            dataset,
+            plan.contract,
             plan.request.version,
             plan.key,
             plan.guarantee,
@@ -142,15 +141,15 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
         ledger.mark(dataset, charge.release, "spent", "found without a release")
     if plan.request.new_charge:
         return None
-    raise SpentFailure(*spent_words(dataset, charge))
+    raise spent_failure(dataset, charge)
 
 
 _RESTORE = "Restore it from a copy: noise is never drawn again for a published release."
 
 
-def _check_history(dataset: str, ledger: Ledger, archive: Archive) -> None:
+def _check_history(dataset: str, statement: Statement, archive: Archive) -> None:
     """Refuse to charge a ledger that has forgotten releases which the archive still holds."""
-    known = {charge.release for charge in ledger.statement(dataset).charges}
+    known = {charge.release for charge in statement.charges}
     forgotten = [name for d, name in archive.releases() if d == dataset and name not in known]
     if forgotten:
         raise LedgerError(

@@ -31,13 +31,14 @@ def contract(**changes: object) -> Contract:
 
 
 def opened(folder: Path) -> Ledger:
-    ledger = Ledger(folder / "ledger.sqlite")
-    ledger.register(contract())
-    return ledger
+    return Ledger(folder / "ledger.sqlite")
 
 
-def charge(ledger: Ledger, name: str, guarantee: Guarantee = SMALL) -> str:
-    return ledger.charge("toy", name, f"request {name}", guarantee, "").release
+def charge(
+    ledger: Ledger, name: str, guarantee: Guarantee = SMALL, under: Contract | None = None
+) -> str:
+    chosen = under or contract()
+    return ledger.charge(chosen, name, f"request {name}", guarantee, "").release
 
 
 def test_a_charge_stays(tmp_path: Path) -> None:
@@ -65,12 +66,11 @@ def test_refusals_show_the_sums_and_change_nothing(tmp_path: Path) -> None:
 
 
 def test_pure_charges_add_up(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.register(contract(budget={"epsilon": 1.0, "delta": 1e-9}))
-    charge(ledger, "v1", Guarantee.of_pure(0.5))
-    charge(ledger, "v2", Guarantee.of_pure(0.5))
+    ledger, tight = opened(tmp_path), contract(budget={"epsilon": 1.0, "delta": 1e-9})
+    charge(ledger, "v1", Guarantee.of_pure(0.5), tight)
+    charge(ledger, "v2", Guarantee.of_pure(0.5), tight)
     with pytest.raises(BudgetRefused):
-        charge(ledger, "v3", Guarantee.of_pure(1e-3))
+        charge(ledger, "v3", Guarantee.of_pure(1e-3), tight)
 
 
 def one_of_many(path: str, turn: int) -> str:
@@ -111,19 +111,27 @@ def test_many_writers_never_overspend(tmp_path: Path) -> None:
 )
 def test_terms_are_fixed(tmp_path: Path, changes: dict, named: str) -> None:
     ledger = opened(tmp_path)
-    ledger.register(contract(title="Another title", source="elsewhere.csv", rows=99))
+    assert ledger.preview(contract(**changes)).charges == ()  # not before the first charge
+    charge(ledger, "v1")
+    free = contract(title="Another title", source="elsewhere.csv", rows=99)
+    assert len(ledger.preview(free).charges) == 1
     with pytest.raises(TermsChanged, match=named):
-        ledger.register(contract(**changes))
+        ledger.preview(contract(**changes))
+    with pytest.raises(TermsChanged, match=named):
+        charge(ledger, "v2", under=contract(**changes))
+    assert len(ledger.statement("toy").charges) == 1
 
 
 def test_the_order_of_columns_is_fixed(tmp_path: Path) -> None:
     turned = dict(reversed(contract_facts()["columns"].items()))
+    charge(opened(tmp_path), "v1")
     with pytest.raises(TermsChanged, match="columns"):
-        opened(tmp_path).register(contract(columns=turned))
+        opened(tmp_path).preview(contract(columns=turned))
 
 
 def test_budgets_are_only_raised(tmp_path: Path) -> None:
     ledger = opened(tmp_path)
+    charge(ledger, "v1")
     for bad in ({"epsilon": 3.0, "delta": 1e-5}, {"epsilon": 2.0, "delta": 1e-4}):
         with pytest.raises(RequestError, match="only be raised"):
             ledger.raise_budget("toy", Budget(**bad), "because")

@@ -1,0 +1,147 @@
+"""What a data set may cost, has cost, and may still cost; and the words for a refusal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.guarantee import Guarantee, compose, gdp_epsilon, gdp_mu, within
+from schemas.contract import Budget
+from schemas.errors import BudgetRefused, SpentFailure, TermsChanged
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One release's charge.
+
+    Parameters
+    ----------
+    release
+        Release id: the version and a counter, so it says nothing about the data.
+    version
+        Public label of the data.
+    guarantee
+        What was charged.
+    fingerprint
+        Digest of the raw files' names, sizes and dates. Private.
+    at
+        When, UTC, ISO 8601.
+    state
+        ``charged``, ``drawn``, ``sealed``, ``published`` or ``spent``.
+    """
+
+    release: str
+    version: str
+    guarantee: Guarantee
+    fingerprint: str
+    at: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a data set may cost, has cost, and may still cost.
+
+    Parameters
+    ----------
+    budget
+        The lifetime budget in force.
+    charges
+        Every charge, oldest first.
+    """
+
+    budget: Budget
+    charges: tuple[Charge, ...]
+
+    @property
+    def total(self) -> Guarantee:
+        """All charges composed."""
+        return compose(c.guarantee for c in self.charges)
+
+    @property
+    def spent(self) -> float:
+        """Epsilon spent so far, at the budget's delta, rounded up."""
+        return self.total.epsilon(self.budget.delta)
+
+    @property
+    def left(self) -> Guarantee:
+        """The largest Gaussian charge that would still be admitted."""
+        failures = self.budget.delta - self.total.delta0
+        if not failures > 0:
+            return Guarantee(0.0)
+        most = gdp_mu(self.budget.epsilon, failures)
+        return Guarantee(math.sqrt(max(0.0, (most - self.total.mu) * (most + self.total.mu))))
+
+    @property
+    def remaining(self) -> float:
+        """Epsilon of one more Gaussian release at the budget's delta."""
+        return gdp_epsilon(self.left.mu, self.budget.delta)
+
+    def admits(self, guarantee: Guarantee) -> bool:
+        """Whether one more charge fits, by the ledger's rule."""
+        return within(compose([self.total, guarantee]), self.budget.epsilon, self.budget.delta)
+
+    def after(self, guarantee: Guarantee) -> Statement:
+        """The statement that one more charge would leave."""
+        planned = Charge("planned", "planned", guarantee, "", "", "charged")
+        return Statement(self.budget, (*self.charges, planned))
+
+
+def admit(dataset: str, statement: Statement, asked: Guarantee) -> None:
+    """Refuse a charge that does not fit.
+
+    Raises
+    ------
+    BudgetRefused
+        Showing asked, spent and remaining.
+    """
+    if statement.admits(asked):
+        return
+    budget = statement.budget
+    raise BudgetRefused(
+        f"The budget of '{dataset}' (epsilon {budget.epsilon:g}, delta {budget.delta:g}) does not "
+        f"hold this release: asked epsilon {asked.epsilon(budget.delta):.4g} at that delta "
+        f"(mu {asked.mu:.4g}), spent {statement.spent:.4g} (mu {statement.total.mu:.4g}), "
+        f"remaining {statement.remaining:.4g} (mu {statement.left.mu:.4g}).",
+        "Ask for a smaller epsilon, or raise the budget with 'gramercy budget --raise'.",
+    )
+
+
+def spent_failure(dataset: str, charge: Charge) -> SpentFailure:
+    """What to say of a charge with nothing to show for it."""
+    return SpentFailure(
+        f"Release '{dataset}/{charge.release}' was charged (mu = {charge.guarantee.mu:.4g}) and "
+        "then interrupted: the charge is spent, and no noise will be drawn for it again.",
+        "To pay for a new release of the same version, add --new-charge.",
+    )
+
+
+def compare_terms(dataset: str, then: dict[str, Any], now: dict[str, Any]) -> None:
+    """Hold a contract to the terms that a data set was registered with.
+
+    Raises
+    ------
+    TermsChanged
+        Naming each fixed term that the contract now states differently.
+    """
+    changed = _differences(then, now)
+    if changed:
+        raise TermsChanged(
+            f"Data set '{dataset}' was registered with other terms: {', '.join(changed)}.",
+            "They are fixed, because earlier guarantees rest on them: restore them, raise the "
+            "budget with 'gramercy budget --raise', or give the data set a new id only if it "
+            "shares no people with this one.",
+        )
+
+
+def _differences(then: Any, now: Any, at: str = "") -> list[str]:
+    """Names of the terms that differ, columns by their names."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        keys = [*then, *(k for k in now if k not in then)]
+        inner = [_differences(then.get(k), now.get(k), f"{at}.{k}".strip(".")) for k in keys]
+        return [name for names in inner for name in names]
+    if at == "columns" and [c["name"] for c in then] == [c["name"] for c in now]:
+        pairs = zip(then, now, strict=True)
+        return [x for a, b in pairs for x in _differences(a, b, f"columns.{a['name']}")]
+    return [] if then == now else [at]
