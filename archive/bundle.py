@@ -22,9 +22,9 @@ def seal(folder: Path) -> str:
     lines = [f"{_sha256(folder / name)}  {name}\n" for name in _files(folder)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")
     for name in [*_files(folder), SUMS]:
-        _durable(folder / name)
+        make_durable(folder / name)
         (folder / name).chmod(0o444)
-    _durable(folder)
+    make_durable(folder)
     return _sha256(folder / SUMS)
 
 
@@ -85,7 +85,8 @@ def _sha256(path: Path) -> str:
         raise BundleError(f"{path}: cannot be read.", _MEND) from None
 
 
-def _durable(path: Path) -> None:
+def make_durable(path: Path) -> None:
+    """Have a file or folder written to the disk itself."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.contract import Contract
-from schemas.manifest import GuaranteeFacts, MechanismFacts, ReleaseManifest, RowsFacts
-from schemas.request import Clip, Unit
+from schemas.manifest import (
+    Asked,
+    CalibrationFacts,
+    GuaranteeFacts,
+    ReleaseManifest,
+    RowsFacts,
+)
+from schemas.request import Unit
 
 _NEIGHBOURS = {
     "replace-one": "one row replaced by any other row; the number of rows is public",
@@ -27,35 +32,30 @@ def in_one_sentence(guarantee: GuaranteeFacts, neighbours: str) -> str:
     )
 
 
-def card(
-    contract: Contract,
-    normalisation: Unit | Clip,
-    mechanism: MechanismFacts,
-    guarantee: GuaranteeFacts,
-) -> dict[str, Any]:
+def card(asked: Asked, calibration: CalibrationFacts, guarantee: GuaranteeFacts) -> dict[str, Any]:
     """The card as data."""
     how = (
         "divided by its own l2 norm"
-        if isinstance(normalisation, Unit)
-        else f"shortened to l2 norm {normalisation.radius:g} where longer"
+        if isinstance(asked.normalisation, Unit)
+        else f"shortened to l2 norm {asked.normalisation.radius:g} where longer"
     )
     return {
-        "curator": contract.curator,
+        "curator": asked.dataset.curator,
         "intended_use": "estimation of second moments, precision matrices and graphs",
-        "data_domain": f"tables of {len(contract.columns)} real columns with public bounds",
+        "data_domain": f"tables of {len(asked.columns)} real columns with public bounds",
         "flavour": "Gaussian differential privacy",
         "unit": "one row",
-        "neighbours": _NEIGHBOURS[contract.neighbours],
+        "neighbours": _NEIGHBOURS[asked.neighbours],
         "trust_model": "central: the curator sees the raw rows, the public sees the release alone",
         "loss": guarantee.model_dump(),
-        "statement": in_one_sentence(guarantee, contract.neighbours),
+        "statement": in_one_sentence(guarantee, asked.neighbours),
         "pre_processing": (
             "row by row, with public constants: missing cells take the centre, cells out of bounds "
             f"are clamped, columns are centred and scaled, and each row is {how}"
         ),
         "mechanism": (
-            f"{mechanism.name}: independent Gaussian noise on the second-moment matrix, "
-            f"{mechanism.arithmetic} arithmetic on integers"
+            f"{asked.mechanism['name']}: independent Gaussian noise on the second-moment matrix, "
+            f"{calibration.arithmetic} arithmetic on integers"
         ),
         "accounting": "Gaussian-DP filter or basic composition against a lifetime budget",
         "post_processing": "rotation-invariant shrinkage of the eigenvalues (the denoised matrix)",

@@ -18,10 +18,16 @@ from schemas.errors import BundleError
 CSV_UP_TO = 500  # columns
 
 
+def matrix_files(stem: str, p: int) -> list[str]:
+    """The files of a matrix of p columns, the canonical one first."""
+    files = [f"{stem}.parquet", f"{stem}.npy"]
+    return [*files, f"{stem}.csv"] if p <= CSV_UP_TO else files
+
+
 def write_matrix(
     folder: Path, stem: str, matrix: NDArray[np.float64], names: Sequence[str]
-) -> list[str]:
-    """Write a symmetric matrix in every format; returns the file names, the canonical one first.
+) -> None:
+    """Write a symmetric matrix in every format.
 
     Parameters
     ----------
@@ -36,15 +42,12 @@ def write_matrix(
     labels = pa.array(list(names), pa.string())
     rows, cols = (pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), labels) for k in (i, j))
     table = pa.table({"row": rows, "col": cols, "value": pa.array(matrix[i, j])})
-    files = [f"{stem}.parquet", f"{stem}.npy"]
-    pq.write_table(table, folder / files[0], store_schema=False, compression="zstd")
-    np.save(folder / files[1], matrix, allow_pickle=False)
+    pq.write_table(table, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
+    np.save(folder / f"{stem}.npy", matrix, allow_pickle=False)
     if len(names) <= CSV_UP_TO:
-        files.append(f"{stem}.csv")
         # 17 digits: every double comes back as it was.
         frame = pd.DataFrame(matrix, index=pd.Index(names, name="column"), columns=list(names))
-        frame.to_csv(folder / files[2], float_format="%.17g", lineterminator="\n")
-    return files
+        frame.to_csv(folder / f"{stem}.csv", float_format="%.17g", lineterminator="\n")
 
 
 def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.float64]:
@@ -56,35 +59,45 @@ def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.flo
         Naming the file that differs.
     """
     matrix = _read_npy(folder / f"{stem}.npy", len(names))
-    i, j = np.triu_indices(len(names))
-    long = folder / f"{stem}.parquet"
-    table = pq.read_table(io.BytesIO(long.read_bytes()))
-    labels = np.array(list(names), dtype=object)
-    same = (
-        table.column_names == ["row", "col", "value"]
-        and table.num_rows == i.size
-        and bool((np.asarray(table["row"].to_pylist(), dtype=object) == labels[i]).all())
-        and bool((np.asarray(table["col"].to_pylist(), dtype=object) == labels[j]).all())
-        and bool((table["value"].to_numpy() == matrix[i, j]).all())
-    )
-    if not same:
-        raise BundleError(f"{long}: does not hold the matrix of {stem}.npy.")
-    square = folder / f"{stem}.csv"
-    if square.exists():
-        with square.open(encoding="utf-8", newline="") as stream:
-            header, *lines = csv.reader(stream)
-        cells = np.array([[float(cell) for cell in line[1:]] for line in lines])
-        labelled = header[1:] == list(names) == [line[0] for line in lines]
-        if not labelled or not np.array_equal(cells, matrix):
-            raise BundleError(f"{square}: does not hold the matrix of {stem}.npy.")
+    same_as = {".parquet": _same_long, ".npy": None, ".csv": _same_square}
+    for file in matrix_files(stem, len(names)):
+        same = same_as[Path(file).suffix]
+        try:
+            held = same is None or same(folder / file, matrix, list(names))
+        except Exception:  # whatever a parser makes of a file that was tampered with
+            held = False
+        if not held:
+            raise BundleError(f"{folder / file}: does not hold the matrix of {stem}.npy.")
     return matrix
+
+
+def _same_long(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+    i, j = np.triu_indices(len(names))
+    table = pq.read_table(io.BytesIO(path.read_bytes()))
+    labels = np.array(names, dtype=object)
+    return (
+        table.column_names == ["row", "col", "value"]
+        and table["row"].to_pylist() == labels[i].tolist()
+        and table["col"].to_pylist() == labels[j].tolist()
+        and np.array_equal(table["value"].to_numpy(), matrix[i, j])
+    )
+
+
+def _same_square(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+    with path.open(encoding="utf-8", newline="") as stream:
+        header, *lines = csv.reader(stream)
+    cells = np.array([[float(cell) for cell in line[1:]] for line in lines])
+    labelled = header[1:] == names == [line[0] for line in lines]
+    return labelled and np.array_equal(cells, matrix)
 
 
 def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
     try:
         matrix: NDArray[np.float64] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError):
-        raise BundleError(f"{path}: is not a matrix.") from None
-    if matrix.dtype != np.float64 or matrix.shape != (p, p) or not (matrix == matrix.T).all():
+        sound = matrix.dtype == np.float64 and matrix.shape == (p, p)
+        sound = sound and bool(np.isfinite(matrix).all() and (matrix == matrix.T).all())
+    except Exception:  # whatever numpy makes of a file that was tampered with
+        sound = False
+    if not sound:
         raise BundleError(f"{path}: is not a symmetric matrix of {p} columns.")
     return matrix

@@ -23,14 +23,14 @@ _TYPES = {
 Manifest = TypeVar("Manifest", bound=Model)
 
 
-def describe(
+def descriptor(
     folder: Path,
     name: str,
     title: str,
     files: Sequence[str],
     manifest: ReleaseManifest | EstimateManifest,
-) -> None:
-    """Write datapackage.json for the files of a bundle.
+) -> dict[str, Any]:
+    """The description of a bundle's files, as plain data.
 
     Parameters
     ----------
@@ -51,8 +51,32 @@ def describe(
         "resources": [_resource(folder / file, manifest) for file in files],
         "dp": manifest.model_dump(mode="json"),
     }
+    plain: dict[str, Any] = json.loads(json.dumps(package, allow_nan=False))
+    return plain
+
+
+def write_descriptor(folder: Path, package: dict[str, Any]) -> None:
+    """Write datapackage.json."""
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / DESCRIPTOR).write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def read_descriptor(folder: Path) -> dict[str, Any]:
+    """Read datapackage.json.
+
+    Raises
+    ------
+    BundleError
+        If it is none.
+    """
+    path = folder / DESCRIPTOR
+    try:
+        package = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        package = None
+    if not isinstance(package, dict):
+        raise BundleError(f"{path}: is not the description of a bundle.")
+    return package
 
 
 def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
@@ -63,13 +87,7 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     BundleError
         If there is none, or not of this kind.
     """
-    path = folder / DESCRIPTOR
-    try:
-        package = json.loads(path.read_text(encoding="utf-8"))
-        manifest = package["dp"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise BundleError(f"{path}: is not the description of a release.") from None
-    return parse(kind, manifest, str(path), BundleError)
+    return parse(kind, read_descriptor(folder).get("dp"), str(folder / DESCRIPTOR), BundleError)
 
 
 def _resource(path: Path, manifest: ReleaseManifest | EstimateManifest) -> dict[str, Any]:
@@ -87,7 +105,6 @@ def _resource(path: Path, manifest: ReleaseManifest | EstimateManifest) -> dict[
         fields = [("row", "string"), ("col", "string"), ("value", "number")]
         resource["schema"] = {"fields": [{"name": n, "type": t} for n, t in fields]}
     if kind == "csv":
-        names = manifest.names if isinstance(manifest, ReleaseManifest) else manifest.columns
-        numbers = [{"name": name, "type": "number"} for name in names]
+        numbers = [{"name": name, "type": "number"} for name in manifest.names]
         resource["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
     return resource

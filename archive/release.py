@@ -6,17 +6,20 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.bundle import check
 from archive.card import card_text
-from archive.matrices import read_matrix, write_matrix
-from archive.package import describe, read_manifest
+from archive.matrices import matrix_files, read_matrix, write_matrix
+from archive.package import descriptor, read_manifest, write_descriptor
 from schemas.manifest import EstimateManifest, ReleaseManifest
 
 Array = NDArray[np.float64]
+
+CARD = "CARD.md"
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,21 @@ def software() -> dict[str, str]:
 
 def write_release(folder: Path, manifest: ReleaseManifest, raw: Array, denoised: Array) -> None:
     """Fill an empty folder with a release."""
-    files = write_matrix(folder, "second_moment", raw, manifest.names)
-    files += write_matrix(folder, "second_moment_denoised", denoised, manifest.names)
-    text = card_text(manifest, files)
-    (folder / "CARD.md").write_text(text, encoding="utf-8", newline="\n")
+    write_matrix(folder, "second_moment", raw, manifest.names)
+    write_matrix(folder, "second_moment_denoised", denoised, manifest.names)
+    (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
+    write_descriptor(folder, release_descriptor(folder, manifest))
+
+
+def release_card(manifest: ReleaseManifest) -> str:
+    """The text of CARD.md."""
+    return card_text(manifest, _release_files(manifest)[:-1])
+
+
+def release_descriptor(folder: Path, manifest: ReleaseManifest) -> dict[str, Any]:
+    """What datapackage.json says of the files of a release."""
     name = f"{manifest.dataset.id}-{manifest.release}"
-    describe(folder, name, manifest.dataset.title, [*files, "CARD.md"], manifest)
+    return descriptor(folder, name, manifest.dataset.title, _release_files(manifest), manifest)
 
 
 def read_release(folder: Path) -> ReleaseBundle:
@@ -81,14 +93,26 @@ def read_release(folder: Path) -> ReleaseBundle:
 
 def write_estimate(folder: Path, manifest: EstimateManifest, precision: Array) -> None:
     """Fill an empty folder with an estimate."""
-    files = write_matrix(folder, "precision", precision, manifest.columns)
+    write_matrix(folder, "precision", precision, manifest.names)
+    write_descriptor(folder, estimate_descriptor(folder, manifest))
+
+
+def estimate_descriptor(folder: Path, manifest: EstimateManifest) -> dict[str, Any]:
+    """What datapackage.json says of the files of an estimate."""
     name = f"{manifest.dataset.id}-{manifest.release}-{manifest.estimate}"
     title = f"{manifest.dataset.title}: {manifest.estimator['name']} precision matrix"
-    describe(folder, name, title, files, manifest)
+    files = matrix_files("precision", len(manifest.names))
+    return descriptor(folder, name, title, files, manifest)
 
 
 def read_estimate(folder: Path) -> EstimateBundle:
     """Read an estimate, verified; raises as `read_release` does."""
     sha256 = check(folder)
     manifest = read_manifest(folder, EstimateManifest)
-    return EstimateBundle(manifest, read_matrix(folder, "precision", manifest.columns), sha256)
+    return EstimateBundle(manifest, read_matrix(folder, "precision", manifest.names), sha256)
+
+
+def _release_files(manifest: ReleaseManifest) -> list[str]:
+    p = len(manifest.columns)
+    matrices = [matrix_files(stem, p) for stem in ("second_moment", "second_moment_denoised")]
+    return [*matrices[0], *matrices[1], CARD]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from archive.bundle import check, seal
-from schemas.errors import ArchiveError
+from archive.bundle import check, make_durable, seal
+from schemas.errors import ArchiveError, RequestError
 
 _STAGING = ".staging"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,18 @@ class Archive:
     root: Path
 
     def release(self, dataset: str, release: str) -> Path:
-        """Where a release lies, or will lie."""
-        return self.root / dataset / release / "release"
+        """Where a release lies, or will lie.
+
+        Raises
+        ------
+        RequestError
+            If a name could lead elsewhere.
+        """
+        return self._inside(dataset, release, "release")
 
     def estimate(self, dataset: str, release: str, estimate: str) -> Path:
-        """Where an estimate lies, or will lie."""
-        return self.root / dataset / release / "estimates" / estimate
+        """Where an estimate lies, or will lie; raises as `release` does."""
+        return self._inside(dataset, release, "estimates", estimate)
 
     def releases(self) -> list[tuple[str, str]]:
         """(dataset, release id) of every committed release, in the order of their names."""
@@ -42,20 +50,31 @@ class Archive:
         return sorted(
             (path.parent.parent.name, path.parent.name)
             for path in found
-            if path.parent.parent.name != _STAGING
+            if path.is_dir() and path.parent.parent.name != _STAGING
         )
 
     def estimates(self, dataset: str, release: str) -> list[str]:
         """Ids of the estimates committed beside a release."""
-        folder = self.root / dataset / release / "estimates"
-        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        folder = self.release(dataset, release).parent / "estimates"
+        return sorted(path.name for path in folder.glob("*/") if path.is_dir())
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """An empty folder on the archive's own disk; what is not committed is removed."""
-        folder = self.root / _STAGING / uuid.uuid4().hex
+    def staging(self, owner: str, *, alone: bool = False) -> Iterator[Path]:
+        """An empty folder on the archive's own disk; what is not committed is removed.
+
+        Parameters
+        ----------
+        owner
+            Whose folder it is.
+        alone
+            No other folder of this owner is in use: what one that died has left is removed, too.
+        """
+        folder = self.root / _STAGING / f"{owner}.{uuid.uuid4().hex}"
         with self._trouble():
             folder.mkdir(parents=True)
+        for left in folder.parent.glob(f"{owner}.*") if alone else ():
+            if left != folder:
+                shutil.rmtree(left, ignore_errors=True)
         try:
             yield folder
         finally:
@@ -85,11 +104,17 @@ class Archive:
                     "ledger that belongs to it.",
                 )
             staged.rename(place)
-            handle = os.open(place.parent, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            # The new folders must outlive a power cut, or the ledger would outlive them.
+            for folder in place.relative_to(self.root).parents:
+                make_durable(self.root / folder)
+
+    def _inside(self, *names: str) -> Path:
+        if not all(_NAME.fullmatch(name) for name in names):
+            raise RequestError(
+                f"'{'/'.join(names[:2])}': is not the name of a release.",
+                "It is DATASET/RELEASE; see 'gramercy list'.",
+            )
+        return self.root.joinpath(*names)
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:

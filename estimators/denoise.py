@@ -52,12 +52,6 @@ def denoise(matrix: Array, law: NoiseLaw, trace: float = 1.0) -> Array:
     return _assemble(vectors, shrunk)
 
 
-def project(matrix: Array, trace: float = 1.0) -> Array:
-    """The nearest matrix, in Frobenius norm, that is positive semidefinite with bounded trace."""
-    values, vectors = np.linalg.eigh(matrix)
-    return _assemble(vectors, _onto_spectrum(values, trace))
-
-
 def _assemble(vectors: Array, values: Array) -> Array:
     product: Array = (vectors * values) @ vectors.T
     return (product + product.T) / 2

@@ -71,9 +71,9 @@ def ridge_precision(matrix: Array, penalty: float) -> Array:
         raise ValueError("the penalty must be positive and finite")
     phi, vectors = np.linalg.eigh(matrix)
     root = np.hypot(phi, math.sqrt(8 * penalty))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         t = np.where(phi > 0, 2 / (phi + root), (root - phi) / (4 * penalty))
-    product: Array = (vectors * t) @ vectors.T
+        product: Array = (vectors * t) @ vectors.T
     return (product + product.T) / 2
 
 

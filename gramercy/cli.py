@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from gramercy import view
 from gramercy.catalogue import Release
-from schemas.errors import GramercyError, Refused, RequestError
+from schemas.errors import GramercyError, Refused, RequestError, ServerError
 from schemas.home import Home
 
 app = typer.Typer(
@@ -33,36 +34,41 @@ def demo() -> None:
     from gramercy.demo import lay_out
     from tasks.request import read_request
 
-    home = Home.default()
-    path = lay_out(home)
-    view.out.print(
+    path = lay_out(Home.default())
+    view.say(
         "A clinic publishes the second moments of 30 measurements of 569 patients.\n"
-        f"Its table, contract and request are in [bold]{path.parent}[/bold].\n"
+        "Its table, contract and request are in ",
+        view.bold(str(path.parent)),
+        ".\n",
     )
-    _show_plan(path)
-    facts = _publish(read_request(path))
+    asked = read_request(path)
+    _show_plan(asked)
+    facts = _publish(asked)
     release = Release(_archive(), *facts["release"].split("/"))
-    root, name = _archive().root, release.id
     view.panel(
-        "Released" if not facts["replayed"] else "Released before; nothing was charged",
-        f"[bold]What[/bold]       the noisy and the denoised second moment, {name}",
-        f"[bold]Guarantee[/bold]  {release.manifest.card['statement']}",
-        f"[bold]Where[/bold]      {release.path}",
+        "Released before; nothing was charged" if facts["replayed"] else "Released",
+        {
+            "What": f"the noisy and the denoised second moment, {release.id}",
+            "Guarantee": release.manifest.card["statement"],
+            "Where": str(release.path),
+        },
         "",
-        "[bold]Try next[/bold]",
-        f"  .venv/bin/gramercy show {name}",
-        f"  .venv/bin/gramercy verify {name}",
+        "Try next",
+        f"  .venv/bin/gramercy show {release.id}",
+        f"  .venv/bin/gramercy verify {release.id}",
         f"  .venv/bin/gramercy budget {release.manifest.dataset.id}",
         "  .venv/bin/python",
         "  >>> import gramercy",
-        f"  >>> gramercy.open('{root}')['{name}'].denoised",
+        f"  >>> gramercy.open('{_archive().root}')['{release.id}'].denoised",
     )
 
 
 @app.command()
 def plan(request: RequestPath, json: AsJson = False) -> None:
     """Show what a release would do: noise, guarantee, error, budget. Reads no data."""
-    _show_plan(request, json)
+    from tasks.request import read_request
+
+    _show_plan(read_request(request), json)
 
 
 @app.command()
@@ -79,9 +85,9 @@ def release(
 
     asked = read_request(request)
     if new_charge:
-        asked = asked.model_copy(update={"new_charge": True})
+        asked = asked.model_copy(update={"new_charge": _interrupted(asked)})
     if not json:
-        _show_plan(request)
+        _show_plan(asked)
     if not yes:
         if not sys.stdin.isatty():
             raise RequestError("Nobody is there to be asked.", "Add --yes to publish.")
@@ -91,7 +97,7 @@ def release(
         view.as_json(facts)
         return
     words = "Published before, nothing charged" if facts["replayed"] else "Published"
-    view.out.print(f"{words}: [bold]{facts['release']}[/bold]\n{facts['path']}")
+    view.say(f"{words}: ", view.bold(facts["release"]), f"\n{facts['path']}")
 
 
 @app.command()
@@ -123,25 +129,24 @@ def budget(
     for name, statement in statements.items():
         view.statement_text(name, statement)
     if not names:
-        view.out.print("No data set is registered yet: a first release registers it.")
+        view.say("No data set is registered yet: a first release registers it.")
 
 
 @app.command("list")
 def list_(json: AsJson = False) -> None:
     """List the releases of the archive."""
-    archive = _archive()
-    releases = [Release(archive, *each) for each in archive.releases()]
+    found = [_listing(*each) for each in _archive().releases()]
     if json:
-        view.as_json([_listing(r) for r in releases])
+        view.as_json(found)
         return
-    for each in releases:
-        g = each.guarantee
-        view.out.print(
-            f"[bold]{each.id}[/bold]  epsilon {g.epsilon:.4g} at delta {g.delta:g}  "
-            f"{each.manifest.published}  {each.manifest.dataset.title}"
-        )
-    if not releases:
-        view.out.print(f"No release in {archive.root} yet.")
+    for each in found:
+        if "error" in each:
+            view.say(view.bold(each["release"]), "  ", each["error"])
+        else:
+            words = f"epsilon {each['epsilon']:.4g} at delta {each['delta']:g}"
+            view.say(view.bold(each["release"]), f"  {words}  {each['published']}  {each['title']}")
+    if not found:
+        view.say(f"No release in {_archive().root} yet.")
 
 
 @app.command()
@@ -155,8 +160,8 @@ def show(
         view.as_json(found.manifest.model_dump(mode="json"))
         return
     facts = found.manifest
-    view.out.print(f"[bold]{facts.dataset.title}[/bold], version {facts.dataset.version}")
-    view.out.print(facts.card["statement"] + "\n")
+    view.say(view.bold(facts.dataset.title), f", version {facts.dataset.version}")
+    view.say(facts.card["statement"] + "\n")
     sd = f" ± {facts.rows.sd:.0f}" if facts.rows.status == "noisy" else ""
     view.facts_table(
         found.id,
@@ -201,9 +206,9 @@ def verify(
         verified = verify_release(store, dataset, name, ledger)
         done.append({"release": verified.release, "checks": list(verified.checks)})
         if not json:
-            view.out.print(f"[bold]{verified.release}[/bold]")
+            view.say(view.bold(verified.release))
             for words in verified.checks:
-                view.out.print(f"  [green]✓[/green] {words}")
+                view.say(Text("  ✓ ", style="green"), words)
     if json:
         view.as_json(done)
 
@@ -229,12 +234,12 @@ def estimate(
     _start_prefect()
     from flows.estimate import estimate as flow
 
-    (done,) = flow(found.id, (chosen,))
+    (done,) = _run(flow, found.id, (chosen,))
     path = _archive().estimate(*found.id.split("/"), done)
     if json:
         view.as_json({"release": found.id, "estimate": done, "path": str(path)})
     else:
-        view.out.print(f"Estimated: [bold]{done}[/bold], no further privacy cost\n{path}")
+        view.say("Estimated: ", view.bold(done), f", no further privacy cost\n{path}")
 
 
 def main() -> None:
@@ -242,9 +247,13 @@ def main() -> None:
     try:
         app()
     except GramercyError as error:
-        label = "Refused" if isinstance(error, Refused) else "Error"
-        view.err.print(f"[red]{label}:[/red] {escape(str(error))}")
+        label = "Refused: " if isinstance(error, Refused) else "Error: "
+        view.say(Text(label, style="red"), str(error), to=view.err)
         sys.exit(error.exit_code)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else type(error).__name__
+        view.say(Text("Error: ", style="red"), f"{error.filename}: {reason}.", to=view.err)
+        sys.exit(1)
 
 
 def _publish(asked: Any) -> dict[str, Any]:
@@ -253,30 +262,29 @@ def _publish(asked: Any) -> dict[str, Any]:
     from tasks.plan import make_plan, outlook
     from tasks.steward import recall
 
-    before = len(outlook(make_plan(asked), Ledger(Home.default().ledger)).before.charges)
+    charged = outlook(make_plan(asked), Ledger(Home.default().ledger)).before.charges
     _start_prefect()
     from flows.estimate import estimate as estimate_flow
     from flows.release import release as release_flow
 
-    done = release_flow(asked)
-    estimates = estimate_flow(done, asked.estimates) if asked.estimates else []
+    done = _run(release_flow, asked)
+    estimates = _run(estimate_flow, done, asked.estimates) if asked.estimates else []
     dataset, name = done.split("/")
-    after = len(Ledger(Home.default().ledger).statement(dataset).charges)
     _tell_steward(recall(dataset, name))
     return {
         "release": done,
         "path": str(_archive().release(dataset, name)),
         "estimates": estimates,
-        "replayed": before == after,
+        "replayed": name in {charge.release for charge in charged},
     }
 
 
 def _tell_steward(internal: dict[str, Any]) -> None:
     """What the steward should know of the private table; on the terminal, and nowhere else."""
     if internal.get("table_changed_since"):
-        view.err.print(
-            "[yellow]Note for the steward:[/yellow] the files have changed since this version was "
-            "published. A new version is a new release, and a new charge."
+        view.note(
+            "the files have changed since this version was published. A new version is a new "
+            "release, and a new charge."
         )
     for key, words in (
         ("filled_cells", "were missing or not numbers, and took the public centre"),
@@ -287,25 +295,48 @@ def _tell_steward(internal: dict[str, Any]) -> None:
             worst = sorted(counts, key=counts.__getitem__, reverse=True)
             listed = ", ".join(f"{name} ({counts[name]})" for name in worst[:5])
             more = f" and {len(worst) - 5} more columns" if worst[5:] else ""
-            view.err.print(f"[yellow]Note for the steward:[/yellow] cells {words}: {listed}{more}.")
-    if internal.get("malformed_rows"):
-        view.err.print(
-            f"[yellow]Note for the steward:[/yellow] {internal['malformed_rows']} lines have the "
-            "wrong number of fields, and counted as rows of zeros."
+            view.note(f"cells {words}: {listed}{more}.")
+    if lines := internal.get("malformed_rows"):
+        view.note(
+            f"{lines} lines are blank, broken or of the wrong width, and counted as rows of zeros."
         )
 
 
-def _show_plan(path: Path, json: bool = False) -> None:
+def _show_plan(asked: Any, json: bool = False) -> None:
     from ledger import Ledger
     from tasks.plan import make_plan, outlook
-    from tasks.request import read_request
 
-    worked_out = make_plan(read_request(path))
+    worked_out = make_plan(asked)
     seen = outlook(worked_out, Ledger(Home.default().ledger))
     if json:
         view.as_json(view.plan_facts(worked_out, seen))
     else:
         view.plan_text(worked_out, seen)
+
+
+def _interrupted(asked: Any) -> str | None:
+    """The release that was charged for this request and then interrupted."""
+    from ledger import Ledger
+    from tasks.plan import make_plan, outlook
+
+    charge = outlook(make_plan(asked), Ledger(Home.default().ledger)).answered
+    return charge.release if charge is not None and charge.state != "published" else None
+
+
+def _run(flow: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a flow; what is not one of our own errors comes from Prefect around it."""
+    failure = ""
+    try:
+        return flow(*arguments)
+    except GramercyError:
+        raise
+    except Exception as caught:
+        failure = type(caught).__name__
+    raise ServerError(
+        f"Prefect could not run the flow ({failure}).",
+        "Check that the server of PREFECT_API_URL answers, or unset it. The same command tells "
+        "what became of the release.",
+    )
 
 
 def _start_prefect() -> None:
@@ -318,7 +349,8 @@ def _start_prefect() -> None:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    view.err.print("[dim]Starting Prefect (half a minute where no server runs) ...[/dim]")
+    words = "Starting Prefect (half a minute where no server runs) ..."
+    view.say(Text(words, style="dim"), to=view.err)
 
 
 def _number(text: str) -> float | str:
@@ -339,14 +371,17 @@ def _release(name: str) -> Release:
     return Release(_archive(), dataset, release_id)
 
 
-def _listing(each: Release) -> dict[str, Any]:
-    facts = each.manifest
+def _listing(dataset: str, release: str) -> dict[str, Any]:
+    try:
+        each = Release(_archive(), dataset, release)
+    except GramercyError as error:  # one damaged bundle hides no other
+        return {"release": f"{dataset}/{release}", "error": str(error)}
     return {
         "release": each.id,
-        "title": facts.dataset.title,
-        "published": facts.published,
-        "epsilon": facts.guarantee.epsilon,
-        "delta": facts.guarantee.delta,
-        "mu": facts.guarantee.mu,
+        "title": each.manifest.dataset.title,
+        "published": each.manifest.published,
+        "epsilon": each.guarantee.epsilon,
+        "delta": each.guarantee.delta,
+        "mu": each.guarantee.mu,
         "path": str(each.path),
     }

@@ -1,28 +1,37 @@
-"""Verify a release from its own files: everything that can be recomputed is recomputed."""
+"""Verify a release from its own files: everything that follows from other facts is worked out anew.
+
+What follows from nothing else (the numbers of the noisy matrix, a title, the public constants of a
+column) is held by the seal, and by the ledger for whoever has it.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 import estimators
-import mechanisms
-from archive.card import card_text, in_one_sentence
-from archive.package import DESCRIPTOR
-from archive.release import EstimateBundle, ReleaseBundle, read_estimate, read_release
+from archive.bundle import SUMS
+from archive.package import DESCRIPTOR, read_descriptor
+from archive.release import (
+    CARD,
+    EstimateBundle,
+    ReleaseBundle,
+    estimate_descriptor,
+    read_estimate,
+    read_release,
+    release_card,
+    release_descriptor,
+)
 from archive.store import Archive
-from estimators import Evidence
 from estimators.denoise import denoise
 from ledger import Ledger
-from schemas.errors import BundleError, RequestError
-from schemas.lattice import Lattice
+from schemas.errors import BundleError, GramercyError
+from tasks.manifest import calibrate, fit, release_manifest, rows_facts
 
 # Eigenvectors differ in their last digits between machines; what follows from them agrees to this.
 _SAME = 1e-6
@@ -52,13 +61,14 @@ def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger 
         Naming the file that is wrong.
     """
     place = archive.release(dataset, release)
-    bundle = read_release(place)
+    bundle = _held(place, lambda: read_release(place))
     done = ["seal: every file is what was sealed", "formats: all hold the same numbers"]
-    for words, check in _CHECKS:
-        check(place, bundle)
+    for words, check in _CHECKS.items():
+        _held(place, lambda check=check: check(place, bundle))  # type: ignore[misc]
         done.append(words)
     for name in archive.estimates(dataset, release):
-        _check_estimate(archive.estimate(dataset, release, name), bundle)
+        beside = archive.estimate(dataset, release, name)
+        _held(beside, lambda beside=beside: _check_estimate(beside, bundle))  # type: ignore[misc]
         done.append(f"estimate {name}: recomputed from this release")
     if ledger is not None:
         _check_charge(place, bundle, ledger)
@@ -66,129 +76,127 @@ def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger 
     return Verified(f"{dataset}/{release}", tuple(done))
 
 
-def _check_names(place: Path, bundle: ReleaseBundle) -> None:
+def _held(place: Path, check: Callable[[], Any]) -> Any:
+    """Run a check; whatever a forged bundle makes it stumble over is the bundle's fault."""
+    stumbled = ""
+    try:
+        return check()
+    except GramercyError:
+        raise
+    except Exception as caught:
+        stumbled = type(caught).__name__
+    raise BundleError(f"{place / DESCRIPTOR}: describes no release that can be ({stumbled}).")
+
+
+def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
-    if (facts.dataset.id, facts.release) != (place.parent.parent.name, place.parent.name):
-        raise BundleError(f"{place / DESCRIPTOR}: describes another release than its folder's.")
-
-
-def _check_resources(place: Path, bundle: ReleaseBundle) -> None:
-    package = json.loads((place / DESCRIPTOR).read_text(encoding="utf-8"))
-    listed = {r["path"]: (r["bytes"], r["hash"]) for r in package["resources"]}
-    for path in sorted(place.iterdir()):
-        if path.name in (DESCRIPTOR, "SHA256SUMS"):
-            continue
-        data = path.read_bytes()
-        if listed.get(path.name) != (len(data), f"sha256:{hashlib.sha256(data).hexdigest()}"):
-            raise BundleError(f"{place / DESCRIPTOR}: does not describe {path.name}.")
-
-
-def _check_guarantee(place: Path, bundle: ReleaseBundle) -> None:
-    facts = bundle.manifest
-    stated = facts.guarantee
-    mechanism = _mechanism(place, bundle)
-    exact = mechanism.guarantee
-    same = (
-        stated.mu == exact.mu
-        and stated.delta0 == exact.delta0
-        and (stated.pure if stated.pure is not None else math.inf) == exact.pure
-        and stated.epsilon == exact.epsilon(stated.delta)
-        and stated.delta == facts.mechanism.requested_delta
-        and stated.epsilon <= facts.mechanism.requested_epsilon
-        and facts.card["statement"] == in_one_sentence(stated, facts.neighbours)
+    mechanism, lattice = calibrate(facts)
+    stated = facts.rows.value
+    again = release_manifest(
+        facts,
+        release=place.parent.name,
+        published=facts.published,
+        rows=rows_facts(facts, mechanism, lattice, stated),
+        versions=facts.software,
     )
-    if not same:
-        raise BundleError(
-            f"{place / DESCRIPTOR}: states another guarantee than its noise gives "
-            f"(exactly mu = {exact.mu:.6g})."
-        )
+    _agree(place, facts.model_dump(), again.model_dump())
+    if facts.dataset.id != place.parent.parent.name:
+        raise BundleError(f"{place / DESCRIPTOR}: describes another data set than its folder's.")
+
+
+def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
+    """Under add-remove the divisor is the noisy trace, or a noisy count, which is whole."""
+    facts = bundle.manifest
+    value, trace = facts.rows.value, float(np.trace(bundle.raw))
+    if facts.neighbours == "add-remove":
+        from_trace = abs(trace - 1) < 1e-9 or (value == 1 and trace < 1)
+        if not (value == round(value) if facts.counted else from_trace):
+            raise BundleError(f"{place / DESCRIPTOR}: the number of rows is not the noisy one.")
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
-    lattice = _lattice(bundle)
-    law = _mechanism(place, bundle).law(lattice).divided_by(facts.divisor)
-    units = bundle.raw * facts.divisor * lattice.divisor
+    units = bundle.raw * facts.rows.value * calibrate(facts)[1].divisor
     # Beyond 2^40 units a double no longer shows whether it counts whole units.
     visible = np.abs(units) < 2.0**40
     on_lattice = bool((np.abs(units - np.rint(units))[visible] < 1e-2).all())
-    if law != facts.noise or lattice.shrink != facts.mechanism.lattice.shrink or not on_lattice:
-        raise BundleError(f"{place / DESCRIPTOR}: does not describe the noise of the matrix.")
+    possible = bool((np.abs(bundle.raw) <= 1 + 60 * facts.noise.sd_diagonal).all())
+    if facts.neighbours == "replace-one" and not possible:
+        raise BundleError(f"{place / 'second_moment.npy'}: no noise makes entries this large.")
+    if not on_lattice:
+        raise BundleError(f"{place / 'second_moment.npy'}: does not lie on the stated lattice.")
 
 
 def _check_denoised(place: Path, bundle: ReleaseBundle) -> None:
     again = denoise(bundle.raw, bundle.manifest.noise)
-    if not np.allclose(again, bundle.denoised, rtol=0, atol=_SAME * np.abs(again).max(initial=0)):
+    if not _close(again, bundle.denoised):
         raise BundleError(
             f"{place / 'second_moment_denoised.npy'}: is not the denoised form of the matrix."
         )
 
 
-def _check_card(place: Path, bundle: ReleaseBundle) -> None:
-    package = json.loads((place / DESCRIPTOR).read_text(encoding="utf-8"))
-    files = [r["path"] for r in package["resources"] if r["path"] != "CARD.md"]
-    if (place / "CARD.md").read_text(encoding="utf-8") != card_text(bundle.manifest, files):
-        raise BundleError(f"{place / 'CARD.md'}: does not say what {DESCRIPTOR} says.")
+def _check_files(place: Path, bundle: ReleaseBundle) -> None:
+    _agree(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
+    if (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
+        raise BundleError(f"{place / CARD}: does not say what {DESCRIPTOR} says.")
+    _no_more_than_listed(place)
 
 
-_CHECKS: tuple[tuple[str, Callable[[Path, ReleaseBundle], None]], ...] = (
-    ("name: the folder is the release's own", _check_names),
-    ("description: every file is listed with its digest", _check_resources),
-    ("guarantee: recomputed from the noise, exactly as stated", _check_guarantee),
-    ("noise: the stated law, on the stated lattice", _check_noise),
-    ("denoised matrix: recomputed from the noisy one", _check_denoised),
-    ("card: says what the description says", _check_card),
-)
+_CHECKS: dict[str, Callable[[Path, ReleaseBundle], None]] = {
+    "guarantee: worked out anew from what was asked, exactly as stated": _check_manifest,
+    "rows: the matrix is divided by the number that is stated": _check_rows,
+    "noise: the matrix lies on the stated lattice": _check_noise,
+    "denoised matrix: recomputed from the noisy one": _check_denoised,
+    "description and card: say the same, of every file": _check_files,
+}
 
 
 def _check_estimate(place: Path, release: ReleaseBundle) -> None:
     bundle: EstimateBundle = read_estimate(place)
-    facts, source = bundle.manifest, release.manifest
-    known = estimators.registry.get(str(facts.estimator.get("name")))
-    try:
-        estimator = TypeAdapter(known).validate_python(facts.estimator) if known else None
-    except ValidationError:
-        estimator = None
-    if estimator is None or facts.release_sha256 != release.sha256 or facts.estimate != place.name:
-        raise BundleError(f"{place / DESCRIPTOR}: was not estimated from this release.")
-    evidence = Evidence(release.raw, release.denoised, source.noise, source.rows.value)
-    again = estimator.fit(evidence)
-    tolerance = _SAME * np.abs(again.matrix).max()
-    if not np.allclose(again.matrix, bundle.precision, rtol=0, atol=tolerance):
+    stated = bundle.manifest
+    known = estimators.registry[stated.estimator["name"]]
+    estimator = TypeAdapter(known).validate_python(stated.estimator)
+    manifest, precision = fit(release, estimator)
+    again = manifest.model_copy(update={"software": stated.software, "penalty": stated.penalty})
+    _agree(place, stated.model_dump(), again.model_dump())
+    if stated.estimate != place.name or not np.isclose(stated.penalty, manifest.penalty):
+        raise BundleError(f"{place / DESCRIPTOR}: states other settings than its own.")
+    if not _close(precision, bundle.precision):
         raise BundleError(f"{place / 'precision.npy'}: is not what its settings give.")
+    _agree(place, read_descriptor(place), estimate_descriptor(place, stated))
+    _no_more_than_listed(place)
 
 
 def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     facts = bundle.manifest
-    try:
-        charges = {c.release: c for c in ledger.statement(facts.dataset.id).charges}
-    except RequestError:
-        charges = {}
-    charge = charges.get(facts.release)
+    dataset = facts.dataset.id
+    known = ledger.statement(dataset).charges if dataset in ledger.datasets() else ()
+    charge = {c.release: c for c in known}.get(facts.release)
     if charge is None:
         raise BundleError(f"{place}: was never charged in this home's ledger.")
     if charge.guarantee.mu != facts.guarantee.mu:
         raise BundleError(f"{place / DESCRIPTOR}: states another guarantee than was charged.")
-    sealed = ledger.detail(facts.dataset.id, facts.release, "sealed")
-    if charge.state != "published" or sealed != bundle.sha256:
-        raise BundleError(f"{place / 'SHA256SUMS'}: is not the bundle that was published.")
+    if charge.state != "published" or ledger.detail(dataset, facts.release, "sealed") != (
+        bundle.sha256
+    ):
+        raise BundleError(f"{place / SUMS}: is not the bundle that was published.")
 
 
-def _mechanism(place: Path, bundle: ReleaseBundle) -> mechanisms.Mechanism:
-    facts = bundle.manifest
-    known = mechanisms.registry.get(facts.mechanism.name)
-    if known is None:
+def _agree(place: Path, stated: Mapping[str, Any], again: Mapping[str, Any]) -> None:
+    differing = [key for key in {**stated, **again} if stated.get(key) != again.get(key)]
+    if differing:
         raise BundleError(
-            f"{place / DESCRIPTOR}: names an unknown mechanism, '{facts.mechanism.name}'.",
-            "Upgrade Gramercy.",
+            f"{place / DESCRIPTOR}: '{differing[0]}' does not follow from the rest of it."
         )
-    return known.restored(
-        p=len(facts.columns),
-        n=int(facts.rows.value),
-        neighbours=facts.neighbours,
-        constants=facts.mechanism.constants,
-    )
 
 
-def _lattice(bundle: ReleaseBundle) -> Lattice:
-    return Lattice(len(bundle.manifest.columns), bundle.manifest.mechanism.lattice.bits)
+def _no_more_than_listed(place: Path) -> None:
+    listed = {resource["path"] for resource in read_descriptor(place)["resources"]}
+    for path in place.iterdir():
+        if path.name not in listed | {DESCRIPTOR, SUMS}:
+            raise BundleError(f"{path}: is no part of a release.")
+
+
+def _close(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    tolerance = _SAME * float(np.abs(one).max(initial=0))
+    return bool(np.allclose(one, other, rtol=0, atol=tolerance))

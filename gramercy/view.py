@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from ledger import Statement
 from tasks.plan import Outlook, Plan
@@ -24,11 +25,28 @@ def as_json(facts: Any) -> None:
     print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def facts_table(title: str, facts: Mapping[str, str]) -> None:
+def say(*parts: str | Text, to: Console = out) -> None:
+    """Print text as it is: names may hold brackets, which are no markup."""
+    to.print(Text.assemble(*parts), soft_wrap=not to.is_terminal)
+
+
+def bold(text: str) -> Text:
+    """Emphasised text."""
+    return Text(text, style="bold")
+
+
+def note(text: str) -> None:
+    """Tell the steward something, on the terminal and nowhere else."""
+    say(Text("Note for the steward: ", style="yellow"), text, to=err)
+
+
+def facts_table(title: str, facts: Mapping[str, str | Text]) -> None:
     """Print names and values."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
+    table = Table(title=Text(title), title_justify="left", show_header=False, box=None)
     for name, value in facts.items():
-        table.add_row(f"[dim]{name}[/dim]", value)
+        table.add_row(
+            Text(f"  {name}", style="dim"), Text(value) if isinstance(value, str) else value
+        )
     out.print(table)
 
 
@@ -57,18 +75,18 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
     )
 
 
-def _effect(plan: Plan, seen: Outlook) -> dict[str, str]:
+def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:
     """What the release would do to the budget, in words."""
     before = seen.before
     if seen.answered and seen.answered.state == "published":
         words = f"published already, as {seen.answered.release}: nothing would be charged"
-        return {"budget": _budget(before), "effect": f"[green]{words}[/green]"}
-    if seen.answered and not plan.request.new_charge:
+        return {"budget": _budget(before), "effect": Text(words, style="green")}
+    if seen.answered and plan.request.new_charge != seen.answered.release:
         words = f"charged before, as {seen.answered.release}, and interrupted: needs --new-charge"
-        return {"budget": _budget(before), "effect": f"[red]{words}[/red]"}
+        return {"budget": _budget(before), "effect": Text(words, style="red")}
     if not before.admits(plan.guarantee):
         words = "does not fit the budget: the release would be refused"
-        return {"budget": _budget(before), "effect": f"[red]{words}[/red]"}
+        return {"budget": _budget(before), "effect": Text(words, style="red")}
     after = before.after(plan.guarantee)
     return {"budget before": _budget(before), "budget after": _budget(after)}
 
@@ -115,8 +133,8 @@ def statement_text(dataset: str, statement: Statement) -> None:
     budget = statement.budget
     share = min(1.0, statement.spent / budget.epsilon)
     filled = round(30 * share)
-    bar = f"[yellow]{'█' * filled}[/yellow][dim]{'░' * (30 - filled)}[/dim]"
-    out.print(f"[bold]{dataset}[/bold]  {bar}\n{_budget(statement)}")
+    bar = Text("█" * filled, style="yellow").append("░" * (30 - filled), style="dim")
+    say(bold(dataset), "  ", bar, "\n", _budget(statement))
     table = Table("release", "version", "mu", "epsilon at delta", "state", "charged", box=None)
     for c in statement.charges:
         epsilon = f"{c.guarantee.epsilon(budget.delta):.4g} at {budget.delta:g}"
@@ -126,9 +144,13 @@ def statement_text(dataset: str, statement: Statement) -> None:
         out.print(table)
 
 
-def panel(title: str, *lines: str) -> None:
-    """Print a framed message."""
-    out.print(Panel("\n".join(lines), title=title, title_align="left", expand=False, padding=1))
+def panel(title: str, facts: Mapping[str, str], *lines: str) -> None:
+    """Print a framed message: facts by name, then lines."""
+    text = Text()
+    for name, value in facts.items():
+        text.append(f"{name:<11}", style="bold").append(f"{value}\n")
+    text.append("\n".join(lines))
+    out.print(Panel(text, title=title, title_align="left", expand=False, padding=1))
 
 
 def _normalisation(how: Mapping[str, Any]) -> str:

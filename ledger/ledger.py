@@ -76,7 +76,7 @@ class Ledger:
         Raises
         ------
         RequestError
-            If the reason is empty or the budget is not larger.
+            If the reason is empty, the budget is not larger, or delta is 1/rows or more.
         """
         if not reason.strip():
             raise RequestError("A budget is raised for a reason.", "State it with --reason.")
@@ -86,6 +86,12 @@ class Ledger:
                 raise RequestError(
                     f"The budget of '{dataset}' is epsilon {now.epsilon:g}, delta {now.delta:g}.",
                     "It can only be raised.",
+                )
+            rows = db.scalar(select(datasets.c.rows).where(datasets.c.id == dataset)) or 1
+            if budget.delta >= 1 / rows:
+                raise RequestError(
+                    f"delta must lie below 1/rows = {1 / rows:.3g}.",
+                    "Otherwise one row in the table may be given away.",
                 )
             self._enter_budget(db, dataset, budget, reason.strip())
 
@@ -113,7 +119,7 @@ class Ledger:
         guarantee: Guarantee,
         fingerprint: str,
         *,
-        again: bool = False,
+        instead_of: str | None = None,
     ) -> Charge:
         """Charge a release, durably, or refuse; atomic. The first charge registers the data set.
 
@@ -125,8 +131,8 @@ class Ledger:
             The exact guarantee of the noise that is about to be drawn.
         fingerprint
             Of the raw files; kept here alone.
-        again
-            Pay once more after an earlier charge for the same request was spent for nothing.
+        instead_of
+            The spent release of the same request that is paid for again.
 
         Raises
         ------
@@ -143,7 +149,7 @@ class Ledger:
                 self._register(db, contract)
             self._hold_to_terms(db, contract)
             before = self._find(db, dataset, request)
-            if before is not None and (before.state == "published" or not again):
+            if before is not None and (before.state, before.release) != ("spent", instead_of):
                 raise spent_failure(dataset, before)
             statement = self._statement(db, dataset)
             admit(dataset, statement, guarantee)
@@ -191,7 +197,7 @@ class Ledger:
     def _register(self, db: Connection, contract: Contract) -> None:
         terms = contract.terms()
         terms.pop("budget")
-        entry = {"id": contract.id, "terms": canonical(terms), "at": _now()}
+        entry = {"id": contract.id, "terms": canonical(terms), "rows": contract.rows, "at": _now()}
         db.execute(insert(datasets).values(entry))
         self._enter_budget(db, contract.id, contract.budget, "registered")
 

@@ -23,6 +23,7 @@ datasets = Table(
     metadata,
     Column("id", String, primary_key=True),
     Column("terms", String, nullable=False),
+    Column("rows", Integer, CheckConstraint("rows > 0"), nullable=False),
     Column("at", String, nullable=False),
 )
 

@@ -10,7 +10,6 @@ the same guarantee and sqrt2 times the noise on every off-diagonal entry.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -75,12 +74,10 @@ class Gaussian(Mechanism):
         squared = squared_sensitivity(p, neighbours, counted)
         return cls(p, neighbours, noise_scale(squared, gdp_mu(epsilon, delta)), counted)
 
-    @classmethod
-    def restored(
-        cls, *, p: int, n: int, neighbours: Neighbours, constants: Mapping[str, float]
-    ) -> Self:
-        """See `Mechanism.restored`."""
-        return cls(p, neighbours, constants["scale"], "sd_rows" in constants)
+    @property
+    def sd_rows(self) -> float | None:
+        """See `Mechanism.sd_rows`."""
+        return self.scale / COUNT_WEIGHT if self.counted else None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -101,7 +98,7 @@ class Gaussian(Mechanism):
         """See `Mechanism.facts`."""
         squared = squared_sensitivity(self.p, self.neighbours, self.counted)
         facts = {"scale": self.scale, "sensitivity": math.sqrt(squared)}
-        return facts | ({"sd_rows": self.scale / COUNT_WEIGHT} if self.counted else {})
+        return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
 
     def perturb(self, gram: NDArray[Any], rows: int, lattice: Lattice) -> Noisy:
         """See `Mechanism.perturb`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -38,6 +37,7 @@ class Mechanism(ABC):
     name: ClassVar[str]
     spec: ClassVar[type[MechanismSpec]]
     arithmetic: ClassVar[Literal["exact", "floating-point"]]
+    scale: float
 
     @classmethod
     @abstractmethod
@@ -65,12 +65,10 @@ class Mechanism(ABC):
             Whether the number of rows is published as well, with noise.
         """
 
-    @classmethod
+    @property
     @abstractmethod
-    def restored(
-        cls, *, p: int, n: int, neighbours: Neighbours, constants: Mapping[str, float]
-    ) -> Self:
-        """The mechanism that a manifest speaks of; `constants` are its `facts`."""
+    def sd_rows(self) -> float | None:
+        """Standard deviation of the noisy number of rows, where one is published."""
 
     @property
     @abstractmethod

@@ -52,9 +52,9 @@ class Column(Model):
             raise ValueError("'lower' must lie below 'upper'")
         if not self.lower <= self.middle <= self.upper:
             raise ValueError("'centre' must lie between 'lower' and 'upper'")
-        reach = max(self.upper - self.middle, self.middle - self.lower) / self.spread
-        if not (self.spread > 0 and math.isfinite(reach)):
-            raise ValueError("the bounds are too wide for double precision; narrow them")
+        reach = max(self.upper - self.middle, self.middle - self.lower)
+        if not (self.spread > 0 and math.isfinite(reach) and math.isfinite(reach / self.spread)):
+            raise ValueError("bounds and scale do not fit double precision; narrow the bounds")
         return self
 
     @property
@@ -125,15 +125,12 @@ class Contract(Model):
             "neighbours": self.neighbours,
             "unit": self.unit,
             "budget": self.budget.model_dump(),
-            "columns": self.public_columns(),
+            "columns": [
+                {"name": n, "lower": c.lower, "upper": c.upper, "centre": c.middle}
+                | {"scale": c.spread}
+                for n, c in self.columns.items()
+            ],
         }
-
-    def public_columns(self) -> list[dict[str, Any]]:
-        """Each column with the constants in force, in the order of the matrix."""
-        return [
-            {"name": n, "lower": c.lower, "upper": c.upper, "centre": c.middle, "scale": c.spread}
-            for n, c in self.columns.items()
-        ]
 
 
 def read_contract(path: Path) -> Contract:

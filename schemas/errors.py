@@ -72,5 +72,9 @@ class SamplerError(GramercyError):
     """The noise sampler failed its self-test."""
 
 
+class ServerError(GramercyError):
+    """The Prefect server cannot be reached, or does not answer."""
+
+
 class StepFailed(GramercyError):
     """A step failed for a reason that may carry private values, so only its type is told."""

@@ -64,14 +64,14 @@ class Lattice:
         The smallest K in [10, 20] for which rounding adds less than s/1000 to a diagonal entry
         (n 2^-2K / 12) and the shrinking by c less than 0.1 % to the noise (sqrt(p) 2^-K), as
         long as n 2^2K stays below 2^62. Shrinking may cost more where a finer lattice would make
-        the noise so large in units (2^34) that the sampler leaves its fast path too often.
+        the noise so large in units (2^32) that the sampler leaves its fast path too often.
         """
         bits = MIN_BITS
         while (
             bits < MAX_BITS
             and (
                 rows / (12 * 4.0**bits) > scale / 1000
-                or (math.sqrt(p) > 2.0**bits / 1000 and scale * 4.0 ** (bits + 1) < 2.0**34)
+                or (math.sqrt(p) > 2.0**bits / 1000 and scale * 4.0 ** (bits + 1) < 2.0**32)
             )
             and rows << (2 * bits + 2) < 1 << 62
         ):

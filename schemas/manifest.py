@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from schemas.contract import Neighbours
-from schemas.model import Label, Model, Slug
+from schemas.model import Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
 from schemas.request import Clip, Unit
 
@@ -13,18 +15,64 @@ FORMAT: Literal[1] = 1
 
 
 class DatasetFacts(Model):
-    """The data set, as the public may know it."""
+    """The data set, as the public may know it; `rows` as the contract declares them."""
 
     id: Slug
     title: str
     curator: str
     version: Label
+    rows: Annotated[int, Field(strict=True, ge=1)]
+
+
+class ColumnFacts(Model):
+    """A column with the public constants in force."""
+
+    name: str
+    lower: Real
+    upper: Real
+    centre: Real
+    scale: Positive
+
+
+class Asked(Model):
+    """Everything that determines a release but the data and the noise; all of it public.
+
+    Parameters
+    ----------
+    dataset, columns, neighbours, unit
+        From the contract.
+    normalisation, mechanism
+        From the request; `mechanism` is what it says of the mechanism, by key.
+    """
+
+    dataset: DatasetFacts
+    columns: Annotated[tuple[ColumnFacts, ...], Field(min_length=1)]
+    neighbours: Neighbours
+    unit: Literal["row"]
+    normalisation: Unit | Clip
+    mechanism: dict[str, Any]
+
+    @property
+    def names(self) -> list[str]:
+        """Column names, in the order of the matrix."""
+        return [column.name for column in self.columns]
+
+    @property
+    def counted(self) -> bool:
+        """Whether a noisy number of rows has to be paid for.
+
+        Under add-remove it is private. Unit rows count themselves, in the noisy trace.
+        """
+        return self.neighbours == "add-remove" and isinstance(self.normalisation, Clip)
 
 
 class RowsFacts(Model):
-    """The number of rows: ``public`` under replace-one; else ``noisy``, with its deviation."""
+    """The number of rows: ``public`` under replace-one; else ``noisy``, with its deviation.
 
-    value: float
+    The released matrix is the noisy Gram matrix divided by `value`.
+    """
+
+    value: Annotated[float, Field(ge=1)]
     status: Literal["public", "noisy"]
     sd: float
 
@@ -34,6 +82,14 @@ class LatticeFacts(Model):
 
     bits: int
     shrink: float
+
+
+class CalibrationFacts(Model):
+    """The noise's public constants by name, its arithmetic, and its lattice."""
+
+    constants: dict[str, float]
+    arithmetic: Literal["exact", "floating-point"]
+    lattice: LatticeFacts
 
 
 class GuaranteeFacts(Model):
@@ -49,27 +105,17 @@ class GuaranteeFacts(Model):
     delta: float
 
 
-class MechanismFacts(Model):
-    """The noise: which mechanism, its public constants, and how its arithmetic is done."""
-
-    name: str
-    requested_epsilon: float
-    requested_delta: float
-    constants: dict[str, float]
-    calibration: Literal["exact"]
-    arithmetic: Literal["exact", "floating-point"]
-    lattice: LatticeFacts
-
-
-class ReleaseManifest(Model):
-    """A published second moment.
+class ReleaseManifest(Asked):
+    """A published second moment: what was asked, what was observed, and what follows from it.
 
     Parameters
     ----------
-    divisor
-        The released matrix is the noisy Gram matrix divided by this number of rows.
-    noise
-        Noise law of the released matrix.
+    release, published
+        Id and day.
+    rows
+        The number of rows that the matrix was divided by.
+    calibration, guarantee, noise
+        Follow from what was asked; `noise` is the law of the released matrix.
     card
         The DP card: the same facts in the words of the OpenDP Deployments Registry and of
         NIST SP 800-226.
@@ -77,25 +123,14 @@ class ReleaseManifest(Model):
 
     format: Literal[1]
     kind: Literal["second-moment"]
-    release: str
+    release: Label
     published: str
-    dataset: DatasetFacts
-    neighbours: Neighbours
-    unit: Literal["row"]
-    columns: tuple[dict[str, Any], ...]
-    normalisation: Unit | Clip
     rows: RowsFacts
-    divisor: float
-    mechanism: MechanismFacts
+    calibration: CalibrationFacts
     guarantee: GuaranteeFacts
     noise: NoiseLaw
-    software: dict[str, str]
     card: dict[str, Any]
-
-    @property
-    def names(self) -> list[str]:
-        """Column names, in the order of the matrix."""
-        return [str(column["name"]) for column in self.columns]
+    software: dict[str, str]
 
 
 class EstimateManifest(Model):
@@ -113,9 +148,9 @@ class EstimateManifest(Model):
     kind: Literal["precision"]
     estimate: str
     dataset: DatasetFacts
-    release: str
+    release: Label
     release_sha256: str
-    columns: tuple[str, ...]
+    names: tuple[str, ...]
     estimator: dict[str, Any]
     penalty: float
     privacy: Literal["post-processing of the release; no further privacy cost"]

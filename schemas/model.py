@@ -83,6 +83,8 @@ def read_yaml(model: type[M], path: Path, error: type[Invalid]) -> M:
     except (OSError, UnicodeDecodeError) as caught:
         reason = type(caught).__name__
         raise error(f"{path}: cannot be read ({reason}).", "It must be UTF-8 text.") from None
+    except (ValueError, RecursionError):  # a date that is none, a number without end
+        raise error(f"{path}: holds a value that cannot be.", "Mend the YAML.") from None
     except YAMLError as caught:
         mark = getattr(caught, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""

@@ -74,7 +74,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     estimates
         What to estimate from the release afterwards; costs no privacy.
     new_charge
-        Pay again for a release that was charged before and then interrupted.
+        Id of the interrupted release that this one is paid for instead of. It works once: a retry
+        of the same request finds another one interrupted, and is refused.
     """
 
     dataset: Annotated[str, Field(min_length=1)]
@@ -82,7 +83,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     mechanism: MechanismT
     normalisation: Normalisation = Unit()
     estimates: tuple[EstimateT, ...] = ()
-    new_charge: Annotated[bool, Field(strict=True)] = False
+    new_charge: Label | None = None
 
     def key(self, contract: Contract) -> str:
         """Name of 'the same request': everything that shapes the release, and nothing private."""

@@ -72,11 +72,12 @@ def accumulate(
         scaled = repair(batch, columns, repairs)
         gram.add(integer_rows(normalise(scaled, how), lattice))
         on_rows(batch.shape[1])
-    # A line with a wrong number of fields has nothing left to read: a zero row, and it counts.
+    # A malformed line has nothing left to read: a zero row, and it counts.
     rows = gram.rows + malformed.rows
     if contract.neighbours == "replace-one" and rows != contract.rows:
         raise TableError(
             f"{contract.source}: has {rows} rows, and the contract's 'rows' is {contract.rows}.",
-            "Under replace-one the number of rows is public: correct it, or declare add-remove.",
+            "Under replace-one the number of rows is public: correct it (blank lines count), or "
+            "declare add-remove.",
         )
     return Accumulated(gram.matrix(), rows, repairs, malformed.rows)

@@ -2,8 +2,8 @@
 
 A CSV parser lets an open quote swallow the lines that follow it, and a lone carriage return split a
 line in two: one person's cell could then add, change or remove other people's rows, and no
-sensitivity would hold. Here such a line, and one of more than 4 MiB, is dropped and counted as a
-malformed row.
+sensitivity would hold. Here such a line, a blank one, and one of more than 4 MiB, is dropped and
+counted as a malformed row: every line after the header is a row, whatever is in it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,22 @@ class RecordLines:
         return part
 
     def _sound(self, block: bytes) -> bytes:
+        """The records among whole lines. A blank line is one that has lost everything."""
         block = block.replace(b"\r\n", b"\n")
-        if b'"' not in block and b"\r" not in block:
+        if not block.isascii():  # parsers give up on a table for one byte that is not UTF-8
+            block = block.decode("utf-8", "replace").encode()
+        if not (b'"' in block or b"\r" in block or b"\n\n" in block or block[:1] == b"\n"):
             return block
-        lines = block.split(b"\n")
-        kept = [x for x in lines if b"\r" not in x and (b'"' not in x or _RECORD.fullmatch(x))]
+        lines = block.split(b"\n")[:-1]
+        kept = [line for line in lines if self._is_record(line)]
         self._on_dropped(len(lines) - len(kept))
-        return b"\n".join(kept) + (b"" if kept and kept[-1] == b"" else b"\n")
+        return b"".join(line + b"\n" for line in kept)
+
+    @staticmethod
+    def _is_record(line: bytes) -> bool:
+        if not line or b"\r" in line:
+            return False
+        return b'"' not in line or _RECORD.fullmatch(line) is not None
 
     def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
         """Blocks that end with a line, in bounded memory however long a line is."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
@@ -23,11 +23,10 @@ import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
-from schemas.errors import TableError
+from schemas.errors import GramercyError, TableError
 from tables.lines import BLOCK, RecordLines
 
 _BATCH_CELLS = 1 << 20
-_HEADER_LIMIT = 4 << 20
 _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", "."]
 
 
@@ -74,10 +73,8 @@ def open_source(url: str) -> Source:
     reason = ""
     try:
         fs, path = url_to_fs(url)
-        if any(mark in path for mark in "*?["):
-            files = sorted(f for f in fs.glob(path) if fs.isfile(f))
-        else:
-            files = [path] if fs.isfile(path) else []
+        # A file may have brackets in its name; only what is none is a pattern.
+        files = [path] if fs.isfile(path) else sorted(f for f in fs.glob(path) if fs.isfile(f))
     except (OSError, ValueError, ImportError) as caught:
         reason, files = f" ({type(caught).__name__})", []
     if not files:
@@ -105,9 +102,13 @@ def column_types(source: Source, file: str) -> dict[str, str]:
     else:
         with _parquet(source, file) as table:
             stated = [(field.name, _numeric(field.type)) for field in table.schema_arrow]
-    name, times = Counter(name for name, _ in stated).most_common(1)[0]
-    if times > 1:
-        raise TableError(f"{file}: column '{name}' occurs twice.", "Rename one of them.")
+    where: dict[str, int] = {}
+    for at, (name, _) in enumerate(stated, start=1):
+        if name in where:  # told by place: what stands in a header that is none may be private
+            raise TableError(
+                f"{file}: columns {where[name]} and {at} have the same name.", "Rename one of them."
+            )
+        where[name] = at
     return dict(stated)
 
 
@@ -146,18 +147,13 @@ def _csv_stream(source: Source, file: str) -> IO[bytes]:
 
 
 def _csv_header(source: Source, file: str) -> list[str]:
-    failure = ""
-    try:
-        with _csv_stream(source, file) as stream:
-            line = stream.readline(_HEADER_LIMIT)
-        text = line.decode("utf-8-sig")
-        names = next(csv.reader(io.StringIO(text)), [])
-    except UnicodeDecodeError:
-        failure = "the header is not UTF-8"
-    except (OSError, EOFError, ValueError, csv.Error) as caught:
-        failure = f"cannot be read ({type(caught).__name__})"
-    if failure:
-        raise TableError(f"{file}: {failure}.", "Save it as comma-separated UTF-8 text.")
+    names: list[str] = []
+    with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
+        line = stream.readline(BLOCK)
+        try:
+            names = next(csv.reader(io.StringIO(line.decode("utf-8-sig"))), [])
+        except UnicodeDecodeError:
+            raise TableError(f"{file}: the header is not UTF-8.", "Save it as UTF-8.") from None
     if not any(names):
         raise TableError(f"{file}: is empty.", "The first line must name the columns.")
     return names
@@ -173,7 +169,7 @@ def _csv_batches(
         malformed.rows += 1
         return "skip"
 
-    with _csv_stream(source, file) as stream, _arrow_errors(file, "CSV"):
+    with _csv_stream(source, file) as stream, _parsing(file, "CSV"):
         yield from pacsv.open_csv(
             pa.PythonFile(RecordLines(stream, dropped), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
@@ -189,7 +185,7 @@ def _csv_batches(
 
 
 def _parquet(source: Source, file: str) -> pq.ParquetFile:
-    with _arrow_errors(file, "Parquet"):
+    with _parsing(file, "Parquet"):
         return pq.ParquetFile(source.fs.open(file, "rb"), buffer_size=1 << 20, pre_buffer=False)
 
 
@@ -197,23 +193,23 @@ def _parquet_batches(
     source: Source, file: str, names: list[str], _: Malformed
 ) -> Iterator[pa.RecordBatch]:
     rows = max(1, _BATCH_CELLS // len(names))
-    with _parquet(source, file) as table, _arrow_errors(file, "Parquet"):
+    with _parquet(source, file) as table, _parsing(file, "Parquet"):
         for batch in table.iter_batches(batch_size=rows, columns=names):
             yield batch.select(names)
 
 
-class _arrow_errors:  # noqa: N801 - reads as a statement
+@contextmanager
+def _parsing(file: str, kind: str) -> Iterator[None]:
     """Turn a parser's error, which may quote the data, into one that names the file alone."""
-
-    def __init__(self, file: str, kind: str) -> None:
-        self._error = TableError(f"{file}: cannot be read as {kind}.", "Write the file anew.")
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: object) -> None:
-        if kind is not None and issubclass(kind, (pa.ArrowException, OSError, EOFError, KeyError)):
-            raise self._error from None
+    try:
+        yield
+    except (GramercyError, GeneratorExit):
+        raise
+    except Exception:
+        failure = TableError(f"{file}: cannot be read as {kind}.", "Write the file anew.")
+    else:
+        return
+    raise failure
 
 
 def _numeric(kind: pa.DataType) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from archive.release import EstimateBundle, read_estimate, read_release, software, write_estimate
+from archive.release import EstimateBundle, read_estimate, read_release, write_estimate
 from archive.store import Archive
-from estimators import Estimator, Evidence
+from estimators import Estimator
 from schemas.errors import ArchiveError
 from schemas.home import Home
-from schemas.manifest import FORMAT, EstimateManifest
+from tasks.manifest import fit
 from tasks.policy import private_task
 
 
@@ -32,24 +32,11 @@ def make_estimate(
     if place.exists():
         return read_estimate(place)
     bundle = read_release(archive.release(dataset, release))
-    facts = bundle.manifest
-    found = estimator.fit(Evidence(bundle.raw, bundle.denoised, facts.noise, facts.rows.value))
-    manifest = EstimateManifest(
-        format=FORMAT,
-        kind="precision",
-        estimate=estimator.id,
-        dataset=facts.dataset,
-        release=release,
-        release_sha256=bundle.sha256,
-        columns=tuple(facts.names),
-        estimator=estimator.model_dump(),
-        penalty=found.penalty,
-        privacy="post-processing of the release; no further privacy cost",
-        software=software(),
-    )
-    with archive.staging() as staged:
-        write_estimate(staged, manifest, found.matrix)
+    manifest, precision = fit(bundle, estimator)
+    with archive.staging("estimate") as staged:
+        write_estimate(staged, manifest, precision)
         archive.seal(staged)
+        read_estimate(staged)
         try:
             archive.commit(staged, place)
         except ArchiveError:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import mechanisms
 from ledger import Charge, Ledger, Statement
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
@@ -15,8 +13,9 @@ from schemas.contract import Contract, read_contract
 from schemas.errors import RequestError
 from schemas.home import Home
 from schemas.lattice import Lattice
+from schemas.manifest import Asked, ColumnFacts, DatasetFacts
 from schemas.noise import NoiseLaw
-from schemas.request import Clip
+from tasks.manifest import calibrate
 from tasks.request import Request
 
 
@@ -38,6 +37,11 @@ class Plan:
     request: Request
     mechanism: Mechanism
     lattice: Lattice
+
+    @property
+    def asked(self) -> Asked:
+        """The public facts that determine the release."""
+        return asked(self.contract, self.request)
 
     @property
     def key(self) -> str:
@@ -92,26 +96,35 @@ def make_plan(request: Request) -> Plan:
     ContractError, RequestError
         If either cannot be used, before anything is registered or charged.
     """
-    contract = read_contract(Path(Home.default().contract(request.dataset)))
-    if request.dataset.endswith((".yaml", ".yml")) is False and contract.id != request.dataset:
+    contract = read_contract(Home.default().contract(request.dataset))
+    if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
         raise RequestError(
             f"key 'dataset': the contract of '{request.dataset}' names itself '{contract.id}'.",
             "File name and id must agree.",
         )
     request.check(contract)
-    p, spec = len(contract.columns), request.mechanism
-    # With unit rows the noisy trace counts the rows for nothing; clipped rows have to pay for it.
-    counted = contract.neighbours == "add-remove" and isinstance(request.normalisation, Clip)
-    mechanism = mechanisms.registry[spec.name].calibrated(
-        p=p,
-        n=contract.rows,
+    return Plan(contract, request, *calibrate(asked(contract, request)))
+
+
+def asked(contract: Contract, request: Request) -> Asked:
+    """The public facts that determine a release."""
+    return Asked(
+        dataset=DatasetFacts(
+            id=contract.id,
+            title=contract.title,
+            curator=contract.curator,
+            version=request.version,
+            rows=contract.rows,
+        ),
+        columns=tuple(
+            ColumnFacts(name=n, lower=c.lower, upper=c.upper, centre=c.middle, scale=c.spread)
+            for n, c in contract.columns.items()
+        ),
         neighbours=contract.neighbours,
-        epsilon=spec.epsilon,
-        delta=spec.delta,
-        counted=counted,
+        unit=contract.unit,
+        normalisation=request.normalisation,
+        mechanism=request.mechanism.model_dump(),
     )
-    scale = mechanism.facts()["scale"]
-    return Plan(contract, request, mechanism, Lattice.fitting(p, contract.rows, scale))
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def publish(plan: Plan, collected: Collected) -> str:
     ledger, archive = Ledger(home.ledger), Archive(home.archive)
     # What can fail without noise fails before the charge: the sampler, the archive's disk.
     sampler.self_test()
-    with _alone(home, dataset), archive.staging() as staged:
+    with _alone(home, dataset), archive.staging(dataset, alone=True) as staged:
         if answered := _answered(plan, ledger, archive):
             return answered.release
         _check_history(dataset, ledger.preview(plan.contract), archive)
@@ -87,12 +87,12 @@ def publish(plan: Plan, collected: Collected) -> str:
             plan.key,
             plan.guarantee,
             collected.fingerprint,
-            again=plan.request.new_charge,
+            instead_of=plan.request.new_charge,
         )
         place = archive.release(dataset, charge.release)
         try:
             ledger.mark(dataset, charge.release, "drawn")
-            draw_into(staged, plan, collected.sums, charge)
+            draw_into(staged, plan, collected.sums, charge.release)
             # The digest is in the ledger first, so that a bundle found later is known or foreign.
             ledger.mark(dataset, charge.release, "sealed", archive.seal(staged))
             archive.commit(staged, place)
@@ -139,7 +139,7 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
         raise ArchiveError(f"{place}: was published, and is gone.", _RESTORE)
     if charge.state != "spent":
         ledger.mark(dataset, charge.release, "spent", "found without a release")
-    if plan.request.new_charge:
+    if plan.request.new_charge == charge.release:
         return None
     raise spent_failure(dataset, charge)
 
@@ -162,14 +162,14 @@ def _check_history(dataset: str, statement: Statement, archive: Archive) -> None
 @contextlib.contextmanager
 def _alone(home: Home, dataset: str) -> Iterator[None]:
     """One publisher a data set at a time; the lock goes with its process, however that ends."""
-    home.locks.mkdir(parents=True, exist_ok=True)
     lock = FileLock(home.locks / f"{dataset}.lock", timeout=_WAIT_SECONDS)
     try:
+        home.locks.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except (Timeout, OSError):
         raise LedgerError(
-            f"{lock.lock_file}: another release of this data set is still running.",
-            "Wait for it, or end it.",
+            f"{lock.lock_file}: cannot be locked.",
+            "Another release of this data set may still be running; else check the folder.",
         ) from None
     try:
         yield

@@ -55,11 +55,12 @@ def _check_shape(file: str, stated: dict[str, str], contract: Contract) -> None:
         # One row that holds no data: a number where the type is a number, else the type's name.
         shape = pd.DataFrame({n: [0.0 if t == "double" else t] for n, t in stated.items()})
         if _failures(shape, [columns]):
+            # The file's own names are not told: without a header they would be somebody's cells.
             missing = [n for n in contract.names if n not in stated]
+            more = f" and {len(missing) - 10} more" if missing[10:] else ""
             raise TableError(
-                f"{file}: has no column {_quoted(missing)}.",
-                f"It has {_quoted(list(stated)[:20])}. Correct the contract's 'columns', or the "
-                "file (it must be comma-separated, with a header).",
+                f"{file}: none of its {len(stated)} columns is {_quoted(missing[:10])}{more}.",
+                "Correct the contract's 'columns', or the file: comma-separated, with a header.",
             )
         types = [gxe.ExpectColumnValuesToBeOfType(column=n, type_=_NUMBER) for n in contract.names]
         if wrong := _failures(shape, types):

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer
 
 from estimators import Evidence
-from estimators.denoise import SIMULATED_UP_TO, denoise, project
+from estimators.denoise import SIMULATED_UP_TO, denoise
 from estimators.ridge import Ridge, auto_penalty, ridge_precision
 from mechanisms.gaussian import Gaussian
 from schemas.noise import NoiseLaw
@@ -21,6 +21,16 @@ from tests.making import at_scale
 def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:
     half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
     return half + half.T
+
+
+def project(matrix: np.ndarray) -> np.ndarray:
+    """The nearest matrix that is positive semidefinite with trace at most 1."""
+    values, vectors = np.linalg.eigh(matrix)
+    kept = np.maximum(values, 0)
+    excess = (np.cumsum(kept[::-1]) - 1) / np.arange(1, kept.size + 1)
+    if kept.sum() > 1:
+        kept = np.maximum(kept - excess[np.flatnonzero(kept[::-1] > excess)[-1]], 0)
+    return (vectors * kept) @ vectors.T
 
 
 def law(sd: float) -> NoiseLaw:

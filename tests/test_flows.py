@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -10,11 +11,24 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from prefect.settings import get_current_settings
 
-from schemas.errors import SpentFailure, StepFailed, TableError
+from schemas.errors import GramercyError, SpentFailure, StepFailed, TableError
 from tasks.policy import private_flow, private_task
 from tasks.request import read_request
 from tests.making import bundle_bytes, scene
+
+
+def unpickled() -> Iterator[object]:
+    """Every result that Prefect has stored; of steps and flows only our own typed errors."""
+    import cloudpickle
+
+    for file in get_current_settings().results.local_storage_path.rglob("*"):
+        if file.is_file():
+            stored = file.read_bytes()
+            text = json.loads(stored)["result"] if stored.startswith(b"{") else stored
+            yield cloudpickle.loads(base64.b64decode(text))
+
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -23,7 +37,7 @@ SECRET = 271828.182845
 
 def stored() -> Iterator[str]:
     """Everything in Prefect's database and result storage, as text."""
-    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, get_current_settings
+    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL
 
     url = PREFECT_API_DATABASE_CONNECTION_URL.value()
     path = str(getattr(url, "get_secret_value", lambda: url)()).split("///")[1]
@@ -60,7 +74,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path) -> None:
     manifest = json.loads((home / "archive/toy/v1-r1/release/datapackage.json").read_text())["dp"]
     assert logged["release"] == done
     assert float(logged["mu"]) == manifest["guarantee"]["mu"]
-    assert float(logged["scale"]) == manifest["mechanism"]["constants"]["scale"]
+    assert float(logged["scale"]) == manifest["calibration"]["constants"]["scale"]
     text = "\n".join(stored())
     for step in ("replay", "validate", "accumulate", "publish"):
         assert step in text
@@ -85,6 +99,7 @@ def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
         release(read_request(request))
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
+    assert not any(str(SECRET) in text for text in stored())
 
 
 def test_unknown_failures_tell_their_type_alone() -> None:
@@ -106,6 +121,25 @@ def test_unknown_failures_tell_their_type_alone() -> None:
     with pytest.raises(StepFailed, match=r"^leaky_itself: KeyError\.$"):
         leaky_itself()
     assert not any(str(SECRET) in text for text in stored())
+
+
+def test_stored_results_would_be_seen() -> None:
+    """The search above is no empty promise: a task that does store its result is found."""
+    from prefect import flow, task
+
+    @task(persist_result=True, result_storage_key="leak")
+    def leak() -> np.ndarray:
+        return np.full(3, SECRET)
+
+    @flow
+    def leaking() -> None:
+        leak()
+
+    leaking()
+    found = [x for x in unpickled() if isinstance(x, np.ndarray)]
+    assert len(found) == 1
+    for file in Path(get_current_settings().results.local_storage_path).rglob("*leak*"):
+        file.unlink()
 
 
 def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +176,7 @@ def test_private_values_stay_private(tmp_path: Path, home: Path) -> None:
     frame.to_csv(tmp_path / "table.csv", index=False)
     release(read_request(request))
     digits = str(SECRET).encode()
+    assert all(isinstance(each, GramercyError) for each in unpickled())
     for file in home.rglob("*"):
         assert not file.is_file() or digits not in file.read_bytes(), file
     assert not any(str(SECRET) in text for text in stored())

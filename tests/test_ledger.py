@@ -137,6 +137,8 @@ def test_budgets_are_only_raised(tmp_path: Path) -> None:
             ledger.raise_budget("toy", Budget(**bad), "because")
     with pytest.raises(RequestError, match="reason"):
         ledger.raise_budget("toy", Budget(epsilon=4.0, delta=1e-5), "  ")
+    with pytest.raises(RequestError, match="1/rows"):
+        ledger.raise_budget("toy", Budget(epsilon=4.0, delta=0.5), "because")
     ledger.raise_budget("toy", Budget(epsilon=4.0, delta=1e-5), "board, 3 May")
     assert ledger.statement("toy").budget == Budget(epsilon=4.0, delta=1e-5)
 

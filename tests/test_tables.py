@@ -56,7 +56,9 @@ def read(path: Path, *names: str) -> tuple[list[list[float]], int]:
         ("a,b\n１,2\n1_0,0x10\n".encode(), [[NAN, 2], [NAN, NAN]], 0),
         (b"a,b\nTrue,1\n", [[NAN, 1]], 0),
         (b"a,b\n", [], 0),
-        (b"a,b\n1,2\n\n3,4\n\n", [[1, 2], [3, 4]], 0),
+        (b"a,b\n1,2\n\n3,4\n\n", [[1, 2], [3, 4]], 2),
+        (b"a,b\r\n\r\n1,2\r\n", [[1, 2]], 1),
+        (b"a,b\n1,2,3\n4,\xff\xfe,6\n5,6\n", [[5, 6]], 2),
     ],
     ids=str,
 )
@@ -71,7 +73,7 @@ def test_csv(tmp_path: Path, text: bytes, rows: Any, malformed: int) -> None:
     np.testing.assert_array_equal(np.array(again), np.array(found))
 
 
-LINE = st.text(alphabet='12."x,\r ', max_size=12).map(str.encode)
+LINE = st.text(alphabet='12."x,\r \xff', max_size=12).map(lambda text: text.encode("latin-1"))
 
 
 @settings(max_examples=200, deadline=None)
@@ -95,15 +97,23 @@ def test_no_line_reaches_into_another(
 
 
 @settings(max_examples=60, deadline=None)
-@given(lines=st.lists(LINE.filter(lambda x: x.strip(b"\r") != b""), min_size=1, max_size=8))
+@given(lines=st.lists(LINE, min_size=1, max_size=8))
 def test_every_line_is_a_row_at_most(
     lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Rows read plus rows dropped is the number of lines, so no cell can change the count."""
     file = tmp_path_factory.mktemp("t") / "t.csv"
-    file.write_bytes(b"a,b\n" + b"\n".join(lines) + b"\n")
-    rows, dropped = read(file, "a", "b")
+
+    def of(some: list[bytes]) -> tuple[list[list[float]], int]:
+        file.write_bytes(b"a,b\n" + b"".join(line + b"\n" for line in some))
+        return read(file, "a", "b")
+
+    rows, dropped = of(lines)
     assert len(rows) + dropped == len(lines)
+    # Each is read as it would be alone.
+    alone = [of([line]) for line in lines]
+    np.testing.assert_array_equal(rows, [row for found, _ in alone for row in found])
+    assert dropped == sum(count for _, count in alone)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +148,7 @@ def test_several_files_are_read_in_order(tmp_path: Path) -> None:
         ("t.csv", b"", "is empty"),
         ("t.csv", b"\n1,2\n", "is empty"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8"),
-        ("t.csv", b"a,a\n1,2\n", "'a' occurs twice"),
+        ("t.csv", b"a,a\n1,2\n", "columns 1 and 2 have the same name"),
         ("t.csv.gz", b"not gzip", "cannot be read"),
         ("t.parquet", b"not parquet", "cannot be read as Parquet"),
         ("t.xlsx", b"", "is not .csv"),
@@ -155,6 +165,19 @@ def test_missing_files(tmp_path: Path) -> None:
     for url in (tmp_path / "no.csv", tmp_path / "*.parquet", tmp_path, "nowhere://x/t.csv"):
         with pytest.raises(TableError, match="no such file"):
             open_source(str(url))
+
+
+def test_brackets_in_a_name_are_no_pattern(tmp_path: Path) -> None:
+    folder = tmp_path / "data[1]"
+    folder.mkdir()
+    (folder / "t.csv").write_text("a\n1\n")
+    assert read(folder / "t.csv", "a")[0] == [[1]]
+
+
+def test_one_column_with_gaps(tmp_path: Path) -> None:
+    """A missing value alone on its line is a row all the same."""
+    (tmp_path / "t.csv").write_text("a\n1\n\n3\n")
+    assert read(tmp_path / "t.csv", "a") == ([[1], [3]], 1)
 
 
 def test_truncated_files_name_themselves(tmp_path: Path) -> None:
@@ -245,7 +268,7 @@ def test_lattice_costs_nothing(rows: int, p: int, scale: float) -> None:
     assert scale * lattice.ball < 2.0**56
     finest = lattice.bits == 20 or rows * lattice.ball * 4 >= 1 << 62
     assert finest or rows / 12 / lattice.ball <= scale / 1000
-    slow = scale * lattice.ball * 4 >= 2.0**34
+    slow = scale * lattice.ball * 4 >= 2.0**32
     assert finest or slow or 1 / lattice.shrink**2 - 1 <= 1.1e-3
     assert 1 / lattice.shrink**2 - 1 <= 5e-3 or rows * lattice.ball * 4 >= 1 << 62 or scale > 1e3
     # Rounding moves a row of length c 2^K by sqrt(p)/2 at most: it stays in the ball.

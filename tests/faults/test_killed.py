@@ -23,10 +23,8 @@ from schemas.errors import (
     StepFailed,
 )
 from schemas.home import Home
-from tasks.accumulate import accumulate
-from tasks.publish import publish, replay
 from tests.faults.kill_at import POINTS, UNCHARGED, VISIBLE
-from tests.making import alone, bundle_bytes, plan_of, run_steps, scene
+from tests.making import bundle_bytes, run_steps, scene
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,7 +64,9 @@ def test_killed(point: str, tmp_path: Path, home: Path, monkeypatch: pytest.Monk
         assert (draws, states()) == ([], ["spent"])
         assert not place.exists()
 
-    again = scene(tmp_path, request={"new_charge": True})
+    with pytest.raises(SpentFailure):
+        run_steps(scene(tmp_path, request={"new_charge": "v1-r9"}))
+    again = scene(tmp_path, request={"new_charge": "v1-r1"})
     assert run_steps(again) == "v1-r2"
     assert states() == ["spent", "published"]
     assert run_steps(again) == run_steps(request) == "v1-r2"
@@ -75,29 +75,26 @@ def test_killed(point: str, tmp_path: Path, home: Path, monkeypatch: pytest.Monk
 
 
 def test_new_charges_are_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paying again is paying: the budget of three such releases refuses the fourth."""
+    """Paying again is paying, once each time it is asked for, until the budget refuses."""
 
     def broken(*_: object) -> None:
         raise MemoryError
 
-    request = scene(tmp_path, request={"new_charge": True}, budget={"epsilon": 1.9, "delta": 1e-6})
-    plan = plan_of(request)
-    assert alone(replay)(plan) is None
-    collected = alone(accumulate)(plan)
-    with monkeypatch.context() as broke:
-        broke.setattr("tasks.draw.denoise", broken)
-        refused = 0
-        for _ in range(6):
-            try:
-                alone(publish)(plan, collected)
-            except BudgetRefused:
-                refused += 1
-            except StepFailed as failure:
-                assert str(failure) == "publish: MemoryError."
-    assert refused > 0
-    assert set(states()) == {"spent"}
+    monkeypatch.setattr("tasks.draw.denoise", broken)
+    budget = {"epsilon": 1.9, "delta": 1e-6}
+    with pytest.raises(StepFailed, match=r"^publish: MemoryError\.$"):
+        run_steps(scene(tmp_path, budget=budget))
+    for turn in (1, 2):
+        request = scene(tmp_path, request={"new_charge": f"v1-r{turn}"}, budget=budget)
+        with pytest.raises(StepFailed, match=r"^publish: MemoryError\.$"):
+            run_steps(request)
+        with pytest.raises(SpentFailure, match=f"v1-r{turn + 1}"):  # a retry of the very same
+            run_steps(request)
+        assert states() == ["spent"] * (turn + 1)
+    last = scene(tmp_path, request={"new_charge": "v1-r3"}, budget=budget)
     with pytest.raises(BudgetRefused, match=r"asked .* spent .* remaining"):
-        run_steps(request)
+        run_steps(last)
+    assert states() == ["spent"] * 3
 
 
 def test_an_archive_that_cannot_be_written_costs_nothing(tmp_path: Path, home: Path) -> None:
