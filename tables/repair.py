@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,12 @@ class Repairs:
         Cells beyond their bounds, by column.
     """
 
-    filled: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    clamped: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    filled: NDArray[np.int64]
+    clamped: NDArray[np.int64]
 
     @classmethod
     def none(cls, p: int) -> Repairs:
+        """Nothing mended yet, in p columns."""
         return cls(np.zeros(p, np.int64), np.zeros(p, np.int64))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from typing import Any
 
 from schemas.home import Home
@@ -16,7 +17,7 @@ def record(dataset: str, release: str, facts: dict[str, Any]) -> None:
     path = Home.default().internal / dataset / f"{release}.json"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps({"notice": _NOTICE, **recall(dataset, release), **facts}, indent=2)
-    fresh = path.with_suffix(f".{os.getpid()}.new")
+    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
         stream.write(text + "\n")
     fresh.replace(path)

@@ -9,7 +9,11 @@ import pytest
 from mpmath import MPContext
 from scipy import stats
 
+from mechanisms.gaussian import Gaussian
 from mechanisms.sampler import exact, fast, rounded_gaussian, self_test
+from schemas.lattice import Lattice
+from tables.gram import ExactGram
+from tables.integers import integer_rows
 from tests.making import at_scale
 
 DRAWS = at_scale(500_000, 13_000_000)  # at full scale 0.2 % of a variance is 5 standard errors
@@ -116,24 +120,30 @@ def test_paths_agree() -> None:
             assert exact(scale, k, list[int]().pop) == j
 
 
-def distinguishable(outputs: np.ndarray) -> bool:
-    """Whether low bits give away which of two neighbouring sums was published.
+def distinguishable(outputs: np.ndarray, step: float) -> bool:
+    """Whether the low bits of what was published depend on what was summed.
 
-    Mironov's attack: the doubles that x + noise can hit depend on x. Here the sums are 0 and 1/3,
-    and the attacker asks which outputs are multiples of a fixed fine step.
+    Mironov's attack: the doubles that x + noise can hit depend on x. The attacker asks which
+    outputs are whole multiples of the public step; where all are, for every x, nothing is told.
     """
-    step = 2.0**-40
-    return bool((outputs / step != np.rint(outputs / step)).any())
+    units = outputs / step
+    return bool((np.abs(units - np.rint(units)) > 1e-3).any())
 
 
 def test_precision_attack() -> None:
-    """The set of possible outputs does not depend on the data; with plain float noise it does."""
-    draws = 8000
-    ours = [(g + rounded_gaussian(2.0**30, draws)) * 2.0**-30 for g in (0, 357913941)]
-    assert not any(distinguishable(outputs) for outputs in ours)
-    naive = np.random.default_rng(2).normal(size=draws)
-    assert distinguishable(naive)
-    assert distinguishable(naive + 1 / 3)
+    """Published numbers lie on one lattice whatever the data; plain float noise does not."""
+    p, lattice, rng = 90, Lattice(90, 12), np.random.default_rng(2)
+    made = Gaussian.calibrated(p=p, n=100, neighbours="replace-one", epsilon=1.0, delta=1e-6)
+    rows = rng.normal(size=(p, 100))
+    rows /= np.linalg.norm(rows, axis=0)
+    for table in (rows, rows[:, 1:]):
+        gram = ExactGram(lattice)
+        gram.add(integer_rows(table, lattice))
+        published = made.perturb(gram.matrix(), 100, lattice).gram / lattice.divisor
+        assert published.size > 8000
+        assert not distinguishable(published, 1 / lattice.divisor)
+        naive = table @ table.T + rng.normal(size=(p, p)) * made.scale
+        assert distinguishable(naive, 1 / lattice.divisor)
 
 
 def test_scale_is_bounded() -> None:
