@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from ruamel.yaml import YAML
 
+from gramercy.cli import main
 from tasks.accumulate import accumulate
 from tasks.plan import Plan, make_plan
 from tasks.policy import sealed
@@ -89,3 +92,20 @@ def edit_json(path: Path, change: Any) -> None:
     change(facts)
     path.chmod(0o644)
     path.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+
+
+def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a ``gramercy`` command."""
+    with pytest.MonkeyPatch.context() as line:
+        line.setattr(sys, "argv", ["gramercy", *map(str, words)])
+        with pytest.raises(SystemExit) as done:
+            main()
+    captured = capsys.readouterr()
+    return int(done.value.code or 0), captured.out, captured.err
+
+
+def answer(*words: object, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a command prints with ``--json``."""
+    code, out, err = run(*words, "--json", capsys=capsys)
+    assert code == 0, err
+    return json.loads(out)
