@@ -37,7 +37,7 @@ def card(asked: Asked, calibration: CalibrationFacts, guarantee: GuaranteeFacts)
     how = (
         "divided by its own l2 norm"
         if isinstance(asked.normalisation, Unit)
-        else f"shortened to l2 norm {asked.normalisation.radius:g} where longer"
+        else _clipped(asked.normalisation.radius)
     )
     return {
         "curator": asked.dataset.curator,
@@ -86,7 +86,7 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
         "",
         f"Independent, Gaussian, zero on average: standard deviation "
         f"{manifest.noise.sd_diagonal:.6g} on the diagonal and "
-        f"{manifest.noise.sd_off_diagonal:.6g} elsewhere.",
+        f"{manifest.noise.sd_off_diagonal:.6g} elsewhere." + _divided(manifest),
         "",
         "## DP card",
         "",
@@ -110,6 +110,24 @@ def _rows(rows: RowsFacts) -> str:
     if rows.status == "public":
         return f"{rows.value:.0f} rows"
     return f"{rows.value:.0f} rows estimated with standard deviation {rows.sd:.0f}"
+
+
+def _divided(manifest: ReleaseManifest) -> str:
+    """What a noisy divisor does to the noise law."""
+    if manifest.rows.status == "public":
+        return ""
+    source = "a noisy count" if manifest.counted else "the noisy trace of the same matrix"
+    return (
+        f" The matrix was divided by {source}, so every entry, and this law with it, carries a "
+        f"common relative error of about {manifest.rows.sd / manifest.rows.value:.2g} as well."
+    )
+
+
+def _clipped(radius: float) -> str:
+    return (
+        f"shortened to l2 norm {radius:g} where longer, then divided by {radius:g} (multiply the "
+        f"matrix by {radius * radius:.6g} to return to centred and scaled columns)"
+    )
 
 
 def _plain(value: Any) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archive.bundle import check, make_durable, seal
-from schemas.errors import ArchiveError, RequestError
+from schemas.errors import ArchiveError, UnknownRelease
 
 _STAGING = ".staging"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
@@ -35,7 +35,7 @@ class Archive:
 
         Raises
         ------
-        RequestError
+        UnknownRelease
             If a name could lead elsewhere.
         """
         return self._inside(dataset, release, "release")
@@ -110,7 +110,7 @@ class Archive:
 
     def _inside(self, *names: str) -> Path:
         if not all(_NAME.fullmatch(name) for name in names):
-            raise RequestError(
+            raise UnknownRelease(
                 f"'{'/'.join(names[:2])}': is not the name of a release.",
                 "It is DATASET/RELEASE; see 'gramercy list'.",
             )

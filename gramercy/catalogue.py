@@ -10,7 +10,7 @@ import pandas as pd
 
 from archive.release import ReleaseBundle, read_estimate, read_release
 from archive.store import Archive
-from schemas.errors import RequestError
+from schemas.errors import RequestError, UnknownRelease
 from schemas.manifest import GuaranteeFacts, ReleaseManifest
 from schemas.noise import NoiseLaw
 
@@ -34,7 +34,7 @@ class Release:
         self.path = archive.release(dataset, release)
         self._archive, self._dataset, self._release = archive, dataset, release
         if (dataset, release) not in archive.releases():
-            raise RequestError(
+            raise UnknownRelease(
                 f"{archive.root}: holds no release '{self.id}'.", "See 'gramercy list'."
             )
         self._bundle: ReleaseBundle = read_release(self.path)
@@ -108,5 +108,5 @@ class Catalogue(Mapping[str, Release]):
         return len(self._archive.releases())
 
     def __getitem__(self, name: str) -> Release:
-        dataset, _, release = name.partition("/")
+        dataset, _, release = str(name).partition("/")
         return Release(self._archive, dataset, release)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from gramercy import view
+from gramercy import __version__, running, view
 from gramercy.catalogue import Release
-from schemas.errors import GramercyError, Refused, RequestError, ServerError
+from schemas.errors import GramercyError, Invalid, Refused, RequestError
 from schemas.home import Home
 
 app = typer.Typer(
-    help="Publish second-moment matrices with an exact differential-privacy guarantee.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -26,6 +24,13 @@ app = typer.Typer(
 
 RequestPath = Annotated[Path, typer.Argument(metavar="REQUEST", help="Release request, YAML.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback(invoke_without_command=True)
+def front(version: Annotated[bool, typer.Option("--version", help="Print it.")] = False) -> None:
+    """Publish second-moment matrices with an exact differential-privacy guarantee."""
+    if version:
+        print(__version__)
 
 
 @app.command()
@@ -43,7 +48,7 @@ def demo() -> None:
     )
     asked = read_request(path)
     _show_plan(asked)
-    facts = _publish(asked)
+    facts = running.publish(asked)
     release = Release(_archive(), *facts["release"].split("/"))
     view.panel(
         "Released before; nothing was charged" if facts["replayed"] else "Released",
@@ -54,10 +59,10 @@ def demo() -> None:
         },
         "",
         "Try next",
-        f"  .venv/bin/gramercy show {release.id}",
-        f"  .venv/bin/gramercy verify {release.id}",
-        f"  .venv/bin/gramercy budget {release.manifest.dataset.id}",
-        "  .venv/bin/python",
+        f"  {_beside('gramercy')} show {release.id}",
+        f"  {_beside('gramercy')} verify {release.id}",
+        f"  {_beside('gramercy')} budget {release.manifest.dataset.id}",
+        f"  {_beside('python')}",
         "  >>> import gramercy",
         f"  >>> gramercy.open('{_archive().root}')['{release.id}'].denoised",
     )
@@ -82,6 +87,7 @@ def release(
 ) -> None:
     """Publish a release, or return the one that the same request published before."""
     from tasks.request import read_request
+    from tasks.steward import recall
 
     asked = read_request(request)
     if new_charge:
@@ -92,7 +98,8 @@ def release(
         if not sys.stdin.isatty():
             raise RequestError("Nobody is there to be asked.", "Add --yes to publish.")
         typer.confirm("Publish? A charge is never refunded.", abort=True, err=True)
-    facts = _publish(asked)
+    facts = running.publish(asked)
+    view.steward_notes(recall(*facts["release"].split("/")))
     if json:
         view.as_json(facts)
         return
@@ -122,12 +129,12 @@ def budget(
         named = dict(zip(("epsilon", "delta"), raise_to, strict=True))
         ledger.raise_budget(dataset, parse(Budget, named, "--raise", RequestError), reason)
     names = [dataset] if dataset else ledger.datasets()
-    statements = {name: ledger.statement(name) for name in names}
+    known = [(name, ledger.statement(name), ledger.raises(name)) for name in names]
     if json:
-        view.as_json([view.statement_facts(name, s) for name, s in statements.items()])
+        view.as_json([view.statement_facts(*each) for each in known])
         return
-    for name, statement in statements.items():
-        view.statement_text(name, statement)
+    for each in known:
+        view.statement_text(*each)
     if not names:
         view.say("No data set is registered yet: a first release registers it.")
 
@@ -144,7 +151,9 @@ def list_(json: AsJson = False) -> None:
             view.say(view.bold(each["release"]), "  ", each["error"])
         else:
             words = f"epsilon {each['epsilon']:.4g} at delta {each['delta']:g}"
-            view.say(view.bold(each["release"]), f"  {words}  {each['published']}  {each['title']}")
+            how = f"{each['mechanism']}, {each['normalisation']}"
+            told = f"  {words}  {how}  {each['published']}  {each['title']}"
+            view.say(view.bold(each["release"]), told)
     if not found:
         view.say(f"No release in {_archive().root} yet.")
 
@@ -171,6 +180,7 @@ def show(
             "table": f"{facts.rows.value:.0f}{sd} rows ({facts.rows.status}) x "
             f"{len(facts.columns)} columns",
             "neighbours": facts.card["neighbours"],
+            "rows were": facts.card["pre_processing"],
             "mechanism": facts.card["mechanism"],
             "noise": f"sd {facts.noise.sd_off_diagonal:.3g} off the diagonal, "
             f"{facts.noise.sd_diagonal:.3g} on it",
@@ -183,7 +193,8 @@ def show(
 @app.command()
 def verify(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[RELEASE]...", help="Default: all.")
+        list[str] | None,
+        typer.Argument(metavar="[RELEASE]...", help="DATASET/RELEASE, or DATASET; default: all."),
     ] = None,
     archive: Annotated[
         Path | None, typer.Option(help="An archive that is not this home's own.")
@@ -192,25 +203,26 @@ def verify(
 ) -> None:
     """Recompute everything a release states, and name the file that is wrong."""
     from archive.store import Archive
-    from gramercy.verify import verify_release
+    from gramercy.verify import to_verify, verify_release
     from ledger import Ledger
 
     home = Home.default()
     store = Archive(archive) if archive else _archive()
     ledger = Ledger(home.ledger) if archive is None and home.ledger.exists() else None
-    chosen = [tuple(n.partition("/")[::2]) for n in names] if names else store.releases()
-    if not chosen:
-        raise RequestError(f"{store.root}: holds no release.", "Publish one first.")
     done = []
-    for dataset, name in chosen:
-        verified = verify_release(store, dataset, name, ledger)
-        done.append({"release": verified.release, "checks": list(verified.checks)})
+    for dataset, name in to_verify(store, ledger, names or []):
+        facts: dict[str, Any] = {"release": f"{dataset}/{name}"}
+        try:
+            facts["checks"] = list(verify_release(store, dataset, name, ledger).checks)
+        except Invalid as error:  # one damaged bundle hides no other
+            facts["error"] = str(error)
+        done.append(facts)
         if not json:
-            view.say(view.bold(verified.release))
-            for words in verified.checks:
-                view.say(Text("  ✓ ", style="green"), words)
+            view.verified_text(facts)
     if json:
         view.as_json(done)
+    if any("error" in facts for facts in done):
+        sys.exit(Invalid.exit_code)
 
 
 @app.command()
@@ -231,10 +243,7 @@ def estimate(
         raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
     settings = {"name": estimator, "penalty": _number(penalty), "input": source}
     chosen = parse(estimators.registry[estimator], settings, "estimate", RequestError)
-    _start_prefect()
-    from flows.estimate import estimate as flow
-
-    (done,) = _run(flow, found.id, (chosen,))
+    (done,) = running.estimate(found.id, (chosen,))
     path = _archive().estimate(*found.id.split("/"), done)
     if json:
         view.as_json({"release": found.id, "estimate": done, "path": str(path)})
@@ -242,64 +251,29 @@ def estimate(
         view.say("Estimated: ", view.bold(done), f", no further privacy cost\n{path}")
 
 
+_INTERRUPTED = 130
+
+
 def main() -> None:
     """Run the command; turn errors into words and exit codes."""
+    code, label, words = 1, "Error: ", ""
     try:
         app()
+    except SystemExit as done:
+        if done.code == _INTERRUPTED:
+            words = "Interrupted. The same command tells what became of the release."
+            view.say(words, to=view.err)
+        raise
     except GramercyError as error:
-        label = "Refused: " if isinstance(error, Refused) else "Error: "
-        view.say(Text(label, style="red"), str(error), to=view.err)
-        sys.exit(error.exit_code)
+        code, words = error.exit_code, str(error)
+        label = "Refused: " if isinstance(error, Refused) else label
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        view.say(Text("Error: ", style="red"), f"{error.filename}: {reason}.", to=view.err)
-        sys.exit(1)
-
-
-def _publish(asked: Any) -> dict[str, Any]:
-    """Run the release flow, then the estimate flow, in this process."""
-    from ledger import Ledger
-    from tasks.plan import make_plan, outlook
-    from tasks.steward import recall
-
-    charged = outlook(make_plan(asked), Ledger(Home.default().ledger)).before.charges
-    _start_prefect()
-    from flows.estimate import estimate as estimate_flow
-    from flows.release import release as release_flow
-
-    done = _run(release_flow, asked)
-    estimates = _run(estimate_flow, done, asked.estimates) if asked.estimates else []
-    dataset, name = done.split("/")
-    _tell_steward(recall(dataset, name))
-    return {
-        "release": done,
-        "path": str(_archive().release(dataset, name)),
-        "estimates": estimates,
-        "replayed": name in {charge.release for charge in charged},
-    }
-
-
-def _tell_steward(internal: dict[str, Any]) -> None:
-    """What the steward should know of the private table; on the terminal, and nowhere else."""
-    if internal.get("table_changed_since"):
-        view.note(
-            "the files have changed since this version was published. A new version is a new "
-            "release, and a new charge."
-        )
-    for key, words in (
-        ("filled_cells", "were missing or not numbers, and took the public centre"),
-        ("clamped_cells", "were out of bounds, and were clamped"),
-    ):
-        counts = {name: count for name, count in internal.get(key, {}).items() if count}
-        if counts:
-            worst = sorted(counts, key=counts.__getitem__, reverse=True)
-            listed = ", ".join(f"{name} ({counts[name]})" for name in worst[:5])
-            more = f" and {len(worst) - 5} more columns" if worst[5:] else ""
-            view.note(f"cells {words}: {listed}{more}.")
-    if lines := internal.get("malformed_rows"):
-        view.note(
-            f"{lines} lines are blank, broken or of the wrong width, and counted as rows of zeros."
-        )
+        words = f"{error.filename}: {reason}."
+    if "--json" in sys.argv:
+        view.as_json({"error": words, "exit_code": code})
+    view.say(Text(label, style="red"), words, to=view.err)
+    sys.exit(code)
 
 
 def _show_plan(asked: Any, json: bool = False) -> None:
@@ -323,34 +297,10 @@ def _interrupted(asked: Any) -> str | None:
     return charge.release if charge is not None and charge.state != "published" else None
 
 
-def _run(flow: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a flow; what is not one of our own errors comes from Prefect around it."""
-    failure = ""
-    try:
-        return flow(*arguments)
-    except GramercyError:
-        raise
-    except Exception as caught:
-        failure = type(caught).__name__
-    raise ServerError(
-        f"Prefect could not run the flow ({failure}).",
-        "Check that the server of PREFECT_API_URL answers, or unset it. The same command tells "
-        "what became of the release.",
-    )
-
-
-def _start_prefect() -> None:
-    """Prefect as the command line wants it: patient at its start, silent on the terminal.
-
-    Prefect reads these settings once, when it is first imported.
-    """
-    os.environ["GRAMERCY_PROGRESS"] = "1"
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    os.environ.setdefault("DO_NOT_TRACK", "1")
-    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    words = "Starting Prefect (half a minute where no server runs) ..."
-    view.say(Text(words, style="dim"), to=view.err)
+def _beside(program: str) -> str:
+    """A program of the environment that this one runs in, as one would type it here."""
+    path = Path(sys.argv[0]).absolute().parent / program
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _number(text: str) -> float | str:
@@ -383,5 +333,7 @@ def _listing(dataset: str, release: str) -> dict[str, Any]:
         "epsilon": each.guarantee.epsilon,
         "delta": each.guarantee.delta,
         "mu": each.guarantee.mu,
+        "mechanism": each.manifest.mechanism["name"],
+        "normalisation": view.normalisation(each.manifest.normalisation),
         "path": str(each.path),
     }

@@ -30,7 +30,7 @@ from archive.release import (
 from archive.store import Archive
 from estimators.denoise import denoise
 from ledger import Ledger
-from schemas.errors import BundleError, GramercyError
+from schemas.errors import BundleError, GramercyError, UnknownRelease
 from tasks.manifest import calibrate, fit, release_manifest, rows_facts
 
 # Eigenvectors differ in their last digits between machines; what follows from them agrees to this.
@@ -43,6 +43,31 @@ class Verified:
 
     release: str
     checks: tuple[str, ...]
+
+
+def to_verify(archive: Archive, ledger: Ledger | None, names: list[str]) -> list[tuple[str, str]]:
+    """(data set, release) of what is to be verified: what lies there, and what should.
+
+    Raises
+    ------
+    UnknownRelease
+        If there is nothing of such a name.
+    """
+    known = set(archive.releases())
+    for dataset in ledger.datasets() if ledger else ():
+        charges = ledger.statement(dataset).charges if ledger else ()
+        known |= {(dataset, each.release) for each in charges if each.state == "published"}
+    chosen = sorted(known)
+    if names:
+        chosen = [pair for n in names for pair in sorted(known) if n in (pair[0], "/".join(pair))]
+        known_names = {n for pair in known for n in (pair[0], "/".join(pair))}
+        if unknown := [n for n in names if n not in known_names]:
+            raise UnknownRelease(
+                f"{archive.root}: holds no release '{unknown[0]}'.", "See 'gramercy list'."
+            )
+    if not chosen:
+        raise UnknownRelease(f"{archive.root}: holds no release.", "Publish one first.")
+    return list(dict.fromkeys(chosen))
 
 
 def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger | None) -> Verified:
@@ -61,6 +86,11 @@ def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger 
         Naming the file that is wrong.
     """
     place = archive.release(dataset, release)
+    if not place.exists():
+        raise BundleError(
+            f"{place}: was published, and is gone.",
+            "Restore it from a copy: noise is never drawn again for a published release.",
+        )
     bundle = _held(place, lambda: read_release(place))
     done = ["seal: every file is what was sealed", "formats: all hold the same numbers"]
     for words, check in _CHECKS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +12,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ledger import Statement
+from ledger import Raise, Statement
+from schemas.request import Clip, Unit
 from tasks.plan import Outlook, Plan
 
 # Into a file or a pipe there is no width to ask for.
@@ -40,6 +41,31 @@ def note(text: str) -> None:
     say(Text("Note for the steward: ", style="yellow"), text, to=err)
 
 
+def steward_notes(internal: Mapping[str, Any]) -> None:
+    """What the steward should know of the private table; to a terminal, and nowhere else."""
+    if not err.is_terminal:
+        return
+    if internal.get("table_changed_since"):
+        note(
+            "the files have changed since this version was published. A new version is a new "
+            "release, and a new charge."
+        )
+    for key, words in (
+        ("filled_cells", "were missing or not numbers, and took the public centre"),
+        ("clamped_cells", "were out of bounds, and were clamped"),
+    ):
+        counts = {name: count for name, count in internal.get(key, {}).items() if count}
+        if counts:
+            worst = sorted(counts, key=counts.__getitem__, reverse=True)
+            listed = ", ".join(f"{name} ({counts[name]})" for name in worst[:5])
+            more = f" and {len(worst) - 5} more columns" if worst[5:] else ""
+            note(f"cells {words}: {listed}{more}.")
+    if lines := internal.get("malformed_rows"):
+        note(
+            f"{lines} lines are blank, broken or of the wrong width, and counted as rows of zeros."
+        )
+
+
 def facts_table(title: str, facts: Mapping[str, str | Text]) -> None:
     """Print names and values."""
     table = Table(title=Text(title), title_justify="left", show_header=False, box=None)
@@ -59,7 +85,7 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
         {
             "table": f"{plan.contract.rows} rows ({n_known}) x {plan.lattice.p} columns",
             "protects": f"one row, {plan.contract.neighbours}",
-            "rows": _normalisation(facts["normalisation"]),
+            "rows": normalisation(plan.request.normalisation),
             "mechanism": f"{plan.mechanism.name}, scale s = {facts['scale']:.6g} (Gram matrix)",
             "guarantee": (
                 f"epsilon {facts['epsilon']:.6g} at delta {facts['delta']:g}; "
@@ -104,7 +130,18 @@ def plan_facts(plan: Plan, seen: Outlook) -> dict[str, Any]:
     }
 
 
-def statement_facts(dataset: str, statement: Statement) -> dict[str, Any]:
+def verified_text(facts: Mapping[str, Any]) -> None:
+    """Print what was checked of a release, or what is wrong with it."""
+    say(bold(facts["release"]))
+    for words in facts.get("checks", ()):
+        say(Text("  ✓ ", style="green"), words)
+    if "error" in facts:
+        say(Text("  ✗ ", style="red"), facts["error"])
+
+
+def statement_facts(
+    dataset: str, statement: Statement, raises: Sequence[Raise] = ()
+) -> dict[str, Any]:
     """A budget statement as plain data."""
     return {
         "dataset": dataset,
@@ -114,6 +151,7 @@ def statement_facts(dataset: str, statement: Statement) -> dict[str, Any]:
         "spent_mu": statement.total.mu,
         "remaining_epsilon": statement.remaining,
         "remaining_mu": statement.left.mu,
+        "budgets": [{**r.budget.model_dump(), "reason": r.reason, "at": r.at} for r in raises],
         "charges": [
             {
                 "release": c.release,
@@ -128,13 +166,16 @@ def statement_facts(dataset: str, statement: Statement) -> dict[str, Any]:
     }
 
 
-def statement_text(dataset: str, statement: Statement) -> None:
+def statement_text(dataset: str, statement: Statement, raises: Sequence[Raise]) -> None:
     """Print a budget statement, with a bar of what is spent."""
     budget = statement.budget
     share = min(1.0, statement.spent / budget.epsilon)
     filled = round(30 * share)
     bar = Text("█" * filled, style="yellow").append("░" * (30 - filled), style="dim")
     say(bold(dataset), "  ", bar, "\n", _budget(statement))
+    for each in raises[1:]:
+        to = f"epsilon {each.budget.epsilon:g}, delta {each.budget.delta:g}"
+        say(f"raised to {to} on {each.at.partition('T')[0]}: {each.reason}")
     table = Table("release", "version", "mu", "epsilon at delta", "state", "charged", box=None)
     for c in statement.charges:
         epsilon = f"{c.guarantee.epsilon(budget.delta):.4g} at {budget.delta:g}"
@@ -153,8 +194,9 @@ def panel(title: str, facts: Mapping[str, str], *lines: str) -> None:
     out.print(Panel(text, title=title, title_align="left", expand=False, padding=1))
 
 
-def _normalisation(how: Mapping[str, Any]) -> str:
-    return "divided by their own length" if how["kind"] == "unit" else f"clipped at {how['radius']}"
+def normalisation(how: Unit | Clip) -> str:
+    """What is done to every row, in short."""
+    return "unit rows" if isinstance(how, Unit) else f"rows clipped at {how.radius:g}"
 
 
 def _budget(statement: Statement) -> str:

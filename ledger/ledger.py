@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, insert, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from ledger.database import sqlite
-from ledger.statement import Charge, Statement, admit, compare_terms, spent_failure
+from ledger.statement import Charge, Raise, Statement, admit, compare_terms, spent_failure
 from ledger.tables import budgets, charges, datasets, marks, metadata
 from mechanisms.guarantee import Guarantee
 from schemas.contract import Budget, Contract
@@ -105,6 +105,11 @@ class Ledger:
         """
         with self._transaction() as db:
             return self._statement(db, dataset)
+
+    def raises(self, dataset: str) -> tuple[Raise, ...]:
+        """Every budget that a data set has had, the registered one first."""
+        with self._transaction() as db:
+            return self._raises(db, dataset)
 
     def find(self, dataset: str, request: str) -> Charge | None:
         """The charge that answers this very request: the published one, else the last."""
@@ -203,8 +208,11 @@ class Ledger:
 
     def _hold_to_terms(self, db: Connection, contract: Contract) -> None:
         then = json.loads(self._terms(db, contract.id) or "{}")
-        then["budget"] = self._budget(db, contract.id).model_dump()
-        compare_terms(contract.id, then, json.loads(canonical(contract.terms())))
+        now = json.loads(canonical(contract.terms()))
+        # A contract may still state a budget from before it was raised; the last one is in force.
+        stated = [each.budget.model_dump() for each in self._raises(db, contract.id)]
+        then["budget"] = now["budget"] if now["budget"] in stated else stated[-1]
+        compare_terms(contract.id, then, now)
 
     def _terms(self, db: Connection, dataset: str) -> str | None:
         found: str | None = db.scalar(select(datasets.c.terms).where(datasets.c.id == dataset))
@@ -234,13 +242,18 @@ class Ledger:
         return states
 
     def _budget(self, db: Connection, dataset: str) -> Budget:
-        chosen = select(budgets.c.epsilon, budgets.c.delta).where(budgets.c.dataset == dataset)
-        row = db.execute(chosen.order_by(budgets.c.seq.desc()).limit(1)).first()
-        if row is None:
+        return self._raises(db, dataset)[-1].budget
+
+    def _raises(self, db: Connection, dataset: str) -> tuple[Raise, ...]:
+        chosen = select(budgets).where(budgets.c.dataset == dataset).order_by(budgets.c.seq)
+        rows = db.execute(chosen).all()
+        if not rows:
             raise RequestError(
                 f"No data set '{dataset}' in {self._where}.", "Release from its contract first."
             )
-        return Budget(epsilon=row.epsilon, delta=row.delta)
+        return tuple(
+            Raise(Budget(epsilon=row.epsilon, delta=row.delta), row.reason, row.at) for row in rows
+        )
 
     def _enter_budget(self, db: Connection, dataset: str, budget: Budget, reason: str) -> None:
         entry = {"dataset": dataset, **budget.model_dump(), "reason": reason, "at": _now()}

@@ -40,6 +40,15 @@ class Charge:
 
 
 @dataclass(frozen=True)
+class Raise:
+    """A lifetime budget as it was registered or raised, why, and when (UTC, ISO 8601)."""
+
+    budget: Budget
+    reason: str
+    at: str
+
+
+@dataclass(frozen=True)
 class Statement:
     """What a data set may cost, has cost, and may still cost.
 
@@ -129,9 +138,9 @@ def compare_terms(dataset: str, then: dict[str, Any], now: dict[str, Any]) -> No
     if changed:
         raise TermsChanged(
             f"Data set '{dataset}' was registered with other terms: {', '.join(changed)}.",
-            "They are fixed, because earlier guarantees rest on them: restore them, raise the "
-            "budget with 'gramercy budget --raise', or give the data set a new id only if it "
-            "shares no people with this one.",
+            "They are fixed, because earlier guarantees rest on them: restore them (a budget is "
+            "raised with 'gramercy budget --raise', not here), or give the data set a new id only "
+            "if it shares no people with this one.",
         )
 
 

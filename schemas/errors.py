@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class GramercyError(Exception):
     """Base of every error a user can meet.
@@ -32,6 +34,27 @@ class ContractError(Invalid):
 
 class RequestError(Invalid):
     """A release request that cannot be used."""
+
+
+class UnknownRelease(RequestError, KeyError):
+    """A name that no release of the archive has. A `KeyError` as well: a catalogue is a mapping."""
+
+    __str__ = Exception.__str__  # a KeyError would print in quotes
+
+
+class NoMinimiser(RequestError):
+    """An estimate whose objective falls without end: no matrix minimises it.
+
+    Attributes
+    ----------
+    certificate
+        A positive semidefinite matrix along which the objective falls; shape (p, p).
+    feasible
+        A penalty at which there is a minimiser; zero where none is known.
+    """
+
+    certificate: Any = None
+    feasible: float = 0.0
 
 
 class TableError(Invalid):

@@ -6,6 +6,7 @@ import datetime
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -39,6 +40,8 @@ def _label(value: Any) -> Any:
     """YAML reads an unquoted 2024 as a number and 2024-01-31 as a date; both are labels here."""
     if isinstance(value, datetime.datetime):
         return value
+    if isinstance(value, float):  # 1.10 would become 1.1
+        raise ValueError("is read as a number; put it in quotes")
     if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if type(value) is int else value
@@ -70,7 +73,11 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     try:
         return model.model_validate(dict(data))
     except ValidationError as caught:
-        wrong = "; ".join(_in_words(e) for e in caught.errors(include_url=False))
+        told: dict[str, list[str]] = {}
+        for each in caught.errors(include_url=False):
+            key, words = _in_words(each)
+            told.setdefault(key, []).append(words)
+        wrong = "; ".join(key + ", or ".join(dict.fromkeys(words)) for key, words in told.items())
     raise error(f"{where}: {wrong}")
 
 
@@ -103,21 +110,30 @@ def digest(data: Any) -> str:
     return hashlib.sha256(canonical(data).encode()).hexdigest()
 
 
+_BRANCH = re.compile(r"^(function-|literal\[|constrained-|float$|int$)")
+
+
 def _keys(model: type[Model]) -> str:
     return ", ".join(model.model_fields)
 
 
-def _in_words(error: Any) -> str:
-    """One pydantic error as 'key `a.b`: what, mend'. The input itself is never repeated."""
-    key = ".".join(str(part) for part in error["loc"] if part != "function-before")
+def _in_words(error: Any) -> tuple[str, str]:
+    """One pydantic error as "key 'a.b': " and what, with its mend; never the input itself."""
+    # Pydantic names the branches of a union, too: "literal['auto']", "float".
+    key = ".".join(str(part) for part in error["loc"] if not _BRANCH.search(str(part)))
     kind, message = error["type"], error["msg"].removeprefix("Value error, ")
+    bound = next((v for k, v in error.get("ctx", {}).items() if k in {"ge", "gt", "le", "lt"}), 0)
     mends = {
         "missing": "is missing; add it",
         "float_type": "must be a number, written without quotes",
         "int_type": "must be a whole number, written without quotes",
         "finite_number": "must be a finite number",
+        "greater_than_equal": f"must be {bound:g} or more",
+        "greater_than": f"must be greater than {bound:g}",
+        "less_than_equal": f"must be {bound:g} or less",
+        "less_than": f"must be less than {bound:g}",
     }
     text = mends.get(kind, message[:1].lower() + message[1:])
     if kind == "string_pattern_mismatch":
         text = "may hold letters, digits and inner '-' (labels also '.' and '_'), at most 63"
-    return f"key '{key}': {text}" if key else text
+    return (f"key '{key}': " if key else ""), text.replace("input should be", "must be")

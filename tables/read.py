@@ -70,18 +70,20 @@ def open_source(url: str) -> Source:
     TableError
         If nothing is there, or it is neither CSV nor Parquet.
     """
-    reason = ""
+    reason, mend = "no such file", "Set the contract's 'source' to a CSV or Parquet file or glob."
     try:
         fs, path = url_to_fs(url)
         # A file may have brackets in its name; only what is none is a pattern.
         files = [path] if fs.isfile(path) else sorted(f for f in fs.glob(path) if fs.isfile(f))
-    except (OSError, ValueError, ImportError) as caught:
-        reason, files = f" ({type(caught).__name__})", []
+        if not files and fs.isdir(path):
+            reason, mend = "is a folder", "Name its files by a glob, such as folder/*.parquet."
+    except ImportError as caught:  # fsspec names the package, and no data are read yet
+        files, reason = [], f"cannot be opened ({caught})"
+        mend = "Install the package that reads this kind of URL, or copy the files here."
+    except (OSError, ValueError) as caught:
+        files, reason = [], f"cannot be opened ({type(caught).__name__})"
     if not files:
-        raise TableError(
-            f"{url}: no such file{reason}.",
-            "Set the contract's 'source' to a CSV or Parquet file, glob or URL.",
-        )
+        raise TableError(f"{url}: {reason}.", mend)
     for file in files:
         _format(file)
     return Source(fs, tuple(files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import typing
@@ -84,6 +85,6 @@ def private_flow(body: Callable[P, R]) -> Callable[P, R]:
 
 
 def _without_history(error: GramercyError) -> GramercyError:
-    fresh = type(error)(*error.args)
+    fresh = copy.copy(error)  # with its attributes, and without traceback, cause and context
     fresh.__suppress_context__ = True
     return fresh

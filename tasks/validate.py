@@ -58,9 +58,13 @@ def _check_shape(file: str, stated: dict[str, str], contract: Contract) -> None:
             # The file's own names are not told: without a header they would be somebody's cells.
             missing = [n for n in contract.names if n not in stated]
             more = f" and {len(missing) - 10} more" if missing[10:] else ""
+            # One column that holds the separators of others; whatever else it says is not told.
+            other = len(stated) == 1 and any(mark in next(iter(stated)) for mark in ";\t|")
+            separated = " (its fields seem to be separated by something else)" if other else ""
             raise TableError(
                 f"{file}: none of its {len(stated)} columns is {_quoted(missing[:10])}{more}.",
-                "Correct the contract's 'columns', or the file: comma-separated, with a header.",
+                "Correct the contract's 'columns', or the file: comma-separated, with a "
+                f"header{separated}.",
             )
         types = [gxe.ExpectColumnValuesToBeOfType(column=n, type_=_NUMBER) for n in contract.names]
         if wrong := _failures(shape, types):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from ruamel.yaml import YAML
 
+import gramercy
+from gramercy import view
 from gramercy.cli import app
 from tests.making import MECHANISM, answer, run, run_steps, scene
 
@@ -70,18 +74,24 @@ def test_the_main_job(
     matrix = copy / "toy/v1-r1/release/second_moment.npy"
     matrix.chmod(0o644)
     matrix.write_bytes(matrix.read_bytes()[:-1])
-    code, _, err = run("verify", "--archive", copy, capsys=capsys)
+    code, out, _ = run("verify", "--archive", copy, capsys=capsys)
     assert code == 2
-    assert "second_moment.npy" in err
+    assert "second_moment.npy" in out
 
 
 def test_steward_hears_of_repairs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], prefect_server: None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    prefect_server: None,
 ) -> None:
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765,x\n4,5\n")
     request = scene(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5})
     code, out, err = run("release", request, "--yes", capsys=capsys)
     assert code == 0, err
+    assert "c0" not in err  # into a file or a pipe, nothing private
+    monkeypatch.setattr(view, "err", Console(stderr=True, force_terminal=True, width=200))
+    code, out, err = run("release", request, "--yes", capsys=capsys)
     assert "c0 (1), c2 (1)" in err
     assert "c1 (1)" in err
     assert "1 lines are blank, broken or of the wrong width" in err
@@ -165,6 +175,40 @@ def test_refused_words(words: list[str], capsys: pytest.CaptureFixture[str]) -> 
     assert err
 
 
+def test_failures_speak_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("plan", tmp_path / "absent.yaml", "--json", capsys=capsys)
+    told = json.loads(out)
+    assert code == told["exit_code"] == 2
+    assert "absent.yaml: no such file" in told["error"]
+    assert "absent.yaml: no such file" in err.replace("\n", "")
+    assert run("--version", capsys=capsys)[1].strip() == gramercy.__version__
+
+
+def test_published_and_gone(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_steps(scene(tmp_path))
+    run_steps(scene(tmp_path, request={"version": "v2"}))
+    assert len(answer("verify", "toy", capsys=capsys)) == 2
+    assert len(answer("verify", "toy/v1-r1", capsys=capsys)) == 1
+    shutil.rmtree(home / "archive/toy/v1-r1")
+    for words in (["verify"], ["verify", "toy/v1-r1"]):
+        code, out, _ = run(*words, capsys=capsys)
+        assert code == 2
+        assert "was published, and is gone" in out
+    code, out, _ = run("verify", "nonsense", capsys=capsys)
+    assert code == 2
+
+
+def test_a_catalogue_is_a_mapping(tmp_path: Path, home: Path) -> None:
+    run_steps(scene(tmp_path))
+    catalogue = gramercy.open(str(home / "archive"))
+    assert "toy/v1-r1" in catalogue
+    assert "toy/v9-r9" not in catalogue
+    assert "../toy" not in catalogue
+    assert catalogue.get("toy/v9-r9") is None
+    with pytest.raises(gramercy.UnknownRelease, match="holds no release 'toy/v9-r9'"):
+        catalogue["toy/v9-r9"]
+
+
 def test_nothing_yet(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer("list", capsys=capsys) == []
     assert answer("budget", capsys=capsys) == []
@@ -182,12 +226,15 @@ def test_budget_is_raised_for_a_reason(tmp_path: Path, capsys: pytest.CaptureFix
     (facts,) = answer(*raising, "--reason", "board, 3 May", capsys=capsys)
     assert (facts["epsilon"], facts["delta"]) == (4, 2e-5)
     assert run("budget", "toy", "--raise", "1", "2e-5", "--reason", "x", capsys=capsys)[0] == 2
-    # The contract has to say so, too; until then it is not the registered one.
-    code, _, err = run("release", request, "--yes", capsys=capsys)
-    assert code == 2
-    assert "budget.epsilon" in err
+    assert facts["budgets"][1]["reason"] == "board, 3 May"
+    assert "board, 3 May" in run("budget", "toy", capsys=capsys)[1]
+    # The contract may state the old budget or the new one; the one in force is the ledger's.
+    assert answer("plan", request, capsys=capsys)["budget_before"]["epsilon"] == 4
     raised = {"epsilon": 4.0, "delta": 2e-5}
     assert run_steps(scene(tmp_path, budget=raised)) == "v1-r1"
+    code, _, err = run("plan", scene(tmp_path, budget=raised | {"epsilon": 5.0}), capsys=capsys)
+    assert code == 2
+    assert "budget.epsilon" in err
 
 
 def test_one_damaged_bundle_hides_no_other(
@@ -205,12 +252,16 @@ def test_one_damaged_bundle_hides_no_other(
 
 
 def test_names_with_brackets(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], prefect_server: None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    prefect_server: None,
 ) -> None:
     columns = {"rate [/min]": {"lower": 0.0, "upper": 1.0}, "[bold]": {"lower": 0.0, "upper": 1.0}}
     (tmp_path / "table.csv").write_text("rate [/min],[bold]\n5,1\n0.5,0.5\n")
     facts = {"columns": columns, "title": "Blood [/b] [red]", "rows": 2}
     request = scene(tmp_path, **facts, curator="[link]")
+    monkeypatch.setattr(view, "err", Console(stderr=True, force_terminal=True, width=200))
     code, _, err = run("release", request, "--yes", capsys=capsys)
     assert code == 0, err
     assert "rate [/min] (1)" in err

@@ -59,10 +59,11 @@ def forge(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     (folder / "SHA256SUMS").chmod(0o644)
     seal(folder)
     archive = next(parent for parent in folder.parents if parent.name == "copy")
-    code, _, err = run("verify", "--archive", archive, capsys=capsys)
-    assert code == 2, err
+    code, out, err = run("verify", "--archive", archive, capsys=capsys)
+    assert code == 2, out
+    assert "✗" in out
     assert "Traceback" not in err
-    return err
+    return out
 
 
 def test_forged_descriptions(

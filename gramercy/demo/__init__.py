@@ -15,7 +15,8 @@ def lay_out(home: Home) -> Path:
     folder = home.root / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("contract.yaml", "request.yaml"):
-        (folder / name).write_text(files(__name__).joinpath(name).read_text())
+        if not (folder / name).exists():  # else it may have been edited
+            (folder / name).write_text(files(__name__).joinpath(name).read_text())
     table = folder / "table.csv"
     if not table.exists():
         load_breast_cancer(as_frame=True).data.to_csv(table, index=False)

@@ -1,0 +1,75 @@
+"""Run the flows in this process, one after the other, where nobody has scheduled them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from rich.text import Text
+
+from gramercy import view
+from schemas.errors import GramercyError, ServerError
+from schemas.home import Home
+
+
+def publish(asked: Any) -> dict[str, Any]:
+    """Release, then estimate; what was done, as plain data."""
+    from archive.store import Archive
+    from ledger import Ledger
+    from tasks.plan import make_plan, outlook
+
+    home = Home.default()
+    charged = outlook(make_plan(asked), Ledger(home.ledger)).before.charges
+    start_prefect()
+    from flows.estimate import estimate as estimate_flow
+    from flows.release import release as release_flow
+
+    done = _run(release_flow, asked)
+    estimates = _run(estimate_flow, done, asked.estimates) if asked.estimates else []
+    dataset, name = done.split("/")
+    return {
+        "release": done,
+        "path": str(Archive(home.archive).release(dataset, name)),
+        "estimates": estimates,
+        "replayed": name in {charge.release for charge in charged},
+    }
+
+
+def estimate(release: str, estimators: tuple[Any, ...]) -> list[str]:
+    """Estimate from a release; ids of the estimates."""
+    start_prefect()
+    from flows.estimate import estimate as flow
+
+    done: list[str] = _run(flow, release, estimators)
+    return done
+
+
+def start_prefect() -> None:
+    """Prefect as the command line wants it: patient at its start, silent on the terminal.
+
+    Prefect reads these settings once, when it is first imported.
+    """
+    os.environ["GRAMERCY_PROGRESS"] = "1"
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    words = "Starting Prefect (half a minute where no server runs) ..."
+    view.say(Text(words, style="dim"), to=view.err)
+
+
+def _run(flow: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a flow; what is not one of our own errors comes from Prefect around it."""
+    failure = ""
+    try:
+        return flow(*arguments)
+    except GramercyError:
+        raise
+    except Exception as caught:
+        failure = type(caught).__name__
+    raise ServerError(
+        f"Prefect could not run the flow ({failure}).",
+        "Check that the server of PREFECT_API_URL answers, or unset it. The same command tells "
+        "what became of the release.",
+    )
