@@ -11,6 +11,7 @@ from schemas.manifest import (
     Asked,
     CalibrationFacts,
     GuaranteeFacts,
+    LevelsFacts,
     ReleaseManifest,
     RowsFacts,
 )
@@ -42,7 +43,7 @@ def card(asked: Asked, calibration: CalibrationFacts, guarantee: GuaranteeFacts)
     return {
         "curator": asked.dataset.curator,
         "intended_use": "estimation of second moments, precision matrices and graphs",
-        "data_domain": f"tables of {len(asked.columns)} real columns with public bounds",
+        "data_domain": _domain(asked),
         "flavour": "Gaussian differential privacy",
         "unit": "one row",
         "neighbours": _NEIGHBOURS[asked.neighbours],
@@ -51,7 +52,7 @@ def card(asked: Asked, calibration: CalibrationFacts, guarantee: GuaranteeFacts)
         "statement": in_one_sentence(guarantee, asked.neighbours),
         "pre_processing": (
             "row by row, with public constants: missing cells take the centre, cells out of bounds "
-            f"are clamped, columns are centred and scaled, and each row is {how}"
+            f"are clamped, columns are centred and scaled{_added(asked)}, and each row is {how}"
         ),
         "mechanism": (
             f"{asked.mechanism['name']}: independent Gaussian noise on the second-moment matrix, "
@@ -75,7 +76,7 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
         "",
         "## What is here",
         "",
-        f"The noisy second moment of the normalised rows ({len(manifest.columns)} columns, "
+        f"The noisy second moment of the normalised rows ({len(manifest.names)} columns, "
         f"{_rows(manifest.rows)}), and the same denoised. 'Second moment' means the average of "
         "x xᵀ over rows x that were centred and scaled by public constants and normalised.",
         "",
@@ -110,6 +111,19 @@ def _rows(rows: RowsFacts) -> str:
     if rows.status == "public":
         return f"{rows.value:.0f} rows"
     return f"{rows.value:.0f} rows estimated with standard deviation {rows.sd:.0f}"
+
+
+def _domain(asked: Asked) -> str:
+    levels = sum(isinstance(column, LevelsFacts) for column in asked.columns)
+    words = f"tables of {len(asked.columns) - levels} real columns with public bounds"
+    return words + (f" and {levels} columns of public levels" if levels else "")
+
+
+def _added(asked: Asked) -> str:
+    """What stands in a row beside the scaled columns."""
+    levels = any(isinstance(column, LevelsFacts) for column in asked.columns)
+    words = ", each level becomes a column of zeros and ones" if levels else ""
+    return words + (", a column of ones is put first" if asked.intercept else "")
 
 
 def _divided(manifest: ReleaseManifest) -> str:

@@ -113,6 +113,6 @@ def read_estimate(folder: Path) -> EstimateBundle:
 
 
 def _release_files(manifest: ReleaseManifest) -> list[str]:
-    p = len(manifest.columns)
+    p = len(manifest.names)
     matrices = [matrix_files(stem, p) for stem in ("second_moment", "second_moment_denoised")]
     return [*matrices[0], *matrices[1], CARD]

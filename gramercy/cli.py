@@ -178,7 +178,7 @@ def show(
             "curator": facts.dataset.curator,
             "published": facts.published,
             "table": f"{facts.rows.value:.0f}{sd} rows ({facts.rows.status}) x "
-            f"{len(facts.columns)} columns",
+            f"{len(facts.names)} columns",
             "neighbours": facts.card["neighbours"],
             "rows were": facts.card["pre_processing"],
             "mechanism": facts.card["mechanism"],

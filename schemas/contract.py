@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from schemas.errors import ContractError
 from schemas.model import Delta, Epsilon, Model, Real, Slug, read_yaml
+
+MOST_COLUMNS = 5000
+INTERCEPT = "(intercept)"
+# Cells of a CSV that are read as missing.
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
 Neighbours = Literal["replace-one", "add-remove"]
 
@@ -68,6 +74,47 @@ class Column(Model):
         return self.scale if self.scale is not None else self.upper / 2 - self.lower / 2
 
 
+class Levels(Model):
+    """A column of categories, published as one column of zeros and ones for each level.
+
+    Parameters
+    ----------
+    levels
+        The categories, all texts or all numbers. A cell that is none of them is a zero in every
+        one of the level's columns.
+    """
+
+    levels: Annotated[tuple[str | Real, ...], Field(min_length=1, max_length=1000)]
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if len({type(x) for x in self.levels}) > 1:
+            raise ValueError("'levels' must be all texts or all numbers; put the numbers in quotes")
+        if len(set(self.levels)) < len(self.levels):
+            raise ValueError("'levels' names one twice")
+        if any(isinstance(x, str) and (x != x.strip() or x in MISSING) for x in self.levels):
+            raise ValueError("'levels' has one that is read as missing, or has blanks around it")
+        return self
+
+
+def _kind(column: Any) -> str:
+    declared = column if isinstance(column, Mapping) else getattr(column, "__dict__", {})
+    return "column-of-levels" if "levels" in declared else "column-of-numbers"
+
+
+AnyColumn = Annotated[
+    Annotated[Column, Tag("column-of-numbers")] | Annotated[Levels, Tag("column-of-levels")],
+    Discriminator(_kind),
+]
+
+
+def features(name: str, levels: Iterable[str | float] | None) -> list[str]:
+    """Columns of the matrix that a column of the table becomes."""
+    if levels is None:
+        return [name]
+    return [f"{name}={x if isinstance(x, str) else format(x, '.17g')}" for x in levels]
+
+
 class Contract(Model):
     """A data set, as the public may know it.
 
@@ -83,7 +130,10 @@ class Contract(Model):
         Under ``replace-one`` the public number of rows, checked when the table is read. Under
         ``add-remove`` a public planning figure, never compared with the data.
     columns
-        The columns to publish, in the order of the matrix.
+        The columns to publish, in the order of the matrix: numbers with bounds, or levels.
+    intercept
+        Whether the matrix begins with a column that is 1 in every row, before normalisation: it
+        carries the means, and with levels the sizes and means of classes.
     budget
         Lifetime budget. Fixed when the data set is registered.
     neighbours
@@ -98,8 +148,9 @@ class Contract(Model):
     curator: Annotated[str, Field(min_length=1, max_length=200)]
     source: Annotated[str, Field(min_length=1)]
     rows: Annotated[int, Field(strict=True, ge=1, le=10**12)]
-    columns: Annotated[dict[str, Column], Field(min_length=1, max_length=5000)]
+    columns: Annotated[dict[str, AnyColumn], Field(min_length=1, max_length=MOST_COLUMNS)]
     budget: Budget
+    intercept: Annotated[bool, Field(strict=True)] = False
     neighbours: Neighbours = "replace-one"
     unit: Literal["row"] = "row"
 
@@ -111,12 +162,22 @@ class Contract(Model):
             )
         if any(not name or name != name.strip() for name in self.columns):
             raise ValueError("a column's name in 'columns' is empty or has blanks around it")
+        all_features = [INTERCEPT, *(f for n in self.columns for f in features(n, self.levels(n)))]
+        if len(set(all_features)) < len(all_features):
+            raise ValueError("two columns of the matrix would have one name; rename one")
+        if len(all_features) - 1 > MOST_COLUMNS:
+            raise ValueError(f"the matrix would have more than {MOST_COLUMNS} columns")
         return self
 
     @property
     def names(self) -> list[str]:
-        """Column names, in the order of the matrix."""
+        """Names of the table's columns."""
         return list(self.columns)
+
+    def levels(self, name: str) -> tuple[str | float, ...] | None:
+        """Levels of a column, or None where it holds numbers."""
+        column = self.columns[name]
+        return column.levels if isinstance(column, Levels) else None
 
     def terms(self) -> dict[str, Any]:
         """The facts that are fixed at registration, because the guarantees rest on them."""
@@ -126,10 +187,13 @@ class Contract(Model):
             "unit": self.unit,
             "budget": self.budget.model_dump(),
             "columns": [
-                {"name": n, "lower": c.lower, "upper": c.upper, "centre": c.middle}
-                | {"scale": c.spread}
+                {"name": n, "levels": list(c.levels)}
+                if isinstance(c, Levels)
+                else {"name": n, "lower": c.lower, "upper": c.upper}
+                | {"centre": c.middle, "scale": c.spread}
                 for n, c in self.columns.items()
             ],
+            **({"intercept": True} if self.intercept else {}),
         }
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from schemas.contract import Neighbours
+from schemas.contract import INTERCEPT, Neighbours, features
 from schemas.model import Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
 from schemas.request import Clip, Unit
@@ -34,19 +34,27 @@ class ColumnFacts(Model):
     scale: Positive
 
 
+class LevelsFacts(Model):
+    """A column of categories, published as one column of zeros and ones for each level."""
+
+    name: str
+    levels: tuple[str | Real, ...]
+
+
 class Asked(Model):
     """Everything that determines a release but the data and the noise; all of it public.
 
     Parameters
     ----------
-    dataset, columns, neighbours, unit
+    dataset, columns, intercept, neighbours, unit
         From the contract.
     normalisation, mechanism
         From the request; `mechanism` is what it says of the mechanism, by key.
     """
 
     dataset: DatasetFacts
-    columns: Annotated[tuple[ColumnFacts, ...], Field(min_length=1)]
+    columns: Annotated[tuple[ColumnFacts | LevelsFacts, ...], Field(min_length=1)]
+    intercept: bool
     neighbours: Neighbours
     unit: Literal["row"]
     normalisation: Unit | Clip
@@ -54,8 +62,11 @@ class Asked(Model):
 
     @property
     def names(self) -> list[str]:
-        """Column names, in the order of the matrix."""
-        return [column.name for column in self.columns]
+        """The matrix's columns, in order."""
+        names = [INTERCEPT] if self.intercept else []
+        for column in self.columns:
+            names += features(column.name, getattr(column, "levels", None))
+        return names
 
     @property
     def counted(self) -> bool:

@@ -110,7 +110,7 @@ def digest(data: Any) -> str:
     return hashlib.sha256(canonical(data).encode()).hexdigest()
 
 
-_BRANCH = re.compile(r"^(function-|literal\[|constrained-|float$|int$)")
+_BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-)")
 
 
 def _keys(model: type[Model]) -> str:
@@ -120,13 +120,20 @@ def _keys(model: type[Model]) -> str:
 def _in_words(error: Any) -> tuple[str, str]:
     """One pydantic error as "key 'a.b': " and what, with its mend; never the input itself."""
     # Pydantic names the branches of a union, too: "literal['auto']", "float".
-    key = ".".join(str(part) for part in error["loc"] if not _BRANCH.search(str(part)))
+    path = [str(part) for part in error["loc"]]
+    path = [part for part in path if not _BRANCH.match(part)]
+    key = ".".join(path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path)
     kind, message = error["type"], error["msg"].removeprefix("Value error, ")
     bound = next((v for k, v in error.get("ctx", {}).items() if k in {"ge", "gt", "le", "lt"}), 0)
     mends = {
         "missing": "is missing; add it",
         "float_type": "must be a number, written without quotes",
         "int_type": "must be a whole number, written without quotes",
+        "too_short": "must not be empty",
+        "model_type": "must be a table of keys",
+        "model_attributes_type": "must be a table of keys",
+        "string_type": "must be text",
+        "tuple_type": "must be a list",
         "finite_number": "must be a finite number",
         "greater_than_equal": f"must be {bound:g} or more",
         "greater_than": f"must be greater than {bound:g}",

@@ -67,9 +67,10 @@ def accumulate(
         If the table cannot be read, or does not have the public number of rows.
     """
     columns = list(contract.columns.values())
-    gram, repairs, malformed = ExactGram(lattice), Repairs.none(lattice.p), Malformed()
-    for batch in cells(source, contract.names, malformed):
-        scaled = repair(batch, columns, repairs)
+    levels = {name: contract.levels(name) for name in contract.names}
+    gram, repairs, malformed = ExactGram(lattice), Repairs.none(len(columns)), Malformed()
+    for batch in cells(source, levels, malformed):
+        scaled = repair(batch, columns, repairs, intercept=contract.intercept)
         gram.add(integer_rows(normalise(scaled, how), lattice))
         on_rows(batch.shape[1])
     # A malformed line has nothing left to read: a zero row, and it counts.

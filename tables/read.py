@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -23,11 +23,11 @@ import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
+from schemas.contract import MISSING
 from schemas.errors import GramercyError, TableError
 from tables.lines import BLOCK, RecordLines
 
 _BATCH_CELLS = 1 << 20
-_MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", "."]
 
 
 @dataclass
@@ -90,9 +90,10 @@ def open_source(url: str) -> Source:
 
 
 def column_types(source: Source, file: str) -> dict[str, str]:
-    """Names of a file's columns and the Arrow type of each, as its header or schema states them.
+    """Names of a file's columns and the type of each, as its header or schema states them.
 
-    A CSV states no types: its cells are read as numbers, so each column counts as ``double``.
+    ``double`` stands for every numeric type, ``text`` for every kind of text, ``any`` for the
+    columns of a CSV, which states no types; else it is Arrow's own name of the type.
 
     Raises
     ------
@@ -100,10 +101,10 @@ def column_types(source: Source, file: str) -> dict[str, str]:
         If the file cannot be read, is empty, or names a column twice.
     """
     if _format(file) == "csv":
-        stated = [(name, "double") for name in _csv_header(source, file)]
+        stated = [(name, "any") for name in _csv_header(source, file)]
     else:
         with _parquet(source, file) as table:
-            stated = [(field.name, _numeric(field.type)) for field in table.schema_arrow]
+            stated = [(field.name, _kind(field.type)) for field in table.schema_arrow]
     where: dict[str, int] = {}
     for at, (name, _) in enumerate(stated, start=1):
         if name in where:  # told by place: what stands in a header that is none may be private
@@ -115,9 +116,19 @@ def column_types(source: Source, file: str) -> dict[str, str]:
 
 
 def cells(
-    source: Source, names: Sequence[str], malformed: Malformed
+    source: Source, columns: Mapping[str, Sequence[str | float] | None], malformed: Malformed
 ) -> Iterator[NDArray[np.float64]]:
-    """Batches of the named columns, shape (p, rows), NaN where missing or not a number.
+    """Batches of cells, shape (columns, rows), NaN where missing or not a number.
+
+    Parameters
+    ----------
+    source
+        Where they lie.
+    columns
+        Names of the columns to read. Those with levels give the place of a cell's level, and NaN
+        where it is none of them.
+    malformed
+        Counts, added to in place.
 
     Raises
     ------
@@ -126,10 +137,13 @@ def cells(
     """
     for file in source.files:
         read = _csv_batches if _format(file) == "csv" else _parquet_batches
-        for batch in read(source, file, list(names), malformed):
-            for start in range(0, batch.num_rows, rows := max(1, _BATCH_CELLS // len(names))):
+        for batch in read(source, file, list(columns), malformed):
+            for start in range(0, batch.num_rows, rows := max(1, _BATCH_CELLS // len(columns))):
                 part = batch.slice(start, rows)
-                yield np.stack([_numbers(part.column(i)) for i in range(len(names))])
+                each = zip(part.columns, columns.values(), strict=True)
+                yield np.stack(
+                    [_numbers(c) if levels is None else _places(c, levels) for c, levels in each]
+                )
 
 
 def _format(file: str) -> str:
@@ -180,7 +194,7 @@ def _csv_batches(
                 check_utf8=False,
                 include_columns=names,
                 column_types=dict.fromkeys(names, pa.string()),
-                null_values=_MISSING,
+                null_values=MISSING,
                 strings_can_be_null=True,
             ),
         )
@@ -214,8 +228,8 @@ def _parsing(file: str, kind: str) -> Iterator[None]:
     raise failure
 
 
-def _numeric(kind: pa.DataType) -> str:
-    """``double`` for every type whose values are numbers, else Arrow's own name of the type."""
+def _kind(kind: pa.DataType) -> str:
+    """``double`` where values are numbers, ``text``, else Arrow's own name of the type."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     numeric = (
         pa.types.is_integer(inner)
@@ -224,7 +238,8 @@ def _numeric(kind: pa.DataType) -> str:
         or pa.types.is_boolean(inner)
         or pa.types.is_null(inner)
     )
-    return "double" if numeric else str(kind)
+    text = pa.types.is_string(inner) or pa.types.is_large_string(inner)
+    return "double" if numeric else "text" if text else str(kind)
 
 
 def _numbers(column: pa.Array) -> NDArray[np.float64]:
@@ -237,6 +252,20 @@ def _numbers(column: pa.Array) -> NDArray[np.float64]:
     doubles = column.cast(pa.float64(), safe=False)
     numbers: NDArray[np.float64] = pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
     return numbers
+
+
+def _places(column: pa.Array, levels: Sequence[str | float]) -> NDArray[np.float64]:
+    """Place of each cell's level; levels are all texts or all numbers."""
+    if isinstance(levels[0], str):
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        text = pc.ascii_trim_whitespace(column.cast(pa.string()))
+        return _numbers(pc.index_in(text, value_set=pa.array(levels, pa.string())))
+    numbers = _numbers(column)
+    places = np.full(numbers.shape, np.nan)
+    for place, level in enumerate(levels):
+        places[numbers == level] = place
+    return places
 
 
 def _parsed(text: pa.Array) -> pa.Array:

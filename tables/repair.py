@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.contract import Column
+from schemas.contract import Column, Levels
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Repairs:
     Parameters
     ----------
     filled
-        Cells that were missing, not finite or not numbers, by column.
+        Cells that were missing, not finite or not numbers, or no level, by column.
     clamped
         Cells beyond their bounds, by column.
     """
@@ -27,36 +27,48 @@ class Repairs:
     clamped: NDArray[np.int64]
 
     @classmethod
-    def none(cls, p: int) -> Repairs:
-        """Nothing mended yet, in p columns."""
-        return cls(np.zeros(p, np.int64), np.zeros(p, np.int64))
+    def none(cls, columns: int) -> Repairs:
+        """Nothing mended yet."""
+        return cls(np.zeros(columns, np.int64), np.zeros(columns, np.int64))
 
 
 def repair(
-    cells: NDArray[np.float64], columns: Sequence[Column], repairs: Repairs
+    cells: NDArray[np.float64],
+    columns: Sequence[Column | Levels],
+    repairs: Repairs,
+    *,
+    intercept: bool = False,
 ) -> NDArray[np.float64]:
-    """Fill, clamp, centre and scale.
+    """Fill, clamp, centre and scale numbers; spread levels over columns of zeros and ones.
 
     Parameters
     ----------
     cells
-        Shape (p, rows): one column of the table a row here. NaN where missing.
+        Shape (columns, rows): one column of the table a row here. NaN where missing; for levels,
+        the place of the level.
     columns
-        The p declared columns.
+        The declared columns.
     repairs
         Counts, added to in place.
+    intercept
+        Whether a row of ones comes first.
 
     Returns
     -------
     ndarray of float64, shape (p, rows), finite
-        (cell - centre) / scale.
+        (cell - centre) / scale, and zeros and ones.
     """
-    scaled = np.empty_like(cells)
+    parts = [np.ones((1, cells.shape[1]))] if intercept else []
     for i, column in enumerate(columns):
         bad = ~np.isfinite(cells[i])
+        if isinstance(column, Levels):
+            repairs.filled[i] += np.count_nonzero(bad)
+            places = np.arange(len(column.levels))
+            parts.append((cells[i] == places[:, None]).astype(np.float64))
+            continue
         kept = np.where(bad, column.middle, cells[i])
         inside = np.clip(kept, column.lower, column.upper)
         repairs.filled[i] += np.count_nonzero(bad)
         repairs.clamped[i] += np.count_nonzero(inside != kept)
-        scaled[i] = (inside - column.middle) / column.spread
-    return scaled
+        parts.append(((inside - column.middle) / column.spread)[None])
+    return np.concatenate(parts)

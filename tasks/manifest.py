@@ -29,7 +29,7 @@ def calibrate(asked: Asked) -> tuple[Mechanism, Lattice]:
     """The noise and the lattice of a release, from public facts alone."""
     known = mechanisms.registry[asked.mechanism["name"]]
     spec = known.spec.model_validate(asked.mechanism)
-    p, n = len(asked.columns), asked.dataset.rows
+    p, n = len(asked.names), asked.dataset.rows
     mechanism = known.calibrated(
         p=p,
         n=n,

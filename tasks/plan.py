@@ -9,11 +9,11 @@ from typing import Any
 from ledger import Charge, Ledger, Statement
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
-from schemas.contract import Contract, read_contract
+from schemas.contract import Contract, Levels, read_contract
 from schemas.errors import RequestError
 from schemas.home import Home
 from schemas.lattice import Lattice
-from schemas.manifest import Asked, ColumnFacts, DatasetFacts
+from schemas.manifest import Asked, ColumnFacts, DatasetFacts, LevelsFacts
 from schemas.noise import NoiseLaw
 from tasks.manifest import calibrate
 from tasks.request import Request
@@ -117,9 +117,12 @@ def asked(contract: Contract, request: Request) -> Asked:
             rows=contract.rows,
         ),
         columns=tuple(
-            ColumnFacts(name=n, lower=c.lower, upper=c.upper, centre=c.middle, scale=c.spread)
+            LevelsFacts(name=n, levels=c.levels)
+            if isinstance(c, Levels)
+            else ColumnFacts(name=n, lower=c.lower, upper=c.upper, centre=c.middle, scale=c.spread)
             for n, c in contract.columns.items()
         ),
+        intercept=contract.intercept,
         neighbours=contract.neighbours,
         unit=contract.unit,
         normalisation=request.normalisation,

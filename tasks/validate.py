@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from schemas.contract import Contract
+from schemas.contract import Column, Contract
 from schemas.errors import TableError
 from tables.read import Malformed, Source, cells, column_types, open_source
 from tasks.policy import private_task
 
 _SAMPLE_ROWS = 10_000
 _NUMBER = "float64"
+_NUMBERS, _TEXT = {"double", "any"}, {"text", "any"}
 
 
 @private_task
@@ -52,8 +53,11 @@ def validate(contract: Contract) -> dict[str, Any]:
 def _check_shape(file: str, stated: dict[str, str], contract: Contract) -> None:
     with _expectations() as gxe:
         columns = gxe.ExpectTableColumnsToMatchSet(column_set=contract.names, exact_match=False)
-        # One row that holds no data: a number where the type is a number, else the type's name.
-        shape = pd.DataFrame({n: [0.0 if t == "double" else t] for n, t in stated.items()})
+        # One row that holds no data: a number where the type is as declared, else the type's name.
+        declared = {n: _TEXT if _of_text(contract, n) else _NUMBERS for n in contract.names}
+        shape = pd.DataFrame(
+            {n: [0.0 if t in declared.get(n, ()) else t] for n, t in stated.items()}
+        )
         if _failures(shape, [columns]):
             # The file's own names are not told: without a header they would be somebody's cells.
             missing = [n for n in contract.names if n not in stated]
@@ -69,15 +73,22 @@ def _check_shape(file: str, stated: dict[str, str], contract: Contract) -> None:
         types = [gxe.ExpectColumnValuesToBeOfType(column=n, type_=_NUMBER) for n in contract.names]
         if wrong := _failures(shape, types):
             told = ", ".join(f"'{name}' ({stated[name]})" for name in wrong)
+            mend = "Leave it out of the contract's 'columns', or store it as declared"
             raise TableError(
-                f"{file}: not numbers: column {told}.",
-                "Leave it out of the contract's 'columns', or store it as numbers.",
+                f"{file}: not of the declared kind: column {told}.",
+                f"{mend}: numbers, or text where 'levels' are texts.",
             )
 
 
 def _sample(source: Source, contract: Contract) -> np.ndarray[Any, Any]:
     empty = np.zeros((len(contract.names), 0))
-    return next(cells(source, contract.names, Malformed()), empty)[:, :_SAMPLE_ROWS].T
+    columns = {name: contract.levels(name) for name in contract.names}
+    return next(cells(source, columns, Malformed()), empty)[:, :_SAMPLE_ROWS].T
+
+
+def _of_text(contract: Contract, name: str) -> bool:
+    levels = contract.levels(name)
+    return levels is not None and isinstance(levels[0], str)
 
 
 def _check_values(sample: np.ndarray[Any, Any], contract: Contract) -> dict[str, Any]:
@@ -88,6 +99,7 @@ def _check_values(sample: np.ndarray[Any, Any], contract: Contract) -> dict[str,
         between = [
             gxe.ExpectColumnValuesToBeBetween(column=n, min_value=c.lower, max_value=c.upper)
             for n, c in contract.columns.items()
+            if isinstance(c, Column)
         ]
         finite = frame.replace([np.inf, -np.inf], np.nan)
         return {

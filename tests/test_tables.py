@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.contract import Column, Contract
+from schemas.contract import Column, Contract, Levels
 from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit
@@ -31,7 +31,7 @@ NAN = float("nan")
 
 def read(path: Path, *names: str) -> tuple[list[list[float]], int]:
     source, malformed = open_source(str(path)), Malformed()
-    batches = list(cells(source, names, malformed))
+    batches = list(cells(source, dict.fromkeys(names), malformed))
     rows = np.concatenate(batches, axis=1).T.tolist() if batches else []
     return rows, malformed.rows
 
@@ -162,8 +162,13 @@ def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, wo
 
 
 def test_missing_files(tmp_path: Path) -> None:
-    for url in (tmp_path / "no.csv", tmp_path / "*.parquet", tmp_path, "nowhere://x/t.csv"):
-        with pytest.raises(TableError, match="no such file"):
+    for url, words in (
+        (tmp_path / "no.csv", "no such file"),
+        (tmp_path / "*.parquet", "no such file"),
+        (tmp_path, r"is a folder. Name its files by a glob"),
+        ("nowhere://x/t.csv", "cannot be opened"),
+    ):
+        with pytest.raises(TableError, match=words):
             open_source(str(url))
 
 
@@ -240,6 +245,45 @@ def test_repair_uses_public_constants() -> None:
     np.testing.assert_array_equal(scaled, [[-1.5, 0, 0, 3], [-1, 0, 1, 0]])
     assert repairs.filled.tolist() == [2, 1]
     assert repairs.clamped.tolist() == [1, 1]
+
+
+def test_levels_and_intercept_are_columns(tmp_path: Path) -> None:
+    columns = [Levels(levels=("M", "F")), Column(lower=0, upper=4, scale=1), Levels(levels=(0, 2))]
+    repairs = Repairs.none(3)
+    cells_ = np.array([[1.0, NAN, 0.0], [4.0, 2.0, 0.0], [0.0, 1.0, NAN]])
+    spread = repair(cells_, columns, repairs, intercept=True)
+    expected = [[1, 1, 1], [0, 0, 1], [1, 0, 0], [2, 0, -2], [1, 0, 0], [0, 1, 0]]
+    np.testing.assert_array_equal(spread, expected)
+    assert repairs.filled.tolist() == [1, 0, 1]
+
+
+TEXT_LEVELS = {"s": ("M", "F"), "k": None}
+NUMBER_LEVELS = {"s": (0.0, 2.5), "k": None}
+
+
+@pytest.mark.parametrize(
+    ("values", "levels", "places"),
+    [
+        (["F", " M ", "f", "", None, "M"], TEXT_LEVELS, [1, 0, NAN, NAN, NAN, 0]),
+        (pa.array(["F", "M", "x"]).dictionary_encode(), TEXT_LEVELS, [1, 0, NAN]),
+        (pa.array(["F", "M"], pa.large_string()), TEXT_LEVELS, [1, 0]),
+        ([0, 2, None], NUMBER_LEVELS, [0, NAN, NAN]),
+        ([2.5, NAN, 0.0], NUMBER_LEVELS, [1, NAN, 0]),
+        ([True, False], NUMBER_LEVELS, [NAN, 0]),
+        (["2.50", "0", "zero"], NUMBER_LEVELS, [1, 0, NAN]),
+    ],
+    ids=str,
+)
+def test_levels_are_places(tmp_path: Path, values: Any, levels: Any, places: list[float]) -> None:
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    table = pa.table({"k": pa.nulls(len(array), pa.float64()), "s": array})
+    pq.write_table(table, tmp_path / "t.parquet")
+    table.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    for name in ("t.parquet", "t.csv"):
+        if name == "t.csv" and array.type == pa.bool_():
+            continue  # a CSV says True, which is no number
+        batches = list(cells(open_source(str(tmp_path / name)), levels, Malformed()))
+        np.testing.assert_array_equal(np.concatenate(batches, axis=1)[0], places)
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-170, 1.0, 1e200, 1e308])

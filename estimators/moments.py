@@ -1,0 +1,61 @@
+"""Means, class sizes and class means from a second moment that carries a column of ones.
+
+With a row (1, x, levels) before normalisation and w the factor that normalises it, the released
+matrix holds E[w^2], E[w^2 x] and, for every level, E[w^2; level] and E[w^2 x; level]: means are
+quotients of entries. Rows within the radius of ``clip`` all have the same w, so these are the plain
+means; ``unit`` weighs a row by one over its squared length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.noise import NoiseLaw
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Means:
+    """Weighted means of every column, given one column of zeros and ones.
+
+    Parameters
+    ----------
+    value
+        Shape (p,), in scaled units: of a column of a level, its share.
+    sd
+        Standard deviation of what the noise adds to each, to first order; shape (p,).
+    """
+
+    value: Array
+    sd: Array
+
+
+def means(raw: Array, law: NoiseLaw, given: int) -> Means | None:
+    """Means over the rows where column `given` is 1: all of them, for the intercept.
+
+    Parameters
+    ----------
+    raw
+        Released second moment, shape (p, p).
+    law
+        Its noise law.
+    given
+        Place of the intercept, or of a level's column.
+
+    Returns
+    -------
+    Means or None
+        None where the weight of these rows is lost in the noise (within three deviations of zero).
+    """
+    weight = float(raw[given, given])
+    if weight <= 3 * law.sd_diagonal:
+        return None
+    value = raw[given] / weight
+    noise = np.full(value.shape, law.sd_off_diagonal)
+    sd = np.hypot(noise, value * law.sd_diagonal) / weight
+    value[given], sd[given] = 1.0, 0.0
+    return Means(value, sd)
