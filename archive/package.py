@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from schemas.errors import BundleError
-from schemas.manifest import EstimateManifest, ReleaseManifest
+from schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest
 from schemas.model import Model, parse
 
 DESCRIPTOR = "datapackage.json"
@@ -87,7 +87,14 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     BundleError
         If there is none, or not of this kind.
     """
-    return parse(kind, read_descriptor(folder).get("dp"), str(folder / DESCRIPTOR), BundleError)
+    facts = read_descriptor(folder).get("dp")
+    stated = facts.get("format") if isinstance(facts, dict) else FORMAT
+    if stated != FORMAT:
+        raise BundleError(
+            f"{folder / DESCRIPTOR}: is of format {stated!r:.20}, and this Gramercy reads {FORMAT}.",
+            "Use the version of Gramercy that wrote it; its manifest states it, as 'software'.",
+        )
+    return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
 
 
 def _resource(path: Path, manifest: ReleaseManifest | EstimateManifest) -> dict[str, Any]:

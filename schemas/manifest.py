@@ -11,7 +11,7 @@ from schemas.model import Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
 from schemas.request import Clip, Unit
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 
 
 class DatasetFacts(Model):
@@ -132,7 +132,7 @@ class ReleaseManifest(Asked):
         NIST SP 800-226.
     """
 
-    format: Literal[1]
+    format: Literal[2]
     kind: Literal["second-moment"]
     release: Label
     published: str
@@ -155,7 +155,7 @@ class EstimateManifest(Model):
         The settings asked for, and the penalty in force.
     """
 
-    format: Literal[1]
+    format: Literal[2]
     kind: Literal["precision"]
     estimate: str
     dataset: DatasetFacts

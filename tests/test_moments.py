@@ -112,9 +112,7 @@ def test_terms_hold_levels_and_intercept(
         {"columns": COLUMNS},
         {"columns": COLUMNS | {"kind": {"levels": ["a", "c"]}}, "intercept": True},
     ):
-        budget = {"epsilon": 900.0, "delta": 1e-5}
-        code, _, err = run(
-            "plan", scene(tmp_path, rows=4000, budget=budget, **change), capsys=capsys
-        )
+        facts = {"rows": 4000, "budget": {"epsilon": 900.0, "delta": 1e-5}}
+        code, _, err = run("plan", scene(tmp_path, **facts, **change), capsys=capsys)
         assert code == 2
         assert "registered with other terms" in err

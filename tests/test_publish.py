@@ -193,7 +193,7 @@ def test_validation_names_file_and_column(tmp_path: Path) -> None:
     parquet = tmp_path / "table.parquet"
     pq.write_table(pa.table({"c0": [1], "c1": ["SECRET"], "c2": [[1.0]]}), parquet)
     named = plan.contract.model_copy(update={"source": str(parquet)})
-    with pytest.raises(TableError, match=r"table\.parquet.*'c1' \(string\), 'c2' \(list"):
+    with pytest.raises(TableError, match=r"table\.parquet.*'c1' \(text\), 'c2' \(list"):
         alone(validate)(named)
 
 
