@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from schemas.errors import BundleError
-from schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest
+from schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReportManifest
 from schemas.model import Model, parse
 
 DESCRIPTOR = "datapackage.json"
@@ -18,8 +18,10 @@ _TYPES = {
     ".npy": ("npy", "application/octet-stream"),
     ".csv": ("csv", "text/csv"),
     ".md": ("md", "text/markdown"),
+    ".html": ("html", "text/html"),
 }
 
+AnyManifest = ReleaseManifest | EstimateManifest | ReportManifest
 Manifest = TypeVar("Manifest", bound=Model)
 
 
@@ -28,7 +30,7 @@ def descriptor(
     name: str,
     title: str,
     files: Sequence[str],
-    manifest: ReleaseManifest | EstimateManifest,
+    manifest: AnyManifest,
 ) -> dict[str, Any]:
     """The description of a bundle's files, as plain data.
 
@@ -91,13 +93,13 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
     if stated != FORMAT:
         raise BundleError(
-            f"{folder / DESCRIPTOR}: is of format {stated!r:.20}, and this Gramercy reads {FORMAT}.",
+            f"{folder / DESCRIPTOR}: is of format {stated!r:.20}, not {FORMAT}.",
             "Use the version of Gramercy that wrote it; its manifest states it, as 'software'.",
         )
     return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
 
 
-def _resource(path: Path, manifest: ReleaseManifest | EstimateManifest) -> dict[str, Any]:
+def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     kind, media = _TYPES[path.suffix]
     data = path.read_bytes()
     resource: dict[str, Any] = {
@@ -111,7 +113,7 @@ def _resource(path: Path, manifest: ReleaseManifest | EstimateManifest) -> dict[
     if kind == "parquet":
         fields = [("row", "string"), ("col", "string"), ("value", "number")]
         resource["schema"] = {"fields": [{"name": n, "type": t} for n, t in fields]}
-    if kind == "csv":
+    if kind == "csv" and not isinstance(manifest, ReportManifest):
         numbers = [{"name": name, "type": "number"} for name in manifest.names]
         resource["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
     return resource

@@ -15,11 +15,13 @@ from archive.bundle import check
 from archive.card import card_text
 from archive.matrices import matrix_files, read_matrix, write_matrix
 from archive.package import descriptor, read_manifest, write_descriptor
-from schemas.manifest import EstimateManifest, ReleaseManifest
+from schemas.errors import BundleError
+from schemas.manifest import EstimateManifest, ReleaseManifest, ReportManifest
 
 Array = NDArray[np.float64]
 
 CARD = "CARD.md"
+PAGE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,18 @@ class EstimateBundle:
     sha256: str
 
 
+@dataclass(frozen=True)
+class ReportBundle:
+    """A report as read back; `page` is HTML."""
+
+    manifest: ReportManifest
+    page: str
+    sha256: str
+
+
 def software() -> dict[str, str]:
     """Versions of what computed a bundle."""
-    packages = ("gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect")
+    packages = ("gramercy", "numpy", "scipy", "mpmath", "matplotlib", "pyarrow", "prefect")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
@@ -110,6 +121,29 @@ def read_estimate(folder: Path) -> EstimateBundle:
     sha256 = check(folder)
     manifest = read_manifest(folder, EstimateManifest)
     return EstimateBundle(manifest, read_matrix(folder, "precision", manifest.names), sha256)
+
+
+def write_report(folder: Path, manifest: ReportManifest, page: str) -> None:
+    """Fill an empty folder with a report."""
+    (folder / PAGE).write_text(page, encoding="utf-8", newline="\n")
+    write_descriptor(folder, report_descriptor(folder, manifest))
+
+
+def report_descriptor(folder: Path, manifest: ReportManifest) -> dict[str, Any]:
+    """What datapackage.json says of a report."""
+    name = f"{manifest.dataset.id}-{manifest.release}-{manifest.report}"
+    return descriptor(folder, name, f"{manifest.dataset.title}: report", [PAGE], manifest)
+
+
+def read_report(folder: Path) -> ReportBundle:
+    """Read a report, verified; raises as `read_release` does."""
+    sha256 = check(folder)
+    manifest = read_manifest(folder, ReportManifest)
+    try:
+        page = (folder / PAGE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise BundleError(f"{folder / PAGE}: cannot be read.") from None
+    return ReportBundle(manifest, page, sha256)
 
 
 def _release_files(manifest: ReleaseManifest) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where bundles lie: ``<dataset>/<release>/release`` and, beside it, ``estimates/<id>``."""
+"""Where bundles lie: ``<dataset>/<release>/release``, and ``estimates``, ``reports`` beside it."""
 
 from __future__ import annotations
 
@@ -44,6 +44,10 @@ class Archive:
         """Where an estimate lies, or will lie; raises as `release` does."""
         return self._inside(dataset, release, "estimates", estimate)
 
+    def report(self, dataset: str, release: str, report: str) -> Path:
+        """Where a report lies, or will lie; raises as `release` does."""
+        return self._inside(dataset, release, "reports", report)
+
     def releases(self) -> list[tuple[str, str]]:
         """(dataset, release id) of every committed release, in the order of their names."""
         found = self.root.glob("*/*/release")
@@ -55,7 +59,14 @@ class Archive:
 
     def estimates(self, dataset: str, release: str) -> list[str]:
         """Ids of the estimates committed beside a release."""
-        folder = self.release(dataset, release).parent / "estimates"
+        return self._beside(dataset, release, "estimates")
+
+    def reports(self, dataset: str, release: str) -> list[str]:
+        """Ids of the reports committed beside a release."""
+        return self._beside(dataset, release, "reports")
+
+    def _beside(self, dataset: str, release: str, kind: str) -> list[str]:
+        folder = self.release(dataset, release).parent / kind
         return sorted(path.name for path in folder.glob("*/") if path.is_dir())
 
     @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tasks.estimate import estimate as estimate_one
 from tasks.policy import private_flow
 from tasks.request import AnyEstimator
+from tasks.runview import tag
 
 
 @private_flow
@@ -24,4 +25,5 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
         Ids of the estimates.
     """
     dataset, _, name = release.partition("/")
+    tag(dataset, name)
     return [estimate_one(dataset, name, each) for each in estimates]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tasks.accumulate import accumulate
-from tasks.artifacts import log_guarantee
+from tasks.announce import announce
 from tasks.plan import make_plan
 from tasks.policy import private_flow
 from tasks.publish import publish, replay
 from tasks.request import Request
+from tasks.runview import scheduled, show_release, tag
 from tasks.steward import record
 from tasks.validate import validate
 
@@ -19,14 +20,15 @@ def release(request: Request) -> str:
     Parameters
     ----------
     request
-        Data set, version, mechanism and normalisation: public facts, all of them.
+        Data set, version, mechanism and normalisation: public facts, all of them. A version such
+        as ``%G-W%V`` takes the day for which the run is scheduled.
 
     Returns
     -------
     str
         ``<dataset>/<release id>``.
     """
-    plan = make_plan(request)
+    plan = make_plan(request.on(scheduled()))
     dataset = plan.contract.id
     done = replay(plan)
     if done is None:
@@ -34,5 +36,7 @@ def release(request: Request) -> str:
         collected = accumulate(plan)
         done = publish(plan, collected)
         record(dataset, done, sampled)
-    log_guarantee(dataset, done)
+    tag(dataset, done)
+    show_release(dataset, done)
+    announce(dataset, done, request.estimates)
     return f"{dataset}/{done}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from archive.release import ReleaseBundle, read_estimate, read_release
+from archive.release import PAGE, ReleaseBundle, read_estimate, read_release, read_report
 from archive.store import Archive
 from schemas.errors import RequestError, UnknownRelease
 from schemas.manifest import GuaranteeFacts, ReleaseManifest
@@ -72,6 +72,14 @@ class Release:
         return {
             name: self._labelled(read_estimate(path).precision) for name, path in places.items()
         }
+
+    @property
+    def report(self) -> Path | None:
+        """The page for people: the one that shows the most estimates. None before it is made."""
+        ids = self._archive.reports(self._dataset, self._release)
+        places = [self._archive.report(self._dataset, self._release, name) for name in ids]
+        found = sorted(places, key=lambda place: len(read_report(place).manifest.estimates))
+        return found[-1] / PAGE if found else None
 
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)

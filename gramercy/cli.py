@@ -38,6 +38,7 @@ def demo() -> None:
     """Publish one release of scikit-learn's breast cancer table, end to end."""
     from gramercy.demo import lay_out
     from tasks.request import read_request
+    from tasks.steward import page
 
     path = lay_out(Home.default())
     view.say(
@@ -56,6 +57,8 @@ def demo() -> None:
             "What": f"the noisy and the denoised second moment, {release.id}",
             "Guarantee": release.manifest.card["statement"],
             "Where": str(release.path),
+            "Report": facts["report"],
+            "For you": f"{page(*release.id.split('/'))} (internal: never publish it)",
         },
         "",
         "Try next",
@@ -87,7 +90,7 @@ def release(
 ) -> None:
     """Publish a release, or return the one that the same request published before."""
     from tasks.request import read_request
-    from tasks.steward import recall
+    from tasks.steward import page, recall
 
     asked = read_request(request)
     if new_charge:
@@ -105,6 +108,8 @@ def release(
         return
     words = "Published before, nothing charged" if facts["replayed"] else "Published"
     view.say(f"{words}: ", view.bold(facts["release"]), f"\n{facts['path']}")
+    view.say(f"Report: {facts['report']}")
+    view.say(f"For you alone: {page(*facts['release'].split('/'))}", to=view.err)
 
 
 @app.command()
@@ -185,6 +190,7 @@ def show(
             "noise": f"sd {facts.noise.sd_off_diagonal:.3g} off the diagonal, "
             f"{facts.noise.sd_diagonal:.3g} on it",
             "estimates": ", ".join(found.estimates) or "none",
+            "report": str(found.report or "none"),
             "where": str(found.path),
         },
     )
@@ -243,7 +249,7 @@ def estimate(
         raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
     settings = {"name": estimator, "penalty": _number(penalty), "input": source}
     chosen = parse(estimators.registry[estimator], settings, "estimate", RequestError)
-    (done,) = running.estimate(found.id, (chosen,))
+    done = running.estimate(found.id, chosen)
     path = _archive().estimate(*found.id.split("/"), done)
     if json:
         view.as_json({"release": found.id, "estimate": done, "path": str(path)})

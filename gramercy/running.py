@@ -14,7 +14,8 @@ from schemas.home import Home
 
 
 def publish(asked: Any) -> dict[str, Any]:
-    """Release, then estimate; what was done, as plain data."""
+    """Release, estimate, report; what was done, as plain data."""
+    from archive.release import PAGE
     from archive.store import Archive
     from ledger import Ledger
     from tasks.plan import make_plan, outlook
@@ -24,25 +25,29 @@ def publish(asked: Any) -> dict[str, Any]:
     start_prefect()
     from flows.estimate import estimate as estimate_flow
     from flows.release import release as release_flow
+    from flows.report import report as report_flow
 
     done = _run(release_flow, asked)
     estimates = _run(estimate_flow, done, asked.estimates) if asked.estimates else []
+    report = _run(report_flow, done, asked.estimates)
     dataset, name = done.split("/")
+    archive = Archive(home.archive)
     return {
         "release": done,
-        "path": str(Archive(home.archive).release(dataset, name)),
+        "path": str(archive.release(dataset, name)),
         "estimates": estimates,
+        "report": str(archive.report(dataset, name, report) / PAGE),
         "replayed": name in {charge.release for charge in charged},
     }
 
 
-def estimate(release: str, estimators: tuple[Any, ...]) -> list[str]:
-    """Estimate from a release; ids of the estimates."""
+def estimate(release: str, estimator: Any) -> str:
+    """Estimate from a release; id of the estimate."""
     start_prefect()
     from flows.estimate import estimate as flow
 
-    done: list[str] = _run(flow, release, estimators)
-    return done
+    (done,) = _run(flow, release, (estimator,))
+    return str(done)
 
 
 def start_prefect() -> None:

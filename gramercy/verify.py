@@ -19,19 +19,24 @@ from archive.bundle import SUMS
 from archive.package import DESCRIPTOR, read_descriptor
 from archive.release import (
     CARD,
+    PAGE,
     EstimateBundle,
     ReleaseBundle,
     estimate_descriptor,
     read_estimate,
     read_release,
+    read_report,
     release_card,
     release_descriptor,
+    report_descriptor,
 )
 from archive.store import Archive
 from estimators.denoise import denoise
 from ledger import Ledger
+from reports.compare import same_page
 from schemas.errors import BundleError, GramercyError, UnknownRelease
 from tasks.manifest import calibrate, fit, release_manifest, rows_facts
+from tasks.report import written
 
 # Eigenvectors differ in their last digits between machines; what follows from them agrees to this.
 _SAME = 1e-6
@@ -100,6 +105,10 @@ def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger 
         beside = archive.estimate(dataset, release, name)
         _held(beside, lambda beside=beside: _check_estimate(beside, bundle))  # type: ignore[misc]
         done.append(f"estimate {name}: recomputed from this release")
+    for name in archive.reports(dataset, release):
+        page = archive.report(dataset, release, name)
+        words = _held(page, lambda page=page: _check_report(page, bundle))  # type: ignore[misc]
+        done.append(f"report {name}: {words}")
     if ledger is not None:
         _check_charge(place, bundle, ledger)
         done.append("ledger: this guarantee was charged, and this bundle published")
@@ -195,6 +204,22 @@ def _check_estimate(place: Path, release: ReleaseBundle) -> None:
         raise BundleError(f"{place / 'precision.npy'}: is not what its settings give.")
     _agree(place, read_descriptor(place), estimate_descriptor(place, stated))
     _no_more_than_listed(place)
+
+
+def _check_report(place: Path, release: ReleaseBundle) -> str:
+    bundle, estimates = read_report(place), place.parent.parent / "estimates"
+    stated = bundle.manifest
+    shown = [read_estimate(estimates / name) for name in stated.estimates]
+    manifest, page = written(place.name, release, shown)
+    again = manifest.model_copy(update={"software": stated.software})
+    _agree(place, stated.model_dump(), again.model_dump())
+    _agree(place, read_descriptor(place), report_descriptor(place, stated))
+    _no_more_than_listed(place)
+    if stated.software != manifest.software:
+        return "names this release; drawn by other versions, so the page itself was not compared"
+    if not same_page(page, bundle.page):
+        raise BundleError(f"{place / PAGE}: does not say what the release says.")
+    return "written anew from this release and its estimates"
 
 
 def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -208,4 +209,7 @@ def read_contract(path: Path) -> Contract:
     contract = read_yaml(Contract, path, ContractError)
     if "://" in contract.source or Path(contract.source).is_absolute():
         return contract
-    return contract.model_copy(update={"source": str(path.resolve().parent / contract.source)})
+    folder, source = path.resolve().parent, contract.source
+    if glob.has_magic(source) and not (folder / source).is_file():
+        return contract.model_copy(update={"source": f"{glob.escape(str(folder))}/{source}"})
+    return contract.model_copy(update={"source": str(folder / source)})

@@ -144,6 +144,28 @@ class ReleaseManifest(Asked):
     software: dict[str, str]
 
 
+class ReportManifest(Model):
+    """A report on a release and estimates from it.
+
+    Parameters
+    ----------
+    release, release_sha256
+        The release, and the digest of its SHA256SUMS.
+    estimates
+        Digests of the estimates that it shows, by their ids, in its order.
+    """
+
+    format: Literal[2]
+    kind: Literal["report"]
+    report: str
+    dataset: DatasetFacts
+    release: Label
+    release_sha256: str
+    estimates: dict[str, str]
+    privacy: Literal["post-processing of the release; no further privacy cost"]
+    software: dict[str, str]
+
+
 class EstimateManifest(Model):
     """An estimated precision matrix.
 

@@ -36,7 +36,7 @@ class Model(BaseModel):
         return data
 
 
-def _label(value: Any) -> Any:
+def label(value: Any) -> Any:
     """YAML reads an unquoted 2024 as a number and 2024-01-31 as a date; both are labels here."""
     if isinstance(value, datetime.datetime):
         return value
@@ -54,7 +54,7 @@ Epsilon = Annotated[float, Field(strict=True, ge=1e-4, le=1e3, allow_inf_nan=Fal
 Delta = Annotated[float, Field(strict=True, ge=1e-100, lt=1, allow_inf_nan=False)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 Label = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"), BeforeValidator(_label)
+    str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"), BeforeValidator(label)
 ]
 
 M = TypeVar("M", bound=Model)
@@ -122,13 +122,18 @@ def _in_words(error: Any) -> tuple[str, str]:
     # Pydantic names the branches of a union, too: "literal['auto']", "float".
     path = [str(part) for part in error["loc"]]
     path = [part for part in path if not _BRANCH.match(part)]
+    if path[-1:] == ["[key]"]:
+        return f"key '{'.'.join(path[:-1])}': ", "put this name in quotes"
     key = ".".join(path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path)
     kind, message = error["type"], error["msg"].removeprefix("Value error, ")
     bound = next((v for k, v in error.get("ctx", {}).items() if k in {"ge", "gt", "le", "lt"}), 0)
+    most = error.get("ctx", {}).get("max_length")
     mends = {
         "missing": "is missing; add it",
         "float_type": "must be a number, written without quotes",
         "int_type": "must be a whole number, written without quotes",
+        "dict_type": "must be a table of keys",
+        "too_long": f"has more than {most} entries",
         "too_short": "must not be empty",
         "model_type": "must be a table of keys",
         "model_attributes_type": "must be a table of keys",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+import datetime
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
 from schemas.contract import Contract
 from schemas.errors import RequestError
-from schemas.model import Delta, Epsilon, Label, Model, Positive, digest
+from schemas.model import Delta, Epsilon, Label, Model, Positive, digest, label
 
 
 class Unit(Model):
@@ -53,6 +54,14 @@ class EstimatorSpec(Model):
     name: str
 
 
+def _pattern(version: str) -> str:
+    """A label, or a pattern of strftime that becomes one: no other text can come of it."""
+    TypeAdapter(Label).validate_python(datetime.datetime(2026, 11, 23, 6, 30).strftime(version))
+    return version
+
+
+Version = Annotated[str, BeforeValidator(label), AfterValidator(_pattern)]
+
 MechanismT = TypeVar("MechanismT", bound=MechanismSpec)
 EstimateT = TypeVar("EstimateT", bound=EstimatorSpec)
 
@@ -65,7 +74,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     dataset
         The contract: the path of its YAML file, or the id of one in the home's `contracts/`.
     version
-        Public label of the data, such as a date. The same request for the same version is
+        Public label of the data, such as a date; or a pattern of `strftime` that becomes one, such
+        as ``%G-W%V``, for a schedule. The same request for the same version is
         answered from the archive, whatever the table now holds.
     mechanism
         Name, epsilon, delta, and the mechanism's own keys.
@@ -79,11 +89,15 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     """
 
     dataset: Annotated[str, Field(min_length=1)]
-    version: Label
+    version: Version
     mechanism: MechanismT
     normalisation: Normalisation = Unit()
     estimates: tuple[EstimateT, ...] = ()
     new_charge: Label | None = None
+
+    def on(self, moment: datetime.datetime) -> Self:
+        """The request as it is asked for at a moment (UTC): its version's pattern filled in."""
+        return self.model_copy(update={"version": moment.strftime(self.version)})
 
     def key(self, contract: Contract) -> str:
         """Name of 'the same request': everything that shapes the release, and nothing private."""

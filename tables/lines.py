@@ -20,6 +20,13 @@ _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
 _RECORD = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
 
 
+def is_record(line: bytes) -> bool:
+    """Whether a line, without its end, is one whole record."""
+    if not line or b"\r" in line:
+        return False
+    return b'"' not in line or _RECORD.fullmatch(line) is not None
+
+
 class RecordLines:
     """A readable stream of the lines of `stream` that are whole records.
 
@@ -57,15 +64,9 @@ class RecordLines:
         if not (b'"' in block or b"\r" in block or b"\n\n" in block or block[:1] == b"\n"):
             return block
         lines = block.split(b"\n")[:-1]
-        kept = [line for line in lines if self._is_record(line)]
+        kept = [line for line in lines if is_record(line)]
         self._on_dropped(len(lines) - len(kept))
         return b"".join(line + b"\n" for line in kept)
-
-    @staticmethod
-    def _is_record(line: bytes) -> bool:
-        if not line or b"\r" in line:
-            return False
-        return b'"' not in line or _RECORD.fullmatch(line) is not None
 
     def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
         """Blocks that end with a line, in bounded memory however long a line is."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,8 +26,10 @@ from numpy.typing import NDArray
 
 from schemas.contract import MISSING
 from schemas.errors import GramercyError, TableError
-from tables.lines import BLOCK, RecordLines
+from tables.lines import BLOCK, RecordLines, is_record
 
+# What the cast below reads as a number that is one; nan(...), which it reads as well, is none.
+_NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
 _BATCH_CELLS = 1 << 20
 
 
@@ -167,11 +170,23 @@ def _csv_header(source: Source, file: str) -> list[str]:
     with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
         line = stream.readline(BLOCK)
         try:
-            names = next(csv.reader(io.StringIO(line.decode("utf-8-sig"))), [])
+            header = line.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise TableError(f"{file}: the header is not UTF-8.", "Save it as UTF-8.") from None
+            raise TableError(
+                f"{file}: the header is not UTF-8.",
+                "Save it as UTF-8 text; compressed files and Parquet need their own endings.",
+            ) from None
+        # What is dropped as a line would leave the header to somebody's row.
+        if header.strip() and not is_record(line.removesuffix(b"\n").removesuffix(b"\r")):
+            raise TableError(
+                f"{file}: its header is no single line of fields.",
+                "Close its quotes, and end lines with a newline.",
+            )
+        names = next(csv.reader(io.StringIO(header)), [])
     if not any(names):
-        raise TableError(f"{file}: is empty.", "The first line must name the columns.")
+        raise TableError(
+            f"{file}: is empty, or begins so.", "The first line must name the columns."
+        )
     return names
 
 
@@ -185,7 +200,7 @@ def _csv_batches(
         malformed.rows += 1
         return "skip"
 
-    with _csv_stream(source, file) as stream, _parsing(file, "CSV"):
+    with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
         yield from pacsv.open_csv(
             pa.PythonFile(RecordLines(stream, dropped), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
@@ -221,6 +236,10 @@ def _parsing(file: str, kind: str) -> Iterator[None]:
         yield
     except (GramercyError, GeneratorExit):
         raise
+    except PermissionError:
+        failure = TableError(
+            f"{file}: cannot be opened.", "Give yourself the permission to read it."
+        )
     except Exception:
         failure = TableError(f"{file}: cannot be read as {kind}.", "Write the file anew.")
     else:
@@ -229,17 +248,22 @@ def _parsing(file: str, kind: str) -> Iterator[None]:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """``double`` where values are numbers, ``text``, else Arrow's own name of the type."""
+    """``double`` where values are numbers, ``text``, ``any``, else Arrow's own name of the type.
+
+    The outer name alone: what is inside a struct may be named after somebody's cell. A column
+    without a type (all of it missing) passes as any, or what is in the cells would refuse.
+    """
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     numeric = (
         pa.types.is_integer(inner)
         or pa.types.is_floating(inner)
         or pa.types.is_decimal(inner)
         or pa.types.is_boolean(inner)
-        or pa.types.is_null(inner)
     )
     text = pa.types.is_string(inner) or pa.types.is_large_string(inner)
-    return "double" if numeric else "text" if text else str(kind)
+    if pa.types.is_null(inner):
+        return "any"
+    return "double" if numeric else "text" if text else re.split(r"[<\[]", str(kind))[0]
 
 
 def _numbers(column: pa.Array) -> NDArray[np.float64]:
@@ -269,14 +293,9 @@ def _places(column: pa.Array, levels: Sequence[str | float]) -> NDArray[np.float
 
 
 def _parsed(text: pa.Array) -> pa.Array:
-    """Text to numbers; what is not a number becomes null, by halving until it stands alone.
-
-    So a cell is read the same way whatever stands beside it.
-    """
+    """Text to numbers; what is not a number becomes null, whatever stands beside it."""
     try:
         return text.cast(pa.float64())
     except pa.ArrowInvalid:
-        if len(text) == 1:
-            return pa.nulls(1, pa.float64())
-    half = len(text) // 2
-    return pa.concat_arrays([_parsed(text.slice(0, half)), _parsed(text.slice(half))])
+        numbers = pc.match_substring_regex(text, _NUMBER)
+    return pc.if_else(numbers, text, None).cast(pa.float64())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from archive.release import EstimateBundle, read_estimate, read_release, write_estimate
 from archive.store import Archive
 from estimators import Estimator
-from schemas.errors import ArchiveError
 from schemas.home import Home
+from tasks.beside import sealed_once
 from tasks.manifest import fit
 from tasks.policy import private_task
 
@@ -29,17 +29,8 @@ def make_estimate(
         If the release is not what was sealed.
     """
     place = archive.estimate(dataset, release, estimator.id)
-    if place.exists():
-        return read_estimate(place)
-    bundle = read_release(archive.release(dataset, release))
-    manifest, precision = fit(bundle, estimator)
-    with archive.staging("estimate") as staged:
-        write_estimate(staged, manifest, precision)
-        archive.seal(staged)
-        read_estimate(staged)
-        try:
-            archive.commit(staged, place)
-        except ArchiveError:
-            if not place.exists():  # else another run was first, with the same estimate
-                raise
+    with sealed_once(archive, place) as staged:
+        if staged is not None:
+            bundle = read_release(archive.release(dataset, release))
+            write_estimate(staged, *fit(bundle, estimator))
     return read_estimate(place)

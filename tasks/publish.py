@@ -9,11 +9,10 @@ lacks its last mark, which the next run completes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
-from filelock import FileLock, Timeout
+import numpy as np
 
-from archive.release import read_release
+from archive.release import ReleaseBundle, read_release
 from archive.store import Archive
 from ledger import Charge, Ledger, Statement, admit, spent_failure
 from mechanisms import sampler
@@ -23,10 +22,9 @@ from tables.read import open_source
 from tasks import steward
 from tasks.accumulate import Collected
 from tasks.draw import draw_into
+from tasks.locks import alone
 from tasks.plan import Plan
 from tasks.policy import private_task
-
-_WAIT_SECONDS = 3600
 
 
 @private_task
@@ -48,7 +46,7 @@ def replay(plan: Plan) -> str | None:
     home = Home.default()
     ledger, archive = Ledger(home.ledger), Archive(home.archive)
     statement = ledger.preview(plan.contract)
-    with _alone(home, plan.contract.id):
+    with alone(home, plan.contract.id):
         charge = _answered(plan, ledger, archive)
         if charge is None:
             # What would be refused after the table was read is refused before it.
@@ -77,7 +75,7 @@ def publish(plan: Plan, collected: Collected) -> str:
     ledger, archive = Ledger(home.ledger), Archive(home.archive)
     # What can fail without noise fails before the charge: the sampler, the archive's disk.
     sampler.self_test()
-    with _alone(home, dataset), archive.staging(dataset, alone=True) as staged:
+    with alone(home, dataset), archive.staging(dataset, alone=True) as staged:
         if answered := _answered(plan, ledger, archive):
             return answered.release
         _check_history(dataset, ledger.preview(plan.contract), archive)
@@ -102,12 +100,13 @@ def publish(plan: Plan, collected: Collected) -> str:
                     ledger.mark(dataset, charge.release, "spent", "interrupted before its release")
             raise
         ledger.mark(dataset, charge.release, "published")
-    _record(plan, charge, collected)
+    _record(plan, charge, collected, read_release(place))
     return charge.release
 
 
-def _record(plan: Plan, charge: Charge, collected: Collected) -> None:
-    """What was mended, for the steward."""
+def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBundle) -> None:
+    """What was mended, and how far the release lies from the truth, for the steward."""
+    truth = collected.sums.gram.astype(np.float64) / plan.lattice.divisor / collected.sums.rows
     sums, names = collected.sums, plan.contract.names
     facts = {
         "rows": sums.rows,
@@ -115,6 +114,7 @@ def _record(plan: Plan, charge: Charge, collected: Collected) -> None:
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
         "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
         "table_changed_since": False,
+        "truth": steward.against_the_truth(bundle, truth),
     }
     steward.record(plan.contract.id, charge.release, facts)
 
@@ -157,21 +157,3 @@ def _check_history(dataset: str, statement: Statement, archive: Archive) -> None
             "ledger is older than the archive.",
             "Restore the ledger that belongs to it: its charges are spent, recorded or not.",
         )
-
-
-@contextlib.contextmanager
-def _alone(home: Home, dataset: str) -> Iterator[None]:
-    """One publisher a data set at a time; the lock goes with its process, however that ends."""
-    lock = FileLock(home.locks / f"{dataset}.lock", timeout=_WAIT_SECONDS)
-    try:
-        home.locks.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except (Timeout, OSError):
-        raise LedgerError(
-            f"{lock.lock_file}: cannot be locked.",
-            "Another release of this data set may still be running; else check the folder.",
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()

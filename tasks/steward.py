@@ -5,29 +5,70 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.release import ReleaseBundle
 from schemas.home import Home
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 
 
 def record(dataset: str, release: str, facts: dict[str, Any]) -> None:
-    """Add facts to the record of a release; the file is readable by its owner alone."""
-    path = Home.default().internal / dataset / f"{release}.json"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    text = json.dumps({"notice": _NOTICE, **recall(dataset, release), **facts}, indent=2)
-    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-        stream.write(text + "\n")
-    fresh.replace(path)
+    """Add facts to the record of a release, and write its page anew; for the owner's eyes alone."""
+    from reports.internal import internal_page
+
+    known = {"notice": _NOTICE, **recall(dataset, release), **facts}
+    _write(_place(dataset, release, "json"), json.dumps(known, indent=2) + "\n")
+    _write(page(dataset, release), internal_page(dataset, release, known))
 
 
 def recall(dataset: str, release: str) -> dict[str, Any]:
     """What was recorded of a release; empty when nothing was."""
-    path = Home.default().internal / dataset / f"{release}.json"
     try:
-        facts: dict[str, Any] = json.loads(path.read_text())
+        facts: dict[str, Any] = json.loads(_place(dataset, release, "json").read_text())
     except FileNotFoundError:
         return {}
     return facts
+
+
+def page(dataset: str, release: str) -> Path:
+    """Where the steward's page on a release lies."""
+    return _place(dataset, release, "html")
+
+
+def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict[str, float]:
+    """How far a release lies from what it stands for. Private, like the truth itself.
+
+    Parameters
+    ----------
+    bundle
+        What was published.
+    truth
+        Exact second moment of the normalised rows, shape (p, p). It is compared, and not kept.
+    """
+    law, p = bundle.manifest.noise, truth.shape[0]
+    sd = np.full((p, p), law.sd_off_diagonal)
+    np.fill_diagonal(sd, law.sd_diagonal)
+    return {
+        "norm": float(np.linalg.norm(truth)),
+        "expected": float(np.linalg.norm(sd)),
+        "released": float(np.linalg.norm(bundle.raw - truth)),
+        "denoised": float(np.linalg.norm(bundle.denoised - truth)),
+        "largest": float((np.abs(bundle.raw - truth) / sd).max()),
+    }
+
+
+def _place(dataset: str, release: str, kind: str) -> Path:
+    return Home.default().internal / dataset / f"{release}.{kind}"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        stream.write(text)
+    fresh.replace(path)

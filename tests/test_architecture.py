@@ -18,10 +18,12 @@ MAY_IMPORT = {
     "estimators": {"schemas"},
     "ledger": {"schemas", "mechanisms"},
     "archive": {"schemas"},
-    "tasks": {"schemas", "tables", "mechanisms", "estimators", "ledger", "archive"},
+    "reports": {"schemas", "estimators", "archive"},
+    "tasks": {"schemas", "tables", "mechanisms", "estimators", "ledger", "archive", "reports"},
     "flows": {"schemas", "tasks"},
-    "gramercy": {"schemas", "mechanisms", "estimators", "ledger", "archive", "tasks", "flows"},
+    "gramercy": set(),
 }
+MAY_IMPORT["gramercy"] = MAY_IMPORT.keys() - {"gramercy"}
 ANALYSTS = {"gramercy/__init__.py", "gramercy/catalogue.py"}
 
 

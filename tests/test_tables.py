@@ -22,7 +22,7 @@ from schemas.request import Clip, Unit
 from tables.accumulate import accumulate
 from tables.lines import BLOCK, RecordLines
 from tables.normalise import normalise
-from tables.read import Malformed, cells, column_types, open_source
+from tables.read import Malformed, _parsed, cells, column_types, open_source
 from tables.repair import Repairs, repair
 from tests.making import contract_facts
 
@@ -245,6 +245,13 @@ def test_repair_uses_public_constants() -> None:
     np.testing.assert_array_equal(scaled, [[-1.5, 0, 0, 3], [-1, 0, 1, 0]])
     assert repairs.filled.tolist() == [2, 1]
     assert repairs.clamped.tolist() == [1, 1]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="0123456789+-.eEinfatyNxX_() ", max_size=8))
+def test_a_cell_is_read_the_same_beside_any_other(cell: str) -> None:
+    alone = _parsed(pa.array([cell]))
+    assert alone.equals(_parsed(pa.array([cell, "junk"])).slice(0, 1)) or np.isnan(alone[0].as_py())
 
 
 def test_levels_and_intercept_are_columns(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""The eigenvalues of a release beside those of its noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.noise import NoiseLaw
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What the eigenvalues say about signal and noise.
+
+    Parameters
+    ----------
+    released, denoised
+        Eigenvalues, largest first; shape (p,).
+    noise
+        What pure noise would show, largest first; shape (p,).
+    edge
+        Largest eigenvalue that noise alone is expected to have.
+    """
+
+    released: Array
+    denoised: Array
+    noise: Array
+    edge: float
+
+    @property
+    def beyond(self) -> int:
+        """How many directions stand out of the noise."""
+        return int((self.released > self.edge).sum())
+
+
+def spectrum(raw: Array, denoised: Array, law: NoiseLaw) -> Spectrum:
+    """Eigenvalues of a released matrix, its denoised form, and its noise alone.
+
+    Parameters
+    ----------
+    raw, denoised
+        Shape (p, p), symmetric.
+    law
+        Noise law of `raw`.
+
+    Notes
+    -----
+    A p x p GOE matrix with deviation s off the diagonal has a spectrum that fills
+    [-2 s sqrt(p), 2 s sqrt(p)] by Wigner's semicircle law; `noise` holds its quantiles.
+    """
+    p = raw.shape[0]
+    edge = 2 * law.sd_off_diagonal * math.sqrt(p)
+    released, shrunk = (np.linalg.eigvalsh(m)[::-1].astype(np.float64) for m in (raw, denoised))
+    return Spectrum(released, shrunk, edge * semicircle_quantiles(p), edge)
+
+
+def semicircle_quantiles(p: int) -> Array:
+    """Quantiles (k - 1/2)/p of the semicircle law on [-1, 1], largest first; shape (p,)."""
+    x = np.sin(np.linspace(-math.pi / 2, math.pi / 2, 4001))
+    below = 0.5 + (x * np.sqrt(1 - x * x) + np.arcsin(x)) / math.pi
+    quantiles: Array = np.interp((np.arange(p, 0, -1) - 0.5) / p, below, x)
+    return quantiles

@@ -1,0 +1,1 @@
+"""Pages for people: one for everyone from public facts alone, one for the steward's eyes only."""

@@ -1,0 +1,122 @@
+"""The public report: one self-contained page, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from archive.release import EstimateBundle, ReleaseBundle
+from estimators.spectrum import spectrum
+from reports import figures
+from reports.content import (
+    INSIDE,
+    Graph,
+    correlations,
+    groups,
+    parameters,
+    strongest,
+)
+from reports.words import best_guess, notes, shown_name, what_it_is
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
+    """The page of a release and of estimates from it.
+
+    Parameters
+    ----------
+    release
+        As read back, its seal verified.
+    estimates
+        In the order in which the page shows them.
+
+    Returns
+    -------
+    str
+        HTML that asks for nothing from anywhere; the same for the same bundles.
+    """
+    facts = release.manifest
+    names, p = facts.names, len(facts.names)
+    found = spectrum(release.raw, release.denoised, facts.noise)
+    correlation, hidden = correlations(release)
+    upper = np.triu_indices(p, 1)
+    return render(
+        "release.html",
+        facts=facts,
+        sha256=release.sha256,
+        notes=notes(release, found),
+        guess=best_guess(facts.guarantee.mu),
+        attacker=figures.attacker(facts.guarantee.mu),
+        what_it_is=what_it_is(facts),
+        heat=figures.heat_map(correlation, hidden, names),
+        inside=INSIDE,
+        hidden=float(hidden[upper].mean()) if p > 1 else 0.0,
+        found=found,
+        negative=int((found.released < 0).sum()),
+        spectrum=figures.eigenvalues(found),
+        entries=strongest(release),
+        pairs=p * (p - 1) // 2,
+        groups=groups(release),
+        graphs=[_pictured(Graph.of(each), names) for each in estimates],
+        columns=_columns(release),
+        estimates=estimates,
+        parameters=parameters(facts.model_dump(mode="json")),
+    )
+
+
+def render(template: str, **facts: Any) -> str:
+    """Fill a template of this room; everything is escaped."""
+    return _environment().get_template(template).render(facts)
+
+
+def _pictured(graph: Graph, names: Sequence[str]) -> dict[str, Any]:
+    draw = graph.sparse and graph.edges > 0
+    picture = figures.graph(graph.id, graph.partial, names) if draw else Markup()
+    return {**vars(graph), "picture": picture}
+
+
+def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
+    """Columns of the table with the diagonal entries of what they became."""
+    diagonal = iter(np.diag(release.raw)[int(release.manifest.intercept) :])
+    told = []
+    for column in release.manifest.columns:
+        facts = column.model_dump()
+        entries = [next(diagonal) for _ in facts.get("levels", [None])]
+        told.append(facts | {"diagonal": ", ".join(_significant(x, 3) for x in entries)})
+    return told
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(loader=PackageLoader("reports"), autoescape=True, undefined=StrictUndefined)
+    made.filters |= {
+        "sig": _significant,
+        "count": lambda number: f"{number:,.0f}",
+        "capitalise": lambda text: text[:1].upper() + text[1:],
+        "shown": shown_name,
+        "parameters": parameters,
+    }
+    style = (made.loader or PackageLoader("reports")).get_source(made, "style.css")[0]
+    made.globals["style"] = Markup(style)
+    return made
+
+
+def _significant(number: float, digits: int) -> str:
+    """A number to so many significant digits, as people write it."""
+    if math.isnan(number):
+        return "–"
+    text = f"{number:.{digits}g}"
+    if "e" not in text:
+        return text.replace("-", "−")
+    mantissa, _, exponent = text.partition("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{mantissa}·10{raised}".replace("-", "−")

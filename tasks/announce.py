@@ -1,0 +1,31 @@
+"""Tell Prefect that something was published, so that deployments which wait for it begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prefect.events import emit_event
+
+from tasks.request import AnyEstimator
+
+PUBLISHED = "release.published"
+
+
+def announce(dataset: str, release: str, estimates: Sequence[AnyEstimator]) -> None:
+    """Emit ``release.published``, with what is to be estimated. Public facts, all of it.
+
+    Also after a replay: whoever died before this line is made good for, and what waits for the
+    event finds its work done if it comes twice.
+    """
+    emit_event(
+        PUBLISHED,
+        resource={
+            "prefect.resource.id": f"gramercy.release.{dataset}/{release}",
+            "prefect.resource.name": f"{dataset}/{release}",
+            "gramercy.dataset": dataset,
+        },
+        payload={
+            "release": f"{dataset}/{release}",
+            "estimates": [each.model_dump(mode="json") for each in estimates],
+        },
+    )

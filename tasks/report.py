@@ -1,0 +1,69 @@
+"""Report on a release: reads the archive only, and seals the page beside the release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from archive.release import (
+    EstimateBundle,
+    ReleaseBundle,
+    ReportBundle,
+    read_estimate,
+    read_release,
+    read_report,
+    software,
+    write_report,
+)
+from archive.store import Archive
+from schemas.home import Home
+from schemas.manifest import FORMAT, ReportManifest
+from schemas.model import digest
+from tasks.beside import sealed_once
+from tasks.policy import private_task
+
+
+@private_task
+def report(dataset: str, release: str, estimates: list[str]) -> str:
+    """Write the report on a release and on these estimates, or find it done; returns its id."""
+    archive = Archive(Home.default().archive)
+    return make_report(archive, dataset, release, estimates).manifest.report
+
+
+def make_report(
+    archive: Archive, dataset: str, release: str, estimates: Sequence[str]
+) -> ReportBundle:
+    """Seal a report beside its release; the same estimates twice give the one report.
+
+    Raises
+    ------
+    BundleError
+        If the release or an estimate is not what was sealed.
+    """
+    place = archive.report(dataset, release, f"report-{digest(sorted(estimates))[:8]}")
+    with sealed_once(archive, place) as staged:
+        if staged is not None:
+            bundle = read_release(archive.release(dataset, release))
+            shown = [read_estimate(archive.estimate(dataset, release, each)) for each in estimates]
+            write_report(staged, *written(place.name, bundle, shown))
+    return read_report(place)
+
+
+def written(
+    name: str, release: ReleaseBundle, estimates: Sequence[EstimateBundle]
+) -> tuple[ReportManifest, str]:
+    """A report and what it says of itself."""
+    from reports.page import release_page  # matplotlib takes a second
+
+    facts = release.manifest
+    manifest = ReportManifest(
+        format=FORMAT,
+        kind="report",
+        report=name,
+        dataset=facts.dataset,
+        release=facts.release,
+        release_sha256=release.sha256,
+        estimates={each.manifest.estimate: each.sha256 for each in estimates},
+        privacy="post-processing of the release; no further privacy cost",
+        software=software(),
+    )
+    return manifest, release_page(release, estimates)

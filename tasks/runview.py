@@ -1,0 +1,107 @@
+"""What auditors find in a Prefect run itself: tags to filter by, and artifacts to read.
+
+Only public facts, and the ledger's: the deviation between the released matrix and the true one is
+none of them (whoever knew it exactly would know more than the release tells), so the noise is held
+against what the release itself shows of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from prefect import get_client
+from prefect.artifacts import create_link_artifact, create_table_artifact
+from prefect.runtime import flow_run
+
+from archive.release import read_release
+from archive.store import Archive
+from estimators.spectrum import spectrum
+from ledger import Ledger, Statement
+from schemas.home import Home
+from schemas.manifest import ReleaseManifest
+
+
+def scheduled() -> datetime.datetime:
+    """When this run was meant to start, UTC: now, where nobody scheduled it."""
+    planned = flow_run.scheduled_start_time if flow_run.id else None
+    if planned is None:
+        return datetime.datetime.now(datetime.UTC)
+    return datetime.datetime.fromtimestamp(planned.timestamp(), datetime.UTC)
+
+
+def tag(dataset: str, release: str) -> None:
+    """Tag this run by data set and release, so that history can be filtered."""
+    tags = {*flow_run.tags, f"dataset:{dataset}", f"release:{dataset}/{release}"}
+    with get_client(sync_client=True) as client:
+        client.update_flow_run(flow_run.id, tags=sorted(tags))
+
+
+def show_release(dataset: str, release: str) -> None:
+    """Attach privacy parameters, budget before and after, noise, and a link to the bundle."""
+    home = Home.default()
+    archive = Archive(home.archive)
+    place = archive.release(dataset, release)
+    bundle = read_release(place)
+    name = f"{dataset}/{release}"
+    _table("privacy", dataset, f"Privacy parameters of {name}", _privacy(bundle.manifest))
+    charges = Ledger(home.ledger).statement(dataset)
+    at = [charge.release for charge in charges.charges].index(release)
+    before = Statement(charges.budget, charges.charges[:at])
+    after = Statement(charges.budget, charges.charges[: at + 1])
+    budget = {
+        "budget: epsilon": after.budget.epsilon,
+        "budget: delta": after.budget.delta,
+        "spent before": before.spent,
+        "spent after": after.spent,
+        "left before, for one more release": before.remaining,
+        "left after, for one more release": after.remaining,
+    }
+    _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
+    found = spectrum(bundle.raw, bundle.denoised, bundle.manifest.noise)
+    noise = {
+        "expected: smallest eigenvalue of pure noise": -found.edge,
+        "realised: smallest eigenvalue as released": float(found.released[-1]),
+        "expected: negative eigenvalues of pure noise": found.noise.size // 2,
+        "realised: negative eigenvalues as released": int((found.released < 0).sum()),
+        "eigenvalues that stand out of the noise": found.beyond,
+    }
+    _table("noise", dataset, f"Noise of {name}, expected and as the release shows it", noise)
+    words = f"Bundle of {name}"
+    create_link_artifact(place.as_uri(), name, key=f"bundle-{dataset}", description=words)
+
+
+def show_report(dataset: str, release: str, report: str) -> None:
+    """Attach a link to a report."""
+    place = Archive(Home.default().archive).report(dataset, release, report)
+    name = f"{dataset}/{release}"
+    create_link_artifact(
+        link=(place / "report.html").as_uri(),
+        link_text=f"Report on {name}",
+        key=f"report-{dataset}",
+        description=f"Report on {name}",
+    )
+
+
+def _privacy(facts: ReleaseManifest) -> dict[str, object]:
+    return {
+        "release": f"{facts.dataset.id}/{facts.release}",
+        "published": facts.published,
+        "neighbours": facts.neighbours,
+        "unit": facts.unit,
+        "normalisation": facts.normalisation.kind,
+        "mechanism": facts.mechanism["name"],
+        "arithmetic": facts.calibration.arithmetic,
+        **facts.calibration.constants,
+        **facts.guarantee.model_dump(),
+        "sd_diagonal": facts.noise.sd_diagonal,
+        "sd_off_diagonal": facts.noise.sd_off_diagonal,
+    }
+
+
+def _table(kind: str, dataset: str, title: str, rows: Mapping[str, object]) -> None:
+    create_table_artifact(
+        table=[{"parameter": name, "value": str(value)} for name, value in rows.items()],
+        key=f"{kind}-{dataset}",
+        description=title,
+    )
