@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from estimators.estimator import Estimator, Evidence, Precision
+from estimators.graphical_lasso import GraphicalLasso
 from estimators.ridge import Ridge
 
-registry: Mapping[str, type[Estimator]] = {"ridge": Ridge}
+registry: Mapping[str, type[Estimator]] = {"ridge": Ridge, "graphical-lasso": GraphicalLasso}
 
 __all__ = ["Estimator", "Evidence", "Precision", "registry"]

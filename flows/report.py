@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from schemas.errors import Invalid
 from tasks.estimate import estimate
 from tasks.policy import private_flow
 from tasks.report import report as report_on
@@ -14,7 +17,7 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     """Seal a report beside the release, with these estimates in it; costs no privacy.
 
     The estimates are found, or made: whichever of this flow and `flows.estimate` comes second
-    waits for the other.
+    waits for the other. One that cannot be had is left out.
 
     Parameters
     ----------
@@ -30,7 +33,10 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     """
     dataset, _, name = release.partition("/")
     tag(dataset, name)
-    shown = [estimate(dataset, name, each) for each in estimates]
+    shown = []
+    for each in estimates:
+        with contextlib.suppress(Invalid):  # the estimate flow says why it cannot be had
+            shown.append(estimate(dataset, name, each))
     done = report_on(dataset, name, shown)
     show_report(dataset, name, done)
     return done

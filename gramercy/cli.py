@@ -47,7 +47,7 @@ def demo() -> None:
         view.bold(str(path.parent)),
         ".\n",
     )
-    asked = read_request(path)
+    asked = running.today(read_request(path))
     _show_plan(asked)
     facts = running.publish(asked)
     release = Release(_archive(), *facts["release"].split("/"))
@@ -76,7 +76,7 @@ def plan(request: RequestPath, json: AsJson = False) -> None:
     """Show what a release would do: noise, guarantee, error, budget. Reads no data."""
     from tasks.request import read_request
 
-    _show_plan(read_request(request), json)
+    _show_plan(running.today(read_request(request)), json)
 
 
 @app.command()
@@ -92,7 +92,7 @@ def release(
     from tasks.request import read_request
     from tasks.steward import page, recall
 
-    asked = read_request(request)
+    asked = running.today(read_request(request))
     if new_charge:
         asked = asked.model_copy(update={"new_charge": _interrupted(asked)})
     if not json:
@@ -103,6 +103,8 @@ def release(
         typer.confirm("Publish? A charge is never refunded.", abort=True, err=True)
     facts = running.publish(asked)
     view.steward_notes(recall(*facts["release"].split("/")))
+    if facts["problem"]:
+        view.say(Text("It is published, but: ", style="yellow"), facts["problem"], to=view.err)
     if json:
         view.as_json(facts)
         return
@@ -142,6 +144,22 @@ def budget(
         view.statement_text(*each)
     if not names:
         view.say("No data set is registered yet: a first release registers it.")
+
+
+@app.command()
+def serve(
+    requests: Annotated[
+        list[Path] | None, typer.Argument(metavar="[REQUEST]...", help="Requests to schedule.")
+    ] = None,
+    cron: Annotated[str, typer.Option(help="When they run.")] = "0 6 * * 1",
+    timezone: Annotated[str, typer.Option(help="Of the schedule.")] = "UTC",
+    port: Annotated[int, typer.Option(help="Of the Prefect server.")] = 4200,
+) -> None:
+    """Run a Prefect server, the deployments and a worker on this machine, until Ctrl-C."""
+    from gramercy.serve import serve as run
+    from tasks.request import read_request
+
+    run([read_request(path) for path in requests or []], cron, timezone, port)
 
 
 @app.command("list")

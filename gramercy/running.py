@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +10,13 @@ from typing import Any
 from rich.text import Text
 
 from gramercy import view
-from schemas.errors import GramercyError, ServerError
+from schemas.errors import GramercyError, Invalid, ServerError
 from schemas.home import Home
+
+
+def today(asked: Any) -> Any:
+    """The request as it is asked for now: a version that is a pattern becomes a label."""
+    return asked.on(datetime.datetime.now(datetime.UTC))
 
 
 def publish(asked: Any) -> dict[str, Any]:
@@ -28,7 +34,12 @@ def publish(asked: Any) -> dict[str, Any]:
     from flows.report import report as report_flow
 
     done = _run(release_flow, asked)
-    estimates = _run(estimate_flow, done, asked.estimates) if asked.estimates else []
+    estimates: list[str] = []
+    problem: str | None = None
+    try:
+        estimates = _run(estimate_flow, done, asked.estimates) if asked.estimates else []
+    except Invalid as error:  # published it is, all the same
+        problem = str(error)
     report = _run(report_flow, done, asked.estimates)
     dataset, name = done.split("/")
     archive = Archive(home.archive)
@@ -37,6 +48,7 @@ def publish(asked: Any) -> dict[str, Any]:
         "path": str(archive.release(dataset, name)),
         "estimates": estimates,
         "report": str(archive.report(dataset, name, report) / PAGE),
+        "problem": problem,
         "replayed": name in {charge.release for charge in charged},
     }
 

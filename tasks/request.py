@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +18,7 @@ from schemas.request import MechanismSpec, ReleaseRequest
 
 def _one_of(*models: Any) -> Any:
     """A union told apart by `name`; pydantic takes no discriminator for a union of one."""
-    return Annotated[models, Field(discriminator="name")] if models[1:] else models[0]
+    return Annotated[reduce(or_, models), Field(discriminator="name")] if models[1:] else models[0]
 
 
 if TYPE_CHECKING:
@@ -30,7 +32,9 @@ else:
 class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
     """One release, as it is asked for: see `schemas.request.ReleaseRequest`."""
 
-    estimates: tuple[AnyEstimator, ...] = (estimators.registry["ridge"](name="ridge"),)
+    estimates: tuple[AnyEstimator, ...] = tuple(
+        each(name=name) for name, each in estimators.registry.items()
+    )
 
 
 def read_request(path: Path) -> Request:

@@ -13,11 +13,12 @@ def lay_out(home: Home) -> Path:
     from sklearn.datasets import load_breast_cancer
 
     folder = home.root / "demo"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("contract.yaml", "request.yaml"):
-        if not (folder / name).exists():  # else it may have been edited
-            (folder / name).write_text(files(__name__).joinpath(name).read_text())
+    request, contract = folder / "request.yaml", home.contracts / "breast-cancer.yaml"
+    for path, name in ((request, "request.yaml"), (contract, "contract.yaml")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():  # else it may have been edited
+            path.write_text(files(__name__).joinpath(name).read_text())
     table = folder / "table.csv"
     if not table.exists():
         load_breast_cancer(as_frame=True).data.to_csv(table, index=False)
-    return folder / "request.yaml"
+    return request

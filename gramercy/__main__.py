@@ -1,0 +1,5 @@
+"""``python -m gramercy``."""
+
+from gramercy.cli import main
+
+main()

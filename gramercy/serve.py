@@ -1,0 +1,161 @@
+"""One machine's own Prefect: a server, the deployments, and a worker that runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ruamel.yaml import YAML
+
+from gramercy import view
+from schemas.errors import ServerError
+from schemas.home import Home
+
+_START_SECONDS = 180
+_STOP_SECONDS = 30
+
+
+def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
+    """Run server, deployments and worker until interrupted.
+
+    Parameters
+    ----------
+    requests
+        Release requests to be scheduled.
+    cron, timezone
+        When.
+    port
+        Of the server, on this machine alone. Where PREFECT_API_URL names one, that is used.
+
+    Raises
+    ------
+    RequestError
+        If a request cannot be planned, or the schedule is none; before anything starts.
+    ServerError
+        If a server, a deployment or the worker fails.
+    """
+    from tasks.deployments import POOL, deployments
+
+    asked = deployments(requests, cron, timezone)
+    url = os.environ.get("PREFECT_API_URL")
+    if url and not _answers(url):
+        raise ServerError(
+            f"The server of PREFECT_API_URL ({url}) does not answer.", "Start it, or unset it."
+        )
+    with contextlib.nullcontext(url) if url else _server(port) as api:
+        settings = {"PREFECT_API_URL": str(api), "GRAMERCY_HOME": str(Home.default().root)}
+        _prefect(settings, "work-pool", "create", POOL, "--type", "process", "--overwrite")
+        _prefect(settings, "deploy", "--all", "--prefect-file", str(_written(asked)))
+        with _child(settings, "worker", "start", "--pool", POOL) as worker:
+            _say_what_runs(asked, str(api))
+            if worker.wait() != 0:
+                raise ServerError("The worker stopped.", "Its last lines tell why.")
+
+
+def _say_what_runs(asked: dict[str, Any], api: str) -> None:
+    place = api.removesuffix("/api")
+    for each in asked["deployments"]:
+        when = "when a release is published"
+        if each.get("schedules"):
+            when = f"{each['schedules'][0]['cron']} ({each['schedules'][0]['timezone']})"
+        flow = each["entrypoint"].rpartition(".")[2]
+        view.say(view.bold(f"{flow}/{each['name']}"), f"  {when}")
+    view.say(
+        f"\nServing at {place}. Ctrl-C stops it; the schedule waits meanwhile.\n"
+        f"From another terminal:\n  export PREFECT_API_URL={api}\n"
+        "  prefect deployment run release/DATASET   # now, not when scheduled"
+    )
+
+
+def _written(asked: dict[str, Any]) -> Path:
+    path = Home.default().root / "serve" / "prefect.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    yaml = YAML(typ="safe", pure=True)
+    yaml.version = (1, 1)  # as Prefect reads it: 1e-6 would be text there
+    with path.open("w", encoding="utf-8") as stream:
+        yaml.dump(asked, stream)
+    return path
+
+
+@contextlib.contextmanager
+def _server(port: int) -> Iterator[str]:
+    """A Prefect server of our own."""
+    api = f"http://127.0.0.1:{port}/api"
+    if _answers(api):
+        raise ServerError(
+            f"Port {port} is taken.", f"Choose another --port, or set PREFECT_API_URL={api}."
+        )
+    view.say("Starting a Prefect server (half a minute) ...", to=view.err)
+    log = Home.default().root / "serve" / "server.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    words = ("server", "start", "--host", "127.0.0.1", "--port", str(port))
+    with log.open("wb") as out, _child({}, *words, out=out) as server:
+        end = time.monotonic() + _START_SECONDS
+        while not _answers(api):
+            if server.poll() is not None or time.monotonic() > end:
+                raise ServerError(
+                    f"The Prefect server did not start on port {port}.", f"See {log}."
+                )
+            time.sleep(0.5)
+        yield api
+
+
+def _answers(api: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{api}/health", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@contextlib.contextmanager
+def _child(
+    settings: dict[str, str], *words: str, out: IO[Any] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A Prefect process that ends with this block."""
+    child = subprocess.Popen(
+        _command(*words),
+        env=_environment(settings),
+        stdout=out or sys.stderr,
+        stderr=out or sys.stderr,
+        start_new_session=True,  # Ctrl-C reaches us, and we end it in order
+    )
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+
+
+def _prefect(settings: dict[str, str], *words: str) -> None:
+    """Run a Prefect command to its end."""
+    done = subprocess.run(
+        _command("--no-prompt", *words),
+        env=_environment(settings),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        last = (done.stdout + done.stderr).strip().rpartition("\n")[2]
+        raise ServerError(f"'prefect {' '.join(words[:2])}' failed: {last:.500}")
+
+
+def _command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "prefect", *words]
+
+
+def _environment(settings: dict[str, str]) -> dict[str, str]:
+    quiet = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
+    return {**os.environ, **quiet, "PREFECT_LOGGING_LEVEL": "WARNING", **settings}

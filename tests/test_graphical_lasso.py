@@ -1,0 +1,320 @@
+"""The graphical lasso: optimal by its own conditions, honest where there is no optimum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.covariance import graphical_lasso as by_scikit_learn
+
+from estimators import Evidence
+from estimators.admm import admm
+from estimators.denoise import denoise
+from estimators.graphical_lasso import GraphicalLasso, auto_penalty, graphical_lasso
+from schemas.errors import NoMinimiser, RequestError
+from schemas.noise import NoiseLaw
+
+
+def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:
+    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
+    return half + half.T
+
+
+def off(matrix: np.ndarray) -> np.ndarray:
+    return matrix - np.diag(np.diagonal(matrix))
+
+
+def ar(p: int) -> np.ndarray:
+    return 0.6 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+
+
+def hub(p: int) -> np.ndarray:
+    precision = np.eye(p)
+    precision[0, 1:6] = precision[1:6, 0] = 0.3
+    return np.linalg.inv(precision)
+
+
+def sample(rng: np.random.Generator, covariance: np.ndarray, n: int) -> np.ndarray:
+    rows = rng.normal(size=(n, len(covariance))) @ np.linalg.cholesky(covariance).T
+    return rows.T @ rows / n
+
+
+def noisy(seed: int, p: int = 15, sd: float = 0.25) -> np.ndarray:
+    """Indefinite, with a positive diagonal."""
+    rng = np.random.default_rng(seed)
+    matrix = sample(rng, ar(p), 200) + goe(rng, p, sd)
+    np.fill_diagonal(matrix, np.maximum(np.diagonal(matrix), 0.2))
+    assert np.linalg.eigvalsh(matrix).min() < 0
+    return matrix
+
+
+def objective(S: np.ndarray, penalty: float, T: np.ndarray) -> float:
+    return float((S * T).sum() - np.linalg.slogdet(T)[1] + penalty * np.abs(off(T)).sum())
+
+
+def slope(S: np.ndarray, penalty: float, T: np.ndarray, diagonal: bool = False) -> float:
+    """How the objective grows along T, in the end."""
+    return float((S * T).sum() + penalty * np.abs(T if diagonal else off(T)).sum())
+
+
+def assert_optimal(S: np.ndarray, penalty: float, T: np.ndarray, atol: float) -> None:
+    """The subgradient at T holds zero: with no solver, and no duality."""
+    assert (T == T.T).all()
+    np.linalg.cholesky(T)
+    smooth = S - np.linalg.inv(T)
+    there = (T != 0) & ~np.eye(len(T), dtype=bool)
+    np.testing.assert_allclose(np.diagonal(smooth), 0, atol=atol)
+    np.testing.assert_allclose(smooth[there], -penalty * np.sign(T[there]), atol=atol)
+    assert np.abs(off(smooth)).max(initial=0) <= penalty + atol
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("penalty", [0.02, 0.1, 0.4])
+def test_optimal_on_samples(seed: int, penalty: float) -> None:
+    S = sample(np.random.default_rng(seed), hub(12) if seed % 2 else ar(12), 60)
+    found = graphical_lasso(S, penalty, tol=1e-13)
+    assert_optimal(S, penalty, found.precision, 1e-5)
+    assert found.penalty == penalty
+    assert abs(found.gap) <= 1e-13
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_optimal_on_indefinite_matrices(seed: int) -> None:
+    S = noisy(seed)
+    found = graphical_lasso(S, 0.5, tol=1e-13)
+    assert_optimal(S, 0.5, found.precision, 1e-5)
+    assert (found.precision == 0).sum() > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_scikit_learn(seed: int) -> None:
+    S = sample(np.random.default_rng(seed), ar(10), 400)
+    theirs = by_scikit_learn(S, alpha=0.1, tol=1e-9, enet_tol=1e-9, max_iter=500)[1]
+    ours = graphical_lasso(S, 0.1, tol=1e-12).precision
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert objective(S, 0.1, ours) <= objective(S, 0.1, theirs) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_penalised_diagonal_is_a_shifted_matrix(seed: int) -> None:
+    S = noisy(seed)
+    S[3, 3] = -0.1
+    both = graphical_lasso(S, 0.6, penalize_diagonal=True)
+    shifted = graphical_lasso(S + 0.6 * np.eye(15), 0.6)
+    assert (both.precision == shifted.precision).all()
+    with pytest.raises(NoMinimiser, match="penalize_diagonal"):
+        graphical_lasso(S, 0.6)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_minimiser_comes_with_a_proof(seed: int, diagonal: bool) -> None:
+    S, penalty = noisy(seed, sd=0.5), 0.05
+    with pytest.raises(NoMinimiser, match=f"no minimiser at penalty {penalty}") as caught:
+        graphical_lasso(S, penalty, penalize_diagonal=diagonal)
+    T, feasible = caught.value.certificate, caught.value.feasible
+    assert T.shape == S.shape
+    assert (T == T.T).all()
+    assert np.linalg.eigvalsh(T).min() >= -1e-15
+    assert np.trace(T) == pytest.approx(1)
+    assert slope(S, penalty, T, diagonal) <= 0
+    assert f"{feasible:.6g}" in str(caught.value)
+    assert "denoised" in str(caught.value)
+    works = graphical_lasso(S, feasible, penalize_diagonal=diagonal)
+    np.linalg.cholesky(works.precision)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_minimiser_or_proof_on_either_side_of_the_edge(seed: int) -> None:
+    """Down to 1 % of the least penalty, every answer is one or the other."""
+    S = noisy(seed, p=8, sd=0.4)
+    below, above = 0.0, float(np.abs(off(S)).max())
+    while above > 1.01 * below:
+        penalty = (below + above) / 2
+        try:
+            T = graphical_lasso(S, penalty, tol=1e-13).precision
+        except NoMinimiser as error:
+            assert slope(S, penalty, error.certificate) <= 0
+            assert error.feasible > penalty
+            below = penalty
+        else:
+            assert_optimal(S, penalty, T, 1e-5)
+            above = penalty
+
+
+def test_a_diagonal_entry_that_is_not_positive() -> None:
+    S = np.array([[1.0, 0.9, 0.0], [0.9, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    for penalty in (0.5, 2.0):
+        with pytest.raises(NoMinimiser, match="penalize_diagonal") as caught:
+            graphical_lasso(S, penalty)
+        assert caught.value.feasible == 0
+        assert (caught.value.certificate == np.diag([0, 1, 0])).all()
+    assert_optimal(
+        S + np.eye(3), 1.0, graphical_lasso(S, 1, penalize_diagonal=True).precision, 1e-5
+    )
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 7.0, 1e9])
+def test_units_do_not_matter(size: float) -> None:
+    S = noisy(1)
+    one, other = graphical_lasso(S, 0.5), graphical_lasso(size * S, size * 0.5)
+    np.testing.assert_allclose(other.precision * size, one.precision, rtol=1e-8, atol=1e-8)
+    with pytest.raises(NoMinimiser) as caught:
+        graphical_lasso(size * S, size * 0.02)
+    assert slope(size * S, size * 0.02, caught.value.certificate) <= 0
+    assert graphical_lasso(size * S, caught.value.feasible).gap <= 1e-6
+
+
+def test_columns_of_unlike_size() -> None:
+    spread = np.geomspace(1, 1e-3, 12)
+    S = sample(np.random.default_rng(2), ar(12), 500) * np.outer(spread, spread)
+    found = graphical_lasso(S, 1e-5, tol=1e-13)
+    assert found.iterations < 200
+    assert_optimal(S, 1e-5, found.precision, 3e-7)
+
+
+def test_blocks_are_solved_alone() -> None:
+    rng = np.random.default_rng(5)
+    S = 0.01 * goe(rng, 12, 1.0)
+    parts = [np.arange(0, 12, 3), np.arange(1, 12, 3), np.array([2, 5]), np.array([8]), [11]]
+    for part in parts:
+        S[np.ix_(part, part)] += sample(rng, ar(len(part)), 50)
+    found = graphical_lasso(S, 0.1, tol=1e-13)
+    assert_optimal(S, 0.1, found.precision, 1e-5)
+    for part in parts:
+        alone = graphical_lasso(S[np.ix_(part, part)], 0.1, tol=1e-13).precision
+        np.testing.assert_allclose(found.precision[np.ix_(part, part)], alone, atol=1e-6)
+        assert (np.delete(found.precision[part], part, axis=1) == 0).all()
+    whole = admm(S, 0.1 * (1 - np.eye(12)), 1e-13, 5000)  # nothing taken apart
+    np.testing.assert_allclose(whole.matrix, found.precision, atol=1e-5)
+
+
+def test_one_and_two_columns() -> None:
+    assert graphical_lasso(np.array([[4.0]]), 1.0).precision == [[0.25]]
+    assert graphical_lasso(np.array([[-1.0]]), 3.0, penalize_diagonal=True).precision == [[0.5]]
+    S = np.array([[2.0, -1.5], [-1.5, 1.0]])  # indefinite
+    expected = np.linalg.inv([[2.0, -1.0], [-1.0, 1.0]])
+    np.testing.assert_allclose(graphical_lasso(S, 0.5, tol=1e-14).precision, expected, atol=1e-6)
+    assert (graphical_lasso(S, 1.5).precision == np.diag([0.5, 1.0])).all()
+    with pytest.raises(NoMinimiser) as caught:
+        graphical_lasso(S, 0.05)
+    assert 1.5 - math.sqrt(2) <= caught.value.feasible < 0.1
+
+
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_singular_matrices(rank: int) -> None:
+    rows = np.random.default_rng(rank).normal(size=(rank, 10))
+    S = rows.T @ rows / rank
+    found = graphical_lasso(S, 0.2, tol=1e-13)
+    assert_optimal(S, 0.2, found.precision, 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gap_is_honest(seed: int) -> None:
+    """The stated gap bounds what a much tighter solve still gains."""
+    S = noisy(seed)
+    tight = objective(S, 0.5, graphical_lasso(S, 0.5, tol=1e-13).precision)
+    for tol in (1e-2, 1e-4, 1e-6):
+        found = graphical_lasso(S, 0.5, tol=tol)
+        excess = (objective(S, 0.5, found.precision) - tight) / 15
+        assert -1e-12 <= excess <= found.gap + 1e-12
+        assert found.gap <= tol
+
+
+def test_same_numbers_again() -> None:
+    S = noisy(3)
+    assert (graphical_lasso(S, 0.5).precision == graphical_lasso(S, 0.5).precision).all()
+    order = np.random.default_rng(0).permutation(15)
+    moved = graphical_lasso(S[np.ix_(order, order)], 0.5, tol=1e-13).precision
+    expected = graphical_lasso(S, 0.5, tol=1e-13).precision[np.ix_(order, order)]
+    np.testing.assert_allclose(moved, expected, atol=1e-5)
+    assert ((moved == 0) == (expected == 0)).all()
+
+
+def test_neither_answer_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("estimators.graphical_lasso._LIMIT", 2)
+    with pytest.raises(RequestError, match=r"penalty 0\.5.*larger penalty") as caught:
+        graphical_lasso(noisy(0), 0.5)
+    assert not isinstance(caught.value, NoMinimiser)
+    with pytest.raises(RequestError, match="did not settle"):
+        graphical_lasso(np.diag([1e-310, 1.0]), 0.5)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_refuses_nonsense(bad: float) -> None:
+    with pytest.raises(ValueError, match="penalty"):
+        graphical_lasso(np.eye(2), bad)
+    with pytest.raises(ValueError, match="tol"):
+        graphical_lasso(np.eye(2), 1.0, tol=bad)
+    with pytest.raises(ValueError, match="penalty"):
+        GraphicalLasso.model_validate({"penalty": bad})
+    with pytest.raises(ValueError, match="finite"):
+        graphical_lasso(np.array([[1.0, math.nan], [math.nan, 1.0]]), 1.0)
+    with pytest.raises(ValueError, match="symmetric"):
+        graphical_lasso(np.array([[1.0, 0.2], [0.3, 1.0]]), 1.0)
+    for shape in ((2, 3), (0, 0), (4,)):
+        with pytest.raises(ValueError, match="square"):
+            graphical_lasso(np.ones(shape), 1.0)
+
+
+def law(sd: float) -> NoiseLaw:
+    return NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
+
+
+def evidence(seed: int, p: int, n: float, sd: float) -> Evidence:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(int(n), p)) @ np.linalg.cholesky(hub(p)).T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    raw = rows.T @ rows / n + goe(rng, p, sd)
+    return Evidence(raw, denoise(raw, law(sd)), law(sd), n)
+
+
+@pytest.mark.parametrize("sd", [1e-5, 1e-3, 0.03, 1.0])
+def test_denoised_input_always_has_an_estimate(sd: float) -> None:
+    seen = evidence(1, 10, 2000, sd)
+    for penalty in ("auto", 1e-4):
+        for diagonal in (False, True):
+            fitted = GraphicalLasso(penalty=penalty, penalize_diagonal=diagonal).fit(seen)
+            np.linalg.cholesky(fitted.matrix)
+    nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), law(0.1), 100.0)
+    assert np.linalg.eigvalsh(GraphicalLasso().fit(nothing).matrix).min() > 0
+    half = np.diag([0.5, 0.5, 0.0])  # a column that is all noise
+    assert (np.diagonal(GraphicalLasso().fit(Evidence(half, half, law(0.1), 9)).matrix) > 0).all()
+
+
+def test_auto_penalty_follows_what_is_unknown() -> None:
+    for source in ("denoised", "raw"):
+        quiet, loud = evidence(2, 10, 50_000, 1e-5), evidence(2, 10, 50_000, 2e-3)
+        few = Evidence(quiet.raw, quiet.denoised, quiet.law, 100.0)
+        base = auto_penalty(quiet, source)
+        assert 0 < base < min(auto_penalty(loud, source), auto_penalty(few, source))
+    single = Evidence(np.array([[0.4]]), np.array([[0.4]]), law(0.1), 10.0)
+    assert GraphicalLasso().fit(single).penalty > 0
+
+
+@pytest.mark.parametrize("source", ["denoised", "raw"])
+def test_auto_penalty_finds_the_graph(source: Any) -> None:
+    """One hub of five among fifteen columns; noise of about a third of an edge's covariance."""
+    seen = evidence(4, 15, 5000, 3e-3)
+    edges = off(GraphicalLasso(input=source).fit(seen).matrix) != 0
+    truth = np.abs(off(np.linalg.inv(hub(15)))) > 1e-9
+    assert 2 * (edges & truth).sum() / (edges.sum() + truth.sum()) > 0.8
+
+
+def test_settings_name_the_estimate() -> None:
+    names: set[Any] = {
+        GraphicalLasso(penalty=penalty, input=source, penalize_diagonal=diagonal).id
+        for penalty in ("auto", 0.1)
+        for source in ("denoised", "raw")
+        for diagonal in (False, True)
+    }
+    assert len(names) == 8
+    assert all(name.startswith("graphical-lasso-") for name in names)
+    with pytest.raises(ValueError, match="penalize_diagonal"):
+        GraphicalLasso.model_validate({"penalize_diagonal": "yes"})
+    seen = evidence(3, 6, 1000, 1e-3)
+    fitted = GraphicalLasso(penalty=0.02, input="raw").fit(seen)
+    assert fitted.penalty == 0.02
+    assert_optimal(seen.raw, 0.02, fitted.matrix, 1e-6)

@@ -1,0 +1,139 @@
+"""The pipeline on a real Prefect server with a process worker, deployed from prefect.yaml."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive.store import Archive
+from gramercy.catalogue import Release
+from gramercy.demo import lay_out
+from ledger import Ledger
+from schemas.home import Home
+from tests.making import scene
+from tests.serving import ROOT, environment, free_port, prefect, process, wait_for
+
+
+def ask(api: str, path: str, body: Any) -> Any:
+    """POST to the server's API."""
+    request = urllib.request.Request(
+        f"{api}{path}",
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return json.loads(reply.read() or b"null")
+
+
+def answers(api: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{api}/health", timeout=2) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
+    lay_out(Home(home))
+    port = free_port()
+    environ = environment(tmp_path, home, port)
+    api, logs = environ["PREFECT_API_URL"], tmp_path / "server.log"
+    starting = ("prefect", "server", "start", "--port", str(port))
+    with process(environ, logs, *starting):
+        wait_for(lambda: answers(api), 120, logs)
+        prefect(environ, "work-pool", "create", "gramercy", "--type", "process")
+        prefect(environ, "deploy", "--all")
+        deployed = {each["entrypoint"]: each for each in ask(api, "/deployments/filter", {})}
+        weekly = deployed["flows.release.release"]
+        (schedule,) = weekly["schedules"]
+        assert schedule["schedule"]["cron"] == "0 6 * * 1"
+        assert weekly["global_concurrency_limit"]["limit"] == 1
+        assert weekly["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
+        # The scheduler does insert the runs that are planned.
+        planned = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
+        wait_for(lambda: len(ask(api, "/flow_runs/filter", planned)) > 0, 60, logs)
+        # What cannot be run is refused before it is.
+        wrong = weekly["parameters"]["request"] | {"mechanism": {"name": "gaussian", "epsilon": -1}}
+        create = f"/deployments/{weekly['id']}/create_flow_run"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(api, create, {"parameters": {"request": wrong}})
+        assert refused.value.code in {409, 422}
+        refused.value.close()
+
+        log = tmp_path / "worker.log"
+        with process(environ, log, "prefect", "worker", "start", "--pool", "gramercy"):
+            prefect(environ, "deployment", "run", "release/weekly", "--watch")
+            archive = Archive(home / "archive")
+            (done,) = archive.releases()
+            wait_for(lambda: bool(archive.reports(*done)), 120, log)
+            # Delivered once more, the event makes nothing new.
+            prefect(environ, "deployment", "run", "release/weekly", "--watch")
+            finished = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED"]}}}}
+            wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 6, 120, log)
+        runs = ask(api, "/flow_runs/filter", finished)
+        tag = f"release:{'/'.join(done)}"
+        assert all({tag, "dataset:breast-cancer"} <= set(run["tags"]) for run in runs)
+        tagged = {"flow_runs": {"tags": {"all_": [tag]}}}
+        assert len(ask(api, "/flow_runs/filter", tagged)) == 6
+        found = ask(api, "/artifacts/latest/filter", {})
+        kinds = {"privacy", "budget", "noise", "bundle", "report"}
+        assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in found}
+
+    assert archive.releases() == [done]
+    assert done[1].startswith("20")
+    assert "-W" in done[1]  # the version comes from the day of the schedule
+    names = [name.rpartition("-")[0] for name in archive.estimates(*done)]
+    assert names == ["graphical-lasso", "ridge"]
+    assert len(archive.reports(*done)) == 1
+    assert Release(archive, *done).report is not None
+    assert len(Ledger(home / "ledger.sqlite").statement("breast-cancer").charges) == 1
+
+
+def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:
+    request = scene(tmp_path, request={"version": "%Y-%m-%d-%H%M"})
+    port = free_port()
+    environ = environment(tmp_path, home, port)
+    api = environ.pop("PREFECT_API_URL")
+    log = tmp_path / "serve.log"
+    command = ("gramercy", "serve", str(request), "--port", str(port), "--cron", "* * * * *")
+    with process(environ, log, *command) as serving:
+        wait_for(lambda: b"Serving at" in log.read_bytes(), 180, log)
+        archive = Archive(home / "archive")
+        wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
+        serving.send_signal(signal.SIGINT)
+        serving.wait(60)
+    assert serving.returncode == 130
+    assert not answers(api)
+    assert "Traceback" not in log.read_text()
+    ((dataset, name), *_) = archive.releases()
+    assert (dataset, name[:2]) == ("toy", "20")
+
+
+def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> None:
+    request = str(scene(tmp_path))
+    for words, told in (
+        ([request], "would be published once"),
+        ([request, "--cron", "soon"], "--cron"),
+        ([request, "--timezone", "Mars/Olympus"], "--timezone"),
+        ([str(tmp_path / "none.yaml")], "no such file"),
+        ([], "does not answer"),  # the server that is named is not there
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "gramercy", "serve", *words],
+            env=environment(tmp_path, home, 1),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == (2 if words else 1), done.stderr
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
