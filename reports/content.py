@@ -17,7 +17,7 @@ from schemas.manifest import ColumnFacts, LevelsFacts, ReleaseManifest
 Array = NDArray[np.float64]
 
 INSIDE = 2.0  # deviations: an entry within them cannot be told from noise
-_MOST = 40  # rows of a table on the page; the files hold all
+_MOST = 25  # rows of a table on the page; the files hold all
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,12 @@ def eigenvalues(found: Spectrum) -> Markup:
         axes.set(xlabel="rank", ylabel="eigenvalue")
         # A share of the trace that dwarfs the rest would hide it.
         axes.set_yscale("symlog", linthresh=max(found.edge, 1e-300))
+        most = float(np.abs(found.released).max(initial=found.edge))
+        decades = 10.0 ** np.arange(math.ceil(math.log10(found.edge / 2)), math.log10(most) + 1)
+        axes.minorticks_off()
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_yticks([0.0, *decades, *-decades[decades <= found.edge * 2]])
+        axes.set_ylim(1.3 * min(found.released[-1], -found.edge), 1.3 * most)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
         axes.legend(frameon=False)
     return drawn.svg
@@ -142,6 +148,7 @@ def graph(name: str, partial: Array, names: Sequence[str], most_edges: int = 300
     place = _layout(drawn_nodes)
     words = f"Graph of {len(shown)} columns and {drawn_nodes.number_of_edges()} edges."
     size = 6.4 if len(shown) > 12 else 4.6
+    strongest_of_all = max((abs(w) for *_, w in drawn_nodes.edges(data="weight")), default=1.0)
     with figure(f"graph-{name}", words, size, size * 0.85) as drawn:
         axes = drawn.axes
         axes.set_axis_off()
@@ -150,8 +157,8 @@ def graph(name: str, partial: Array, names: Sequence[str], most_edges: int = 300
             axes.plot(
                 *zip(place[a], place[b], strict=True),
                 color=ACCENT if weight > 0 else WARM,
-                linewidth=0.6 + 4 * abs(weight),
-                alpha=0.35 + 0.6 * min(1.0, abs(weight) * 2),
+                linewidth=0.7 + 4 * abs(weight) / strongest_of_all,
+                alpha=0.45 + 0.5 * abs(weight) / strongest_of_all,
                 zorder=1,
                 solid_capstyle="round",
             )

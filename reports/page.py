@@ -47,6 +47,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     found = spectrum(release.raw, release.denoised, facts.noise)
     correlation, hidden = correlations(release)
     upper = np.triu_indices(p, 1)
+    graphs = sorted((Graph.of(each) for each in estimates), key=lambda each: not each.sparse)
     return render(
         "release.html",
         facts=facts,
@@ -55,7 +56,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         guess=best_guess(facts.guarantee.mu),
         attacker=figures.attacker(facts.guarantee.mu),
         what_it_is=what_it_is(facts),
-        heat=figures.heat_map(correlation, hidden, names),
+        heat=figures.heat_map(correlation, hidden, [shown_name(name) for name in names]),
         inside=INSIDE,
         hidden=float(hidden[upper].mean()) if p > 1 else 0.0,
         found=found,
@@ -64,7 +65,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         entries=strongest(release),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
-        graphs=[_pictured(Graph.of(each), names) for each in estimates],
+        graphs=[_pictured(each, names) for each in graphs],
         columns=_columns(release),
         estimates=estimates,
         parameters=parameters(facts.model_dump(mode="json")),
@@ -78,7 +79,8 @@ def render(template: str, **facts: Any) -> str:
 
 def _pictured(graph: Graph, names: Sequence[str]) -> dict[str, Any]:
     draw = graph.sparse and graph.edges > 0
-    picture = figures.graph(graph.id, graph.partial, names) if draw else Markup()
+    shown = [shown_name(name) for name in names]
+    picture = figures.graph(graph.id, graph.partial, shown) if draw else Markup()
     return {**vars(graph), "picture": picture}
 
 

@@ -79,17 +79,18 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
         yield drawn
         text = io.StringIO()
         canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    drawn.svg = _for_the_page(text.getvalue(), title)
+    drawn.svg = _for_the_page(text.getvalue(), title, width)
 
 
-def _for_the_page(svg: str, title: str) -> Markup:
+def _for_the_page(svg: str, title: str, width: float) -> Markup:
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>", "", body, flags=re.DOTALL)
     body = _STYLE.sub(lambda found: _coloured(found[0]), body)
     opening, rest = body.split(">", 1)
     opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
     label = Markup.escape(title)
-    return Markup(f'{opening} role="img" aria-label="{label}">{rest}')
+    most = f"max-width: {width * 7:.4g}rem"
+    return Markup(f'{opening} role="img" aria-label="{label}" style="{most}">{rest}')
 
 
 def _coloured(style: str) -> str:
