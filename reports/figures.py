@@ -95,6 +95,8 @@ def _legend(axes: object) -> None:
 
 def eigenvalues(found: Spectrum) -> Markup:
     """The released spectrum, the denoised one, and that of pure noise."""
+    from matplotlib.ticker import MaxNLocator
+
     rank = np.arange(1, found.released.size + 1)
     words = "Eigenvalues of the released matrix beside those of pure noise."
     with figure("spectrum", words, 6.4, 3.2) as drawn:
@@ -111,7 +113,7 @@ def eigenvalues(found: Spectrum) -> Markup:
         most = float(np.abs(found.released).max(initial=found.edge))
         decades = 10.0 ** np.arange(math.ceil(math.log10(found.edge / 2)), math.log10(most) + 1)
         axes.minorticks_off()
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_yticks([0.0, *decades, *-decades[decades <= found.edge * 2]])
         axes.set_ylim(1.3 * min(found.released[-1], -found.edge), 1.3 * most)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,46 +10,38 @@ import pandas as pd
 import pytest
 from prefect.settings import get_current_settings
 
-from schemas.errors import GramercyError, SpentFailure, StepFailed, TableError
+from schemas.errors import GramercyError, NoMinimiser, SpentFailure, StepFailed, TableError
 from tasks.policy import private_flow, private_task
 from tasks.request import read_request
+from tests.leaks import stored, unpickled
 from tests.making import bundle_bytes, scene
-
-
-def unpickled() -> Iterator[object]:
-    """Every result that Prefect has stored; of steps and flows only our own typed errors."""
-    import cloudpickle
-
-    for file in get_current_settings().results.local_storage_path.rglob("*"):
-        if file.is_file():
-            stored = file.read_bytes()
-            text = json.loads(stored)["result"] if stored.startswith(b"{") else stored
-            yield cloudpickle.loads(base64.b64decode(text))
-
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 SECRET = 271828.182845
 
 
-def stored() -> Iterator[str]:
-    """Everything in Prefect's database and result storage, as text."""
-    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL
+def tags_of(flow: str) -> set[str]:
+    """Tags of the last finished run of a flow."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+    from prefect.client.schemas.sorting import FlowRunSort
 
-    url = PREFECT_API_DATABASE_CONNECTION_URL.value()
-    path = str(getattr(url, "get_secret_value", lambda: url)()).split("///")[1]
-    with sqlite3.connect(path) as db:
-        yield "\n".join(db.iterdump())
-    for file in get_current_settings().home.rglob("*"):
-        if file.is_file() and ".db" not in file.name:
-            yield file.read_bytes().decode("latin-1")
+    with get_client(sync_client=True) as client:
+        last = client.read_flow_runs(
+            flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])),
+            sort=FlowRunSort.START_TIME_DESC,
+            limit=1,
+        )
+    return set(last[0].tags)
 
 
-def test_release_then_estimate(tmp_path: Path, home: Path) -> None:
+def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.artifacts import Artifact
 
     from flows.estimate import estimate
     from flows.release import release
+    from flows.report import report
 
     request = read_request(scene(tmp_path))
     done = release(request)
@@ -61,12 +50,29 @@ def test_release_then_estimate(tmp_path: Path, home: Path) -> None:
     assert release(request) == done
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
 
-    (name,) = estimate(done, request.estimates)
-    place = home / "archive/toy/v1-r1/estimates" / name
-    first = bundle_bytes(place)
-    assert estimate(done, request.estimates) == [name]
-    assert bundle_bytes(place) == first
-    assert np.linalg.eigvalsh(np.load(place / "precision.npy")).min() > 0
+    names = estimate(done, request.estimates)
+    places = [home / "archive/toy/v1-r1/estimates" / name for name in names]
+    first = [bundle_bytes(place) for place in places]
+    assert estimate(done, request.estimates) == names
+    assert [bundle_bytes(place) for place in places] == first
+    for place in places:
+        assert np.linalg.eigvalsh(np.load(place / "precision.npy")).min() > 0
+
+    shown = report(done, request.estimates)
+    page = home / "archive/toy/v1-r1/reports" / shown
+    written = bundle_bytes(page)
+    assert report(done, request.estimates) == shown
+    assert bundle_bytes(page) == written
+
+    # One that cannot be had is left out of the report; its own run says why.
+    def none(*_: object, **__: object) -> None:
+        raise NoMinimiser("no minimiser", "Use another.")
+
+    monkeypatch.setattr("estimators.graphical_lasso.graphical_lasso", none)
+    hopeless = request.estimates[1].model_copy(update={"input": "raw"})
+    with pytest.raises(NoMinimiser, match="no minimiser"):
+        estimate(done, (hopeless,))
+    assert report(done, (*request.estimates, hopeless)) == shown
 
     artifact = Artifact.get("privacy-toy")
     assert artifact is not None
@@ -75,6 +81,25 @@ def test_release_then_estimate(tmp_path: Path, home: Path) -> None:
     assert logged["release"] == done
     assert float(logged["mu"]) == manifest["guarantee"]["mu"]
     assert float(logged["scale"]) == manifest["calibration"]["constants"]["scale"]
+    budget = Artifact.get("budget-toy")
+    assert budget is not None
+    told = {row["parameter"]: float(row["value"]) for row in json.loads(str(budget.data))}
+    assert told["spent before"] == 0
+    assert 0 < told["spent after"] < manifest["guarantee"]["epsilon"]  # at a larger delta
+    assert told["left after, for one more release"] < told["left before, for one more release"]
+    noise = Artifact.get("noise-toy")
+    assert noise is not None
+    assert "realised: smallest eigenvalue as released" in str(noise.data)
+    for key, place in (("bundle", "release"), ("report", "report.html")):
+        link = Artifact.get(f"{key}-toy")
+        assert link is not None
+        assert place in str(link.data)
+    assert (
+        tags_of("release")
+        == tags_of("estimate")
+        == tags_of("report")
+        == {"dataset:toy", "release:toy/v1-r1"}
+    )
     text = "\n".join(stored())
     for step in ("replay", "validate", "accumulate", "publish"):
         assert step in text

@@ -1,0 +1,271 @@
+"""Fifty planted secrets and more than twenty provoked failures: none of them is found anywhere."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schemas.errors import GramercyError
+from tasks.request import read_request
+from tests.leaks import spelled_out, stored, unpickled
+from tests.making import contract_facts, scene
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+ROWS = 60
+NUMBERS = [round(1.618033988 + 0.010101013 * k, 9) for k in range(20)]  # inside the bounds
+WILD = [271828182.8 + 314159.1 * k for k in range(10)]  # beyond them
+WORDS = [f"Rosalind-{k:02d}-Canary" for k in range(20)]
+BOUNDS = {"lower": -5.0, "upper": 5.0}
+
+
+def needles() -> list[bytes]:
+    """How a secret may be spelled: digits, and the eight bytes of a double, both ways round."""
+    spelled = [word.encode() for word in WORDS]
+    for number in NUMBERS + WILD:
+        digits = repr(number)
+        spelled += [digits.encode(), digits.replace(".", "")[:9].encode()]
+        spelled += [struct.pack("<d", number), struct.pack(">d", number)]
+    return spelled
+
+
+def table(folder: Path) -> pd.DataFrame:
+    """Numbers in and out of bounds, words where numbers should be, and a column of names."""
+    frame = pd.DataFrame(np.zeros((ROWS, 3)), columns=["c0", "c1", "c2"], dtype=object)
+    frame["person"] = [WORDS[k % 10] for k in range(ROWS)]
+    frame["kind"] = ["a", "b", WORDS[10]] * (ROWS // 3)
+    frame.loc[: len(NUMBERS) - 1, "c0"] = NUMBERS
+    frame.loc[20 : 20 + len(WILD) - 1, "c1"] = WILD
+    frame.loc[30:38, "c2"] = WORDS[11:]
+    frame.to_csv(folder / "table.csv", index=False)
+    return frame
+
+
+def a_scene(folder: Path, **changes: Any) -> Path:
+    """Contract and request for that table; two of its lines are broken."""
+    table(folder)
+    with (folder / "table.csv").open("a") as stream:
+        stream.write(f'"{WORDS[0]},{NUMBERS[0]}\n{WORDS[1]}\n')
+    columns = {name: BOUNDS for name in ("c0", "c1", "c2")} | {"kind": {"levels": ["a", "b"]}}
+    facts = contract_facts(rows=ROWS + 2) | {"columns": columns, "intercept": True}
+    return scene(folder, **facts | {"budget": {"epsilon": 30.0, "delta": 1e-4}} | changes)
+
+
+class Broken(Exception):
+    """What a library may raise: it quotes what it was given, and holds on to it."""
+
+    def __init__(self, *held: Any) -> None:
+        super().__init__(f"cannot use {held}", *held)
+        self.held = held
+        self.add_note(f"seen: {held}")
+
+
+def raising(*held: Any) -> Any:
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        try:
+            raise KeyError(NUMBERS[0], WORDS[0])
+        except KeyError as cause:
+            raise Broken(*held, args, kwargs) from cause
+
+    return fails
+
+
+# Where a step is made to fail, with the private values in its hands.
+PLACES = [
+    "tables.accumulate.repair",
+    "tables.accumulate.normalise",
+    "tables.accumulate.integer_rows",
+    "tables.accumulate.cells",
+    "tables.gram.ExactGram.add",
+    "tables.gram.ExactGram.matrix",
+    "tasks.validate._check_shape",
+    "tasks.validate._check_values",
+    "tasks.accumulate.open_source",
+    "tasks.accumulate.room.accumulate",
+    "tasks.publish.sampler.self_test",
+    "tasks.publish.draw_into",
+    "tasks.publish.steward.against_the_truth",
+    "tasks.publish.steward.record",
+    "tasks.draw.release_manifest",
+    "tasks.draw.denoise",
+    "tasks.draw.write_release",
+    "mechanisms.gaussian.Gaussian.perturb",
+    "mechanisms.sampler.rounded_gaussian",
+    "archive.store.Archive.seal",
+    "archive.store.Archive.commit",
+    "ledger.ledger.Ledger.charge",
+]
+
+
+def damage(change: Callable[[Path], Any]) -> Callable[[Path], Path]:
+    """A scene whose table is then damaged."""
+
+    def made(folder: Path) -> Path:
+        request = a_scene(folder)
+        change(folder / "table.csv")
+        return request
+
+    return made
+
+
+def as_parquet(path: Path) -> None:
+    frame = pd.read_csv(path, on_bad_lines="skip", engine="python")
+    frame.astype(str).to_parquet(path)
+    path.rename(path.with_name("table.parquet"))
+
+
+# What a steward may get wrong.
+MISTAKES: dict[str, Callable[[Path], Path]] = {
+    "rows": lambda folder: a_scene(folder, rows=ROWS),
+    "no such column": lambda folder: a_scene(folder, columns={"c0": BOUNDS, "absent": BOUNDS}),
+    "no such file": damage(Path.unlink),
+    "a file that is none": damage(lambda path: path.write_bytes(path.read_bytes()[:0])),
+    "no header": damage(lambda path: path.write_text(path.read_text().partition("\n")[2])),
+    "utf-16": damage(lambda path: path.write_text(path.read_text(), encoding="utf-16")),
+    "an open quote": damage(lambda path: path.write_text('"' + path.read_text())),
+    "budget": lambda folder: a_scene(folder, budget={"epsilon": 0.1, "delta": 1e-4}),
+}
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.DEBUG):
+        yield caplog
+
+
+def everything(home: Path, logged: pytest.LogCaptureFixture) -> Iterator[tuple[str, bytes]]:
+    """Where to look, and what is there."""
+    for text in stored():
+        yield "Prefect", text.encode("latin-1", "replace")
+    for thing in unpickled():
+        for text in spelled_out(thing):
+            yield "stored results", text.encode()
+    for file in home.rglob("*"):
+        if file.is_file():
+            yield str(file), file.read_bytes()
+    for record in logged.records:
+        yield "logs", f"{record.getMessage()} {record.args} {record.exc_info}".encode()
+    yield "log text", logged.text.encode()
+
+
+def found(home: Path, logged: pytest.LogCaptureFixture) -> set[tuple[str, bytes]]:
+    """Secrets, and where they were found."""
+    spelled = needles()
+    return {
+        (where, needle)
+        for where, content in everything(home, logged)
+        for needle in spelled
+        if needle in content
+    }
+
+
+def test_fifty_secrets_stay_where_they_are(
+    tmp_path: Path,
+    home: Path,
+    logged: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    from flows.estimate import estimate
+    from flows.release import release
+    from flows.report import report
+
+    assert len({*NUMBERS, *WILD, *WORDS}) == 50
+    request = read_request(a_scene(tmp_path))
+    done = release(request)
+    estimate(done, request.estimates)
+    report(done, request.estimates)
+    assert len(list((home / "archive").rglob("report.html"))) == 1
+    shown = "".join(capfd.readouterr()).encode()
+    assert not [needle for needle in needles() if needle in shown]
+    assert not found(home, logged)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_failures_in_the_code_tell_nothing(
+    place: str,
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    logged: pytest.LogCaptureFixture,
+) -> None:
+    from flows.release import release
+
+    request = read_request(a_scene(tmp_path))
+    monkeypatch.setattr(place, raising(NUMBERS, WILD, WORDS))
+    if place == "tasks.validate._check_values":
+        release(request)  # looking at the values may not refuse a release
+        assert "could not be checked" in (home / "internal/toy/v1-r1.json").read_text()
+    else:
+        with pytest.raises(GramercyError) as caught:
+            release(request)
+        told = [*spelled_out(caught.value.args), *spelled_out(vars(caught.value))]
+        assert not [w for w in needles() if w in "".join(told).encode()]
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+    assert not found(home, logged)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_tell_nothing(
+    mistake: str, tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture
+) -> None:
+    from flows.release import release
+
+    request = read_request(MISTAKES[mistake](tmp_path))
+    with pytest.raises(GramercyError) as caught:
+        release(request)
+    assert not [w for w in needles() if w in str(caught.value).encode()]
+    assert not found(home, logged)
+
+
+def test_the_search_would_find_them(
+    tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture
+) -> None:
+    """Each of the places is really searched: what is let out on purpose is found there."""
+    from prefect import flow, get_run_logger, task
+
+    @task(persist_result=True, result_storage_key="canary")
+    def stores() -> Any:
+        return {"deep": [Broken(WORDS[2])]}
+
+    @flow
+    def leaky(secret: float) -> None:
+        get_run_logger().info("seen %s", WORDS[3])
+        stores()
+
+    leaky(NUMBERS[4])
+    home.mkdir()
+    np.save(home / "matrix.npy", np.array(NUMBERS[5]))
+    seen = found(home, logged)
+    for where, needle in (
+        ("stored results", WORDS[2].encode()),
+        ("Prefect", WORDS[3].encode()),
+        ("logs", WORDS[3].encode()),
+        ("Prefect", repr(NUMBERS[4]).encode()),
+        (str(home / "matrix.npy"), struct.pack("<d", NUMBERS[5])),
+    ):
+        assert (where, needle) in seen
+    forget()
+
+
+def forget() -> None:
+    """Take what was let out on purpose out of Prefect again, for the tests that follow."""
+    import sqlite3
+
+    from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, get_current_settings
+
+    for file in get_current_settings().results.local_storage_path.rglob("*canary*"):
+        file.unlink()
+    url = PREFECT_API_DATABASE_CONNECTION_URL.value()
+    path = str(getattr(url, "get_secret_value", lambda: url)()).split("///")[1]
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM log WHERE message LIKE '%Canary%'")
+        db.execute("DELETE FROM flow_run WHERE parameters LIKE '%secret%'")
+        db.execute("DELETE FROM events WHERE payload LIKE '%secret%'")

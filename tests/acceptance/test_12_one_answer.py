@@ -1,0 +1,112 @@
+"""Analysts see one constant answer for a refused release, and public files say nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gramercy
+from archive.store import Archive
+from mechanisms.gaussian import Gaussian
+from mechanisms.mechanism import Noisy
+from schemas.errors import GramercyError
+from schemas.home import Home
+from tasks.estimate import make_estimate
+from tasks.report import make_report
+from tasks.request import read_request
+from tasks.steward import page, recall
+from tests.making import run_steps, scene, table
+
+
+def spoilt(path: Path, rows: int = 40) -> None:
+    """A table full of what has to be mended."""
+    lines = ["c0,c1,c2"] + ["junk,1e99,", '"open,1,2', "1,2,3,4", "", "-7,nan,8"] * (rows // 5)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def refused(folder: Path, change: Callable[[Path], Any], **facts: Any) -> None:
+    request = scene(folder, **facts)
+    change(folder / "table.csv")
+    with pytest.raises(GramercyError):
+        run_steps(request)
+
+
+def interrupted(folder: Path) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError(28, "no space left")
+
+    with pytest.MonkeyPatch.context() as broke:
+        broke.setattr("tasks.draw.denoise", broken)
+        refused(folder, lambda _: None)
+    with pytest.raises(GramercyError, match="spent"):
+        run_steps(folder / "request.yaml")
+
+
+REFUSALS: dict[str, Callable[[Path], None]] = {
+    "budget": lambda f: refused(f, lambda _: None, budget={"epsilon": 0.01, "delta": 1e-5}),
+    "rows": lambda f: refused(f, lambda _: None, rows=41),
+    "one row less": lambda f: refused(f, lambda path: table(path, rows=39)),
+    "unreadable": lambda f: refused(f, lambda path: path.write_bytes(b"\x00\xff" * 99)),
+    "gone": lambda f: refused(f, Path.unlink),
+    "column": lambda f: refused(f, lambda path: path.write_text("a,b\n1,2\n")),
+    "interrupted": interrupted,
+    "never asked for": lambda f: None,
+}
+
+
+def answer(home: Path) -> tuple[list[str], str]:
+    """What an analyst is told of the archive and of the release."""
+    (home / "archive").mkdir(parents=True, exist_ok=True)
+    catalogue = gramercy.open(str(home / "archive"))
+    with pytest.raises(gramercy.UnknownRelease) as told:
+        catalogue["toy/v1-r1"]
+    files = [str(p.relative_to(home)) for p in (home / "archive").rglob("*") if p.is_file()]
+    return files + list(catalogue), str(told.value).replace(str(home), "")
+
+
+@pytest.mark.parametrize("reason", REFUSALS)
+def test_one_answer_for_every_refusal(reason: str, tmp_path: Path, home: Path) -> None:
+    REFUSALS[reason](tmp_path)
+    assert answer(home) == ([], "/archive: holds no release 'toy/v1-r1'. See 'gramercy list'.")
+
+
+def public(home: Path, request: Path) -> dict[str, bytes]:
+    """Everything that is published, with release, estimates and report."""
+    done = run_steps(request)
+    archive = Archive(home / "archive")
+    estimates = read_request(request).estimates
+    made = [make_estimate(archive, "toy", done, e).manifest.estimate for e in estimates]
+    make_report(archive, "toy", done, made)
+    root = archive.release("toy", done).parent
+    files = sorted(p for p in root.rglob("*") if p.is_file())
+    return {str(p.relative_to(root)): p.read_bytes() for p in files}
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_with_the_noisy_matrix_frozen_nothing_public_depends_on_the_data(
+    neighbours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = np.random.default_rng(1).integers(-(10**7), 10**7, size=(3, 3))
+    frozen = half + half.T + 10**8 * np.eye(3, dtype=np.int64)
+    monkeypatch.setattr(Gaussian, "perturb", lambda *_: Noisy(frozen, None))
+    seen = []
+    for name, fill in (("clean", table), ("other", lambda p: table(p, seed=9)), ("bad", spoilt)):
+        folder, home = tmp_path / name, tmp_path / f"home-{name}"
+        folder.mkdir()
+        fill(folder / "table.csv")
+        monkeypatch.setenv("GRAMERCY_HOME", str(home))
+        seen.append(public(home, scene(folder, neighbours=neighbours)))
+    assert any(name.startswith("reports/") for name in seen[0])
+    assert seen[0] == seen[1] == seen[2]
+    # The steward does hear of it, and only there.
+    assert Home.default().root == tmp_path / "home-bad"
+    facts = recall("toy", "v1-r1")
+    assert facts["malformed_rows"] == 24
+    assert facts["filled_cells"] == {"c0": 8, "c1": 8, "c2": 8}
+    shown = page("toy", "v1-r1").read_text()
+    assert "INTERNAL" in shown
+    assert "24 lines were blank" in shown
