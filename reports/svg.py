@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,9 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
         "xtick.labelcolor": INK,
         "ytick.labelcolor": INK,
     }
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # The page's reader has fonts of their own; here text is only measured.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
         canvas = Canvas(figsize=(width, height), dpi=144, layout="constrained")
         FigureCanvasSVG(canvas)
         drawn = Figure(canvas.add_subplot())

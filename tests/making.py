@@ -13,11 +13,15 @@ import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
+from archive.store import Archive
 from gramercy.cli import main
+from schemas.home import Home
 from tasks.accumulate import accumulate
+from tasks.estimate import make_estimate
 from tasks.plan import Plan, make_plan
 from tasks.policy import sealed
 from tasks.publish import publish, replay
+from tasks.report import make_report
 from tasks.request import read_request
 
 FULL = os.environ.get("GRAMERCY_FULL") == "1"
@@ -80,6 +84,16 @@ def run_steps(request: Path) -> str:
 def alone(step: Any) -> Any:
     """A step, sealed as in a flow, without Prefect."""
     return sealed(step.__wrapped__)
+
+
+def run_all(request: Path) -> Path:
+    """Release, estimates and report, without Prefect; returns the release's folder."""
+    done = run_steps(request)
+    asked, archive = read_request(request), Archive(Home.default().archive)
+    dataset = plan_of(request).contract.id
+    made = [make_estimate(archive, dataset, done, e).manifest.estimate for e in asked.estimates]
+    make_report(archive, dataset, done, made)
+    return archive.release(dataset, done).parent
 
 
 def bundle_bytes(folder: Path) -> dict[str, bytes]:

@@ -10,16 +10,12 @@ import numpy as np
 import pytest
 
 import gramercy
-from archive.store import Archive
 from mechanisms.gaussian import Gaussian
 from mechanisms.mechanism import Noisy
 from schemas.errors import GramercyError
 from schemas.home import Home
-from tasks.estimate import make_estimate
-from tasks.report import make_report
-from tasks.request import read_request
 from tasks.steward import page, recall
-from tests.making import run_steps, scene, table
+from tests.making import run_all, run_steps, scene, table
 
 
 def spoilt(path: Path, rows: int = 40) -> None:
@@ -74,14 +70,9 @@ def test_one_answer_for_every_refusal(reason: str, tmp_path: Path, home: Path) -
     assert answer(home) == ([], "/archive: holds no release 'toy/v1-r1'. See 'gramercy list'.")
 
 
-def public(home: Path, request: Path) -> dict[str, bytes]:
+def public(request: Path) -> dict[str, bytes]:
     """Everything that is published, with release, estimates and report."""
-    done = run_steps(request)
-    archive = Archive(home / "archive")
-    estimates = read_request(request).estimates
-    made = [make_estimate(archive, "toy", done, e).manifest.estimate for e in estimates]
-    make_report(archive, "toy", done, made)
-    root = archive.release("toy", done).parent
+    root = run_all(request)
     files = sorted(p for p in root.rglob("*") if p.is_file())
     return {str(p.relative_to(root)): p.read_bytes() for p in files}
 
@@ -99,7 +90,7 @@ def test_with_the_noisy_matrix_frozen_nothing_public_depends_on_the_data(
         folder.mkdir()
         fill(folder / "table.csv")
         monkeypatch.setenv("GRAMERCY_HOME", str(home))
-        seen.append(public(home, scene(folder, neighbours=neighbours)))
+        seen.append(public(scene(folder, neighbours=neighbours)))
     assert any(name.startswith("reports/") for name in seen[0])
     assert seen[0] == seen[1] == seen[2]
     # The steward does hear of it, and only there.

@@ -1,0 +1,290 @@
+"""The report: self-contained, escaped, from public facts alone, and as it says."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+import shutil
+import stat
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from archive.bundle import seal
+from archive.release import ReleaseBundle, read_release
+from archive.store import Archive
+from estimators.spectrum import semicircle_quantiles, spectrum
+from reports.compare import same_page
+from reports.words import best_guess, notes
+from schemas.noise import NoiseLaw
+from tasks.report import make_report
+from tasks.steward import page, recall
+from tests.making import bundle_bytes, run, run_all, scene, table
+
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "$x^2$ \\alpha",
+    "a--b-->c",
+    "数 & <b>'\"",
+    "\u202eabc",
+    "w" * 200,
+    "#010101; fill: url(http://example.org)",
+]
+VOID = {"meta", "link", "img", "br", "path", "use", "image", "rect", "stop"}
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that tags are closed in order, and collects what a page would ask for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.asks: list[str] = []
+        self.tags: list[str] = []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        self.asks += [v for k, v in attrs if k in {"src", "href", "xlink:href", "srcset", "data"}]
+        assert not [k for k, _ in attrs if k.startswith("on")]
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def text_of(root: Path) -> str:
+    (found,) = root.glob("reports/*/report.html")
+    return found.read_text(encoding="utf-8")
+
+
+def test_a_page_that_asks_for_nothing(tmp_path: Path) -> None:
+    text = text_of(run_all(scene(tmp_path)))
+    seen = Page(text)
+    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
+    assert not re.search(r"url\((?!#)|@import|http-equiv=\"refresh", text)
+    assert "script" not in seen.tags
+    assert "default-src 'none'" in text
+    assert "prefers-color-scheme: dark" in text
+    assert "var(--ink)" in text
+    assert "#0101" not in text  # every stand-in colour was replaced
+    for words in ("ε = 1", "μ = 0.2367", "54.7 times of 100", "toy/v1-r1", "second moment of the"):
+        assert words in text
+    assert text.count("<svg") >= 3
+
+
+def test_names_are_only_names(tmp_path: Path, home: Path) -> None:
+    columns = {name: {"lower": -5.0, "upper": 5.0} for name in HOSTILE}
+    columns["kind"] = {"levels": HOSTILE[:3]}  # type: ignore[dict-item]
+    values = np.random.default_rng(2).normal(size=(40, len(HOSTILE)))
+    frame = pd.DataFrame(values, columns=HOSTILE).assign(kind=HOSTILE[1])
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    names = {"title": HOSTILE[0], "curator": HOSTILE[1] + HOSTILE[4], "intercept": True}
+    text = text_of(run_all(scene(tmp_path, columns=columns, **names)))
+    seen = Page(text)
+    assert "img" not in seen.tags
+    assert "script" not in seen.tags
+    assert "{{ 7 * 7 }}" in text
+    assert "$x^2$" in text
+    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
+    inside = page("toy", "v1-r1").read_text()
+    assert "img" not in Page(inside).tags
+
+
+def test_sealed_once_by_however_many(tmp_path: Path, home: Path) -> None:
+    root = run_all(scene(tmp_path))
+    archive, ids = Archive(home / "archive"), [p.name for p in (root / "estimates").iterdir()]
+    (place,) = (root / "reports").iterdir()
+    before = bundle_bytes(place)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: make_report(archive, "toy", "v1-r1", ids), range(8)))
+    assert len({each.sha256 for each in made}) == 1
+    assert bundle_bytes(place) == before
+    shutil.rmtree(place)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: make_report(archive, "toy", "v1-r1", ids[::-1]), range(4)))
+    assert bundle_bytes(place) == before  # the order of asking does not matter
+    assert len(list((root / "reports").iterdir())) == 1
+    assert len(make_report(archive, "toy", "v1-r1", []).manifest.estimates) == 0
+    assert len(list((root / "reports").iterdir())) == 2
+
+
+def test_forged_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = run_all(scene(tmp_path))
+    assert run("verify", capsys=capsys)[0] == 0
+    (place,) = (root / "reports").iterdir()
+    whole = (place / "report.html").read_text()
+    for old, new in (
+        ("ε = 1<", "ε = 0.1<"),
+        ("54.7 times", "50.1 times"),
+        ("</main>", "<p>Certified.</p></main>"),
+        ("<svg", "<svg><text>safe</text>"),
+        ("replaced", "ignored"),
+    ):
+        assert old in whole
+        for file in ("report.html", "SHA256SUMS", "datapackage.json"):
+            (place / file).chmod(0o644)
+        (place / "report.html").write_text(whole.replace(old, new, 1))
+        seal(place)
+        code, out, _ = run("verify", capsys=capsys)
+        assert code == 2, new
+        assert "report" in out
+
+
+def test_pages_are_compared_to_half_a_pixel() -> None:
+    one = '<p>5</p><svg id="ab1234567890"><path d="M 1.2 3.4"/></svg>'
+    assert same_page(one, one.replace("1.2", "1.4"))
+    assert same_page(one, one.replace("ab1234567890", "cd0987654321"))
+    assert not same_page(one, one.replace("1.2", "2.2"))
+    assert not same_page(one, one.replace("<p>5", "<p>6"))
+    assert not same_page(one, one.replace("M", "L"))
+    assert not same_page(one, one + "<svg></svg>")
+    image = '<svg><image xlink:href="data:image/png;base64,{}"/></svg>'
+    red, blue = (image.format(png(colour)) for colour in ((255, 0, 0), (0, 0, 255)))
+    assert same_page(red, red)
+    assert same_page(red, image.format(png((254, 1, 0))))
+    assert not same_page(red, blue)
+
+
+def png(colour: tuple[int, int, int]) -> str:
+    import base64
+    import io
+
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("RGB", (3, 3), colour).save(stream, "png")
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    ("p", "rows", "epsilon", "how", "neighbours"),
+    [
+        (1, 5, 1.0, "unit", "replace-one"),
+        (2, 50, 0.0001, "unit", "add-remove"),
+        (2, 1, 900.0, {"kind": "clip", "radius": 1.5}, "replace-one"),
+        (12, 8, 0.5, {"kind": "clip", "radius": 3.0}, "add-remove"),
+        (70, 400, 30.0, "unit", "replace-one"),
+    ],
+    ids=str,
+)
+def test_any_release_has_a_report(
+    p: int, rows: int, epsilon: float, how: Any, neighbours: Any, tmp_path: Path
+) -> None:
+    table(tmp_path / "table.csv", rows=rows, p=p)
+    request = scene(
+        tmp_path,
+        rows=rows,
+        neighbours=neighbours,
+        columns={f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(p)},
+        budget={"epsilon": 950.0, "delta": 1e-5},
+        request={
+            "normalisation": how,
+            "mechanism": {"name": "gaussian", "epsilon": epsilon, "delta": 1e-6},
+        },
+    )
+    root = run_all(request)
+    text = text_of(root)
+    Page(text)
+    assert "nan" not in re.sub(r"<[^>]*>|base64,\S*", "", text).lower()
+
+
+def a_bundle(root: Path, **changes: Any) -> ReleaseBundle:
+    bundle = read_release(root / "release")
+    facts = bundle.manifest.model_copy(update=changes)
+    return ReleaseBundle(facts, bundle.raw, bundle.denoised, bundle.sha256)
+
+
+def test_warnings_in_words(tmp_path: Path) -> None:
+    root = run_all(scene(tmp_path))
+
+    def heads(bundle: ReleaseBundle) -> str:
+        law = bundle.manifest.noise
+        told = notes(bundle, spectrum(bundle.raw, bundle.denoised, law))
+        return " / ".join(f"{each.level}: {each.head}" for each in told)
+
+    plain = a_bundle(root)
+    assert "good: Strong protection" in heads(plain)
+    for mu, words in ((0.9, "Moderate"), (1.5, "protects little"), (4.0, "hardly protects")):
+        strength = plain.manifest.guarantee.model_copy(update={"mu": mu})
+        assert words in heads(a_bundle(root, guarantee=strength))
+    quiet = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2e-4, sd_off_diagonal=1.4e-4)
+    assert "good: The structure stands out" in heads(a_bundle(root, noise=quiet))
+    loud = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2.0, sd_off_diagonal=1.4)
+    assert "warning: This matrix is mostly noise" in heads(a_bundle(root, noise=loud))
+    assert "warning: 3 columns are lost" in heads(a_bundle(root, noise=loud))
+    few = plain.manifest.rows.model_copy(update={"value": 2.0})
+    assert "warning: Few rows" in heads(a_bundle(root, rows=few))
+    unsure = plain.manifest.rows.model_copy(update={"status": "noisy", "sd": 20.0})
+    assert "warning: The number of rows is uncertain" in heads(a_bundle(root, rows=unsure))
+    assert best_guess(0.2367044) == pytest.approx(0.5471, abs=1e-4)
+
+
+def test_the_spectrum_of_pure_noise() -> None:
+    stream = np.random.default_rng(0)
+    half = stream.normal(size=(300, 300)) / 2**0.5
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
+    found = spectrum(half + half.T, np.eye(300), law)
+    assert found.edge == pytest.approx(2 * 300**0.5)
+    np.testing.assert_allclose(found.released, found.noise, atol=0.06 * found.edge)
+    assert found.beyond <= 2
+    quantiles = semicircle_quantiles(1001)
+    np.testing.assert_allclose(quantiles, -quantiles[::-1], atol=1e-9)
+    # P(x > 1/2) of the semicircle law is 1/3 - sqrt(3)/(4 pi).
+    assert (quantiles > 0.5).mean() == pytest.approx(1 / 3 - 3**0.5 / (4 * np.pi), abs=2e-3)
+
+
+def test_the_stewards_page_stays_inside(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765.4,x\n4,5\n")
+    root = run_all(scene(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5}))
+    inside = page("toy", root.name)
+    assert stat.S_IMODE(inside.stat().st_mode) == 0o600
+    assert stat.S_IMODE(inside.parent.stat().st_mode) == 0o700
+    text = inside.read_text()
+    Page(text)
+    assert "INTERNAL" in text
+    assert "98765" not in text
+    assert "1 lines were blank" in text
+    truth = recall("toy", root.name)["truth"]
+    bundle = read_release(root / "release")
+    assert truth["expected"] == pytest.approx(6**0.5 * bundle.manifest.noise.sd_diagonal)
+    assert truth["norm"] == pytest.approx(0.47, abs=0.2)
+    assert not list((home / "archive").rglob("*v1-r1.html"))
+    assert "98765" not in text_of(root)
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not on this machine")
+@pytest.mark.parametrize("scheme", ["0", "1"])  # dark, light
+def test_a_browser_has_nothing_to_say(scheme: str, tmp_path: Path) -> None:
+    root = run_all(scene(tmp_path))
+    (shown,) = root.glob("reports/*/report.html")
+    quiet = "--no-first-run --disable-background-networking --disable-component-update"
+    done = subprocess.run(
+        [
+            *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-sync"),
+            *quiet.split(),
+            f"--user-data-dir={tmp_path / 'browser'}",
+            f"--blink-settings=preferredColorScheme={scheme}",
+            *("--enable-logging=stderr", "--v=0", "--dump-dom", shown.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "What is promised" in done.stdout
+    assert "CONSOLE" not in done.stderr
