@@ -5,7 +5,7 @@ from __future__ import annotations
 from tasks.estimate import estimate as estimate_one
 from tasks.policy import private_flow
 from tasks.request import AnyEstimator
-from tasks.runview import tag
+from tasks.runview import show_estimates, tag
 
 
 @private_flow
@@ -26,4 +26,6 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
     """
     dataset, _, name = release.partition("/")
     tag(dataset, name)
-    return [estimate_one(dataset, name, each) for each in estimates]
+    done = [estimate_one(dataset, name, each) for each in estimates]
+    show_estimates(dataset, name, done)
+    return done

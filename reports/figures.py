@@ -110,13 +110,13 @@ def eigenvalues(found: Spectrum) -> Markup:
         axes.set(xlabel="rank", ylabel="eigenvalue")
         # A share of the trace that dwarfs the rest would hide it.
         axes.set_yscale("symlog", linthresh=max(found.edge, 1e-300))
-        most = float(np.abs(found.released).max(initial=found.edge))
-        decades = 10.0 ** np.arange(math.ceil(math.log10(found.edge / 2)), math.log10(most) + 1)
+        most = float(found.released.max(initial=found.edge))
+        decades = [d for d in 10.0 ** np.arange(-12, 4) if 1.5 * found.edge < d <= most]
         axes.minorticks_off()
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_yticks([0.0, *decades, *-decades[decades <= found.edge * 2]])
-        axes.set_ylim(1.3 * min(found.released[-1], -found.edge), 1.3 * most)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
+        axes.set_yticks([-found.edge, 0.0, found.edge, *decades])
+        axes.set_ylim(1.3 * min(float(found.released[-1]), -found.edge), 1.3 * most)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("-", "−"))
         axes.legend(frameon=False)
     return drawn.svg
 
@@ -178,9 +178,10 @@ def graph(name: str, partial: Array, names: Sequence[str], most_edges: int = 300
                     zorder=3,
                 )
                 label.set_bbox({"facecolor": PAPER, "alpha": 0.75, "linewidth": 0, "pad": 0.5})
-        if alone:
-            words = f"{alone} columns without an edge are not drawn"
-            axes.set_title(words, fontsize=8, color=INK, loc="left")
+        left_out = [f"{alone} columns without an edge are not drawn"] if alone else []
+        if rows.size > most_edges:
+            left_out.append(f"the {most_edges} strongest of {rows.size} edges are")
+        axes.set_title("; ".join(left_out), fontsize=8, color=INK, loc="left")
     return drawn.svg
 
 

@@ -117,6 +117,8 @@ def _significant(number: float, digits: int) -> str:
     if math.isnan(number):
         return "–"
     text = f"{number:.{digits}g}"
+    if 1 <= abs(number) < 1e6 and "e" in text:
+        text = f"{number:.0f}"
     if "e" not in text:
         return text.replace("-", "−")
     mantissa, _, exponent = text.partition("e")

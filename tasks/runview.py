@@ -8,7 +8,7 @@ against what the release itself shows of it.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from prefect import get_client
 from prefect.artifacts import create_link_artifact, create_table_artifact
@@ -69,6 +69,13 @@ def show_release(dataset: str, release: str) -> None:
     _table("noise", dataset, f"Noise of {name}, expected and as the release shows it", noise)
     words = f"Bundle of {name}"
     create_link_artifact(place.as_uri(), name, key=f"bundle-{dataset}", description=words)
+
+
+def show_estimates(dataset: str, release: str, estimates: Sequence[str]) -> None:
+    """Attach the estimates that were made, and where they lie."""
+    archive = Archive(Home.default().archive)
+    places = {name: archive.estimate(dataset, release, name).as_uri() for name in estimates}
+    _table("estimates", dataset, f"Estimates from {dataset}/{release}", places)
 
 
 def show_report(dataset: str, release: str, report: str) -> None:

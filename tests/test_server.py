@@ -84,7 +84,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         tagged = {"flow_runs": {"tags": {"all_": [tag]}}}
         assert len(ask(api, "/flow_runs/filter", tagged)) == 6
         found = ask(api, "/artifacts/latest/filter", {})
-        kinds = {"privacy", "budget", "noise", "bundle", "report"}
+        kinds = {"privacy", "budget", "noise", "bundle", "estimates", "report"}
         assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in found}
 
     assert archive.releases() == [done]
@@ -103,10 +103,11 @@ def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:
     environ = environment(tmp_path, home, port)
     api = environ.pop("PREFECT_API_URL")
     log = tmp_path / "serve.log"
-    command = ("gramercy", "serve", str(request), "--port", str(port), "--cron", "* * * * *")
+    command = ("gramercy", "serve", str(request), "--port", str(port))
     with process(environ, log, *command) as serving:
         wait_for(lambda: b"Serving at" in log.read_bytes(), 180, log)
         archive = Archive(home / "archive")
+        prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
         wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
         serving.send_signal(signal.SIGINT)
         serving.wait(60)

@@ -1,0 +1,1 @@
+"""Hostile tables, and what is to become of them."""

@@ -1,0 +1,151 @@
+"""How a hostile table is described, laid out, read, and worked out in plain Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import Invalid, TableError
+from schemas.lattice import Lattice
+from tables.accumulate import Accumulated
+from tasks.accumulate import accumulate
+from tasks.validate import validate
+from tests.making import alone, plan_of, scene
+
+NAN, INF = math.nan, math.inf
+BIG = 2**53
+
+# What stands in cells where an error is expected, and in no message.
+SECRET, OTHER, WORD = 271828.182845, 314159.265358, "Rosalind"
+PLANTED = ("271828", "314159", "Rosalind")
+CELLS = f"{SECRET},{OTHER}\n{WORD},{OTHER}\n"
+PLAIN = f"c0,c1\n{CELLS}".encode()
+
+COLUMNS: dict[str, Any] = {
+    "c0": {"lower": -10, "upper": 10, "centre": 1, "scale": 2},
+    "c1": {"lower": -4, "upper": 8},  # centre 2, scale 6
+}
+
+Row = Sequence[Any] | None  # NaN where no number or level stands; None for a line that is no record
+Content: TypeAlias = bytes | pa.Table
+
+
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """A table that is read, and the rows that are found in it."""
+
+    name: str
+    files: Mapping[str, Content]
+    rows: Sequence[Row]
+    source: str = ""  # where it is not the one file
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """A table that is refused, and what the error says beside the name of the source."""
+
+    name: str
+    files: Mapping[str, Content]
+    words: Sequence[str] = ()
+    source: str = ""
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    error: type[Invalid] = TableError
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def lay(folder: Path, case: Read | Refused) -> Path:
+    """The case's files, contract and request; returns the request."""
+    for name, content in case.files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            pq.write_table(content, path)
+    rows = len(case.rows) if isinstance(case, Read) else 2
+    facts = {"source": case.source or next(iter(case.files)), "rows": rows, "columns": COLUMNS}
+    return scene(folder, **(facts | dict(case.changes)))
+
+
+def steps(request: Path) -> tuple[dict[str, Any], Accumulated, Lattice]:
+    """Validate and accumulate on the finest lattice, as a release does."""
+    sampled = alone(validate)(plan_of(request).contract)
+    return sampled, *summed(request)
+
+
+def summed(request: Path) -> tuple[Accumulated, Lattice]:
+    plan = plan_of(request)
+    fine = Lattice(plan.lattice.p, 20)
+    return alone(accumulate)(dataclasses.replace(plan, lattice=fine)).sums, fine
+
+
+@dataclasses.dataclass
+class Reference:
+    """The exact Gram matrix and the repairs, worked out cell by cell in plain Python."""
+
+    columns: Mapping[str, Mapping[str, Any]]
+    intercept: bool = False
+    malformed: int = 0
+
+    def __post_init__(self) -> None:
+        self.filled, self.clamped = [0] * len(self.columns), [0] * len(self.columns)
+        self.units: list[list[float]] = []
+
+    def add(self, row: Row) -> None:
+        if row is None:
+            self.malformed += 1
+            return
+        scaled = [1.0] if self.intercept else []
+        for i, (cell, facts) in enumerate(zip(row, self.columns.values(), strict=True)):
+            if "levels" in facts:
+                self.filled[i] += cell not in facts["levels"]
+                scaled += [float(cell == level) for level in facts["levels"]]
+                continue
+            lower, upper = facts["lower"], facts["upper"]
+            centre = facts.get("centre", (lower + upper) / 2)
+            scale = facts.get("scale", (upper - lower) / 2)
+            kept = cell if math.isfinite(cell) else centre
+            inside = min(max(kept, lower), upper)
+            self.filled[i] += not math.isfinite(cell)
+            self.clamped[i] += inside != kept
+            scaled.append((inside - centre) / scale)
+        length = math.hypot(*scaled)
+        self.units.append([x / length if length else 0.0 for x in scaled])
+
+    def gram(self) -> list[list[float]]:
+        p = range(
+            int(self.intercept) + sum(len(c.get("levels", [0])) for c in self.columns.values())
+        )
+        return [[math.fsum(x[i] * x[j] for x in self.units) for j in p] for i in p]
+
+
+def csv(name: str, text: str | bytes, found: Sequence[Row], /, **changes: Any) -> Read:
+    data = text.encode() if isinstance(text, str) else text
+    return Read(name, {"t.csv": data}, found, changes=changes)
+
+
+def parquet(name: str, values: pa.Array, numbers: Sequence[float]) -> Read:
+    """A column of Parquet beside one of threes."""
+    table = pa.table({"c1": [3.0] * len(values), "c0": values})
+    return Read(name, {"t.parquet": table}, [[x, 3] for x in numbers])
+
+
+def zipped(text: str) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("t.csv", text)
+    return made.getvalue()
