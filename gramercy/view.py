@@ -114,7 +114,8 @@ def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:
         words = "does not fit the budget: the release would be refused"
         return {"budget": _budget(before), "effect": Text(words, style="red")}
     after = before.after(plan.guarantee)
-    return {"budget before": _budget(before), "budget after": _budget(after)}
+    more = f"{_budget(after)} ({after.times(plan.guarantee)} more like this one)"
+    return {"budget before": _budget(before), "budget after": more}
 
 
 def plan_facts(plan: Plan, seen: Outlook) -> dict[str, Any]:
@@ -127,6 +128,7 @@ def plan_facts(plan: Plan, seen: Outlook) -> dict[str, Any]:
         "admitted": replayed or before.admits(plan.guarantee),
         "budget_before": statement_facts(plan.contract.id, before),
         "budget_after": statement_facts(plan.contract.id, after),
+        "more_like_this": after.times(plan.guarantee),
     }
 
 

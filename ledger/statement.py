@@ -91,6 +91,10 @@ class Statement:
         """Whether one more charge fits, by the ledger's rule."""
         return within(compose([self.total, guarantee]), self.budget.epsilon, self.budget.delta)
 
+    def times(self, guarantee: Guarantee) -> int:
+        """How many such charges still fit, one after the other; counted by Gaussian composition."""
+        return int((self.left.mu / guarantee.mu) ** 2 * (1 - 1e-9))
+
     def after(self, guarantee: Guarantee) -> Statement:
         """The statement that one more charge would leave."""
         planned = Charge("planned", "planned", guarantee, "", "", "charged")

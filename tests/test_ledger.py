@@ -80,6 +80,18 @@ def one_of_many(path: str, turn: int) -> str:
         return "refused"
 
 
+def test_how_many_more_fit(tmp_path: Path) -> None:
+    one = Guarantee(gdp_mu(0.4, 1e-6))
+    statement = opened(tmp_path).preview(contract())
+    fit = statement.times(one)
+    for _ in range(fit):
+        assert statement.admits(one)
+        statement = statement.after(one)
+    assert fit > 3
+    assert statement.times(one) == 0
+    assert not statement.admits(one)
+
+
 def test_many_writers_never_overspend(tmp_path: Path) -> None:
     opened(tmp_path)
     turns = at_scale(120, 200)
