@@ -64,7 +64,8 @@ class ReportBundle:
 
 def software() -> dict[str, str]:
     """Versions of what computed a bundle."""
-    packages = ("gramercy", "numpy", "scipy", "mpmath", "matplotlib", "pyarrow", "prefect")
+    packages = ["gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect"]
+    packages += ["jinja2", "matplotlib", "networkx", "pillow"]
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 

@@ -24,7 +24,7 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     release
         ``<dataset>/<release id>``.
     estimates
-        Estimators and their settings, in the order in which the report shows them.
+        Estimators and their settings.
 
     Returns
     -------

@@ -237,7 +237,8 @@ def verify(
     for dataset, name in to_verify(store, ledger, names or []):
         facts: dict[str, Any] = {"release": f"{dataset}/{name}"}
         try:
-            facts["checks"] = list(verify_release(store, dataset, name, ledger).checks)
+            verified = verify_release(store, dataset, name, ledger)
+            facts["checks"], facts["unchecked"] = list(verified.checks), list(verified.unchecked)
         except Invalid as error:  # one damaged bundle hides no other
             facts["error"] = str(error)
         done.append(facts)

@@ -137,6 +137,8 @@ def verified_text(facts: Mapping[str, Any]) -> None:
     say(bold(facts["release"]))
     for words in facts.get("checks", ()):
         say(Text("  ✓ ", style="green"), words)
+    for words in facts.get("unchecked", ()):
+        say(Text("  ? ", style="yellow"), words)
     if "error" in facts:
         say(Text("  ✗ ", style="red"), facts["error"])
 

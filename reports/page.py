@@ -21,7 +21,7 @@ from reports.content import (
     parameters,
     strongest,
 )
-from reports.words import best_guess, notes, shown_name, what_it_is
+from reports.words import best_guess, notes, shown_name, the_attack, what_it_is
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -53,7 +53,8 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         facts=facts,
         sha256=release.sha256,
         notes=notes(release, found),
-        guess=best_guess(facts.guarantee.mu),
+        guess=best_guess(facts.guarantee),
+        attack=the_attack(facts.neighbours),
         attacker=figures.attacker(facts.guarantee.mu),
         what_it_is=what_it_is(facts),
         heat=figures.heat_map(correlation, hidden, [shown_name(name) for name in names]),

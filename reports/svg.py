@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 # Stand-ins that are replaced by the page's colours when a figure is done.
 INK, FAINT, ACCENT, WARM, PAPER = ("#010101", "#020202", "#030303", "#040404", "#050505")
 _COLOURS = {INK: "ink", FAINT: "faint", ACCENT: "accent", WARM: "warm", PAPER: "paper"}
+_ONE_AT_A_TIME = threading.RLock()  # matplotlib's settings are the process's own
+_TAG = re.compile(r"<[^<>]*>")
 _STYLE = re.compile(r'(style|fill|stroke)="[^"]*"')
 _FONT = re.compile(r"font: (?:[a-z0-9]+ )*?([0-9.]+)px [^;\"]*")
 
@@ -73,7 +76,9 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
         "xtick.labelcolor": INK,
         "ytick.labelcolor": INK,
     }
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
+    with _ONE_AT_A_TIME, matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # whatever the user's own settings are
+        matplotlib.rcParams.update(settings)
         # The page's reader has fonts of their own; here text is only measured.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         canvas = Canvas(figsize=(width, height), dpi=144, layout="constrained")
@@ -88,7 +93,7 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
 def _for_the_page(svg: str, title: str, width: float) -> Markup:
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>", "", body, flags=re.DOTALL)
-    body = _STYLE.sub(lambda found: _coloured(found[0]), body)
+    body = _TAG.sub(lambda tag: _STYLE.sub(lambda style: _coloured(style[0]), tag[0]), body)
     opening, rest = body.split(">", 1)
     opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
     label = Markup.escape(title)

@@ -10,8 +10,9 @@ from scipy.special import ndtr
 
 from archive.release import ReleaseBundle
 from estimators.spectrum import Spectrum
+from reports.content import INSIDE
 from schemas.contract import INTERCEPT
-from schemas.manifest import ReleaseManifest
+from schemas.manifest import GuaranteeFacts, ReleaseManifest
 from schemas.request import Unit
 
 
@@ -32,17 +33,31 @@ class Note:
     text: str
 
 
-def best_guess(mu: float) -> float:
-    """How often the best attacker is right: Phi(mu/2), where blind guessing has a half.
+def best_guess(guarantee: GuaranteeFacts) -> float:
+    """How often the best attacker tells two neighbouring tables apart that are equally likely.
 
-    They know all rows but one, and for that one two candidates, equally likely.
+    At most Phi(mu/2), and delta0 on top; rounded up to a thousandth. Blind guessing has a half.
     """
-    return float(ndtr(mu / 2))
+    right = float(ndtr(guarantee.mu / 2)) + guarantee.delta0
+    return min(1.0, math.ceil(1000 * right) / 1000)
 
 
-def protection(mu: float) -> Note:
+def the_attack(neighbours: str) -> str:
+    """What the attacker has to tell, who knows everything else."""
+    if neighbours == "replace-one":
+        return (
+            "suppose somebody knows every row but one, and for that one has narrowed it down to "
+            "two candidates, equally likely"
+        )
+    return (
+        "suppose somebody knows every other row, and is to tell whether one more, which they know "
+        "as well, is in the table or not, equally likely"
+    )
+
+
+def protection(guarantee: GuaranteeFacts) -> Note:
     """How strong a guarantee is."""
-    right = 100 * best_guess(mu)
+    mu, right = guarantee.mu, 100 * best_guess(guarantee)
     guess = f"the best attacker guesses right {right:.1f} times of 100, where blind guessing has 50"
     if mu <= 0.5:
         return Note("good", "Strong protection", f"In the worst case {guess}.")
@@ -57,7 +72,7 @@ def notes(bundle: ReleaseBundle, found: Spectrum) -> list[Note]:
     facts = bundle.manifest
     p = len(facts.names)
     return [
-        protection(facts.guarantee.mu),
+        protection(facts.guarantee),
         _noise(bundle, found),
         *_lost_columns(bundle),
         *_few_rows(facts.rows.value, p),
@@ -65,15 +80,10 @@ def notes(bundle: ReleaseBundle, found: Spectrum) -> list[Note]:
     ]
 
 
-def noise_norm(bundle: ReleaseBundle) -> float:
-    """Expected Frobenius norm of the noise (root mean square)."""
-    law, p = bundle.manifest.noise, len(bundle.manifest.names)
-    return math.sqrt(p * law.sd_diagonal**2 + p * (p - 1) * law.sd_off_diagonal**2)
-
-
 def _noise(bundle: ReleaseBundle, found: Spectrum) -> Note:
     signal = float(np.linalg.norm(bundle.denoised))
-    noise, p = noise_norm(bundle), len(bundle.manifest.names)
+    p = len(bundle.manifest.names)
+    noise = bundle.manifest.noise.norm(p)
     sizes = f"The noise has a Frobenius norm of about {noise:.2g}, the denoised matrix of "
     sizes += f"{signal:.2g}; {found.beyond} of {p} eigenvalues stand out of the noise."
     if noise > signal or found.beyond == 0:
@@ -96,17 +106,20 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
     lost = [
         name
         for name, entry in zip(facts.names, np.diag(bundle.raw), strict=True)
-        if entry <= 2 * facts.noise.sd_diagonal
+        if entry <= INSIDE * facts.noise.sd_diagonal
     ]
     if not lost:
         return []
-    listed = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if lost[8:] else "")
+    listed = ", ".join(map(shown_name, lost[:8]))
+    more = f" and {len(lost) - 8} more" if lost[8:] else ""
     return [
         Note(
             "warning",
-            f"{len(lost)} columns are lost in the noise",
-            f"Their own variation is inside the noise: {listed}. A smaller public 'scale' in the "
-            "contract would give them more weight.",
+            "One column is lost in the noise"
+            if len(lost) == 1
+            else f"{len(lost)} columns are lost in the noise",
+            f"What they hold lies inside the noise: {listed}{more}. A smaller public 'scale' gives "
+            "a column of numbers more weight; a level that few rows have cannot be seen.",
         )
     ]
 
@@ -140,7 +153,10 @@ def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
 def what_it_is(facts: ReleaseManifest) -> str:
     """What the matrix holds, said before anybody calls it a covariance."""
     if isinstance(facts.normalisation, Unit):
-        rows = "each row was divided by its own length, so the diagonal adds up to one"
+        rows = (
+            "each row was divided by its own length (a row with nothing left stays zero), so the "
+            "diagonal adds up to one at most, but for noise"
+        )
     else:
         radius = facts.normalisation.radius
         rows = (

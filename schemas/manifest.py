@@ -152,16 +152,16 @@ class ReportManifest(Model):
     release, release_sha256
         The release, and the digest of its SHA256SUMS.
     estimates
-        Digests of the estimates that it shows, by their ids, in its order.
+        Digests of the estimates that it shows, by their ids.
     """
 
     format: Literal[2]
     kind: Literal["report"]
-    report: str
+    report: Label
     dataset: DatasetFacts
     release: Label
     release_sha256: str
-    estimates: dict[str, str]
+    estimates: dict[Label, str]
     privacy: Literal["post-processing of the release; no further privacy cost"]
     software: dict[str, str]
 
@@ -179,7 +179,7 @@ class EstimateManifest(Model):
 
     format: Literal[2]
     kind: Literal["precision"]
-    estimate: str
+    estimate: Label
     dataset: DatasetFacts
     release: Label
     release_sha256: str

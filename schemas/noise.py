@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from schemas.model import Model, Positive
@@ -22,6 +23,10 @@ class NoiseLaw(Model):
     family: Literal["gaussian-isotropic"]
     sd_diagonal: Positive
     sd_off_diagonal: Positive
+
+    def norm(self, p: int) -> float:
+        """Root mean square of the noise's Frobenius norm, for p columns."""
+        return math.sqrt(p * self.sd_diagonal**2 + p * (p - 1) * self.sd_off_diagonal**2)
 
     def divided_by(self, divisor: float) -> NoiseLaw:
         """The law after the matrix is divided by a number."""

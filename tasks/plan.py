@@ -61,8 +61,7 @@ class Plan:
     @property
     def matrix_error(self) -> float:
         """Root mean square of the noise's Frobenius norm."""
-        p, law = self.lattice.p, self.law
-        return math.sqrt(p * law.sd_diagonal**2 + p * (p - 1) * law.sd_off_diagonal**2)
+        return self.law.norm(self.lattice.p)
 
     def facts(self) -> dict[str, Any]:
         """The plan as plain data. `scale` is s, on a diagonal entry of the Gram matrix."""

@@ -15,6 +15,7 @@ from archive.release import (
     write_report,
 )
 from archive.store import Archive
+from schemas.errors import BundleError
 from schemas.home import Home
 from schemas.manifest import FORMAT, ReportManifest
 from schemas.model import digest
@@ -39,26 +40,36 @@ def make_report(
     BundleError
         If the release or an estimate is not what was sealed.
     """
-    place = archive.report(dataset, release, f"report-{digest(sorted(estimates))[:8]}")
+    shown = sorted(set(estimates))
+    place = archive.report(dataset, release, _id(shown))
     with sealed_once(archive, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
-            shown = [read_estimate(archive.estimate(dataset, release, each)) for each in estimates]
-            write_report(staged, *written(place.name, bundle, shown))
+            places = [archive.estimate(dataset, release, each) for each in shown]
+            write_report(staged, *written(bundle, [read_estimate(each) for each in places]))
     return read_report(place)
 
 
 def written(
-    name: str, release: ReleaseBundle, estimates: Sequence[EstimateBundle]
+    release: ReleaseBundle, estimates: Sequence[EstimateBundle]
 ) -> tuple[ReportManifest, str]:
-    """A report and what it says of itself."""
+    """A report and what it says of itself.
+
+    Raises
+    ------
+    BundleError
+        If an estimate is not of this release.
+    """
     from reports.page import release_page  # matplotlib takes a second
 
     facts = release.manifest
+    for each in estimates:
+        if each.manifest.release_sha256 != release.sha256:
+            raise BundleError(f"Estimate '{each.manifest.estimate}' is not of this release.")
     manifest = ReportManifest(
         format=FORMAT,
         kind="report",
-        report=name,
+        report=_id([each.manifest.estimate for each in estimates]),
         dataset=facts.dataset,
         release=facts.release,
         release_sha256=release.sha256,
@@ -67,3 +78,8 @@ def written(
         software=software(),
     )
     return manifest, release_page(release, estimates)
+
+
+def _id(estimates: Sequence[str]) -> str:
+    """Folder name of a report: the same estimates of the same release give the same one."""
+    return f"report-{digest(sorted(estimates))[:8]}"

@@ -55,7 +55,7 @@ def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict
     np.fill_diagonal(sd, law.sd_diagonal)
     return {
         "norm": float(np.linalg.norm(truth)),
-        "expected": float(np.linalg.norm(sd)),
+        "expected": law.norm(p),
         "released": float(np.linalg.norm(bundle.raw - truth)),
         "denoised": float(np.linalg.norm(bundle.denoised - truth)),
         "largest": float((np.abs(bundle.raw - truth) / sd).max()),

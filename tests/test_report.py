@@ -16,13 +16,15 @@ import pandas as pd
 import pytest
 
 from archive.bundle import seal
-from archive.release import ReleaseBundle, read_release
+from archive.release import ReleaseBundle, read_estimate, read_release
 from archive.store import Archive
 from estimators.spectrum import semicircle_quantiles, spectrum
-from reports.compare import same_page
-from reports.words import best_guess, notes
+from reports.compare import same_pictures, same_words
+from reports.page import release_page
+from reports.words import best_guess, notes, the_attack
+from schemas.errors import BundleError
 from schemas.noise import NoiseLaw
-from tasks.report import make_report
+from tasks.report import make_report, written
 from tasks.steward import page, recall
 from tests.making import bundle_bytes, run, run_all, scene, table
 
@@ -82,7 +84,7 @@ def test_a_page_that_asks_for_nothing(tmp_path: Path) -> None:
     assert "prefers-color-scheme: dark" in text
     assert "var(--ink)" in text
     assert "#0101" not in text  # every stand-in colour was replaced
-    for words in ("ε = 1", "μ = 0.2367", "54.7 times of 100", "toy/v1-r1", "second moment of the"):
+    for words in ("ε = 1", "μ = 0.2367", "54.8 times of 100", "toy/v1-r1", "second moment of the"):
         assert words in text
     assert text.count("<svg") >= 3
 
@@ -123,41 +125,128 @@ def test_sealed_once_by_however_many(tmp_path: Path, home: Path) -> None:
     assert len(list((root / "reports").iterdir())) == 2
 
 
+def forge(place: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    """Change the files of a report, seal it anew, and verify the release; what is said."""
+    for file in place.iterdir():
+        file.chmod(0o644)
+    for name, change in changes.items():
+        before = (place / name).read_text(encoding="utf-8")
+        after = change(before)
+        assert after != before
+        (place / name).write_text(after, encoding="utf-8")
+    seal(place)
+    code, out, _ = run("verify", capsys=capsys)
+    return f"{code} {out}"
+
+
+def replaced(old: str, new: str) -> Any:
+    return lambda text: text.replace(old, new, 1)
+
+
+def matched(pattern: str, new: str) -> Any:
+    return lambda text: re.sub(pattern, new, text, count=1)
+
+
 def test_forged_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = run_all(scene(tmp_path))
+    columns = {f"dose 0.{i}": {"lower": -5.0, "upper": 5.0} for i in range(3)}
+    noise = np.random.default_rng(2).normal(size=(4000, 3))
+    noise[:, 1] += noise[:, 0]
+    pd.DataFrame(noise, columns=list(columns)).to_csv(tmp_path / "table.csv", index=False)
+    root = run_all(scene(tmp_path, rows=4000, columns=columns))
     assert run("verify", capsys=capsys)[0] == 0
     (place,) = (root / "reports").iterdir()
-    whole = (place / "report.html").read_text()
+    shutil.copytree(place, tmp_path / "whole")
+    page = place / "report.html"
+    (edge,) = re.findall(r"stroke-width: ([0-9.]+)[^>]*stroke-linecap: round", page.read_text())[:1]
+    forgeries: dict[str, dict[str, Any]] = {
+        "epsilon": {"report.html": replaced("ε = 1<", "ε = 0.1<")},
+        "the attack": {"report.html": replaced("54.8 times", "50.1 times")},
+        "more words": {"report.html": replaced("</main>", "<p>Certified.</p></main>")},
+        "a text": {"report.html": replaced("<svg", "<svg><text>safe</text>")},
+        "a script": {"report.html": replaced("</main>", "<script>1</script></main>")},
+        "a label": {
+            "report.html": lambda t: re.sub(r">dose 0\.1</text>", ">dose 0.5</text>", t, 1)
+        },
+        "a line": {"report.html": replaced(f"stroke-width: {edge}", "stroke-width: 0.2")},
+        "a place": {"report.html": matched(r'(<path d="M )[0-9]+', r"\g<1>9")},
+        "a colour": {"report.html": replaced("var(--accent)", "var(--warm)")},
+        "the release": {"datapackage.json": replaced('"v1-r1"', '"v9-r9"')},
+        "its digest": {
+            "datapackage.json": lambda t: re.sub(r'"[0-9a-f]{64}"', '"' + "0" * 64 + '"', t, 1)
+        },
+        "no estimates": {
+            "datapackage.json": lambda t: re.sub(r'"estimates": \{[^}]*\}', '"estimates": {}', t)
+        },
+    }
+    for name, changes in forgeries.items():
+        told = forge(place, changes, capsys)
+        assert told.startswith("2 "), name
+        assert "report" in told, name
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / "whole", place)
+    # Other versions of what draws: the words are held to all the same, the pictures are not.
+    other = replaced('"matplotlib": "', '"matplotlib": "9.')
+    page_hash = re.compile(r"report\.html")
+    told = forge(place, {"datapackage.json": other}, capsys)
+    assert told.startswith("0 ")
+    assert "? report" in told
+    assert "were not compared" in told
+    assert page_hash.search(told) is None
+    told = forge(place, {"report.html": replaced("ε = 1<", "ε = 0.1<")}, capsys)
+    assert told.startswith("2 ")
+
+
+def test_an_estimate_from_elsewhere(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A report may show no estimate that is not beside its own release."""
+    root = run_all(scene(tmp_path))
+    (place,) = (root / "reports").iterdir()
+    (one, *_) = sorted(path.name for path in (root / "estimates").iterdir())
+    shutil.copytree(root / "estimates", root / "other")
+    told = forge(place, {"datapackage.json": replaced(f'"{one}"', f'"../other/{one}"')}, capsys)
+    assert told.startswith("2 ")
+    other = run_all(scene(tmp_path, request={"version": "v2"}))
+    with pytest.raises(BundleError, match="is not of this release"):
+        written(read_release(root / "release"), [read_estimate(other / "estimates" / one)])
+
+
+def test_pictures_are_compared_to_half_a_pixel() -> None:
+    one = (
+        '<p>5</p><svg><path id="a1" d="M 1.2 -5.3" style="stroke-width: 0.7"/>'
+        '<use xlink:href="#a1" xmlns:xlink="x"/><text>0.1</text></svg>'
+    )
+    assert same_words(one, one.replace("1.2", "7"))
+    assert not same_words(one, one.replace("<p>5", "<p>6"))
+    assert same_pictures(one, one.replace("1.2", "1.4"))
+    assert same_pictures(one, one.replace("-5.3", "-5.31"))
+    assert same_pictures(one, one.replace("a1", "b2"))
     for old, new in (
-        ("ε = 1<", "ε = 0.1<"),
-        ("54.7 times", "50.1 times"),
-        ("</main>", "<p>Certified.</p></main>"),
-        ("<svg", "<svg><text>safe</text>"),
-        ("replaced", "ignored"),
+        ("1.2", "2.2"),
+        ("M", "L"),
+        ("0.7", "0.2"),
+        ("<text>0.1", "<text>0.4"),
+        ('"#a1"', '"#b2"'),
+        ("</svg>", "</svg><svg></svg>"),
+        ("<use", "<x"),
     ):
-        assert old in whole
-        for file in ("report.html", "SHA256SUMS", "datapackage.json"):
-            (place / file).chmod(0o644)
-        (place / "report.html").write_text(whole.replace(old, new, 1))
-        seal(place)
-        code, out, _ = run("verify", capsys=capsys)
-        assert code == 2, new
-        assert "report" in out
-
-
-def test_pages_are_compared_to_half_a_pixel() -> None:
-    one = '<p>5</p><svg id="ab1234567890"><path d="M 1.2 3.4"/></svg>'
-    assert same_page(one, one.replace("1.2", "1.4"))
-    assert same_page(one, one.replace("ab1234567890", "cd0987654321"))
-    assert not same_page(one, one.replace("1.2", "2.2"))
-    assert not same_page(one, one.replace("<p>5", "<p>6"))
-    assert not same_page(one, one.replace("M", "L"))
-    assert not same_page(one, one + "<svg></svg>")
-    image = '<svg><image xlink:href="data:image/png;base64,{}"/></svg>'
+        assert not same_pictures(one, one.replace(old, new)), new
+    image = '<svg><image href="data:image/png;base64,{}"/></svg>'
     red, blue = (image.format(png(colour)) for colour in ((255, 0, 0), (0, 0, 255)))
-    assert same_page(red, red)
-    assert same_page(red, image.format(png((254, 1, 0))))
-    assert not same_page(red, blue)
+    assert same_pictures(red, red)
+    assert same_pictures(red, image.format(png((254, 1, 0))))
+    assert not same_pictures(red, blue)
+
+
+def test_a_users_own_settings_change_nothing(tmp_path: Path) -> None:
+    import matplotlib
+
+    bundle = read_release(run_all(scene(tmp_path)) / "release")
+    plain = release_page(bundle, [])
+    with matplotlib.rc_context({"axes.grid": True, "axes.labelsize": 30, "image.origin": "lower"}):
+        assert release_page(bundle, []) == plain
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: release_page(bundle, []), range(6))) == {plain}
 
 
 def png(colour: tuple[int, int, int]) -> str:
@@ -231,7 +320,11 @@ def test_warnings_in_words(tmp_path: Path) -> None:
     assert "warning: Few rows" in heads(a_bundle(root, rows=few))
     unsure = plain.manifest.rows.model_copy(update={"status": "noisy", "sd": 20.0})
     assert "warning: The number of rows is uncertain" in heads(a_bundle(root, rows=unsure))
-    assert best_guess(0.2367044) == pytest.approx(0.5471, abs=1e-4)
+    exact = plain.manifest.guarantee
+    assert best_guess(exact) == 0.548  # 0.5471, rounded up
+    assert best_guess(exact.model_copy(update={"delta0": 0.1})) == 0.648
+    assert "two candidates" in the_attack("replace-one")
+    assert "in the table or not" in the_attack("add-remove")
 
 
 def test_the_spectrum_of_pure_noise() -> None:
