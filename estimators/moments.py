@@ -19,6 +19,53 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Centred:
+    """Second moments about the means, of all columns but the intercept; shape (p - 1, p - 1).
+
+    Parameters
+    ----------
+    matrix
+        In the units of the released matrix.
+    sd
+        Standard deviation of what the noise adds to each entry, to first order.
+    """
+
+    matrix: Array
+    sd: Array
+
+
+def centred(raw: Array, law: NoiseLaw) -> Centred | None:
+    """Take the means out of a matrix whose first column is the intercept.
+
+    Parameters
+    ----------
+    raw
+        Second moment, shape (p, p), p > 1.
+    law
+        Its noise law.
+
+    Returns
+    -------
+    Centred or None
+        None where the weight of all rows is lost in the noise.
+
+    Notes
+    -----
+    The Schur complement S_ij - S_0i S_0j / S_00. With m_i = S_0i / S_00 its first-order noise is
+    E_ij - m_j E_0i - m_i E_0j + m_i m_j E_00.
+    """
+    found = means(raw, law, 0)
+    if found is None:
+        return None
+    m = found.value[1:]
+    matrix = raw[1:, 1:] - np.outer(m, m) * raw[0, 0]
+    off, diagonal = law.sd_off_diagonal**2, law.sd_diagonal**2
+    variance = off * (1 + np.add.outer(m**2, m**2)) + diagonal * np.outer(m, m) ** 2
+    np.fill_diagonal(variance, diagonal * (1 + m**4) + 4 * off * m**2)
+    return Centred(matrix, np.sqrt(variance))
+
+
+@dataclass(frozen=True)
 class Means:
     """Weighted means of every column, given one column of zeros and ones.
 

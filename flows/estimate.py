@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.errors import GramercyError
 from tasks.estimate import estimate as estimate_one
 from tasks.policy import private_flow
 from tasks.request import AnyEstimator
@@ -23,9 +24,21 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
     -------
     list of str
         Ids of the estimates.
+
+    Raises
+    ------
+    GramercyError
+        Of the first that could not be made, once all others are.
     """
     dataset, _, name = release.partition("/")
     tag(dataset, name)
-    done = [estimate_one(dataset, name, each) for each in estimates]
+    done, failures = [], []
+    for each in estimates:
+        try:
+            done.append(estimate_one(dataset, name, each))
+        except GramercyError as failure:  # one that cannot be had stops no other
+            failures.append(failure)
     show_estimates(dataset, name, done)
+    if failures:
+        raise failures[0]
     return done

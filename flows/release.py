@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tasks.accumulate import accumulate
 from tasks.announce import announce
-from tasks.plan import make_plan
+from tasks.plan import make_plan, refuse_late
 from tasks.policy import private_flow
 from tasks.publish import publish, replay
 from tasks.request import Request
-from tasks.runview import scheduled, show_release, tag
+from tasks.runview import now, scheduled, show_release, tag
 from tasks.steward import record
 from tasks.validate import validate
 
@@ -32,11 +32,14 @@ def release(request: Request) -> str:
     dataset = plan.contract.id
     done = replay(plan)
     if done is None:
+        refuse_late(request, scheduled(), now())
         sampled = validate(plan.contract)
         collected = accumulate(plan)
         done = publish(plan, collected)
+        announce(dataset, done, request.estimates)  # whatever happens to the rest
         record(dataset, done, sampled)
+    else:
+        announce(dataset, done, request.estimates)
     tag(dataset, done)
     show_release(dataset, done)
-    announce(dataset, done, request.estimates)
     return f"{dataset}/{done}"

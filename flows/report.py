@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from schemas.errors import Invalid
+from schemas.errors import RequestError, StepFailed
 from tasks.estimate import estimate
 from tasks.policy import private_flow
 from tasks.report import report as report_on
@@ -35,7 +35,8 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     tag(dataset, name)
     shown = []
     for each in estimates:
-        with contextlib.suppress(Invalid):  # the estimate flow says why it cannot be had
+        # The estimate flow says why. A damaged bundle is another matter, and stops the report.
+        with contextlib.suppress(RequestError, StepFailed):
             shown.append(estimate(dataset, name, each))
     done = report_on(dataset, name, shown)
     show_report(dataset, name, done)

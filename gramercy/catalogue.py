@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ import pandas as pd
 
 from archive.release import PAGE, ReleaseBundle, read_estimate, read_release, read_report
 from archive.store import Archive
-from schemas.errors import RequestError, UnknownRelease
+from schemas.errors import BundleError, RequestError, UnknownRelease
 from schemas.manifest import GuaranteeFacts, ReleaseManifest
 from schemas.noise import NoiseLaw
 
@@ -78,8 +79,11 @@ class Release:
         """The page for people: the one that shows the most estimates. None before it is made."""
         ids = self._archive.reports(self._dataset, self._release)
         places = [self._archive.report(self._dataset, self._release, name) for name in ids]
-        found = sorted(places, key=lambda place: len(read_report(place).manifest.estimates))
-        return found[-1] / PAGE if found else None
+        found: dict[int, Path] = {}
+        for place in places:
+            with contextlib.suppress(BundleError):  # a damaged one hides no other
+                found[len(read_report(place).manifest.estimates)] = place
+        return found[max(found)] / PAGE if found else None
 
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)

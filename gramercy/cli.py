@@ -57,7 +57,7 @@ def demo() -> None:
             "What": f"the noisy and the denoised second moment, {release.id}",
             "Guarantee": release.manifest.card["statement"],
             "Where": str(release.path),
-            "Report": facts["report"],
+            "Report": facts["report"] or "none",
             "For you": f"{page(*release.id.split('/'))} (internal: never publish it)",
         },
         "",
@@ -103,14 +103,14 @@ def release(
         typer.confirm("Publish? A charge is never refunded.", abort=True, err=True)
     facts = running.publish(asked)
     view.steward_notes(recall(*facts["release"].split("/")))
-    if facts["problem"]:
-        view.say(Text("It is published, but: ", style="yellow"), facts["problem"], to=view.err)
+    for problem in facts["problems"]:
+        view.say(Text("It is published, but: ", style="yellow"), problem, to=view.err)
     if json:
         view.as_json(facts)
         return
     words = "Published before, nothing charged" if facts["replayed"] else "Published"
     view.say(f"{words}: ", view.bold(facts["release"]), f"\n{facts['path']}")
-    view.say(f"Report: {facts['report']}")
+    view.say(f"Report: {facts['report'] or 'none'}")
     view.say(f"For you alone: {page(*facts['release'].split('/'))}", to=view.err)
 
 

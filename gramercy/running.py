@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from gramercy import view
-from schemas.errors import GramercyError, Invalid, ServerError
+from schemas.errors import GramercyError, ServerError
 from schemas.home import Home
 
 
@@ -34,21 +35,23 @@ def publish(asked: Any) -> dict[str, Any]:
     from flows.report import report as report_flow
 
     done = _run(release_flow, asked)
-    estimates: list[str] = []
-    problem: str | None = None
-    try:
-        estimates = _run(estimate_flow, done, asked.estimates) if asked.estimates else []
-    except Invalid as error:  # published it is, all the same
-        problem = str(error)
-    report = _run(report_flow, done, asked.estimates)
     dataset, name = done.split("/")
-    archive = Archive(home.archive)
+    archive, problems = Archive(home.archive), []
+    page: Path | None = None
+    for flow in (estimate_flow, report_flow):
+        try:
+            made = _run(flow, done, asked.estimates)
+        except GramercyError as error:  # published it is, all the same
+            problems.append(str(error))
+        else:
+            page = archive.report(dataset, name, made) / PAGE if flow is report_flow else None
+    asked_for = {each.id for each in asked.estimates}
     return {
         "release": done,
         "path": str(archive.release(dataset, name)),
-        "estimates": estimates,
-        "report": str(archive.report(dataset, name, report) / PAGE),
-        "problem": problem,
+        "estimates": [each for each in archive.estimates(dataset, name) if each in asked_for],
+        "report": str(page) if page else None,
+        "problems": problems,
         "replayed": name in {charge.release for charge in charged},
     }
 

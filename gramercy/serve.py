@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from schemas.home import Home
 
 _START_SECONDS = 180
 _STOP_SECONDS = 30
+_LOOK_SECONDS = 2
 
 
 def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
@@ -42,8 +44,9 @@ def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
     ServerError
         If a server, a deployment or the worker fails.
     """
-    from tasks.deployments import POOL, deployments
+    from tasks.deployments import POOL, deployments, retire
 
+    _end_in_order()
     asked = deployments(requests, cron, timezone)
     url = os.environ.get("PREFECT_API_URL")
     if url and not _answers(url):
@@ -53,11 +56,14 @@ def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
     with contextlib.nullcontext(url) if url else _server(port) as api:
         settings = {"PREFECT_API_URL": str(api), "GRAMERCY_HOME": str(Home.default().root)}
         _prefect(settings, "work-pool", "create", POOL, "--type", "process", "--overwrite")
+        for name in retire(str(api), asked):
+            view.say(f"No longer scheduled: {name}", to=view.err)
         _prefect(settings, "deploy", "--all", "--prefect-file", str(_written(asked)))
         with _child(settings, "worker", "start", "--pool", POOL) as worker:
             _say_what_runs(asked, str(api))
-            if worker.wait() != 0:
-                raise ServerError("The worker stopped.", "Its last lines tell why.")
+            while worker.poll() is None and _answers(str(api)):
+                time.sleep(_LOOK_SECONDS)
+            raise ServerError("The server or the worker stopped.", "Their last lines tell why.")
 
 
 def _say_what_runs(asked: dict[str, Any], api: str) -> None:
@@ -83,6 +89,17 @@ def _written(asked: dict[str, Any]) -> Path:
     with path.open("w", encoding="utf-8") as stream:
         yaml.dump(asked, stream)
     return path
+
+
+def _end_in_order() -> None:
+    """Whatever ends this process ends its children: a schedule nobody sees would go on charging."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
 
 
 @contextlib.contextmanager
@@ -136,6 +153,7 @@ def _child(
             child.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
+            child.wait()
 
 
 def _prefect(settings: dict[str, str], *words: str) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.release import EstimateBundle, ReleaseBundle
-from estimators.moments import means
-from schemas.contract import INTERCEPT
+from estimators.moments import centred, means
 from schemas.manifest import ColumnFacts, LevelsFacts, ReleaseManifest
 
 Array = NDArray[np.float64]
@@ -36,28 +35,66 @@ class Entry:
         return abs(self.value) / self.sd
 
 
-def correlations(bundle: ReleaseBundle) -> tuple[Array, NDArray[np.bool_]]:
-    """Released correlations, and which of them lie inside their noise.
+@dataclass(frozen=True)
+class Correlations:
+    """Released correlations.
 
-    Returns
-    -------
-    ndarray, ndarray of bool, shape (p, p)
+    Parameters
+    ----------
+    names
+        Of the columns; the intercept is none of them where it took the means out.
+    matrix
         NaN where a column's own variation is lost in the noise.
+    hidden
+        Which entries lie inside their noise.
+    centred
+        Whether they are about the means; else about the public centres.
     """
-    raw, law = bundle.raw, bundle.manifest.noise
-    diagonal = np.diag(raw)
-    known = np.where(diagonal > INSIDE * law.sd_diagonal, diagonal, np.nan)
-    found = np.clip(raw / np.sqrt(np.outer(known, known)), -1, 1)
-    hidden = np.abs(raw) <= INSIDE * law.sd_off_diagonal
-    np.fill_diagonal(hidden, diagonal <= INSIDE * law.sd_diagonal)
-    return found, hidden
+
+    names: list[str]
+    matrix: Array
+    hidden: NDArray[np.bool_]
+    centred: bool
 
 
-def strongest(bundle: ReleaseBundle) -> list[Entry]:
+def correlations(bundle: ReleaseBundle) -> Correlations:
+    """Correlations of the matrix as released, about the means where an intercept carries them."""
+    facts, law = bundle.manifest, bundle.manifest.noise
+    names, matrix = facts.names, bundle.raw
+    sd = np.full(matrix.shape, law.sd_off_diagonal)
+    np.fill_diagonal(sd, law.sd_diagonal)
+    found = centred(matrix, law) if facts.intercept and len(names) > 1 else None
+    if found is not None:
+        names, matrix, sd = names[1:], found.matrix, found.sd
+    hidden = np.abs(matrix) <= INSIDE * sd
+    return Correlations(names, _scaled(matrix, sd), hidden, found is not None)
+
+
+def _scaled(matrix: Array, sd: Array) -> Array:
+    diagonal = np.diag(matrix)
+    known = np.where(diagonal > INSIDE * np.diag(sd), diagonal, np.nan)
+    found: Array = np.clip(matrix / np.sqrt(np.outer(known, known)), -1, 1)
+    return found
+
+
+def _denoised_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
+    """Of the denoised matrix, shape (p, p); NaN where there is none."""
+    p = len(bundle.manifest.names)
+    found = np.full((p, p), np.nan)
+    first = int(about_means)
+    matrix = bundle.denoised[first:, first:]
+    if about_means and bundle.denoised[0, 0] > 0:
+        matrix = (
+            matrix
+            - np.outer(bundle.denoised[0, 1:], bundle.denoised[0, 1:]) / (bundle.denoised[0, 0])
+        )
+    found[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
+    return found
+
+
+def strongest(bundle: ReleaseBundle, about_means: bool) -> list[Entry]:
     """The off-diagonal entries that stand out most, strongest first."""
-    root = np.sqrt(np.diag(bundle.denoised))
-    root[root <= 0] = np.nan
-    correlation = np.clip(bundle.denoised / np.outer(root, root), -1, 1)
+    correlation = _denoised_correlations(bundle, about_means)
     names, sd = bundle.manifest.names, bundle.manifest.noise.sd_off_diagonal
     rows, cols = np.triu_indices(len(names), 1)
     size = -np.abs(bundle.raw[rows, cols])
@@ -154,40 +191,30 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
     overall = means(bundle.raw, facts.noise, 0)
     if overall is None:
         return []
-    found = []
-    for at, name in enumerate(facts.names):
-        column = _column(facts, name)
-        given = overall if name == INTERCEPT else None
+    columns = _columns(facts)
+    found: list[Group] = []
+    numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST]
+    for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
+        given = overall if column is None else None
         if isinstance(column, LevelsFacts):
             given = means(bundle.raw, facts.noise, at)
-        if given is None:
+        if given is None or len(found) > _MOST:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))
-        found.append(Group(name, share, _in_units(facts, given.value, given.sd)))
+        in_units = {
+            c.name: (c.centre + c.scale * float(given.value[k]), c.scale * float(given.sd[k]))
+            for k, c in numbers
+        }
+        found.append(Group(name, share, in_units))
     return found
 
 
-def _in_units(facts: ReleaseManifest, value: Array, sd: Array) -> dict[str, tuple[float, float]]:
-    told = {}
-    for at, name in enumerate(facts.names):
-        column = _column(facts, name)
-        if isinstance(column, ColumnFacts):
-            told[name] = (
-                column.centre + column.scale * float(value[at]),
-                column.scale * float(sd[at]),
-            )
-    return told
-
-
-def _column(facts: ReleaseManifest, feature: str) -> ColumnFacts | LevelsFacts | None:
-    """The table's column behind a column of the matrix; None for the intercept."""
-    at = facts.names.index(feature) - int(facts.intercept)
+def _columns(facts: ReleaseManifest) -> list[ColumnFacts | LevelsFacts | None]:
+    """The table's column behind each column of the matrix; None for the intercept."""
+    found: list[ColumnFacts | LevelsFacts | None] = [None] if facts.intercept else []
     for column in facts.columns:
-        width = len(column.levels) if isinstance(column, LevelsFacts) else 1
-        if 0 <= at < width:
-            return column
-        at -= width
-    return None
+        found += [column] * (len(column.levels) if isinstance(column, LevelsFacts) else 1)
+    return found
 
 
 def parameters(facts: Mapping[str, Any], at: str = "") -> list[tuple[str, str]]:

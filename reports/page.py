@@ -21,7 +21,7 @@ from reports.content import (
     parameters,
     strongest,
 )
-from reports.words import best_guess, notes, shown_name, the_attack, what_it_is
+from reports.words import best_guess, largest_of_noise, notes, shown_name, the_attack, what_it_is
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -45,8 +45,8 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     facts = release.manifest
     names, p = facts.names, len(facts.names)
     found = spectrum(release.raw, release.denoised, facts.noise)
-    correlation, hidden = correlations(release)
-    upper = np.triu_indices(p, 1)
+    seen = correlations(release)
+    pairs = seen.hidden[np.triu_indices(len(seen.names), 1)]
     graphs = sorted((Graph.of(each) for each in estimates), key=lambda each: not each.sparse)
     return render(
         "release.html",
@@ -57,13 +57,15 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         attack=the_attack(facts.neighbours),
         attacker=figures.attacker(facts.guarantee.mu),
         what_it_is=what_it_is(facts),
-        heat=figures.heat_map(correlation, hidden, [shown_name(name) for name in names]),
+        heat=figures.heat_map(seen.matrix, seen.hidden, [shown_name(n) for n in seen.names]),
+        about_means=seen.centred,
         inside=INSIDE,
-        hidden=float(hidden[upper].mean()) if p > 1 else 0.0,
+        hidden=float(pairs.mean()) if pairs.size else 0.0,
+        largest_of_noise=largest_of_noise(p * (p - 1) // 2),
         found=found,
         negative=int((found.released < 0).sum()),
         spectrum=figures.eigenvalues(found),
-        entries=strongest(release),
+        entries=strongest(release, seen.centred),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
         graphs=[_pictured(each, names) for each in graphs],

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from archive.release import ReleaseBundle
 from estimators.spectrum import Spectrum
@@ -148,6 +148,11 @@ def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
             "common error. Correlations do not.",
         )
     ]
+
+
+def largest_of_noise(entries: int) -> float:
+    """Median of the largest deviation among so many independent entries of noise alone."""
+    return float(-ndtri(-math.expm1(-math.log(2) / max(entries, 1)) / 2))
 
 
 def what_it_is(facts: ReleaseManifest) -> str:

@@ -75,6 +75,10 @@ class TermsChanged(Refused):
     """A contract that differs from what the data set was registered with."""
 
 
+class LateRun(Refused):
+    """A scheduled run so late that its version's label would be given to data of another day."""
+
+
 class SpentFailure(Refused):
     """A charge was made for this release and nothing was published: it stays spent."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import re
+import zoneinfo
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
@@ -54,10 +56,23 @@ class EstimatorSpec(Model):
     name: str
 
 
+_DIRECTIVES = re.compile(r"%[YmdGVHMj]")  # fixed width, digits alone
+
+
 def _pattern(version: str) -> str:
-    """A label, or a pattern of strftime that becomes one: no other text can come of it."""
-    TypeAdapter(Label).validate_python(datetime.datetime(2026, 11, 23, 6, 30).strftime(version))
+    """A label, or a pattern of strftime that becomes one whatever the moment."""
+    if "%" in _DIRECTIVES.sub("", version):
+        raise ValueError("may hold %Y %m %d %G %V %H %M %j, and no other '%'")
+    TypeAdapter(Label).validate_python(_DIRECTIVES.sub("0000", version))
     return version
+
+
+def _zone(name: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("is no time zone; write one such as Europe/Berlin") from None
+    return name
 
 
 Version = Annotated[str, BeforeValidator(label), AfterValidator(_pattern)]
@@ -83,6 +98,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         ``unit`` or ``{kind: clip, radius: r}``.
     estimates
         What to estimate from the release afterwards; costs no privacy.
+    timezone
+        In which the version's pattern is read.
     new_charge
         Id of the interrupted release that this one is paid for instead of. It works once: a retry
         of the same request finds another one interrupted, and is refused.
@@ -93,11 +110,13 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     mechanism: MechanismT
     normalisation: Normalisation = Unit()
     estimates: tuple[EstimateT, ...] = ()
+    timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     new_charge: Label | None = None
 
     def on(self, moment: datetime.datetime) -> Self:
-        """The request as it is asked for at a moment (UTC): its version's pattern filled in."""
-        return self.model_copy(update={"version": moment.strftime(self.version)})
+        """The request as it is asked for at a moment: its version's pattern filled in."""
+        there = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
+        return self.model_copy(update={"version": there.strftime(self.version)})
 
     def key(self, contract: Contract) -> str:
         """Name of 'the same request': everything that shapes the release, and nothing private."""

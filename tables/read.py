@@ -138,10 +138,13 @@ def cells(
     TableError
         If a file cannot be read, naming it.
     """
+    # Levels spread a column over many: what a batch becomes has to fit, not what it is.
+    width = sum(1 if levels is None else len(levels) for levels in columns.values())
+    rows = max(1, _BATCH_CELLS // width)
     for file in source.files:
         read = _csv_batches if _format(file) == "csv" else _parquet_batches
         for batch in read(source, file, list(columns), malformed):
-            for start in range(0, batch.num_rows, rows := max(1, _BATCH_CELLS // len(columns))):
+            for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
                 each = zip(part.columns, columns.values(), strict=True)
                 yield np.stack(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from archive.store import Archive
 from schemas.home import Home
+from schemas.model import digest
 from tasks.locks import alone
 
 
@@ -26,7 +27,7 @@ def sealed_once(archive: Archive, place: Path) -> Iterator[Path | None]:
         if place.exists():
             yield None
             return
-        with archive.staging("_beside") as staged:
+        with archive.staging(f"_{digest(name)[:16]}", alone=True) as staged:
             yield staged
             archive.seal(staged)
             archive.commit(staged, place)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from prefect import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from schemas.errors import RequestError
+from schemas.home import Home
+from schemas.model import canonical
 from tasks.plan import make_plan
 from tasks.request import Request
 
@@ -41,24 +46,67 @@ def deployments(requests: Sequence[Request], cron: str, timezone: str) -> dict[s
     facts: dict[str, Any] = YAML(typ="safe", pure=True).load(packaged().read_text())
     template, *others = facts["deployments"]
     _check_schedule(cron, timezone)
-    facts["deployments"] = [_scheduled(template, each, cron, timezone) for each in requests]
-    facts["deployments"] += others
+    schedule = {"slug": "schedule", "cron": cron, "timezone": timezone}
+    made: dict[str, Any] = {}
+    for each in requests:
+        one = _scheduled(template, each.model_copy(update={"timezone": timezone}), schedule)
+        place = sum(name.split(".")[0] == one["name"] for name in made) + 1
+        one["name"] += f".{place}" if place > 1 else ""  # several requests for one data set
+        made[one["name"]] = one
+    facts["deployments"] = [*made.values(), *others]
     return facts
 
 
-def _scheduled(template: Any, request: Request, cron: str, timezone: str) -> dict[str, Any]:
+def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
+    """Take back the release deployments that this home served before, and serves no more.
+
+    Parameters
+    ----------
+    api
+        Of the Prefect server.
+    kept
+        What `deployments` returned.
+
+    Returns
+    -------
+    list of str
+        Their names. Their runs stay in the history.
+    """
+    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+
+    names = {each["name"] for each in kept["deployments"]}
+    mine = DeploymentFilter(tags=DeploymentFilterTags(all_=[_tag()]))
+    gone = []
+    with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+        for each in client.read_deployments(deployment_filter=mine):
+            if each.name not in names:
+                client.delete_deployment(each.id)
+                gone.append(f"release/{each.name}")
+    return gone
+
+
+def _tag() -> str:
+    """Marks the deployments of this home on this machine."""
+    return f"served:{socket.gethostname()}:{Home.default().root}"
+
+
+def _scheduled(template: Any, request: Request, schedule: Mapping[str, str]) -> dict[str, Any]:
     plan = make_plan(request.on(datetime.datetime.now(datetime.UTC)))
     if "%" not in request.version:
         raise RequestError(
             f"key 'version': '{request.version}' would be published once, and then only replayed.",
             'Use a pattern of the date, such as "%G-W%V" or "%Y-%m-%d".',
         )
+    parameters = {"request": request.model_dump(mode="json")}
+    if "{{" in canonical(parameters):  # Prefect would look up what is between them
+        raise RequestError("key 'dataset': the path holds '{{'.", "Rename the folder or the file.")
     return {
         **template,
         "name": plan.contract.id,
-        "description": f"Publish {plan.contract.title}.",
-        "schedules": [{"slug": "schedule", "cron": cron, "timezone": timezone}],
-        "parameters": {"request": request.model_dump(mode="json")},
+        "description": f"Publish the data set {plan.contract.id}.",
+        "tags": [_tag()],
+        "schedules": [dict(schedule)],
+        "parameters": parameters,
     }
 
 
@@ -66,6 +114,10 @@ def _check_schedule(cron: str, timezone: str) -> None:
     from prefect.client.schemas.schedules import CronSchedule
 
     try:
+        if len(cron.split()) != 5:
+            raise RequestError("--cron: is no schedule.", "Five fields, such as '0 6 * * 1'.")
+        if not timezone:
+            raise RequestError("--timezone: is no schedule.", "A name, such as Europe/Berlin.")
         CronSchedule(cron=cron, timezone=timezone)
     except ValidationError as caught:
         key = caught.errors()[0]["loc"][0]

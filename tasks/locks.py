@@ -29,7 +29,7 @@ def alone(home: Home, name: str) -> Iterator[None]:
     except (Timeout, OSError):
         raise LedgerError(
             f"{lock.lock_file}: cannot be locked.",
-            "Another release of this data set may still be running; else check the folder.",
+            "Another run may still be at work on it; else check the folder.",
         ) from None
     try:
         yield

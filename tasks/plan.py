@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,15 @@ from ledger import Charge, Ledger, Statement
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
 from schemas.contract import Contract, Levels, read_contract
-from schemas.errors import RequestError
+from schemas.errors import LateRun, RequestError
 from schemas.home import Home
 from schemas.lattice import Lattice
 from schemas.manifest import Asked, ColumnFacts, DatasetFacts, LevelsFacts
 from schemas.noise import NoiseLaw
 from tasks.manifest import calibrate
 from tasks.request import Request
+
+_GRACE = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,32 @@ def make_plan(request: Request) -> Plan:
         )
     request.check(contract)
     return Plan(contract, request, *calibrate(asked(contract, request)))
+
+
+def refuse_late(request: Request, planned: datetime.datetime, now: datetime.datetime) -> None:
+    """Refuse to give what the table holds now the label of another day.
+
+    A worker that comes back takes up every run that was missed meanwhile.
+
+    Parameters
+    ----------
+    request
+        Its version may be a pattern of the date.
+    planned, now
+        When the run was meant to start, and when it does.
+
+    Raises
+    ------
+    LateRun
+        If it is more than an hour late, and a run that started now would have another version.
+    """
+    then, today = request.on(planned).version, request.on(now).version
+    if then != today and now - planned > _GRACE:
+        raise LateRun(
+            f"This run was planned for version '{then}', and it is '{today}' now: the table is "
+            "another by this time. Nothing was charged.",
+            "Run the deployment anew, or wait for the next.",
+        )
 
 
 def asked(contract: Contract, request: Request) -> Asked:

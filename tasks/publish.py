@@ -106,7 +106,8 @@ def publish(plan: Plan, collected: Collected) -> str:
 
 def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBundle) -> None:
     """What was mended, and how far the release lies from the truth, for the steward."""
-    truth = collected.sums.gram.astype(np.float64) / plan.lattice.divisor / collected.sums.rows
+    rows = max(1, collected.sums.rows)
+    truth = collected.sums.gram.astype(np.float64) / plan.lattice.divisor / rows
     sums, names = collected.sums, plan.contract.names
     facts = {
         "rows": sums.rows,

@@ -26,8 +26,13 @@ def scheduled() -> datetime.datetime:
     """When this run was meant to start, UTC: now, where nobody scheduled it."""
     planned = flow_run.scheduled_start_time if flow_run.id else None
     if planned is None:
-        return datetime.datetime.now(datetime.UTC)
+        return now()
     return datetime.datetime.fromtimestamp(planned.timestamp(), datetime.UTC)
+
+
+def now() -> datetime.datetime:
+    """Today and the time of day, UTC."""
+    return datetime.datetime.now(datetime.UTC)
 
 
 def tag(dataset: str, release: str) -> None:

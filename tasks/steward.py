@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from archive.release import ReleaseBundle
 from schemas.home import Home
+from tasks.locks import alone
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 
@@ -21,9 +22,10 @@ def record(dataset: str, release: str, facts: dict[str, Any]) -> None:
     """Add facts to the record of a release, and write its page anew; for the owner's eyes alone."""
     from reports.internal import internal_page
 
-    known = {"notice": _NOTICE, **recall(dataset, release), **facts}
-    _write(_place(dataset, release, "json"), json.dumps(known, indent=2) + "\n")
-    _write(page(dataset, release), internal_page(dataset, release, known))
+    with alone(Home.default(), f"{dataset}.{release}.internal"):
+        known = {"notice": _NOTICE, **recall(dataset, release), **facts}
+        _write(_place(dataset, release, "json"), json.dumps(known, indent=2) + "\n")
+        _write(page(dataset, release), internal_page(dataset, release, known))
 
 
 def recall(dataset: str, release: str) -> dict[str, Any]:
@@ -67,7 +69,8 @@ def _place(dataset: str, release: str, kind: str) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
         stream.write(text)

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from archive.release import read_release
-from estimators.moments import means
+from estimators.moments import centred, means
+from reports.content import correlations
 from schemas.contract import INTERCEPT
 from schemas.noise import NoiseLaw
 from tests.making import run, run_steps, scene
@@ -79,6 +80,45 @@ def test_deviations_of_means_are_honest() -> None:
     assert expected is not None
     np.testing.assert_allclose(np.std(found, axis=0), expected.sd, rtol=0.06, atol=1e-12)
     assert means(truth * 0.05, law, 0) is None
+
+
+def test_means_are_taken_out_with_honest_deviations() -> None:
+    stream = np.random.default_rng(6)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.01, sd_off_diagonal=0.01 / 2**0.5)
+    truth = np.array([[0.4, 0.2, -0.1], [0.2, 0.3, 0.0], [-0.1, 0.0, 0.3]])
+    found = []
+    for _ in range(4000):
+        half = stream.normal(size=(3, 3)) * law.sd_off_diagonal / 2**0.5
+        each = centred(truth + half + half.T, law)
+        assert each is not None
+        found.append(each.matrix)
+    expected = centred(truth, law)
+    assert expected is not None
+    np.testing.assert_allclose(expected.matrix, [[0.2, 0.05], [0.05, 0.275]], atol=1e-12)
+    np.testing.assert_allclose(np.std(found, axis=0), expected.sd, rtol=0.06)
+    assert centred(truth * 0.01, law) is None
+
+
+def test_independent_columns_off_their_centres_do_not_correlate(tmp_path: Path, home: Path) -> None:
+    """With an intercept, the report's correlations are about the means."""
+    stream = np.random.default_rng(4)
+    pd.DataFrame({"a": stream.normal(2, 1, 4000), "b": stream.normal(3, 1, 4000)}).to_csv(
+        tmp_path / "table.csv", index=False
+    )
+    columns = {n: {"lower": -20.0, "upper": 20.0, "centre": 0.0, "scale": 1.0} for n in "ab"}
+    told = {}
+    for version, intercept in (("v1", False), ("v2", True)):
+        mechanism = {"name": "gaussian", "epsilon": 800.0, "delta": 1e-6}
+        how = {"kind": "clip", "radius": 8.0}
+        request = {"version": version, "mechanism": mechanism, "normalisation": how}
+        budget = {"epsilon": 900.0, "delta": 1e-5}
+        facts = {"id": f"t{version}", "rows": 4000, "columns": columns, "budget": budget}
+        done = run_steps(scene(tmp_path, request=request, intercept=intercept, **facts))
+        bundle = read_release(home / "archive" / f"t{version}" / done / "release")
+        told[intercept] = correlations(bundle)
+    assert told[False].matrix[0, 1] > 0.7
+    assert told[True].names == ["a", "b"]
+    assert abs(told[True].matrix[0, 1]) < 0.1
 
 
 @pytest.mark.parametrize(

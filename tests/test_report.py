@@ -21,7 +21,7 @@ from archive.store import Archive
 from estimators.spectrum import semicircle_quantiles, spectrum
 from reports.compare import same_pictures, same_words
 from reports.page import release_page
-from reports.words import best_guess, notes, the_attack
+from reports.words import best_guess, largest_of_noise, notes, the_attack
 from schemas.errors import BundleError
 from schemas.noise import NoiseLaw
 from tasks.report import make_report, written
@@ -164,19 +164,13 @@ def test_forged_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         "more words": {"report.html": replaced("</main>", "<p>Certified.</p></main>")},
         "a text": {"report.html": replaced("<svg", "<svg><text>safe</text>")},
         "a script": {"report.html": replaced("</main>", "<script>1</script></main>")},
-        "a label": {
-            "report.html": lambda t: re.sub(r">dose 0\.1</text>", ">dose 0.5</text>", t, 1)
-        },
+        "a label": {"report.html": matched(r">dose 0\.1</text>", ">dose 0.5</text>")},
         "a line": {"report.html": replaced(f"stroke-width: {edge}", "stroke-width: 0.2")},
         "a place": {"report.html": matched(r'(<path d="M )[0-9]+', r"\g<1>9")},
         "a colour": {"report.html": replaced("var(--accent)", "var(--warm)")},
         "the release": {"datapackage.json": replaced('"v1-r1"', '"v9-r9"')},
-        "its digest": {
-            "datapackage.json": lambda t: re.sub(r'"[0-9a-f]{64}"', '"' + "0" * 64 + '"', t, 1)
-        },
-        "no estimates": {
-            "datapackage.json": lambda t: re.sub(r'"estimates": \{[^}]*\}', '"estimates": {}', t)
-        },
+        "its digest": {"datapackage.json": matched(r'"[0-9a-f]{64}"', f'"{"0" * 64}"')},
+        "no estimates": {"datapackage.json": matched(r'"estimates": \{[^}]*\}', '"estimates": {}')},
     }
     for name, changes in forgeries.items():
         told = forge(place, changes, capsys)
@@ -332,13 +326,31 @@ def test_the_spectrum_of_pure_noise() -> None:
     half = stream.normal(size=(300, 300)) / 2**0.5
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
     found = spectrum(half + half.T, np.eye(300), law)
-    assert found.edge == pytest.approx(2 * 300**0.5)
+    assert found.edge == pytest.approx(2 * 300**0.5 + 2.0234 * 300 ** (-1 / 6))
     np.testing.assert_allclose(found.released, found.noise, atol=0.06 * found.edge)
-    assert found.beyond <= 2
+    assert found.beyond == 0
     quantiles = semicircle_quantiles(1001)
     np.testing.assert_allclose(quantiles, -quantiles[::-1], atol=1e-9)
     # P(x > 1/2) of the semicircle law is 1/3 - sqrt(3)/(4 pi).
     assert (quantiles > 0.5).mean() == pytest.approx(1 / 3 - 3**0.5 / (4 * np.pi), abs=2e-3)
+
+
+@pytest.mark.parametrize("p", [1, 2, 10])
+def test_noise_alone_stays_within_its_edge(p: int) -> None:
+    stream = np.random.default_rng(p)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
+    half = stream.normal(size=(4000, p, p)) / 2**0.5
+    draws = half + half.transpose(0, 2, 1)
+    edge = spectrum(draws[0], np.eye(p), law).edge
+    beyond = (np.linalg.eigvalsh(draws)[:, -1] > edge).mean()
+    assert 0.0002 <= beyond <= 0.01
+
+
+def test_the_largest_of_noise() -> None:
+    draws = np.abs(np.random.default_rng(0).normal(size=(4000, 435)))
+    assert largest_of_noise(435) == pytest.approx(np.median(draws.max(axis=1)), abs=0.03)
+    assert largest_of_noise(1) == pytest.approx(0.6745, abs=1e-4)
+    assert largest_of_noise(10**12) > 7
 
 
 def test_the_stewards_page_stays_inside(tmp_path: Path, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -39,6 +40,15 @@ def answers(api: str) -> bool:
             return bool(reply.status == 200)
     except (urllib.error.URLError, OSError):
         return False
+
+
+def left_over(word: str) -> list[str]:
+    """Command lines of processes that name it."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+    return [line for line in lines if word in line and "pytest" not in line]
 
 
 def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
@@ -109,9 +119,11 @@ def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:
         archive = Archive(home / "archive")
         prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
         wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
-        serving.send_signal(signal.SIGINT)
+        # Ended as a service manager does it, it leaves nothing behind that goes on charging.
+        serving.send_signal(signal.SIGTERM)
         serving.wait(60)
-    assert serving.returncode == 130
+    assert serving.returncode == 128 + signal.SIGTERM
+    assert not left_over(str(port))
     assert not answers(api)
     assert "Traceback" not in log.read_text()
     ((dataset, name), *_) = archive.releases()
@@ -120,8 +132,13 @@ def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:
 
 def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> None:
     request = str(scene(tmp_path))
+    doubtful = tmp_path / "{{ $HOME }}"
+    doubtful.mkdir()
+    braces = str(scene(doubtful, request={"version": "%Y"}))
     for words, told in (
         ([request], "would be published once"),
+        ([braces], "the path holds '{{'"),
+        ([request, "--cron", "* * * * * *"], "--cron"),
         ([request, "--cron", "soon"], "--cron"),
         ([request, "--timezone", "Mars/Olympus"], "--timezone"),
         ([str(tmp_path / "none.yaml")], "no such file"),
