@@ -116,7 +116,8 @@ def _rows(rows: RowsFacts) -> str:
 def _domain(asked: Asked) -> str:
     levels = sum(isinstance(column, LevelsFacts) for column in asked.columns)
     words = f"tables of {len(asked.columns) - levels} real columns with public bounds"
-    return words + (f" and {levels} columns of public levels" if levels else "")
+    more = "one column" if levels == 1 else f"{levels} columns"
+    return words + (f" and {more} of public levels" if levels else "")
 
 
 def _added(asked: Asked) -> str:

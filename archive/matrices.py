@@ -73,7 +73,8 @@ def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.flo
 
 def _same_long(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
     i, j = np.triu_indices(len(names))
-    table = pq.read_table(io.BytesIO(path.read_bytes()))
+    # Without Arrow's threads: a process that ends while they start is aborted.
+    table = pq.read_table(io.BytesIO(path.read_bytes()), use_threads=False, pre_buffer=False)
     labels = np.array(names, dtype=object)
     return (
         table.column_names == ["row", "col", "value"]

@@ -152,6 +152,7 @@ def graphical_lasso(
             f"The graphical lasso did not settle at penalty {penalty:g}: too near to singular.",
             "Use a larger penalty.",
         )
+    precision += 0.0  # no negative zeros
     return Solution(precision, gap / len(matrix), iterations, penalty)
 
 

@@ -119,6 +119,9 @@ class Catalogue(Mapping[str, Release]):
     def __len__(self) -> int:
         return len(self._archive.releases())
 
+    def __repr__(self) -> str:
+        return f"<Catalogue {self._archive.root}: {', '.join(self) or 'no release'}>"
+
     def __getitem__(self, name: str) -> Release:
         dataset, _, release = str(name).partition("/")
         return Release(self._archive, dataset, release)

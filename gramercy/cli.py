@@ -165,7 +165,12 @@ def serve(
 @app.command("list")
 def list_(json: AsJson = False) -> None:
     """List the releases of the archive."""
-    found = [_listing(*each) for each in _archive().releases()]
+    from gramercy.verify import known_releases
+    from ledger import Ledger
+
+    home = Home.default()
+    ledger = Ledger(home.ledger) if home.ledger.exists() else None
+    found = [_listing(*each) for each in known_releases(_archive(), ledger)]
     if json:
         view.as_json(found)
         return
@@ -268,12 +273,14 @@ def estimate(
         raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
     settings = {"name": estimator, "penalty": _number(penalty), "input": source}
     chosen = parse(estimators.registry[estimator], settings, "estimate", RequestError)
-    done = running.estimate(found.id, chosen)
+    done, page = running.estimate(found.id, chosen)
     path = _archive().estimate(*found.id.split("/"), done)
     if json:
-        view.as_json({"release": found.id, "estimate": done, "path": str(path)})
+        facts = {"release": found.id, "estimate": done, "path": str(path), "report": str(page)}
+        view.as_json(facts)
     else:
         view.say("Estimated: ", view.bold(done), f", no further privacy cost\n{path}")
+        view.say(f"Report: {page}")
 
 
 _INTERRUPTED = 130
@@ -281,6 +288,9 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Run the command; turn errors into words and exit codes."""
+    # Before Prefect is imported: nothing of a steward's work is told to anyone.
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     code, label, words = 1, "Error: ", ""
     try:
         app()
@@ -289,6 +299,8 @@ def main() -> None:
             words = "Interrupted. The same command tells what became of the release."
             view.say(words, to=view.err)
         raise
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
     except GramercyError as error:
         code, words = error.exit_code, str(error)
         label = "Refused: " if isinstance(error, Refused) else label

@@ -13,6 +13,7 @@ from rich.text import Text
 from gramercy import view
 from schemas.errors import GramercyError, ServerError
 from schemas.home import Home
+from tasks.progress import SHOWN
 
 
 def today(asked: Any) -> Any:
@@ -25,10 +26,15 @@ def publish(asked: Any) -> dict[str, Any]:
     from archive.release import PAGE
     from archive.store import Archive
     from ledger import Ledger
+    from tables.read import open_source
     from tasks.plan import make_plan, outlook
 
     home = Home.default()
-    charged = outlook(make_plan(asked), Ledger(home.ledger)).before.charges
+    planned = make_plan(asked)
+    seen = outlook(planned, Ledger(home.ledger))
+    charged = seen.before.charges
+    if seen.answered is None:
+        open_source(planned.contract.source)  # a wrong path is told before Prefect starts
     start_prefect()
     from flows.estimate import estimate as estimate_flow
     from flows.release import release as release_flow
@@ -56,13 +62,23 @@ def publish(asked: Any) -> dict[str, Any]:
     }
 
 
-def estimate(release: str, estimator: Any) -> str:
-    """Estimate from a release; id of the estimate."""
-    start_prefect()
-    from flows.estimate import estimate as flow
+def estimate(release: str, estimator: Any) -> tuple[str, Path]:
+    """Estimate from a release, and report on all its estimates; the id and the page."""
+    from archive.release import PAGE, read_estimate
+    from archive.store import Archive
+    from tasks.request import restored
 
-    (done,) = _run(flow, release, (estimator,))
-    return str(done)
+    start_prefect()
+    from flows.estimate import estimate as estimate_flow
+    from flows.report import report as report_flow
+
+    (done,) = _run(estimate_flow, release, (estimator,))
+    dataset, name = release.split("/")
+    archive = Archive(Home.default().archive)
+    places = [archive.estimate(dataset, name, each) for each in archive.estimates(dataset, name)]
+    known = tuple(restored(read_estimate(place).manifest.estimator) for place in places)
+    page = archive.report(dataset, name, _run(report_flow, release, known)) / PAGE
+    return str(done), page
 
 
 def start_prefect() -> None:
@@ -70,10 +86,8 @@ def start_prefect() -> None:
 
     Prefect reads these settings once, when it is first imported.
     """
-    os.environ["GRAMERCY_PROGRESS"] = "1"
+    os.environ[SHOWN] = "1"
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     words = "Starting Prefect (half a minute where no server runs) ..."
     view.say(Text(words, style="dim"), to=view.err)

@@ -17,7 +17,7 @@ from typing import IO, Any
 from ruamel.yaml import YAML
 
 from gramercy import view
-from schemas.errors import ServerError
+from schemas.errors import RequestError, ServerError
 from schemas.home import Home
 
 _START_SECONDS = 180
@@ -48,6 +48,8 @@ def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
 
     _end_in_order()
     asked = deployments(requests, cron, timezone)
+    if not 1 <= port <= 65535:
+        raise RequestError("--port: must be 1 to 65535.")
     url = os.environ.get("PREFECT_API_URL")
     if url and not _answers(url):
         raise ServerError(
@@ -59,7 +61,8 @@ def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
         for name in retire(str(api), asked):
             view.say(f"No longer scheduled: {name}", to=view.err)
         _prefect(settings, "deploy", "--all", "--prefect-file", str(_written(asked)))
-        with _child(settings, "worker", "start", "--pool", POOL) as worker:
+        loud = {**settings, "PREFECT_LOGGING_LEVEL": "INFO"}  # a line when a run begins and ends
+        with _child(loud, "worker", "start", "--pool", POOL) as worker:
             _say_what_runs(asked, str(api))
             while worker.poll() is None and _answers(str(api)):
                 time.sleep(_LOOK_SECONDS)
@@ -74,11 +77,16 @@ def _say_what_runs(asked: dict[str, Any], api: str) -> None:
             when = f"{each['schedules'][0]['cron']} ({each['schedules'][0]['timezone']})"
         flow = each["entrypoint"].rpartition(".")[2]
         view.say(view.bold(f"{flow}/{each['name']}"), f"  {when}")
-    view.say(
-        f"\nServing at {place}. Ctrl-C stops it; the schedule waits meanwhile.\n"
-        f"From another terminal:\n  export PREFECT_API_URL={api}\n"
-        "  prefect deployment run release/DATASET   # now, not when scheduled"
-    )
+    view.say(f"\nServing at {place}. Ctrl-C stops it; the schedule waits meanwhile.")
+    first = asked["deployments"][0]
+    if first.get("schedules"):
+        prefect = Path(sys.executable).with_name("prefect")
+        view.say(
+            "To release now, in another terminal:\n"
+            f"  PREFECT_API_URL={api} {prefect} deployment run release/{first['name']}"
+        )
+    else:
+        view.say("Nothing is scheduled: name release requests to schedule them.")
 
 
 def _written(asked: dict[str, Any]) -> Path:
@@ -95,7 +103,8 @@ def _end_in_order() -> None:
     """Whatever ends this process ends its children: a schedule nobody sees would go on charging."""
 
     def end(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
+        view.say("Stopping ...", to=view.err)
+        raise SystemExit(0 if number == signal.SIGINT else 128 + number)
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
-import estimators
 from archive.bundle import SUMS
 from archive.package import DESCRIPTOR, read_descriptor
 from archive.release import (
@@ -37,6 +35,7 @@ from reports.compare import same_pictures, same_words
 from schemas.errors import BundleError, GramercyError, UnknownRelease
 from tasks.manifest import calibrate, fit, release_manifest, rows_facts
 from tasks.report import written
+from tasks.request import restored
 
 # Eigenvectors differ in their last digits between machines; what follows from them agrees to this.
 _SAME = 1e-6
@@ -51,6 +50,15 @@ class Verified:
     unchecked: tuple[str, ...]
 
 
+def known_releases(archive: Archive, ledger: Ledger | None) -> list[tuple[str, str]]:
+    """(data set, release) of what lies in the archive, and of what the ledger says should."""
+    known = set(archive.releases())
+    for dataset in ledger.datasets() if ledger else ():
+        charges = ledger.statement(dataset).charges if ledger else ()
+        known |= {(dataset, each.release) for each in charges if each.state == "published"}
+    return sorted(known)
+
+
 def to_verify(archive: Archive, ledger: Ledger | None, names: list[str]) -> list[tuple[str, str]]:
     """(data set, release) of what is to be verified: what lies there, and what should.
 
@@ -59,13 +67,10 @@ def to_verify(archive: Archive, ledger: Ledger | None, names: list[str]) -> list
     UnknownRelease
         If there is nothing of such a name.
     """
-    known = set(archive.releases())
-    for dataset in ledger.datasets() if ledger else ():
-        charges = ledger.statement(dataset).charges if ledger else ()
-        known |= {(dataset, each.release) for each in charges if each.state == "published"}
-    chosen = sorted(known)
+    known = known_releases(archive, ledger)
+    chosen = known
     if names:
-        chosen = [pair for n in names for pair in sorted(known) if n in (pair[0], "/".join(pair))]
+        chosen = [pair for n in names for pair in known if n in (pair[0], "/".join(pair))]
         known_names = {n for pair in known for n in (pair[0], "/".join(pair))}
         if unknown := [n for n in names if n not in known_names]:
             raise UnknownRelease(
@@ -196,9 +201,7 @@ _CHECKS: dict[str, Callable[[Path, ReleaseBundle], None]] = {
 def _check_estimate(place: Path, release: ReleaseBundle) -> None:
     bundle: EstimateBundle = read_estimate(place)
     stated = bundle.manifest
-    known = estimators.registry[stated.estimator["name"]]
-    estimator = TypeAdapter(known).validate_python(stated.estimator)
-    manifest, precision = fit(release, estimator)
+    manifest, precision = fit(release, restored(stated.estimator))
     again = manifest.model_copy(update={"software": stated.software, "penalty": stated.penalty})
     _agree(place, stated.model_dump(), again.model_dump())
     if stated.estimate != place.name or not np.isclose(stated.penalty, manifest.penalty):

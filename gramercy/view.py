@@ -51,7 +51,7 @@ def steward_notes(internal: Mapping[str, Any]) -> None:
             "release, and a new charge."
         )
     for key, words in (
-        ("filled_cells", "were missing or not numbers, and took the public centre"),
+        ("filled_cells", "were missing, no number or no level, and took the centre or no level"),
         ("clamped_cells", "were out of bounds, and were clamped"),
     ):
         counts = {name: count for name, count in internal.get(key, {}).items() if count}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from archive.release import EstimateBundle, ReleaseBundle
 from estimators.moments import centred, means
+from schemas.contract import INTERCEPT
 from schemas.manifest import ColumnFacts, LevelsFacts, ReleaseManifest
 
 Array = NDArray[np.float64]
@@ -129,6 +130,8 @@ class Graph:
         How many are not zero.
     strongest
         (row, column, partial correlation), strongest first.
+    names
+        The p columns: all but the intercept.
     """
 
     id: str
@@ -137,6 +140,7 @@ class Graph:
     partial: Array
     edges: int
     strongest: list[tuple[str, str, float]]
+    names: Sequence[str]
 
     @property
     def sparse(self) -> bool:
@@ -148,7 +152,9 @@ class Graph:
     def of(cls, bundle: EstimateBundle) -> Graph:
         """From a sealed estimate."""
         facts = bundle.manifest
-        partial = partial_correlations(bundle.precision)
+        # The constant goes with everything: given it, the rest is about the means.
+        first = int(facts.names[0] == INTERCEPT)
+        names, partial = facts.names[first:], partial_correlations(bundle.precision)[first:, first:]
         rows, cols = np.nonzero(np.triu(partial, 1))
         order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")[:12]
         return cls(
@@ -157,10 +163,8 @@ class Graph:
             facts.penalty,
             partial,
             rows.size,
-            [
-                (facts.names[rows[k]], facts.names[cols[k]], float(partial[rows[k], cols[k]]))
-                for k in order
-            ],
+            [(names[rows[k]], names[cols[k]], float(partial[rows[k], cols[k]])) for k in order],
+            names,
         )
 
 

@@ -57,7 +57,7 @@ def heat_map(correlation: Array, hidden: NDArray[np.bool_], names: Sequence[str]
     colour = np.where((known > 0)[..., None], _POSITIVE, _NEGATIVE)
     muted = hidden | np.isnan(correlation)
     pixels[..., :3] = np.where(muted[..., None], _MUTED, colour) / 255
-    pixels[..., 3] = np.where(muted, 0.10, np.clip(np.abs(known), 0.12, 1))
+    pixels[..., 3] = np.where(muted, 0.10, np.clip(np.abs(known), 0.25, 1))
     words = "Heat map of the released correlations; entries inside their noise are grey."
     side = 4.6 if p > _LABELS_UP_TO else min(7.2, 3.4 + 0.16 * p)
     with figure("heat", words, side + 0.6, side) as drawn:
@@ -104,8 +104,9 @@ def eigenvalues(found: Spectrum) -> Markup:
         axes.axhspan(-found.edge, found.edge, color=FAINT, alpha=0.15, linewidth=0)
         axes.plot(rank, found.noise, color=FAINT, linewidth=1.2, label="pure noise")
         style: Any = {"markersize": 4 if rank.size <= 100 else 2, "linestyle": "none"}
-        axes.plot(rank, found.released, "o", color=WARM, label="as released", **style)
         axes.plot(rank, found.denoised, "o", color=ACCENT, label="denoised", **style)
+        hollow: Any = {"markerfacecolor": "none", "markeredgecolor": WARM, "color": WARM}
+        axes.plot(rank, found.released, "o", label="as released", **style, **hollow)
         axes.axhline(0, color=FAINT, linewidth=0.6)
         axes.set(xlabel="rank", ylabel="eigenvalue")
         # A share of the trace that dwarfs the rest would hide it.

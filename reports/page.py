@@ -43,7 +43,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         HTML that asks for nothing from anywhere; the same for the same bundles.
     """
     facts = release.manifest
-    names, p = facts.names, len(facts.names)
+    p = len(facts.names)
     found = spectrum(release.raw, release.denoised, facts.noise)
     seen = correlations(release)
     pairs = seen.hidden[np.triu_indices(len(seen.names), 1)]
@@ -68,7 +68,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         entries=strongest(release, seen.centred),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
-        graphs=[_pictured(each, names) for each in graphs],
+        graphs=[_pictured(each) for each in graphs],
         columns=_columns(release),
         estimates=estimates,
         parameters=parameters(facts.model_dump(mode="json")),
@@ -80,11 +80,11 @@ def render(template: str, **facts: Any) -> str:
     return _environment().get_template(template).render(facts)
 
 
-def _pictured(graph: Graph, names: Sequence[str]) -> dict[str, Any]:
+def _pictured(graph: Graph) -> dict[str, Any]:
     draw = graph.sparse and graph.edges > 0
-    shown = [shown_name(name) for name in names]
-    picture = figures.graph(graph.id, graph.partial, shown) if draw else Markup()
-    return {**vars(graph), "picture": picture}
+    picture = figures.graph(graph.id, graph.partial, graph.names) if draw else Markup()
+    p = len(graph.names)
+    return {**vars(graph), "sparse": graph.sparse, "picture": picture, "pairs": p * (p - 1) // 2}
 
 
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:

@@ -110,6 +110,18 @@ def digest(data: Any) -> str:
     return hashlib.sha256(canonical(data).encode()).hexdigest()
 
 
+def _without_tags(loc: list[str | int]) -> list[str]:
+    """A path as the file has it: after an index or these keys stands the tag of a union."""
+    kept = [
+        part
+        for before, part, after in zip([None, *loc], loc, [*loc[1:], None], strict=False)
+        if after is None
+        or isinstance(part, int)
+        or not (isinstance(before, int) or before in {"normalisation", "mechanism"})
+    ]
+    return [str(part) for part in kept]
+
+
 _BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-)")
 
 
@@ -120,20 +132,22 @@ def _keys(model: type[Model]) -> str:
 def _in_words(error: Any) -> tuple[str, str]:
     """One pydantic error as "key 'a.b': " and what, with its mend; never the input itself."""
     # Pydantic names the branches of a union, too: "literal['auto']", "float".
-    path = [str(part) for part in error["loc"]]
-    path = [part for part in path if not _BRANCH.match(part)]
+    path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
     if path[-1:] == ["[key]"]:
         return f"key '{'.'.join(path[:-1])}': ", "put this name in quotes"
     key = ".".join(path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path)
     kind, message = error["type"], error["msg"].removeprefix("Value error, ")
     bound = next((v for k, v in error.get("ctx", {}).items() if k in {"ge", "gt", "le", "lt"}), 0)
     most = error.get("ctx", {}).get("max_length")
+    tags = error.get("ctx", {}).get("expected_tags")
     mends = {
         "missing": "is missing; add it",
         "float_type": "must be a number, written without quotes",
         "int_type": "must be a whole number, written without quotes",
         "dict_type": "must be a table of keys",
         "too_long": f"has more than {most} entries",
+        "union_tag_invalid": f"'name' or 'kind' must be one of {tags}",
+        "union_tag_not_found": "needs its 'name' or 'kind'",
         "too_short": "must not be empty",
         "model_type": "must be a table of keys",
         "model_attributes_type": "must be a table of keys",

@@ -16,7 +16,7 @@ from archive.release import ReleaseBundle, read_release
 from archive.store import Archive
 from ledger import Charge, Ledger, Statement, admit, spent_failure
 from mechanisms import sampler
-from schemas.errors import ArchiveError, BundleError, LedgerError, SpentFailure
+from schemas.errors import BundleError, LedgerError, SpentFailure
 from schemas.home import Home
 from tables.read import open_source
 from tasks import steward
@@ -137,7 +137,7 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
             ledger.mark(dataset, charge.release, "published")
         return charge
     if charge.state == "published":
-        raise ArchiveError(f"{place}: was published, and is gone.", _RESTORE)
+        raise BundleError(f"{place}: was published, and is gone.", _RESTORE)
     if charge.state != "spent":
         ledger.mark(dataset, charge.release, "spent", "found without a release")
     if plan.request.new_charge == charge.release:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 import estimators
 import mechanisms
@@ -35,6 +36,11 @@ class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
     estimates: tuple[AnyEstimator, ...] = tuple(
         each(name=name) for name, each in estimators.registry.items()
     )
+
+
+def restored(settings: Mapping[str, Any]) -> estimators.Estimator:
+    """An estimator from the settings that a manifest states."""
+    return TypeAdapter(estimators.registry[settings["name"]]).validate_python(dict(settings))
 
 
 def read_request(path: Path) -> Request:

@@ -65,11 +65,11 @@ def show_release(dataset: str, release: str) -> None:
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
     found = spectrum(bundle.raw, bundle.denoised, bundle.manifest.noise)
     noise = {
-        "expected: smallest eigenvalue of pure noise": -found.edge,
-        "realised: smallest eigenvalue as released": float(found.released[-1]),
-        "expected: negative eigenvalues of pure noise": found.noise.size // 2,
+        "expected: no eigenvalue of the noise alone lies below": -found.edge,
+        "realised: smallest eigenvalue as released, signal and noise": float(found.released[-1]),
+        "expected: negative eigenvalues, were it noise alone": found.noise.size // 2,
         "realised: negative eigenvalues as released": int((found.released < 0).sum()),
-        "eigenvalues that stand out of the noise": found.beyond,
+        "realised: eigenvalues that stand out of the noise": found.beyond,
     }
     _table("noise", dataset, f"Noise of {name}, expected and as the release shows it", noise)
     words = f"Bundle of {name}"

@@ -61,7 +61,7 @@ def test_the_main_job(
     assert any("ledger" in words for words in verified["checks"])
     estimated = answer("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
     assert Path(estimated["path"]).is_dir()
-    assert len(answer("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 12
+    assert len(answer("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 13
 
     for words in (["list"], ["show", "toy/v1-r1"], ["budget", "toy"], ["verify"]):
         code, out, _ = run(*words, capsys=capsys)
@@ -113,6 +113,9 @@ def test_steward_hears_of_repairs(
         ({"normalisation": {"kind": "clip"}}, {}, "radius"),
         ({"dataset": "nowhere.yaml"}, {}, "nowhere.yaml"),
         ({"dataset": "unregistered"}, {}, "unregistered.yaml"),
+        ({"estimates": [{"name": "rige"}]}, {}, "must be one of 'ridge', 'graphical-lasso'"),
+        ({"estimates": [{"name": "ridge", "penalty": "x"}]}, {}, "'estimates.0.penalty': must be"),
+        ({"normalisation": {"kind": "clip", "radius": -1}}, {}, "'normalisation.radius': must"),
         ({}, {"id": "Has Spaces"}, "'id'"),
         ({}, {"rows": 0}, "rows"),
         ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, "without quotes"),
@@ -194,6 +197,9 @@ def test_published_and_gone(tmp_path: Path, home: Path, capsys: pytest.CaptureFi
     assert len(answer("verify", "toy", capsys=capsys)) == 2
     assert len(answer("verify", "toy/v1-r1", capsys=capsys)) == 1
     shutil.rmtree(home / "archive/toy/v1-r1")
+    gone, there = answer("list", capsys=capsys)
+    assert "holds no release 'toy/v1-r1'" in gone["error"]
+    assert there["release"] == "toy/v2-r2"
     for words in (["verify"], ["verify", "toy/v1-r1"]):
         code, out, _ = run(*words, capsys=capsys)
         assert code == 2

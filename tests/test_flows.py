@@ -89,7 +89,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     assert told["left after, for one more release"] < told["left before, for one more release"]
     noise = Artifact.get("noise-toy")
     assert noise is not None
-    assert "realised: smallest eigenvalue as released" in str(noise.data)
+    assert "realised: smallest eigenvalue as released, signal" in str(noise.data)
     for key, place in (("bundle", "release"), ("report", "report.html")):
         link = Artifact.get(f"{key}-toy")
         assert link is not None
