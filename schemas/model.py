@@ -87,6 +87,8 @@ def read_yaml(model: type[M], path: Path, error: type[Invalid]) -> M:
         data = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise error(f"{path}: no such file.", "Check the path.") from None
+    except IsADirectoryError:
+        raise error(f"{path}: is a folder.", "Name the YAML file in it.") from None
     except (OSError, UnicodeDecodeError) as caught:
         reason = type(caught).__name__
         raise error(f"{path}: cannot be read ({reason}).", "It must be UTF-8 text.") from None

@@ -117,7 +117,7 @@ def _check_schedule(cron: str, timezone: str) -> None:
         if len(cron.split()) != 5:
             raise RequestError("--cron: is no schedule.", "Five fields, such as '0 6 * * 1'.")
         if not timezone:
-            raise RequestError("--timezone: is no schedule.", "A name, such as Europe/Berlin.")
+            raise RequestError("--timezone: is no time zone.", "A name, such as Europe/Berlin.")
         CronSchedule(cron=cron, timezone=timezone)
     except ValidationError as caught:
         key = caught.errors()[0]["loc"][0]
