@@ -47,7 +47,7 @@ class Correlations:
     matrix
         NaN where a column's own variation is lost in the noise.
     hidden
-        Which entries lie inside their noise.
+        Which entries lie inside their noise, or belong to a column that does.
     centred
         Whether they are about the means; else about the public centres.
     """
@@ -67,8 +67,9 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
     found = centred(matrix, law) if facts.intercept and len(names) > 1 else None
     if found is not None:
         names, matrix, sd = names[1:], found.matrix, found.sd
-    hidden = np.abs(matrix) <= INSIDE * sd
-    return Correlations(names, _scaled(matrix, sd), hidden, found is not None)
+    told = _scaled(matrix, sd)
+    hidden = (np.abs(matrix) <= INSIDE * sd) | np.isnan(told)
+    return Correlations(names, told, hidden, found is not None)
 
 
 def _scaled(matrix: Array, sd: Array) -> Array:

@@ -55,7 +55,7 @@ def heat_map(correlation: Array, hidden: NDArray[np.bool_], names: Sequence[str]
     known = np.nan_to_num(correlation)
     pixels = np.zeros((p, p, 4))
     colour = np.where((known > 0)[..., None], _POSITIVE, _NEGATIVE)
-    muted = hidden | np.isnan(correlation)
+    muted = hidden
     pixels[..., :3] = np.where(muted[..., None], _MUTED, colour) / 255
     pixels[..., 3] = np.where(muted, 0.10, np.clip(np.abs(known), 0.25, 1))
     words = "Heat map of the released correlations; entries inside their noise are grey."
