@@ -60,7 +60,7 @@ def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
         _prefect(settings, "work-pool", "create", POOL, "--type", "process", "--overwrite")
         for name in retire(str(api), asked):
             view.say(f"No longer scheduled: {name}", to=view.err)
-        _prefect(settings, "deploy", "--all", "--prefect-file", str(_written(asked)))
+        _prefect(settings, "deploy", "--all", "--prefect-file", str(written(asked)))
         loud = {**settings, "PREFECT_LOGGING_LEVEL": "INFO"}  # a line when a run begins and ends
         with _child(loud, "worker", "start", "--pool", POOL) as worker:
             _say_what_runs(asked, str(api))
@@ -89,7 +89,8 @@ def _say_what_runs(asked: dict[str, Any], api: str) -> None:
         view.say("Nothing is scheduled: name release requests to schedule them.")
 
 
-def _written(asked: dict[str, Any]) -> Path:
+def written(asked: dict[str, Any]) -> Path:
+    """The deployments as a file that Prefect reads."""
     path = Home.default().root / "serve" / "prefect.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     yaml = YAML(typ="safe", pure=True)

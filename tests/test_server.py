@@ -17,8 +17,11 @@ import pytest
 from archive.store import Archive
 from gramercy.catalogue import Release
 from gramercy.demo import lay_out
+from gramercy.serve import written
 from ledger import Ledger
 from schemas.home import Home
+from tasks.deployments import deployments, retire
+from tasks.request import read_request
 from tests.making import scene
 from tests.serving import ROOT, environment, free_port, prefect, process, wait_for
 
@@ -70,6 +73,14 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         # The scheduler does insert the runs that are planned.
         planned = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
         wait_for(lambda: len(ask(api, "/flow_runs/filter", planned)) > 0, 60, logs)
+        # What `gramercy serve` deployed before and serves no more is taken back, and nothing else.
+        mine = [read_request(scene(tmp_path, request={"version": "%Y"}))]
+        served = str(written(deployments(mine, "0 6 * * 1", "UTC")))
+        prefect(environ, "deploy", "--all", "--prefect-file", served)
+        assert retire(api, deployments(mine, "0 6 * * 1", "UTC")) == []
+        assert retire(api, deployments([], "0 6 * * 1", "UTC")) == ["release/toy"]
+        names = {each["name"] for each in ask(api, "/deployments/filter", {})}
+        assert names == {"weekly", "published"}
         # What cannot be run is refused before it is.
         wrong = weekly["parameters"]["request"] | {"mechanism": {"name": "gaussian", "epsilon": -1}}
         create = f"/deployments/{weekly['id']}/create_flow_run"
