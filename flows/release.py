@@ -30,16 +30,15 @@ def release(request: Request) -> str:
     """
     plan = make_plan(request.on(scheduled()))
     dataset = plan.contract.id
-    done = replay(plan)
+    tag(dataset)
+    done, sampled = replay(plan), None
     if done is None:
         refuse_late(request, scheduled(), now())
         sampled = validate(plan.contract)
-        collected = accumulate(plan)
-        done = publish(plan, collected)
-        announce(dataset, done, request.estimates)  # whatever happens to the rest
+        done = publish(plan, accumulate(plan))
+    announce(dataset, done, request.estimates)  # before anything that may still fail
+    if sampled is not None:
         record(dataset, done, sampled)
-    else:
-        announce(dataset, done, request.estimates)
     tag(dataset, done)
     show_release(dataset, done)
     return f"{dataset}/{done}"

@@ -35,9 +35,10 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def tag(dataset: str, release: str) -> None:
+def tag(dataset: str, release: str | None = None) -> None:
     """Tag this run by data set and release, so that history can be filtered."""
-    tags = {*flow_run.tags, f"dataset:{dataset}", f"release:{dataset}/{release}"}
+    tags = {*flow_run.tags, f"dataset:{dataset}"}
+    tags |= {f"release:{dataset}/{release}"} if release else set()
     with get_client(sync_client=True) as client:
         client.update_flow_run(flow_run.id, tags=sorted(tags))
 

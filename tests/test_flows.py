@@ -122,6 +122,7 @@ def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
     frame.iloc[:40].to_csv(tmp_path / "table.csv", index=False)
     with pytest.raises(TableError, match="has 40 rows") as caught:
         release(read_request(request))
+    assert tags_of("release") == {"dataset:toy"}
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
     assert not any(str(SECRET) in text for text in stored())
