@@ -55,16 +55,16 @@ def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
         raise ServerError(
             f"The server of PREFECT_API_URL ({url}) does not answer.", "Start it, or unset it."
         )
-    with contextlib.nullcontext(url) if url else _server(port) as api:
-        settings = {"PREFECT_API_URL": str(api), "GRAMERCY_HOME": str(Home.default().root)}
+    with contextlib.nullcontext((url, None)) if url else _server(port) as (api, server):
+        settings = {"PREFECT_API_URL": api, "GRAMERCY_HOME": str(Home.default().root)}
         _prefect(settings, "work-pool", "create", POOL, "--type", "process", "--overwrite")
-        for name in retire(str(api), asked):
+        for name in retire(api, asked):
             view.say(f"No longer scheduled: {name}", to=view.err)
         _prefect(settings, "deploy", "--all", "--prefect-file", str(written(asked)))
         loud = {**settings, "PREFECT_LOGGING_LEVEL": "INFO"}  # a line when a run begins and ends
         with _child(loud, "worker", "start", "--pool", POOL) as worker:
-            _say_what_runs(asked, str(api))
-            while worker.poll() is None and _answers(str(api)):
+            _say_what_runs(asked, api)
+            while worker.poll() is None and (server is None or server.poll() is None):
                 time.sleep(_LOOK_SECONDS)
             raise ServerError("The server or the worker stopped.", "Their last lines tell why.")
 
@@ -113,7 +113,7 @@ def _end_in_order() -> None:
 
 
 @contextlib.contextmanager
-def _server(port: int) -> Iterator[str]:
+def _server(port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A Prefect server of our own."""
     api = f"http://127.0.0.1:{port}/api"
     if _answers(api):
@@ -132,7 +132,7 @@ def _server(port: int) -> Iterator[str]:
                     f"The Prefect server did not start on port {port}.", f"See {log}."
                 )
             time.sleep(0.5)
-        yield api
+        yield api, server
 
 
 def _answers(api: str) -> bool:
