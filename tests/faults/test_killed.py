@@ -110,7 +110,7 @@ def test_a_lost_archive_is_not_drawn_again(tmp_path: Path, home: Path) -> None:
     request = scene(tmp_path)
     run_steps(request)
     (home / "archive/toy").rename(tmp_path / "elsewhere")
-    with pytest.raises(ArchiveError, match="never drawn again"):
+    with pytest.raises(BundleError, match="never drawn again"):
         run_steps(request)
     assert states() == ["published"]
 
