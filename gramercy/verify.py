@@ -227,9 +227,10 @@ def _check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tupl
         raise BundleError(f"{place / DESCRIPTOR}: describes another report than its folder's.")
     _agree(place, read_descriptor(place), report_descriptor(place, stated))
     _no_more_than_listed(place)
-    if stated.software["gramercy"] != manifest.software["gramercy"]:
-        by = f"the page was written by Gramercy {stated.software['gramercy']:.20}"
-        return "names this release and its estimates", f"{by}, and not read: use that version"
+    if stated.software.get("report") != manifest.software["report"]:
+        by = f"Gramercy {stated.software.get('gramercy', '?'):.20}"
+        doubt = f"its page is of another edition ({by}) than this one writes, and was not compared"
+        return "names this release and its estimates", doubt
     if not same_words(page, bundle.page):
         raise BundleError(f"{place / PAGE}: does not say what the release says.")
     if stated.software != manifest.software:

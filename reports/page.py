@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +75,15 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         estimates=estimates,
         parameters=parameters(facts.model_dump(mode="json")),
     )
+
+
+@cache
+def edition() -> str:
+    """Digest of everything in this room: pages of one edition can be compared word by word."""
+    room = Path(__file__).parent
+    files = sorted(p for p in room.rglob("*") if p.suffix in {".py", ".html", ".css"})
+    held = (f"{p.relative_to(room)}\0".encode() + p.read_bytes() for p in files)
+    return hashlib.sha256(b"\0".join(held)).hexdigest()[:16]
 
 
 def render(template: str, **facts: Any) -> str:

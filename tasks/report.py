@@ -60,7 +60,7 @@ def written(
     BundleError
         If an estimate is not of this release.
     """
-    from reports.page import release_page  # matplotlib takes a second
+    from reports.page import edition, release_page  # matplotlib takes a second
 
     facts = release.manifest
     for each in estimates:
@@ -75,7 +75,7 @@ def written(
         release_sha256=release.sha256,
         estimates={each.manifest.estimate: each.sha256 for each in estimates},
         privacy="post-processing of the release; no further privacy cost",
-        software=software(),
+        software=software() | {"report": edition()},
     )
     return manifest, release_page(release, estimates)
 
