@@ -62,10 +62,9 @@ class ReportBundle:
     sha256: str
 
 
-def software() -> dict[str, str]:
-    """Versions of what computed a bundle."""
-    packages = ["gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect"]
-    packages += ["jinja2", "matplotlib", "networkx", "pillow"]
+def software(*more: str) -> dict[str, str]:
+    """Versions of what computed a bundle, and of more packages that had a part in it."""
+    packages = ["gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *more]
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 

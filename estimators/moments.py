@@ -34,6 +34,12 @@ class Centred:
     sd: Array
 
 
+def without_means(matrix: Array) -> Array:
+    """The Schur complement S_ij - S_0i S_0j / S_00 of the first column; shape (p - 1, p - 1)."""
+    left: Array = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:]) / matrix[0, 0]
+    return left
+
+
 def centred(raw: Array, law: NoiseLaw) -> Centred | None:
     """Take the means out of a matrix whose first column is the intercept.
 
@@ -51,18 +57,17 @@ def centred(raw: Array, law: NoiseLaw) -> Centred | None:
 
     Notes
     -----
-    The Schur complement S_ij - S_0i S_0j / S_00. With m_i = S_0i / S_00 its first-order noise is
+    With m_i = S_0i / S_00 the first-order noise of `without_means` is
     E_ij - m_j E_0i - m_i E_0j + m_i m_j E_00.
     """
     found = means(raw, law, 0)
     if found is None:
         return None
     m = found.value[1:]
-    matrix = raw[1:, 1:] - np.outer(m, m) * raw[0, 0]
     off, diagonal = law.sd_off_diagonal**2, law.sd_diagonal**2
     variance = off * (1 + np.add.outer(m**2, m**2)) + diagonal * np.outer(m, m) ** 2
     np.fill_diagonal(variance, diagonal * (1 + m**4) + 4 * off * m**2)
-    return Centred(matrix, np.sqrt(variance))
+    return Centred(without_means(raw), np.sqrt(variance))
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,9 @@ def serve(
         list[Path] | None, typer.Argument(metavar="[REQUEST]...", help="Requests to schedule.")
     ] = None,
     cron: Annotated[str, typer.Option(help="When they run.")] = "0 6 * * 1",
-    timezone: Annotated[str, typer.Option(help="Of the schedule.")] = "UTC",
+    timezone: Annotated[
+        str | None, typer.Option(help="Of the schedule; default: the request's, else UTC.")
+    ] = None,
     port: Annotated[int, typer.Option(help="Of the Prefect server.")] = 4200,
 ) -> None:
     """Run a Prefect server, the deployments and a worker on this machine, until Ctrl-C."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,24 +43,31 @@ def publish(asked: Any) -> dict[str, Any]:
 
     done = _run(release_flow, asked)
     dataset, name = done.split("/")
-    archive, problems = Archive(home.archive), []
-    page: Path | None = None
-    for flow in (estimate_flow, report_flow):
-        try:
-            made = _run(flow, done, asked.estimates)
-        except GramercyError as error:  # published it is, all the same
-            problems.append(str(error))
-        else:
-            page = archive.report(dataset, name, made) / PAGE if flow is report_flow else None
+    archive = Archive(home.archive)
+    problems: list[str] = []
+    report = None
+    with _noted(problems):
+        _run(estimate_flow, done, asked.estimates)
+    with _noted(problems):
+        report = archive.report(dataset, name, _run(report_flow, done, asked.estimates)) / PAGE
     asked_for = {each.id for each in asked.estimates}
     return {
         "release": done,
         "path": str(archive.release(dataset, name)),
         "estimates": [each for each in archive.estimates(dataset, name) if each in asked_for],
-        "report": str(page) if page else None,
+        "report": str(report) if report else None,
         "problems": problems,
         "replayed": name in {charge.release for charge in charged},
     }
+
+
+@contextlib.contextmanager
+def _noted(problems: list[str]) -> Iterator[None]:
+    """Note what goes wrong after a release: published it is, all the same."""
+    try:
+        yield
+    except GramercyError as error:
+        problems.append(str(error))
 
 
 def estimate(release: str, estimator: Any) -> tuple[str, Path]:

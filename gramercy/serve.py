@@ -25,7 +25,7 @@ _STOP_SECONDS = 30
 _LOOK_SECONDS = 2
 
 
-def serve(requests: Sequence[Any], cron: str, timezone: str, port: int) -> None:
+def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int) -> None:
     """Run server, deployments and worker until interrupted.
 
     Parameters

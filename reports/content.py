@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.release import EstimateBundle, ReleaseBundle
-from estimators.moments import centred, means
+from estimators.moments import centred, means, without_means
 from schemas.contract import INTERCEPT
 from schemas.manifest import ColumnFacts, LevelsFacts, ReleaseManifest
 
@@ -62,8 +62,7 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
     """Correlations of the matrix as released, about the means where an intercept carries them."""
     facts, law = bundle.manifest, bundle.manifest.noise
     names, matrix = facts.names, bundle.raw
-    sd = np.full(matrix.shape, law.sd_off_diagonal)
-    np.fill_diagonal(sd, law.sd_diagonal)
+    sd = law.deviations(len(names))
     found = centred(matrix, law) if facts.intercept and len(names) > 1 else None
     if found is not None:
         names, matrix, sd = names[1:], found.matrix, found.sd
@@ -83,13 +82,8 @@ def _denoised_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
     """Of the denoised matrix, shape (p, p); NaN where there is none."""
     p = len(bundle.manifest.names)
     found = np.full((p, p), np.nan)
-    first = int(about_means)
-    matrix = bundle.denoised[first:, first:]
-    if about_means and bundle.denoised[0, 0] > 0:
-        matrix = (
-            matrix
-            - np.outer(bundle.denoised[0, 1:], bundle.denoised[0, 1:]) / (bundle.denoised[0, 0])
-        )
+    first = int(about_means and bundle.denoised[0, 0] > 0)
+    matrix = without_means(bundle.denoised) if first else bundle.denoised
     found[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
     return found
 

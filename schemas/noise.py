@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from schemas.model import Model, Positive
 
 
@@ -23,6 +26,12 @@ class NoiseLaw(Model):
     family: Literal["gaussian-isotropic"]
     sd_diagonal: Positive
     sd_off_diagonal: Positive
+
+    def deviations(self, p: int) -> NDArray[np.float64]:
+        """Standard deviation of every entry, for p columns; shape (p, p)."""
+        found = np.full((p, p), self.sd_off_diagonal)
+        np.fill_diagonal(found, self.sd_diagonal)
+        return found
 
     def norm(self, p: int) -> float:
         """Root mean square of the noise's Frobenius norm, for p columns."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from prefect import get_client
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import ValidationError
 from ruamel.yaml import YAML
@@ -28,7 +30,7 @@ def packaged() -> Path:
     return next(p for p in (here / "prefect.yaml", here.parent / "prefect.yaml") if p.is_file())
 
 
-def deployments(requests: Sequence[Request], cron: str, timezone: str) -> dict[str, Any]:
+def deployments(requests: Sequence[Request], cron: str, timezone: str | None) -> dict[str, Any]:
     """What prefect.yaml says, with a release deployment for each of these requests.
 
     Parameters
@@ -36,7 +38,7 @@ def deployments(requests: Sequence[Request], cron: str, timezone: str) -> dict[s
     requests
         Their versions are patterns, so that every scheduled run has a version of its own.
     cron, timezone
-        When they run.
+        When they run; without a zone, in each request's own.
 
     Raises
     ------
@@ -45,11 +47,9 @@ def deployments(requests: Sequence[Request], cron: str, timezone: str) -> dict[s
     """
     facts: dict[str, Any] = YAML(typ="safe", pure=True).load(packaged().read_text())
     template, *others = facts["deployments"]
-    _check_schedule(cron, timezone)
-    schedule = {"slug": "schedule", "cron": cron, "timezone": timezone}
     made: dict[str, Any] = {}
     for each in requests:
-        one = _scheduled(template, each.model_copy(update={"timezone": timezone}), schedule)
+        one = _scheduled(template, each, cron, timezone or each.timezone)
         place = sum(name.split(".")[0] == one["name"] for name in made) + 1
         one["name"] += f".{place}" if place > 1 else ""  # several requests for one data set
         made[one["name"]] = one
@@ -72,8 +72,6 @@ def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
     list of str
         Their names. Their runs stay in the history.
     """
-    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
-
     names = {each["name"] for each in kept["deployments"]}
     mine = DeploymentFilter(tags=DeploymentFilterTags(all_=[_tag()]))
     gone = []
@@ -90,7 +88,9 @@ def _tag() -> str:
     return f"served:{socket.gethostname()}:{Home.default().root}"
 
 
-def _scheduled(template: Any, request: Request, schedule: Mapping[str, str]) -> dict[str, Any]:
+def _scheduled(template: Any, request: Request, cron: str, timezone: str) -> dict[str, Any]:
+    _check_schedule(cron, timezone)
+    request = request.model_copy(update={"timezone": timezone})
     plan = make_plan(request.on(datetime.datetime.now(datetime.UTC)))
     if "%" not in request.version:
         raise RequestError(
@@ -105,24 +105,18 @@ def _scheduled(template: Any, request: Request, schedule: Mapping[str, str]) -> 
         "name": plan.contract.id,
         "description": f"Publish the data set {plan.contract.id}.",
         "tags": [_tag()],
-        "schedules": [dict(schedule)],
+        "schedules": [{"slug": "schedule", "cron": cron, "timezone": timezone}],
         "parameters": parameters,
     }
 
 
 def _check_schedule(cron: str, timezone: str) -> None:
-    from prefect.client.schemas.schedules import CronSchedule
-
+    wrong = ""
     try:
-        if len(cron.split()) != 5:
-            raise RequestError("--cron: is no schedule.", "Five fields, such as '0 6 * * 1'.")
-        if not timezone:
-            raise RequestError("--timezone: is no time zone.", "A name, such as Europe/Berlin.")
         CronSchedule(cron=cron, timezone=timezone)
     except ValidationError as caught:
-        key = caught.errors()[0]["loc"][0]
-        mends = {"cron": "such as '0 6 * * 1'", "timezone": "such as Europe/Berlin"}
-        words = f"Five fields, {mends['cron']}." if key == "cron" else f"A name, {mends[str(key)]}."
-    else:
-        return
-    raise RequestError(f"--{key}: is no schedule.", words)
+        wrong = str(caught.errors()[0]["loc"][0])
+    if wrong == "timezone" or not timezone:
+        raise RequestError("--timezone: is no time zone.", "A name, such as Europe/Berlin.")
+    if wrong or len(cron.split()) != 5:
+        raise RequestError("--cron: is no schedule.", "Five fields, such as '0 6 * * 1'.")

@@ -22,6 +22,8 @@ from schemas.model import digest
 from tasks.beside import sealed_once
 from tasks.policy import private_task
 
+_DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
+
 
 @private_task
 def report(dataset: str, release: str, estimates: list[str]) -> str:
@@ -75,7 +77,7 @@ def written(
         release_sha256=release.sha256,
         estimates={each.manifest.estimate: each.sha256 for each in estimates},
         privacy="post-processing of the release; no further privacy cost",
-        software=software() | {"report": edition()},
+        software=software(*_DRAWING) | {"report": edition()},
     )
     return manifest, release_page(release, estimates)
 

@@ -53,14 +53,12 @@ def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict
         Exact second moment of the normalised rows, shape (p, p). It is compared, and not kept.
     """
     law, p = bundle.manifest.noise, truth.shape[0]
-    sd = np.full((p, p), law.sd_off_diagonal)
-    np.fill_diagonal(sd, law.sd_diagonal)
     return {
         "norm": float(np.linalg.norm(truth)),
         "expected": law.norm(p),
         "released": float(np.linalg.norm(bundle.raw - truth)),
         "denoised": float(np.linalg.norm(bundle.denoised - truth)),
-        "largest": float((np.abs(bundle.raw - truth) / sd).max()),
+        "largest": float((np.abs(bundle.raw - truth) / law.deviations(p)).max()),
     }
 
 

@@ -91,6 +91,9 @@ def test_deployments_for_several_requests(tmp_path: Path) -> None:
     ]
     assert first["parameters"]["request"]["timezone"] == "Europe/Berlin"
     assert first["concurrency_limit"] == {"limit": 1, "collision_strategy": "CANCEL_NEW"}
+    own = request(tmp_path, "%Y-%m", timezone="Asia/Tokyo")
+    (tokyo, *_) = deployments([own], "30 1 * * *", None)["deployments"]
+    assert tokyo["schedules"][0]["timezone"] == "Asia/Tokyo"
     assert "A toy" not in str(facts)  # titles may hold what Prefect would fill in
     with pytest.raises(RequestError, match="would be published once"):
         deployments([request(tmp_path, "v1")], "30 1 * * *", "UTC")

@@ -211,6 +211,21 @@ def test_long_lines(tmp_path: Path, length: int, ended: bool) -> None:
     assert peak < 12 * BLOCK
 
 
+def test_many_levels_in_bounded_memory(tmp_path: Path) -> None:
+    """A narrow column that becomes a wide matrix is spread in small batches."""
+    (tmp_path / "t.csv").write_text("k\n" + "7\n" * 300_000)
+    facts = contract_facts(tmp_path / "t.csv", rows=300_000)
+    facts |= {"columns": {"k": {"levels": list(range(100))}}}
+    contract = Contract.model_validate(facts | {"budget": {"epsilon": 1.0, "delta": 1e-9}})
+    tracemalloc.start()
+    sums = accumulate(open_source(contract.source), contract, Unit(), Lattice(100, 12))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sums.rows == 300_000
+    assert abs(sums.gram[7, 7] / Lattice(100, 12).divisor - 300_000) < 300
+    assert peak < 120 << 20  # all rows at once would be 240 MB, several times over
+
+
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_rows_are_checked_under_replace_one_alone(tmp_path: Path, rows: int) -> None:
     file = tmp_path / "t.csv"
