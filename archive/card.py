@@ -5,6 +5,7 @@ Fields follow the tiers of the OpenDP Deployments Registry and the questions of 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from schemas.manifest import (
@@ -12,10 +13,12 @@ from schemas.manifest import (
     CalibrationFacts,
     GuaranteeFacts,
     LevelsFacts,
+    ReleaseKind,
     ReleaseManifest,
     RowsFacts,
 )
-from schemas.request import Unit
+from schemas.noise import NoiseLaw
+from schemas.request import Box, Clip, Unit
 
 _NEIGHBOURS = {
     "replace-one": "one row replaced by any other row; the number of rows is public",
@@ -23,45 +26,81 @@ _NEIGHBOURS = {
 }
 
 
-def in_one_sentence(guarantee: GuaranteeFacts, neighbours: str) -> str:
+def in_one_sentence(guarantee: GuaranteeFacts, neighbours: str, unit: str) -> str:
     """The guarantee, so that everyone can repeat it."""
     change = "replaced" if neighbours == "replace-one" else "added or removed"
+    beside = f" but for a probability of {guarantee.delta0:.2g}" if guarantee.delta0 else ""
+    at = f"epsilon = {guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}"
+    if guarantee.pure is not None:
+        at = f"epsilon = {guarantee.pure:.4g} at delta = 0"
     return (
         f"Whoever sees this release, whatever else they know, learns almost the same as if any one "
-        f"row had been {change}: exactly {guarantee.mu:.4g}-Gaussian differential privacy, which "
-        f"is epsilon = {guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}."
+        f"{unit} had been {change}: {'at most' if beside else 'exactly'} {guarantee.mu:.4g}-"
+        f"Gaussian differential privacy{beside}, and {at}."
     )
 
 
-def card(asked: Asked, calibration: CalibrationFacts, guarantee: GuaranteeFacts) -> dict[str, Any]:
+def card(
+    asked: Asked,
+    kind: ReleaseKind,
+    calibration: CalibrationFacts,
+    guarantee: GuaranteeFacts,
+    noise: NoiseLaw,
+) -> dict[str, Any]:
     """The card as data."""
-    how = (
-        "divided by its own l2 norm"
-        if isinstance(asked.normalisation, Unit)
-        else _clipped(asked.normalisation.radius)
-    )
     return {
         "curator": asked.dataset.curator,
         "intended_use": "estimation of second moments, precision matrices and graphs",
         "data_domain": _domain(asked),
-        "flavour": "Gaussian differential privacy",
-        "unit": "one row",
-        "neighbours": _NEIGHBOURS[asked.neighbours],
-        "trust_model": "central: the curator sees the raw rows, the public sees the release alone",
-        "loss": guarantee.model_dump(),
-        "statement": in_one_sentence(guarantee, asked.neighbours),
+        "flavour": "Gaussian differential privacy"
+        + (", and pure differential privacy" if guarantee.pure is not None else ""),
+        "unit": f"one {asked.unit}",
+        "neighbours": _NEIGHBOURS[asked.neighbours].replace("row", asked.unit, 1)
+        if asked.unit == "cell"
+        else _NEIGHBOURS[asked.neighbours],
+        "trust_model": _TRUST["local" if kind == "reports" else "central"],
+        "loss": guarantee.model_dump(exclude={"curve"}),
+        "statement": in_one_sentence(guarantee, asked.neighbours, asked.unit),
         "pre_processing": (
             "row by row, with public constants: missing cells take the centre, cells out of bounds "
-            f"are clamped, columns are centred and scaled{_added(asked)}, and each row is {how}"
+            f"are clamped, columns are centred and scaled{_added(asked)}, and each row is "
+            f"{_normalised(asked)}"
         ),
         "mechanism": (
-            f"{asked.mechanism['name']}: independent Gaussian noise on the second-moment matrix, "
-            f"{calibration.arithmetic} arithmetic on integers"
+            f"{asked.mechanism['name']}: {_NOISE[noise.family]} on {_PUBLISHED[kind]}, "
+            f"{calibration.arithmetic} arithmetic"
+            + (" on integers" if calibration.arithmetic == "exact" else "")
         ),
         "accounting": "Gaussian-DP filter or basic composition against a lifetime budget",
-        "post_processing": "rotation-invariant shrinkage of the eigenvalues (the denoised matrix)",
+        "post_processing": "projection onto the matrices that can be"
+        + (
+            "; rotation-invariant shrinkage of the eigenvalues (the denoised matrix)"
+            if noise.invariant
+            else ""
+        ),
         "implementation": "Gramercy",
     }
+
+
+_TRUST = {
+    "central": "central: the curator sees the raw rows, the public sees the release alone",
+    "local": "local: every row's report is noisy before it leaves its source",
+}
+_NOISE = {
+    "gaussian-isotropic": "Gaussian noise that knows no direction",
+    "gaussian-iid": "independent Gaussian noise of one scale",
+    "laplace": "independent Laplace noise of one scale",
+    "k-norm": "Frobenius K-norm noise (a uniform direction, a Gamma length)",
+    "matrix-laplace": "matrix Laplace noise (the difference of two Wishart matrices)",
+    "wishart": "Wishart noise",
+    "noisy-rows": "independent Gaussian noise",
+}
+_PUBLISHED = {
+    "second-moment": "the second-moment matrix",
+    "rows": "every cell of every row",
+    "reports": "every row's own second moment",
+    "precision": "a graphical lasso precision matrix",
+}
 
 
 def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
@@ -76,18 +115,14 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
         "",
         "## What is here",
         "",
-        f"The noisy second moment of the normalised rows ({len(manifest.names)} columns, "
-        f"{_rows(manifest.rows)}), and the same denoised. 'Second moment' means the average of "
-        "x xᵀ over rows x that were centred and scaled by public constants and normalised.",
+        _contents(manifest),
         "",
-        *(f"- `{name}`: {_MEANING[name.split('.')[0]]}" for name in files),
+        *(f"- `{name}`: {_meaning(name)}" for name in files),
         "- `SHA256SUMS`: check with `sha256sum -c SHA256SUMS`, or `gramercy verify`.",
         "",
         "## Noise",
         "",
-        f"Independent, Gaussian, zero on average: standard deviation "
-        f"{manifest.noise.sd_diagonal:.6g} on the diagonal and "
-        f"{manifest.noise.sd_off_diagonal:.6g} elsewhere." + _divided(manifest),
+        _noise(manifest),
         "",
         "## DP card",
         "",
@@ -100,11 +135,65 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
     return "\n".join(lines)
 
 
+def _contents(manifest: ReleaseManifest) -> str:
+    shape = f"{len(manifest.names)} columns, {_rows(manifest.rows)}"
+    if manifest.kind == "precision":
+        return (
+            f"A noisy precision matrix ({shape}): the graphical lasso solution for the second "
+            "moment of the normalised rows, noise added to the solution itself."
+        )
+    first = f"The noisy second moment of the normalised rows ({shape}), and the same repaired."
+    if manifest.kind == "rows":
+        first = f"The normalised rows with noise on every cell ({shape}), and what follows from "
+        first += "them without bias: their second moment, and the same repaired."
+    if manifest.kind == "reports":
+        first = f"One noisy report of every row ({shape}), their average, and the same repaired."
+    return (
+        f"{first} 'Second moment' means the average of x xᵀ over rows x that were centred and "
+        "scaled by public constants and normalised."
+    )
+
+
+def _meaning(name: str) -> str:
+    stem = Path(name).stem
+    form = stem.rpartition("_")[2]
+    return _MEANING[form if form in {"projected", "denoised"} else stem]
+
+
 _MEANING = {
     "second_moment": "the matrix as released, noise included; may be indefinite",
-    "second_moment_denoised": "post-processed: positive semidefinite, trace at most 1",
+    "precision": "the precision matrix as released, noise included; may be indefinite",
+    "projected": "the nearest positive semidefinite matrix within the public trace",
+    "denoised": "post-processed as the noise law says is best: positive semidefinite, "
+    "within the public trace",
+    "rows": "the rows as released, noise included, in the order of the table",
+    "reports": "one report a row: the upper triangle of its x xᵀ, noise included",
     "CARD": "this page",
 }
+
+
+def _noise(manifest: ReleaseManifest) -> str:
+    law = manifest.noise
+    told = f"{_NOISE[law.family]} on {_PUBLISHED[manifest.kind]}."
+    told = told[0].upper() + told[1:]
+    about = "about " if law.family == "noisy-rows" else ""
+    mean = f"an average of {law.mean:.6g} on the diagonal, " if law.mean else ""
+    matrix = "matrix" if manifest.kind == "precision" else "second moment"
+    return (
+        f"{told} In the {matrix}: {mean}standard deviation {about}{law.sd_diagonal:.6g} on the "
+        f"diagonal and {about}{law.sd_off_diagonal:.6g} elsewhere." + _divided(manifest)
+    )
+
+
+def _normalised(asked: Asked) -> str:
+    how = asked.normalisation
+    if isinstance(how, Unit):
+        return "divided by its own l2 norm"
+    if isinstance(how, Clip):
+        return _clipped(how.radius)
+    if isinstance(how, Box):
+        return f"divided by {asked.longest:.9g}, the longest that the bounds allow"
+    return "kept in whole numbers (bounds and centres are whole, and nothing is scaled)"
 
 
 def _rows(rows: RowsFacts) -> str:

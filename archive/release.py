@@ -32,16 +32,35 @@ class ReleaseBundle:
     ----------
     manifest
         What it says of itself.
-    raw, denoised
-        Shape (p, p).
+    raw, projected
+        The matrix as released, and the nearest one that can be; shape (p, p).
+    denoised
+        With the eigenvalues shrunk as the noise law says is best, where it says so.
     sha256
         Digest of SHA256SUMS.
     """
 
     manifest: ReleaseManifest
     raw: Array
-    denoised: Array
+    projected: Array
+    denoised: Array | None
     sha256: str
+
+    @property
+    def unbiased(self) -> Array:
+        """The matrix as released, less the noise's mean; shape (p, p)."""
+        mean = self.manifest.noise.mean
+        return self.raw - mean * np.eye(len(self.raw)) if mean else self.raw
+
+    @property
+    def repaired(self) -> Array:
+        """The best that post-processing makes of it: denoised, else projected; shape (p, p)."""
+        return self.projected if self.denoised is None else self.denoised
+
+    @property
+    def repair(self) -> str:
+        """What `repaired` is."""
+        return "projected" if self.denoised is None else "denoised"
 
 
 @dataclass(frozen=True)
@@ -68,10 +87,13 @@ def software(*more: str) -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def write_release(folder: Path, manifest: ReleaseManifest, raw: Array, denoised: Array) -> None:
-    """Fill an empty folder with a release."""
-    write_matrix(folder, "second_moment", raw, manifest.names)
-    write_matrix(folder, "second_moment_denoised", denoised, manifest.names)
+def write_release(
+    folder: Path, manifest: ReleaseManifest, raw: Array, projected: Array, denoised: Array | None
+) -> None:
+    """Fill a folder, empty but for published rows, with a release."""
+    matrices = [raw, projected] if denoised is None else [raw, projected, denoised]
+    for stem, matrix in zip(stems(manifest), matrices, strict=True):
+        write_matrix(folder, stem, matrix, manifest.names)
     (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
     write_descriptor(folder, release_descriptor(folder, manifest))
 
@@ -97,9 +119,8 @@ def read_release(folder: Path) -> ReleaseBundle:
     """
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
-    raw = read_matrix(folder, "second_moment", manifest.names)
-    denoised = read_matrix(folder, "second_moment_denoised", manifest.names)
-    return ReleaseBundle(manifest, raw, denoised, sha256)
+    raw, projected, *denoised = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
+    return ReleaseBundle(manifest, raw, projected, denoised[0] if denoised else None, sha256)
 
 
 def write_estimate(folder: Path, manifest: EstimateManifest, precision: Array) -> None:
@@ -146,7 +167,29 @@ def read_report(folder: Path) -> ReportBundle:
     return ReportBundle(manifest, page, sha256)
 
 
+def stems(manifest: ReleaseManifest) -> list[str]:
+    """Names of a release's matrices: as released, projected, and denoised where that is known."""
+    stem = "precision" if manifest.kind == "precision" else "second_moment"
+    denoised = [f"{stem}_denoised"] if manifest.noise.invariant else []
+    return [stem, f"{stem}_projected", *denoised]
+
+
+def rows_file(manifest: ReleaseManifest) -> str | None:
+    """The file of published rows or reports, where there is one."""
+    return f"{manifest.kind}.parquet" if manifest.kind in {"rows", "reports"} else None
+
+
+def published_columns(manifest: ReleaseManifest) -> list[str]:
+    """Columns of the published rows: those of the matrix, or for reports its upper triangle."""
+    names = manifest.names
+    if manifest.kind != "reports":
+        return names
+    i, j = np.triu_indices(len(names))
+    return [f"{names[a]} * {names[b]}" for a, b in zip(i, j, strict=True)]
+
+
 def _release_files(manifest: ReleaseManifest) -> list[str]:
     p = len(manifest.names)
-    matrices = [matrix_files(stem, p) for stem in ("second_moment", "second_moment_denoised")]
-    return [*matrices[0], *matrices[1], CARD]
+    rows = rows_file(manifest)
+    files = [file for stem in stems(manifest) for file in matrix_files(stem, p)]
+    return [*([rows] if rows else []), *files, CARD]

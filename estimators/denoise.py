@@ -1,11 +1,14 @@
 """Denoising a released matrix: free accuracy, because post-processing costs no privacy.
 
-The isotropic mechanism's noise is a GOE matrix: rotations do not change its law, so the best that
-can be done without knowing the data is to keep the eigenvectors and shrink the eigenvalues. The
-best shrinkage follows from the noise law, which is public; nothing is tuned.
+Where rotations do not change the law of the noise, the best that can be done without knowing the
+data is to keep the eigenvectors and shrink the eigenvalues. The best shrinkage follows from the
+noise law, which is public; nothing is tuned. For any other noise there is the projection onto the
+matrices that can be.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +29,9 @@ def denoise(matrix: Array, law: NoiseLaw, trace: float = 1.0) -> Array:
     Parameters
     ----------
     matrix
-        Released matrix, symmetric, shape (p, p); usually indefinite.
+        Released matrix, symmetric, shape (p, p), less the noise's mean; usually indefinite.
     law
-        Noise law, in the units of `matrix`.
+        Noise law, rotation invariant, in the units of `matrix`.
     trace
         Public bound on the trace: 1 for the second moment of rows of the unit ball.
 
@@ -40,16 +43,21 @@ def denoise(matrix: Array, law: NoiseLaw, trace: float = 1.0) -> Array:
     Notes
     -----
     Up to 300 columns by simulation: find c >= 0 with sum at most `trace` for which the expected
-    eigenvalues of diag(c) + GOE equal the observed ones, then replace the k-th eigenvalue by
-    E[u_k^T diag(c) u_k], u_k the k-th eigenvector of diag(c) + GOE. Above, by the asymptotic
+    eigenvalues of diag(c) + noise equal the observed ones, then replace the k-th eigenvalue by
+    E[u_k^T diag(c) u_k], u_k the k-th eigenvector of diag(c) + noise. Above, by the asymptotic
     formula of Bun, Allez, Bouchaud and Potters (2016), "Rotational invariant estimator for general
     noisy matrices": l - 2 v h(l), v = p sd^2, h the Hilbert transform of the spectrum.
     """
     values, vectors = np.linalg.eigh(matrix)
-    sd = law.sd_off_diagonal
-    start = _onto_spectrum(_formula(values, sd), trace)
-    shrunk = start if values.size > SIMULATED_UP_TO else _simulated(values, start, sd, trace)
+    start = _onto_spectrum(_formula(values, law.sd_off_diagonal), trace)
+    shrunk = start if values.size > SIMULATED_UP_TO else _simulated(values, start, law, trace)
     return _assemble(vectors, shrunk)
+
+
+def project(matrix: Array, trace: float = 1.0) -> Array:
+    """The nearest positive semidefinite matrix with trace at most `trace`; shape (p, p)."""
+    values, vectors = np.linalg.eigh(matrix)
+    return _assemble(vectors, _onto_spectrum(values, trace))
 
 
 def _assemble(vectors: Array, values: Array) -> Array:
@@ -77,22 +85,42 @@ def _formula(values: Array, sd: float) -> Array:
     return shrunk
 
 
-def _simulated(values: Array, start: Array, sd: float, trace: float) -> Array:
+def _simulated(values: Array, start: Array, law: NoiseLaw, trace: float) -> Array:
     # RandomState, not Generator: its stream is frozen, so a verifier recomputes the same numbers.
     stream = np.random.RandomState(_SEED)
     p = values.size
-    noise = _goe(stream, p, sd, _FIT_DRAWS)
+    noise = [_noise(stream, p, law) for _ in range(_FIT_DRAWS)]
     spectrum = start
     for _ in range(_FIT_STEPS):
         expected = np.mean([np.linalg.eigvalsh(np.diag(spectrum) + e) for e in noise], axis=0)
         spectrum = _onto_spectrum(spectrum + _DAMPING * (values - expected), trace)
     overlap = np.zeros((p, p))
-    for e in _goe(stream, p, sd, _MEAN_DRAWS):
-        overlap += np.linalg.eigh(np.diag(spectrum) + e)[1] ** 2
+    for _ in range(_MEAN_DRAWS):
+        overlap += np.linalg.eigh(np.diag(spectrum) + _noise(stream, p, law))[1] ** 2
     return _onto_spectrum(spectrum @ overlap / _MEAN_DRAWS, trace)
 
 
-def _goe(stream: np.random.RandomState, p: int, sd: float, draws: int) -> list[Array]:
-    """Symmetric Gaussian matrices: sd off the diagonal, sqrt2 sd on it."""
-    halves = (stream.standard_normal((p, p)) * (sd / np.sqrt(2)) for _ in range(draws))
-    return [half + half.T for half in halves]
+def _noise(stream: np.random.RandomState, p: int, law: NoiseLaw) -> Array:
+    """One draw of a rotation-invariant law about its mean."""
+    dof = law.dof or math.nan
+    if law.family == "wishart":
+        centred: Array = _wishart(stream, p, dof) - dof * np.eye(p)
+        return centred * (law.sd_off_diagonal / math.sqrt(dof))
+    if law.family == "matrix-laplace":
+        difference: Array = _wishart(stream, p, dof) - _wishart(stream, p, dof)
+        return difference * (law.sd_off_diagonal / math.sqrt(2 * dof))
+    half = stream.standard_normal((p, p)) * (law.sd_off_diagonal / math.sqrt(2))
+    white: Array = half + half.T
+    if law.family == "k-norm":
+        dimension = p * (p + 1) // 2
+        length = law.sd_diagonal / math.sqrt(dimension + 1) * stream.standard_gamma(dimension)
+        white *= length / np.linalg.norm(white)
+    return white
+
+
+def _wishart(stream: np.random.RandomState, p: int, dof: float) -> Array:
+    """W_p(dof, I), by its Bartlett factor."""
+    factor = np.tril(stream.standard_normal((p, p)), -1)
+    np.fill_diagonal(factor, np.sqrt(stream.chisquare(dof - np.arange(p))))
+    drawn: Array = factor @ factor.T
+    return drawn

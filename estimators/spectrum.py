@@ -21,7 +21,7 @@ class Spectrum:
 
     Parameters
     ----------
-    released, denoised
+    released, repaired
         Eigenvalues, largest first; shape (p,).
     noise
         What pure noise would show, largest first; shape (p,).
@@ -30,7 +30,7 @@ class Spectrum:
     """
 
     released: Array
-    denoised: Array
+    repaired: Array
     noise: Array
     edge: float
 
@@ -40,12 +40,12 @@ class Spectrum:
         return int((self.released > self.edge).sum())
 
 
-def spectrum(raw: Array, denoised: Array, law: NoiseLaw) -> Spectrum:
-    """Eigenvalues of a released matrix, its denoised form, and its noise alone.
+def spectrum(raw: Array, repaired: Array, law: NoiseLaw) -> Spectrum:
+    """Eigenvalues of a released matrix, its repaired form, and its noise alone.
 
     Parameters
     ----------
-    raw, denoised
+    raw, repaired
         Shape (p, p), symmetric.
     law
         Noise law of `raw`.
@@ -56,12 +56,12 @@ def spectrum(raw: Array, denoised: Array, law: NoiseLaw) -> Spectrum:
     [-2 s sqrt(p), 2 s sqrt(p)] by Wigner's semicircle law; `noise` holds its quantiles. The largest
     goes beyond by s p^(-1/6) times a Tracy-Widom variable (beta = 1), whose 99 % quantile is 2.02;
     at small p that is a little too much (simulated: passed in 0.2 % to 0.7 % of draws, p = 1 to
-    100).
+    100). The other laws have nearly the same spectrum, by the deviations off the diagonal.
     """
     p = raw.shape[0]
     bulk = 2 * law.sd_off_diagonal * math.sqrt(p)
     edge = bulk + _TRACY_WIDOM_99 * law.sd_off_diagonal * p ** (-1 / 6)
-    released, shrunk = (np.linalg.eigvalsh(m)[::-1].astype(np.float64) for m in (raw, denoised))
+    released, shrunk = (np.linalg.eigvalsh(m)[::-1].astype(np.float64) for m in (raw, repaired))
     return Spectrum(released, shrunk, bulk * semicircle_quantiles(p), edge)
 
 

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from archive.release import PAGE, ReleaseBundle, read_estimate, read_release, read_report
+from archive.release import (
+    PAGE,
+    ReleaseBundle,
+    published_columns,
+    read_estimate,
+    read_release,
+    read_report,
+    rows_file,
+)
+from archive.rows import read_rows
 from archive.store import Archive
 from schemas.errors import BundleError, RequestError, UnknownRelease
 from schemas.manifest import GuaranteeFacts, ReleaseManifest
@@ -57,13 +66,65 @@ class Release:
 
     @property
     def second_moment(self) -> pd.DataFrame:
-        """The matrix as released, noise included; shape (p, p), may be indefinite."""
+        """The second moment as released, noise included; shape (p, p), may be indefinite.
+
+        Raises
+        ------
+        RequestError
+            If the release is a precision matrix.
+        """
+        if self.manifest.kind == "precision":
+            raise RequestError(f"'{self.id}' is a precision matrix.", "Use .precision.")
         return self._labelled(self._bundle.raw)
 
     @property
+    def precision(self) -> pd.DataFrame:
+        """The precision matrix as released, noise included; shape (p, p).
+
+        Raises
+        ------
+        RequestError
+            If the release is a second moment.
+        """
+        if self.manifest.kind != "precision":
+            raise RequestError(f"'{self.id}' is a second moment.", "Use .estimates.")
+        return self._labelled(self._bundle.raw)
+
+    @property
+    def projected(self) -> pd.DataFrame:
+        """The nearest positive semidefinite matrix within the public trace; shape (p, p)."""
+        return self._labelled(self._bundle.projected)
+
+    @property
     def denoised(self) -> pd.DataFrame:
-        """The matrix denoised: positive semidefinite, trace at most 1; shape (p, p)."""
+        """The matrix denoised: positive semidefinite, within the public trace; shape (p, p).
+
+        Raises
+        ------
+        RequestError
+            If the noise law tells no best shrinkage, because rotations change it.
+        """
+        if self._bundle.denoised is None:
+            raise RequestError(
+                f"'{self.id}' has noise of the family {self.noise.family}, which is not denoised.",
+                "Use .projected.",
+            )
         return self._labelled(self._bundle.denoised)
+
+    def rows(self) -> Iterator[pd.DataFrame]:
+        """The published rows in batches, where rows were published; in the units of the rows.
+
+        Raises
+        ------
+        RequestError
+            If this release holds a matrix alone.
+        """
+        name = rows_file(self.manifest)
+        if name is None:
+            raise RequestError(f"'{self.id}' holds no rows.", "Use .second_moment.")
+        columns, rows = published_columns(self.manifest), int(self.manifest.rows.value)
+        for batch in read_rows(self.path / name, columns, rows):
+            yield pd.DataFrame(batch.T, columns=columns)
 
     @cached_property
     def estimates(self) -> Mapping[str, pd.DataFrame]:

@@ -213,7 +213,8 @@ def show(
             "rows were": facts.card["pre_processing"],
             "mechanism": facts.card["mechanism"],
             "noise": f"sd {facts.noise.sd_off_diagonal:.3g} off the diagonal, "
-            f"{facts.noise.sd_diagonal:.3g} on it",
+            f"{facts.noise.sd_diagonal:.3g} on it"
+            + (f", {facts.noise.mean:.3g} on average there" if facts.noise.mean else ""),
             "estimates": ", ".join(found.estimates) or "none",
             "report": str(found.report or "none"),
             "where": str(found.path),

@@ -18,22 +18,30 @@ from archive.package import DESCRIPTOR, read_descriptor
 from archive.release import (
     CARD,
     PAGE,
+    Array,
     EstimateBundle,
     ReleaseBundle,
     estimate_descriptor,
+    published_columns,
     read_estimate,
     read_release,
     read_report,
     release_card,
     release_descriptor,
     report_descriptor,
+    rows_file,
+    stems,
 )
+from archive.rows import read_rows
 from archive.store import Archive
-from estimators.denoise import denoise
+from estimators.denoise import denoise, project
 from ledger import Ledger
+from mechanisms.additive import Additive
+from mechanisms.output import Output
+from mechanisms.rowwise import RowWise
 from reports.compare import same_pictures, same_words
 from schemas.errors import BundleError, GramercyError, UnknownRelease
-from tasks.manifest import calibrate, fit, release_manifest, rows_facts
+from tasks.manifest import calibrate, fit, release_manifest
 from tasks.report import written
 from tasks.request import restored
 
@@ -137,13 +145,11 @@ def _held(place: Path, check: Callable[[], Any]) -> Any:
 
 def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
-    mechanism, lattice = calibrate(facts)
-    stated = facts.rows.value
     again = release_manifest(
         facts,
         release=place.parent.name,
         published=facts.published,
-        rows=rows_facts(facts, mechanism, lattice, stated),
+        noisy=facts.rows.value,
         versions=facts.software,
     )
     _agree(place, facts.model_dump(), again.model_dump())
@@ -162,24 +168,47 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
-    facts = bundle.manifest
-    units = bundle.raw * facts.rows.value * calibrate(facts)[1].divisor
+    facts, mechanism = bundle.manifest, calibrate(bundle.manifest)
+    path = place / f"{stems(facts)[0]}.npy"
+    if isinstance(mechanism, RowWise):
+        _check_rows_file(place, bundle, mechanism)
+        return
+    if isinstance(mechanism, Additive):
+        _on_lattice(path, bundle.raw * facts.rows.value * mechanism.lattice.divisor)
+    if isinstance(mechanism, Output):
+        _on_lattice(path, bundle.raw / mechanism.step)
+    largest = facts.trace + facts.noise.mean + 60 * facts.noise.sd_diagonal
+    if facts.neighbours == "replace-one" and not (np.abs(bundle.raw) <= largest).all():
+        raise BundleError(f"{path}: no noise makes entries this large.")
+
+
+def _on_lattice(path: Path, units: Array) -> None:
     # Beyond 2^40 units a double no longer shows whether it counts whole units.
     visible = np.abs(units) < 2.0**40
-    on_lattice = bool((np.abs(units - np.rint(units))[visible] < 1e-2).all())
-    possible = bool((np.abs(bundle.raw) <= 1 + 60 * facts.noise.sd_diagonal).all())
-    if facts.neighbours == "replace-one" and not possible:
-        raise BundleError(f"{place / 'second_moment.npy'}: no noise makes entries this large.")
-    if not on_lattice:
-        raise BundleError(f"{place / 'second_moment.npy'}: does not lie on the stated lattice.")
+    if not (np.abs(units - np.rint(units))[visible] < 1e-2).all():
+        raise BundleError(f"{path}: does not lie on the stated lattice.")
 
 
-def _check_denoised(place: Path, bundle: ReleaseBundle) -> None:
-    again = denoise(bundle.raw, bundle.manifest.noise)
-    if not _close(again, bundle.denoised):
-        raise BundleError(
-            f"{place / 'second_moment_denoised.npy'}: is not the denoised form of the matrix."
-        )
+def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> None:
+    """The published rows lie on their lattice, and the matrix follows from them."""
+    facts = bundle.manifest
+    path = place / str(rows_file(facts))
+    gram = np.zeros_like(bundle.raw)
+    for batch in read_rows(path, published_columns(facts), facts.dataset.rows):
+        _on_lattice(path, batch / mechanism.step)
+        gram += mechanism.gram(batch)
+    if not _close(gram / facts.rows.value, bundle.raw):
+        raise BundleError(f"{place / 'second_moment.npy'}: does not follow from {path.name}.")
+
+
+def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
+    facts = bundle.manifest
+    again = [(project(bundle.unbiased, facts.trace), bundle.projected)]
+    if bundle.denoised is not None:
+        again.append((denoise(bundle.unbiased, facts.noise, facts.trace), bundle.denoised))
+    for stem, (one, other) in zip(stems(facts)[1:], again, strict=True):
+        if not _close(one, other):
+            raise BundleError(f"{place / f'{stem}.npy'}: does not follow from the matrix.")
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
@@ -192,8 +221,8 @@ def _check_files(place: Path, bundle: ReleaseBundle) -> None:
 _CHECKS: dict[str, Callable[[Path, ReleaseBundle], None]] = {
     "guarantee: worked out anew from what was asked, exactly as stated": _check_manifest,
     "rows: the matrix is divided by the number that is stated": _check_rows,
-    "noise: the matrix lies on the stated lattice": _check_noise,
-    "denoised matrix: recomputed from the noisy one": _check_denoised,
+    "noise: what is published lies on the stated lattice": _check_noise,
+    "repaired matrices: recomputed from the noisy one": _check_repairs,
     "description and card: say the same, of every file": _check_files,
 }
 
@@ -271,6 +300,6 @@ def _no_more_than_listed(place: Path) -> None:
             raise BundleError(f"{path}: is no part of a release.")
 
 
-def _close(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+def _close(one: Array, other: Array) -> bool:
     tolerance = _SAME * float(np.abs(one).max(initial=0))
     return bool(np.allclose(one, other, rtol=0, atol=tolerance))

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger import Raise, Statement
-from schemas.request import Clip, Unit
+from schemas.request import AnyNormalisation, Clip
 from tasks.plan import Outlook, Plan
 
 # Into a file or a pipe there is no width to ask for.
@@ -83,22 +83,42 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
     facts_table(
         f"Release of {plan.contract.id}, version {plan.request.version}",
         {
-            "table": f"{plan.contract.rows} rows ({n_known}) x {plan.lattice.p} columns",
-            "protects": f"one row, {plan.contract.neighbours}",
+            "table": f"{plan.contract.rows} rows ({n_known}) x {plan.columns} columns",
+            "protects": f"one {plan.contract.unit}, {plan.contract.neighbours}",
             "rows": normalisation(plan.request.normalisation),
-            "mechanism": f"{plan.mechanism.name}, scale s = {facts['scale']:.6g} (Gram matrix)",
-            "guarantee": (
-                f"epsilon {facts['epsilon']:.6g} at delta {facts['delta']:g}; "
-                f"exactly {facts['mu']:.6g}-GDP"
+            "publishes": PUBLISHES[plan.mechanism.publishes],
+            "mechanism": f"{plan.mechanism.name}, {plan.mechanism.arithmetic} arithmetic",
+            **{
+                f"  {name.replace('_', ' ')}": f"{value:.6g}"
+                for name, value in plan.mechanism.plan().items()
+            },
+            "guarantee": guarantee_text(facts),
+            "best attacker": (
+                f"finds {100 * facts['power']:.3g} rows of 100, at 5 false alarms in 100"
             ),
             "error of an entry": (
-                f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it "
-                "(entries lie in [-1, 1], and the trace is at most 1)"
+                f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
+                + ("" if law.family != "noisy-rows" else ", about")
             ),
-            "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before denoising",
+            "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
             **_effect(plan, seen),
         },
     )
+
+
+PUBLISHES = {
+    "second-moment": "a noisy second moment",
+    "rows": "noisy rows, and the second moment that follows from them",
+    "reports": "one noisy report a row, and their average",
+    "precision": "a noisy precision matrix",
+}
+
+
+def guarantee_text(facts: Mapping[str, Any]) -> str:
+    """A guarantee in one line."""
+    at = f"epsilon {facts['epsilon']:.6g} at delta {facts['delta']:g}"
+    failing = f" but for probability {facts['delta0']:.2g}" if facts["delta0"] else ""
+    return f"{at}; {'at most' if failing else 'exactly'} {facts['mu']:.6g}-GDP{failing}"
 
 
 def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:
@@ -198,9 +218,11 @@ def panel(title: str, facts: Mapping[str, str], *lines: str) -> None:
     out.print(Panel(text, title=title, title_align="left", expand=False, padding=1))
 
 
-def normalisation(how: Unit | Clip) -> str:
+def normalisation(how: AnyNormalisation) -> str:
     """What is done to every row, in short."""
-    return "unit rows" if isinstance(how, Unit) else f"rows clipped at {how.radius:g}"
+    if isinstance(how, Clip):
+        return f"rows clipped at {how.radius:g}"
+    return {"unit": "unit rows", "box": "rows within their bounds"}.get(how.kind, "whole numbers")
 
 
 def _budget(statement: Statement) -> str:

@@ -3,29 +3,25 @@
 G + E with E symmetric, E_ii ~ N(0, s^2) and E_ij ~ N(0, s^2/2), all independent for i <= j. With
 svec(A) = (A_ii ..., sqrt2 A_ij ...) the noise is N(0, s^2 I) and ||svec(A)||_2 = ||A||_F, so the
 mechanism is exactly mu-GDP with mu = Delta_F / s. Independent noise of one scale on the upper
-triangle, as published by Su, Guo and Zhang (2020), Wang and Xu (2019) and Li and Wang (2023), has
-the same guarantee and sqrt2 times the noise on every off-diagonal entry.
+triangle, as published, has the same guarantee and sqrt2 times the noise on every off-diagonal
+entry: see `mechanisms.gaussian_iid`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms import sampler
+from mechanisms.additive import COUNT_WEIGHT, Additive, half, squared_sensitivity, symmetric
 from mechanisms.guarantee import Guarantee, gaussian_mu, gdp_mu, noise_scale
-from mechanisms.mechanism import Mechanism, Noisy
-from schemas.contract import Neighbours
-from schemas.lattice import Lattice
-from schemas.noise import NoiseLaw
+from mechanisms.mechanism import Setting
+from schemas.noise import Family, NoiseLaw
 from schemas.request import MechanismSpec
-
-# A noisy count is one more coordinate, weighted by 1/4: it costs 3 % more noise on the matrix.
-COUNT_WEIGHT = 0.25
 
 
 class GaussianSpec(MechanismSpec):
@@ -35,99 +31,79 @@ class GaussianSpec(MechanismSpec):
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class Gaussian(Additive):
     """Isotropic Gaussian noise on the Gram matrix.
 
     Parameters
     ----------
-    p
-        Number of columns.
-    neighbours
-        What one record may change.
+    setting
+        Public facts of the table.
     scale
         s, the standard deviation on a diagonal entry of the Gram matrix of unit-ball rows.
-    counted
-        Whether the number of rows is published as well, with noise of standard deviation 4 s.
     """
 
     name: ClassVar[str] = "gaussian"
     spec: ClassVar[type[MechanismSpec]] = GaussianSpec
-    arithmetic: ClassVar[Literal["exact", "floating-point"]] = "exact"
-
-    p: int
-    neighbours: Neighbours
-    scale: float
-    counted: bool = False
+    family: ClassVar[Family] = "gaussian-isotropic"
 
     @classmethod
-    def calibrated(
-        cls,
-        *,
-        p: int,
-        n: int,
-        neighbours: Neighbours,
-        epsilon: float,
-        delta: float,
-        counted: bool = False,
-    ) -> Self:
-        """See `Mechanism.calibrated`; Balle and Wang (2018) inverted exactly, rounded up."""
-        squared = squared_sensitivity(p, neighbours, counted)
-        return cls(p, neighbours, noise_scale(squared, gdp_mu(epsilon, delta)), counted)
+    def _exact(cls, spec: MechanismSpec, setting: Setting) -> Self:
+        """Balle and Wang (2018) inverted exactly, rounded up."""
+        return cls(setting, noise_scale(squared_sensitivity(setting), target_mu(spec)))
+
+    @classmethod
+    def _published(cls, spec: MechanismSpec, setting: Setting) -> Self:
+        """The classical scale of Dwork and Roth (2014), Theorem A.1; proven for epsilon < 1."""
+        return cls(setting, classical(spec, math.sqrt(squared_sensitivity(setting))))
 
     @property
-    def sd_rows(self) -> float | None:
-        """See `Mechanism.sd_rows`."""
-        return self.scale / COUNT_WEIGHT if self.counted else None
+    def sd_diagonal(self) -> float:
+        """See `Additive.sd_diagonal`."""
+        return self.scale
 
     @property
     def guarantee(self) -> Guarantee:
         """Mu = Delta_F / s."""
-        squared = squared_sensitivity(self.p, self.neighbours, self.counted)
-        return Guarantee(gaussian_mu(squared, self.scale))
+        return Guarantee(gaussian_mu(squared_sensitivity(self.setting), self.scale))
 
-    def law(self, lattice: Lattice) -> NoiseLaw:
+    @property
+    def law(self) -> NoiseLaw:
         """See `Mechanism.law`."""
-        diagonal, off_diagonal = self._scales(lattice)
+        diagonal, off_diagonal = self._scales()
+        divisor = self.lattice.divisor
         return NoiseLaw(
-            family="gaussian-isotropic",
-            sd_diagonal=diagonal / lattice.divisor,
-            sd_off_diagonal=off_diagonal / lattice.divisor,
+            family=self.family,
+            sd_diagonal=diagonal / divisor,
+            sd_off_diagonal=off_diagonal / divisor,
         )
 
-    def facts(self) -> dict[str, float]:
-        """See `Mechanism.facts`."""
-        squared = squared_sensitivity(self.p, self.neighbours, self.counted)
-        facts = {"scale": self.scale, "sensitivity": math.sqrt(squared)}
+    def plan(self) -> dict[str, float]:
+        """See `Mechanism.plan`."""
+        facts = {"scale": self.scale, "sensitivity": math.sqrt(squared_sensitivity(self.setting))}
         return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
 
-    def perturb(self, gram: NDArray[Any], rows: int, lattice: Lattice) -> Noisy:
-        """See `Mechanism.perturb`."""
-        if gram.shape != (self.p, self.p) or lattice.p != self.p:
-            raise ValueError("the Gram matrix does not have the mechanism's shape")
-        diagonal, off_diagonal = self._scales(lattice)
-        upper = np.triu_indices(self.p, 1)
-        noise = np.zeros((self.p, self.p), dtype=np.int64)
-        noise[upper] = sampler.rounded_gaussian(off_diagonal, upper[0].size)
-        noise += noise.T
-        np.fill_diagonal(noise, sampler.rounded_gaussian(diagonal, self.p))
-        if not self.counted:
-            return Noisy(gram + noise, None)
-        extra = sampler.rounded_gaussian(self.scale / COUNT_WEIGHT, 1)
-        return Noisy(gram + noise, rows + int(extra[0]))
+    def _draw(self) -> tuple[NDArray[np.int64], int | None]:
+        p = self.setting.p
+        diagonal, off_diagonal = self._scales()
+        upper = sampler.rounded_gaussian(off_diagonal, p * (p - 1) // 2)
+        noise = symmetric(upper, sampler.rounded_gaussian(diagonal, p))
+        if not self.setting.counted:
+            return noise, None
+        return noise, int(sampler.rounded_gaussian(self.scale / COUNT_WEIGHT, 1)[0])
 
-    def _scales(self, lattice: Lattice) -> tuple[float, float]:
-        """Diagonal and off-diagonal scale in lattice units; the second rounded up."""
-        diagonal = self.scale * lattice.ball
-        return diagonal, math.nextafter(diagonal / math.sqrt(2), math.inf)
+    def _scales(self) -> tuple[float, float]:
+        """Diagonal and off-diagonal scale in lattice units."""
+        diagonal = self.scale * self.lattice.ball
+        return diagonal, half(diagonal)
 
 
-def squared_sensitivity(p: int, neighbours: Neighbours, counted: bool = False) -> float:
-    """Delta_F^2 of the Gram matrix of rows in the unit ball, exactly.
+def target_mu(spec: MechanismSpec) -> float:
+    """The mu that a request asks for, rounded down."""
+    if spec.mu is not None:
+        return spec.mu
+    return gdp_mu(spec.epsilon or 0.0, spec.delta)
 
-    ||x x^T - y y^T||_F^2 = |x|^4 + |y|^4 - 2 (x.y)^2: at most 2, at orthogonal unit rows, which one
-    column does not have; and 1 for a row present or absent. A row present or absent moves a
-    weighted count by its weight; a row replaced does not.
-    """
-    if neighbours == "replace-one":
-        return 2.0 if p > 1 else 1.0
-    return 1.0 + (COUNT_WEIGHT**2 if counted else 0.0)
+
+def classical(spec: MechanismSpec, sensitivity: float) -> float:
+    """Delta sqrt(2 ln(1.25 / delta)) / epsilon, of Dwork and Roth (2014)."""
+    return sensitivity * math.sqrt(2 * math.log(1.25 / spec.delta)) / (spec.epsilon or math.nan)

@@ -8,14 +8,17 @@ Wang (2018) for the calibration; Smith and Thakurta (2022) for adaptive composit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpmath import MPContext
 
 _mp = MPContext()
 _mp.dps = 60
+
+_GRID = 1000  # steps of epsilon, for the mu that holds a whole profile
+_MOST_PURE = 700.0  # beyond it a pure epsilon says nothing that a double could show
 
 
 def _up(value: Any) -> float:
@@ -100,6 +103,23 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     return found
 
 
+def pure_gdp(epsilon: float) -> float:
+    """The mu of a pure epsilon, -2 Phi^-1(1 / (1 + e^epsilon)), rounded up."""
+    ctx = MPContext()
+    ctx.dps = 60 + int(epsilon)
+    return _up(_mp.mpf(2 * ctx.sqrt(2) * ctx.erfinv(ctx.tanh(ctx.mpf(epsilon) / 2))))
+
+
+def gdp_pure(mu: float) -> float:
+    """The largest pure epsilon whose `pure_gdp` is at most `mu`, rounded down."""
+    ctx = MPContext()
+    ctx.dps = 60 + int(mu * mu)
+    epsilon = _down(_mp.mpf(ctx.log(ctx.ncdf(ctx.mpf(mu) / 2) / ctx.ncdf(-ctx.mpf(mu) / 2))))
+    while pure_gdp(epsilon) > mu:
+        epsilon = math.nextafter(epsilon, 0)
+    return epsilon
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """What a release guarantees, whatever an attacker knows.
@@ -113,11 +133,15 @@ class Guarantee:
         Probability with which the mu-GDP guarantee may fail.
     pure
         Pure epsilon, where there is one; infinite elsewhere.
+    profile
+        The exact delta at an epsilon, rounded up, where it is less than what mu and delta0 tell.
+        Of one release alone: composition goes by the numbers above.
     """
 
     mu: float
     delta0: float = 0.0
     pure: float = math.inf
+    profile: Callable[[float], float] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not (self.mu >= 0 and 0 <= self.delta0 <= 1 and self.pure >= 0):
@@ -126,21 +150,80 @@ class Guarantee:
     @classmethod
     def of_pure(cls, epsilon: float) -> Guarantee:
         """Pure epsilon-DP, which is mu-GDP with mu = -2 Phi^-1(1 / (1 + e^epsilon))."""
-        ctx = MPContext()
-        ctx.dps = 60 + int(epsilon)
-        mu = 2 * ctx.sqrt(2) * ctx.erfinv(ctx.tanh(ctx.mpf(epsilon) / 2))
-        return cls(mu=_up(_mp.mpf(mu)), pure=epsilon)
+        return cls(pure_gdp(epsilon), pure=epsilon)
+
+    @classmethod
+    def of_profile(cls, profile: Callable[[float], float], failure: float) -> Guarantee:
+        """The least mu with delta(eps) <= delta_mu(eps) + delta0 for every eps >= 0.
+
+        Parameters
+        ----------
+        profile
+            The exact delta at an epsilon, in both directions, rounded up.
+        failure
+            delta0 to aim at; it becomes larger where the profile never falls that low.
+
+        Notes
+        -----
+        On a grid, since delta falls with epsilon: delta(eps) <= delta(eps_i) for
+        eps_i <= eps < eps_(i+1), and delta_mu(eps_(i+1)) is the least of delta_mu there.
+        """
+        end = 1.0
+        while profile(end) > failure and end < 2.0**10:
+            end *= 2
+        delta0 = max(failure, profile(end))
+        grid = [end * i / _GRID for i in range(_GRID + 1)]
+        excess = [max(0.0, profile(e) - delta0) for e in grid]
+        mu = 0.0
+        for after, needed in zip(grid[1:], excess, strict=False):
+            if needed > 0 and _delta(mu, after) < needed:
+                mu = math.nextafter(gdp_mu(after, needed), math.inf)
+                while _delta(mu, after) < needed:
+                    mu = math.nextafter(mu, math.inf)
+        return cls(mu, min(1.0, delta0), profile=profile)
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta known to hold at `epsilon`, rounded up."""
         if epsilon >= self.pure:
             return 0.0
-        return min(1.0, _up(_mp.mpf(gdp_delta(self.mu, epsilon)) + self.delta0))
+        known = min(1.0, _up(_mp.mpf(gdp_delta(self.mu, epsilon)) + self.delta0))
+        return known if self.profile is None else min(known, self.profile(epsilon))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon known to hold at `delta`, rounded up."""
         left = _down(_mp.mpf(delta) - self.delta0)
-        return min(self.pure, gdp_epsilon(self.mu, left))
+        known = min(self.pure, gdp_epsilon(self.mu, left))
+        if self.profile is None or self.profile(0.0) <= delta:
+            return known if self.profile is None else 0.0
+        low, high = 0.0, min(known, 1024.0)
+        if self.profile(high) > delta:
+            return known
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.profile(middle) > delta else (low, middle)
+        return high
+
+    def rho(self) -> tuple[float, float]:
+        """Rho and failure probability of zero-concentrated DP: D_alpha <= rho alpha for all alpha.
+
+        mu-GDP is post-processing of N(0, 1) against N(mu, 1), whose Rényi divergence is
+        alpha mu^2 / 2; a pure epsilon has rho <= epsilon^2 / 2 (Bun and Steinke 2016).
+        """
+        by_gdp = _up(_mp.mpf(self.mu) ** 2 / 2)
+        by_pure = _up(_mp.mpf(self.pure) ** 2 / 2)
+        return (by_pure, 0.0) if by_pure <= by_gdp or self.delta0 == 1 else (by_gdp, self.delta0)
+
+    def power(self, alarms: float) -> float:
+        """How often the best attacker finds a row, whose false alarms have this probability.
+
+        Phi(Phi^-1(alarms) + mu) + delta0, or by the pure epsilon or a profile, whichever is least.
+        """
+        level = _mp.mpf(alarms)
+        bounds = [_mp.ncdf(_mp.sqrt(2) * _mp.erfinv(2 * level - 1) + self.mu) + self.delta0]
+        if self.pure < _MOST_PURE:
+            grows = _mp.exp(self.pure)
+            bounds += [grows * level, 1 - (1 - level) / grows]
+        return min(1.0, _up(min(bounds)))
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:

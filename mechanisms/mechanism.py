@@ -1,4 +1,4 @@
-"""What every publishing mechanism offers. No I/O here, and no private value leaves `perturb`."""
+"""What every publishing mechanism offers. No I/O here, and no private value leaves a draw."""
 
 from __future__ import annotations
 
@@ -6,93 +6,184 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from numpy.typing import NDArray
-
 from mechanisms.guarantee import Guarantee
-from schemas.contract import Neighbours
+from schemas.contract import Neighbours, ProtectedUnit
+from schemas.errors import RequestError
 from schemas.lattice import Lattice
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec
 
+Arithmetic = Literal["exact", "floating-point"]
+Kind = Literal["second-moment", "rows", "reports", "precision"]
+
 
 @dataclass(frozen=True)
-class Noisy:
-    """What may be published: integers on the lattice.
+class Reach:
+    """The most that an integer row may move where rows are not normalised, squared.
 
     Parameters
     ----------
-    gram
-        Noisy Gram matrix in lattice units, symmetric, shape (p, p).
-    rows
-        Noisy number of rows, where one was paid for.
+    row, cell
+        When a whole row is replaced, and when one cell of the table is.
+    longest
+        The squared length of the longest row.
     """
 
-    gram: NDArray[Any]
-    rows: int | None
+    row: int
+    cell: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that noise may depend on: public facts of a table.
+
+    Parameters
+    ----------
+    p, n
+        Columns of the matrix, and rows as declared.
+    neighbours, unit
+        What may change: one row replaced, or present or absent; or one cell.
+    counted
+        Whether a noisy number of rows has to be published as well.
+    reach
+        From the declared bounds, where rows are not normalised.
+    power
+        The squared length of a row, as the public knows it: 1 where rows are normalised.
+    """
+
+    p: int
+    n: int
+    neighbours: Neighbours
+    counted: bool = False
+    unit: ProtectedUnit = "row"
+    reach: Reach | None = None
+    power: float = 1.0
 
 
 class Mechanism(ABC):
-    """Noise of one public scale, and its exact guarantee."""
+    """Noise of one public scale, and its exact guarantee.
+
+    A subclass is a frozen dataclass of a `Setting` and of the constants of its noise.
+    """
 
     name: ClassVar[str]
     spec: ClassVar[type[MechanismSpec]]
-    arithmetic: ClassVar[Literal["exact", "floating-point"]]
-    scale: float
+    publishes: ClassVar[Kind] = "second-moment"
+    arithmetic: ClassVar[Arithmetic] = "exact"
+    neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one", "add-remove")
+    units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)
+
+    setting: Setting
 
     @classmethod
-    @abstractmethod
+    def of(cls, spec: MechanismSpec, setting: Setting) -> Self:
+        """The mechanism that a request asks for.
+
+        Raises
+        ------
+        RequestError
+            If this mechanism has no meaning there, or needs a consent that is missing.
+        """
+        if setting.neighbours not in cls.neighbours:
+            raise RequestError(
+                f"{cls.name}: is not defined for {setting.neighbours}, because it shows the number "
+                "of rows.",
+                f"Declare {cls.neighbours[0]} in the contract.",
+            )
+        if setting.unit not in cls.units:
+            raise RequestError(
+                f"{cls.name}: has no guarantee per {setting.unit}.",
+                "Use rows or integer-rows, or declare 'unit: row' in the contract.",
+            )
+        if spec.arithmetic != cls.arithmetic:
+            raise RequestError(
+                f"{cls.name}: key 'mechanism.arithmetic': its noise is "
+                f"{_ARITHMETIC[cls.arithmetic]}.",
+                f"Say 'arithmetic: {cls.arithmetic}' to accept that."
+                if cls.arithmetic == "floating-point"
+                else "Leave the key out.",
+            )
+        make = cls._published if spec.calibration == "published" else cls._exact
+        return make(spec, setting)
+
+    @classmethod
     def calibrated(
         cls,
         *,
         p: int,
         n: int,
         neighbours: Neighbours,
-        epsilon: float,
-        delta: float,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        mu: float | None = None,
         counted: bool = False,
+        **keys: Any,
     ) -> Self:
-        """The least noise that is (epsilon, delta)-differentially private.
+        """The least noise with a guarantee.
 
         Parameters
         ----------
-        p, n
-            Shape of the table, as declared in public.
-        neighbours
-            What one record may change.
-        epsilon, delta
-            What is asked for.
-        counted
-            Whether the number of rows is published as well, with noise.
+        p, n, neighbours, counted
+            See `Setting`.
+        epsilon, delta, mu
+            Epsilon at delta, or mu.
+        keys
+            The mechanism's own keys of a request.
         """
+        asked = {"epsilon": epsilon, "delta": delta, "mu": mu, **keys}
+        return cls._made(Setting(p, n, neighbours, counted), asked)
 
-    @property
+    @classmethod
+    def published(
+        cls,
+        *,
+        p: int,
+        n: int,
+        neighbours: Neighbours,
+        epsilon: float,
+        delta: float | None = None,
+        **keys: Any,
+    ) -> Self:
+        """The scale that a paper gives for epsilon and delta, whatever it is worth."""
+        asked = {"epsilon": epsilon, "delta": delta, **keys, "calibration": "published"}
+        return cls._made(Setting(p, n, neighbours), asked)
+
+    @classmethod
+    def _made(cls, setting: Setting, asked: dict[str, Any]) -> Self:
+        stated = {key: value for key, value in asked.items() if value is not None}
+        spec = cls.spec.model_validate({"name": cls.name, "arithmetic": cls.arithmetic, **stated})
+        return cls.of(spec, setting)
+
+    @classmethod
     @abstractmethod
-    def sd_rows(self) -> float | None:
-        """Standard deviation of the noisy number of rows, where one is published."""
+    def _exact(cls, spec: Any, setting: Setting) -> Self: ...
+
+    @classmethod
+    @abstractmethod
+    def _published(cls, spec: Any, setting: Setting) -> Self: ...
 
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """The exact guarantee of this scale, rounded towards less privacy."""
 
+    @property
     @abstractmethod
-    def law(self, lattice: Lattice) -> NoiseLaw:
-        """The noise on the Gram matrix of the original rows: after `lattice.divisor`."""
+    def lattice(self) -> Lattice:
+        """The lattice on which rows are rounded and noise is drawn."""
+
+    @property
+    @abstractmethod
+    def law(self) -> NoiseLaw:
+        """The noise on the sum over rows of what is published, in units of the original rows."""
 
     @abstractmethod
-    def facts(self) -> dict[str, float]:
+    def plan(self) -> dict[str, float]:
         """The public constants of this noise, by name, as the manifest and the plan show them."""
 
-    @abstractmethod
-    def perturb(self, gram: NDArray[Any], rows: int, lattice: Lattice) -> Noisy:
-        """Draw the noise, once, and add it.
 
-        Parameters
-        ----------
-        gram
-            Exact Gram matrix of the integer rows, shape (p, p), integers.
-        rows
-            Exact number of rows.
-        lattice
-            What the integers count.
-        """
+_ARITHMETIC = {
+    "exact": "exact on a lattice of integers",
+    "floating-point": "drawn in floating-point numbers",
+}

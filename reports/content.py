@@ -22,7 +22,7 @@ _MOST = 25  # rows of a table on the page; the files hold all
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of the matrix, for a table; the correlation is that of the denoised matrix."""
+    """One entry of the matrix, for a table; the correlation is that of the repaired matrix."""
 
     row: str
     col: str
@@ -61,14 +61,23 @@ class Correlations:
 def correlations(bundle: ReleaseBundle) -> Correlations:
     """Correlations of the matrix as released, about the means where an intercept carries them."""
     facts, law = bundle.manifest, bundle.manifest.noise
-    names, matrix = facts.names, bundle.raw
+    names, matrix = facts.names, bundle.unbiased
     sd = law.deviations(len(names))
+    if facts.kind == "precision":
+        told = _scaled(_with_signs(matrix), sd)
+        return Correlations(names, told, (np.abs(matrix) <= INSIDE * sd) | np.isnan(told), False)
     found = centred(matrix, law) if facts.intercept and len(names) > 1 else None
     if found is not None:
         names, matrix, sd = names[1:], found.matrix, found.sd
     told = _scaled(matrix, sd)
     hidden = (np.abs(matrix) <= INSIDE * sd) | np.isnan(told)
     return Correlations(names, told, hidden, found is not None)
+
+
+def _with_signs(precision: Array) -> Array:
+    """A precision matrix with the signs of its partial correlations off the diagonal."""
+    found: Array = 2 * np.diag(np.diag(precision)) - precision
+    return found
 
 
 def _scaled(matrix: Array, sd: Array) -> Array:
@@ -78,27 +87,29 @@ def _scaled(matrix: Array, sd: Array) -> Array:
     return found
 
 
-def _denoised_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
-    """Of the denoised matrix, shape (p, p); NaN where there is none."""
+def _repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
+    """Of the repaired matrix, shape (p, p); NaN where there is none."""
     p = len(bundle.manifest.names)
     found = np.full((p, p), np.nan)
-    first = int(about_means and bundle.denoised[0, 0] > 0)
-    matrix = without_means(bundle.denoised) if first else bundle.denoised
+    first = int(about_means and bundle.repaired[0, 0] > 0)
+    matrix = without_means(bundle.repaired) if first else bundle.repaired
+    if bundle.manifest.kind == "precision":
+        matrix = _with_signs(matrix)
     found[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
     return found
 
 
 def strongest(bundle: ReleaseBundle, about_means: bool) -> list[Entry]:
     """The off-diagonal entries that stand out most, strongest first."""
-    correlation = _denoised_correlations(bundle, about_means)
+    correlation = _repaired_correlations(bundle, about_means)
     names, sd = bundle.manifest.names, bundle.manifest.noise.sd_off_diagonal
     rows, cols = np.triu_indices(len(names), 1)
-    size = -np.abs(bundle.raw[rows, cols])
+    size = -np.abs(bundle.unbiased[rows, cols])
     first = np.argpartition(size, min(_MOST, size.size) - 1)[:_MOST] if size.size else rows
     return [
-        Entry(names[i], names[j], float(bundle.raw[i, j]), sd, float(correlation[i, j]))
+        Entry(names[i], names[j], float(bundle.unbiased[i, j]), sd, float(correlation[i, j]))
         for i, j in sorted(
-            ((rows[k], cols[k]) for k in first), key=lambda at: -abs(float(bundle.raw[at]))
+            ((rows[k], cols[k]) for k in first), key=lambda at: -abs(float(bundle.unbiased[at]))
         )
     ]
 
@@ -185,9 +196,9 @@ class Group:
 def groups(bundle: ReleaseBundle) -> list[Group]:
     """Means, sizes and class means, where the matrix carries a column of ones."""
     facts = bundle.manifest
-    if not facts.intercept:
+    if not facts.intercept or facts.kind == "precision":
         return []
-    overall = means(bundle.raw, facts.noise, 0)
+    overall = means(bundle.unbiased, facts.noise, 0)
     if overall is None:
         return []
     columns = _columns(facts)
@@ -196,7 +207,7 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
         given = overall if column is None else None
         if isinstance(column, LevelsFacts):
-            given = means(bundle.raw, facts.noise, at)
+            given = means(bundle.unbiased, facts.noise, at)
         if given is None or len(found) > _MOST:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))

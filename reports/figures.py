@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from estimators.spectrum import Spectrum
 from reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
+from schemas.manifest import GuaranteeFacts
 
 Array = NDArray[np.float64]
 
@@ -20,10 +21,10 @@ _LABELS_UP_TO = 40  # columns whose names fit beside a heat map
 _POSITIVE, _NEGATIVE, _MUTED = (37, 99, 235), (217, 87, 14), (128, 128, 128)
 
 
-def attacker(mu: float) -> Markup:
-    """What the best attacker could tell: detections against false alarms, for mu-GDP."""
+def attacker(guarantee: GuaranteeFacts) -> Markup:
+    """What the best attacker could tell, at most: detections against false alarms."""
     alarms = np.concatenate([np.logspace(-5, -2, 100), np.linspace(0.01, 1, 200)])
-    found = ndtr(ndtri(alarms) + mu)
+    found = _detections(guarantee, alarms)
     words = "Detections against false alarms of the best attacker, beside blind guessing."
     with figure("attacker", words, 4.4, 3.6) as drawn:
         axes = drawn.axes
@@ -31,12 +32,20 @@ def attacker(mu: float) -> Markup:
         axes.fill_between(alarms, alarms, found, color=ACCENT, alpha=0.15, linewidth=0)
         axes.plot(alarms, found, color=ACCENT, linewidth=2)
         thread = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.8}
-        top = (0.3, float(ndtr(ndtri(0.3) + mu)))
+        top = (0.3, float(_detections(guarantee, np.array([0.3]))[0]))
         axes.annotate("best attacker", top, (0.03, 0.93), color=INK, arrowprops=thread)
         axes.annotate("blind guessing", (0.6, 0.6), (0.62, 0.3), color=INK, arrowprops=thread)
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="false alarms", ylabel="detections")
         axes.set_aspect("equal")
     return drawn.svg
+
+
+def _detections(guarantee: GuaranteeFacts, alarms: Array) -> Array:
+    found: Array = np.minimum(1.0, ndtr(ndtri(alarms) + guarantee.mu) + guarantee.delta0)
+    if guarantee.pure is None:
+        return found
+    grows = math.exp(min(guarantee.pure, 700.0))
+    return np.minimum(found, np.minimum(grows * alarms, 1 - (1 - alarms) / grows))
 
 
 def heat_map(correlation: Array, hidden: NDArray[np.bool_], names: Sequence[str]) -> Markup:
@@ -93,8 +102,8 @@ def _legend(axes: object) -> None:
         spine.set_visible(False)
 
 
-def eigenvalues(found: Spectrum) -> Markup:
-    """The released spectrum, the denoised one, and that of pure noise."""
+def eigenvalues(found: Spectrum, repair: str) -> Markup:
+    """The released spectrum, the repaired one, and that of pure noise."""
     from matplotlib.ticker import MaxNLocator
 
     rank = np.arange(1, found.released.size + 1)
@@ -104,7 +113,7 @@ def eigenvalues(found: Spectrum) -> Markup:
         axes.axhspan(-found.edge, found.edge, color=FAINT, alpha=0.15, linewidth=0)
         axes.plot(rank, found.noise, color=FAINT, linewidth=1.2, label="pure noise")
         style: Any = {"markersize": 4 if rank.size <= 100 else 2, "linestyle": "none"}
-        axes.plot(rank, found.denoised, "o", color=ACCENT, label="denoised", **style)
+        axes.plot(rank, found.repaired, "o", color=ACCENT, label=repair, **style)
         hollow: Any = {"markerfacecolor": "none", "markeredgecolor": WARM, "color": WARM}
         axes.plot(rank, found.released, "o", label="as released", **style, **hollow)
         axes.axhline(0, color=FAINT, linewidth=0.6)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from archive.release import EstimateBundle, ReleaseBundle
+from archive.release import EstimateBundle, ReleaseBundle, rows_file, stems
 from estimators.spectrum import spectrum
 from reports import figures
 from reports.content import (
@@ -46,18 +46,22 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     """
     facts = release.manifest
     p = len(facts.names)
-    found = spectrum(release.raw, release.denoised, facts.noise)
+    found = spectrum(release.unbiased, release.repaired, facts.noise)
     seen = correlations(release)
     pairs = seen.hidden[np.triu_indices(len(seen.names), 1)]
     graphs = sorted((Graph.of(each) for each in estimates), key=lambda each: not each.sparse)
     return render(
         "release.html",
         facts=facts,
+        stem=stems(facts)[0],
+        repair=release.repair,
+        quantity="partial correlations" if facts.kind == "precision" else "correlations",
+        rows_file=rows_file(facts),
         sha256=release.sha256,
         notes=notes(release, found),
         guess=best_guess(facts.guarantee),
         attack=the_attack(facts.neighbours),
-        attacker=figures.attacker(facts.guarantee.mu),
+        attacker=figures.attacker(facts.guarantee),
         what_it_is=what_it_is(facts),
         heat=figures.heat_map(seen.matrix, seen.hidden, [shown_name(n) for n in seen.names]),
         about_means=seen.centred,
@@ -66,7 +70,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         largest_of_noise=largest_of_noise(p * (p - 1) // 2),
         found=found,
         negative=int((found.released < 0).sum()),
-        spectrum=figures.eigenvalues(found),
+        spectrum=figures.eigenvalues(found, release.repair),
         entries=strongest(release, seen.centred),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
@@ -100,7 +104,7 @@ def _pictured(graph: Graph) -> dict[str, Any]:
 
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
     """Columns of the table with the diagonal entries of what they became."""
-    diagonal = iter(np.diag(release.raw)[int(release.manifest.intercept) :])
+    diagonal = iter(np.diag(release.unbiased)[int(release.manifest.intercept) :])
     told = []
     for column in release.manifest.columns:
         facts = column.model_dump()

@@ -13,7 +13,7 @@ from estimators.spectrum import Spectrum
 from reports.content import INSIDE
 from schemas.contract import INTERCEPT
 from schemas.manifest import GuaranteeFacts, ReleaseManifest
-from schemas.request import Unit
+from schemas.request import Clip, Unit, Whole
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,12 @@ class Note:
 def best_guess(guarantee: GuaranteeFacts) -> float:
     """How often the best attacker tells two neighbouring tables apart that are equally likely.
 
-    At most Phi(mu/2), and delta0 on top; rounded up to a thousandth. Blind guessing has a half.
+    At most Phi(mu/2), and delta0 on top, and at most 1 / (1 + e^-epsilon) where there is a pure
+    one; rounded up to a thousandth. Blind guessing has a half.
     """
     right = float(ndtr(guarantee.mu / 2)) + guarantee.delta0
+    if guarantee.pure is not None:
+        right = min(right, 1 / (1 + math.exp(-guarantee.pure)))
     return min(1.0, math.ceil(1000 * right) / 1000)
 
 
@@ -81,16 +84,16 @@ def notes(bundle: ReleaseBundle, found: Spectrum) -> list[Note]:
 
 
 def _noise(bundle: ReleaseBundle, found: Spectrum) -> Note:
-    signal = float(np.linalg.norm(bundle.denoised))
+    signal = float(np.linalg.norm(bundle.repaired))
     p = len(bundle.manifest.names)
     noise = bundle.manifest.noise.norm(p)
-    sizes = f"The noise has a Frobenius norm of about {noise:.2g}, the denoised matrix of "
+    sizes = f"The noise has a Frobenius norm of about {noise:.2g}, the {bundle.repair} matrix of "
     sizes += f"{signal:.2g}; {found.beyond} of {p} eigenvalues stand out of the noise."
     if noise > signal or found.beyond == 0:
         return Note(
             "warning",
             "This matrix is mostly noise",
-            f"{sizes} Read single entries with great care, and use the denoised matrix.",
+            f"{sizes} Read single entries with great care, and use the {bundle.repair} matrix.",
         )
     if 2 * noise > signal:
         return Note(
@@ -105,7 +108,7 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
     facts = bundle.manifest
     lost = [
         name
-        for name, entry in zip(facts.names, np.diag(bundle.raw), strict=True)
+        for name, entry in zip(facts.names, np.diag(bundle.unbiased), strict=True)
         if entry <= INSIDE * facts.noise.sd_diagonal
     ]
     if not lost:
@@ -157,19 +160,32 @@ def largest_of_noise(entries: int) -> float:
 
 def what_it_is(facts: ReleaseManifest) -> str:
     """What the matrix holds, said before anybody calls it a covariance."""
-    if isinstance(facts.normalisation, Unit):
+    if facts.kind == "precision":
+        return (
+            "This is a precision matrix: the graphical lasso solution for the second moment of the "
+            f"normalised rows at the penalty {facts.mechanism['penalty']:g}, with noise on the "
+            "solution itself. Its zeros are hidden by the noise."
+        )
+    how = facts.normalisation
+    if isinstance(how, Unit):
         rows = (
             "each row was divided by its own length (a row with nothing left stays zero), so the "
             "diagonal adds up to one at most, but for noise"
         )
+    elif isinstance(how, Whole):
+        rows = "all numbers are whole"
     else:
-        radius = facts.normalisation.radius
+        radius = how.radius if isinstance(how, Clip) else facts.longest
         rows = (
             f"rows longer than {radius:g} were shortened to it, and all divided by {radius:g} "
             f"(multiply the matrix by {radius * radius:.4g} to return to scaled columns)"
         )
+    source = {
+        "rows": "It follows without bias from the noisy rows, which are published beside it. ",
+        "reports": "It is the average of the noisy reports, which are published beside it. ",
+    }.get(facts.kind, "")
     ones = " A column of ones stands first and carries the means." if facts.intercept else ""
-    return (
+    return source + (
         "'Covariance' here means the second moment of the normalised rows: the average of x xᵀ, "
         f"where the columns of x were centred and scaled by public constants, and {rows}."
         f"{ones}"

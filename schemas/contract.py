@@ -19,6 +19,7 @@ INTERCEPT = "(intercept)"
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
 Neighbours = Literal["replace-one", "add-remove"]
+ProtectedUnit = Literal["row", "cell"]
 
 
 class Budget(Model):
@@ -141,7 +142,7 @@ class Contract(Model):
         ``replace-one`` (one row changed; the number of rows is public) or ``add-remove`` (one row
         present or absent; the number of rows is private).
     unit
-        What is protected: one row.
+        What is protected: one row, or one cell of it (for noisy rows only).
     """
 
     id: Slug
@@ -153,7 +154,7 @@ class Contract(Model):
     budget: Budget
     intercept: Annotated[bool, Field(strict=True)] = False
     neighbours: Neighbours = "replace-one"
-    unit: Literal["row"] = "row"
+    unit: ProtectedUnit = "row"
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -179,6 +180,29 @@ class Contract(Model):
         """Levels of a column, or None where it holds numbers."""
         column = self.columns[name]
         return column.levels if isinstance(column, Levels) else None
+
+    def in_whole_numbers(self) -> Contract:
+        """The same with bounds and centres that are whole, and nothing scaled.
+
+        Raises
+        ------
+        ContractError
+            If a column's bounds hold no whole number, or reach beyond 2^31.
+        """
+        columns: dict[str, AnyColumn] = {}
+        for name, column in self.columns.items():
+            if isinstance(column, Levels):
+                columns[name] = column
+                continue
+            low, high = math.ceil(column.lower), math.floor(column.upper)
+            if not (low < high and max(-low, high) <= 1 << 31):
+                raise ContractError(
+                    f"key 'columns.{name}': its bounds hold no range of whole numbers.",
+                    "Declare whole bounds, the lower below the upper, within 2147483648.",
+                )
+            middle = min(max(round(column.middle), low), high)
+            columns[name] = Column(lower=low, upper=high, centre=middle, scale=1.0)
+        return self.model_copy(update={"columns": columns})
 
     def terms(self) -> dict[str, Any]:
         """The facts that are fixed at registration, because the guarantees rest on them."""

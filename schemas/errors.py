@@ -71,6 +71,10 @@ class BudgetRefused(Refused):
     """The charge does not fit what is left of the budget."""
 
 
+class GuaranteeRefused(Refused):
+    """The exact guarantee of a mechanism's noise is weaker than what was asked for."""
+
+
 class TermsChanged(Refused):
     """A contract that differs from what the data set was registered with."""
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 MIN_BITS, MAX_BITS = 10, 20
+ROW_BITS = 16
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,19 @@ class Lattice:
         return 1 << (2 * self.bits)
 
     @property
+    def longest(self) -> int:
+        """The most that the squares of a row sum to."""
+        return self.ball
+
+    @property
     def divisor(self) -> float:
         """2^(2K) c^2: Gram units per unit of the Gram matrix of the original rows."""
         return self.shrink * self.shrink * self.ball
+
+    @property
+    def step(self) -> float:
+        """What one integer of a row stands for."""
+        return 1 / self.cell
 
     @classmethod
     def fitting(cls, p: int, rows: int, scale: float) -> Lattice:
@@ -77,3 +88,21 @@ class Lattice:
         ):
             bits += 1
         return cls(p, bits)
+
+
+@dataclass(frozen=True)
+class WholeNumbers(Lattice):
+    """Rows that are whole numbers already: nothing is shrunk, and one is one."""
+
+    bits: int = 0
+    longest: int = 1
+
+    @property
+    def shrink(self) -> float:
+        """None."""
+        return 1.0
+
+
+def row_lattice(p: int) -> Lattice:
+    """The lattice of rows that are published one by one."""
+    return Lattice(p, ROW_BITS)

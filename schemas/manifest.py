@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from schemas.contract import INTERCEPT, Neighbours, features
+from schemas.contract import INTERCEPT, Neighbours, ProtectedUnit, features
 from schemas.model import Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
-from schemas.request import Clip, Unit
+from schemas.request import AnyNormalisation, Unit
 
-FORMAT: Literal[2] = 2
+FORMAT: Literal[3] = 3
+ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
 
 
 class DatasetFacts(Model):
@@ -56,8 +58,8 @@ class Asked(Model):
     columns: Annotated[tuple[ColumnFacts | LevelsFacts, ...], Field(min_length=1)]
     intercept: bool
     neighbours: Neighbours
-    unit: Literal["row"]
-    normalisation: Unit | Clip
+    unit: ProtectedUnit
+    normalisation: AnyNormalisation
     mechanism: dict[str, Any]
 
     @property
@@ -69,12 +71,24 @@ class Asked(Model):
         return names
 
     @property
+    def longest(self) -> float:
+        """The longest that a row of scaled columns can be, rounded up."""
+        squares = [1.0] if self.intercept else []
+        for column in self.columns:
+            if isinstance(column, LevelsFacts):
+                squares.append(1.0)  # one level at most
+            else:
+                far = max(column.upper - column.centre, column.centre - column.lower)
+                squares.append((far / column.scale) ** 2)
+        return math.sqrt(math.fsum(squares)) * (1 + 2.0**-40)
+
+    @property
     def counted(self) -> bool:
         """Whether a noisy number of rows has to be paid for.
 
         Under add-remove it is private. Unit rows count themselves, in the noisy trace.
         """
-        return self.neighbours == "add-remove" and isinstance(self.normalisation, Clip)
+        return self.neighbours == "add-remove" and not isinstance(self.normalisation, Unit)
 
 
 class RowsFacts(Model):
@@ -106,7 +120,9 @@ class CalibrationFacts(Model):
 class GuaranteeFacts(Model):
     """The exact guarantee. `pure` is null where there is no pure epsilon.
 
-    `epsilon` is the smallest that holds at the requested `delta`.
+    `epsilon` is the smallest that holds at the requested `delta`, `curve` the delta at other
+    epsilons. `rho` is that of zero-concentrated DP, which fails with probability `rho_failure`.
+    `power` is how often the best attacker detects a row, at 5 false alarms in 100.
     """
 
     mu: float
@@ -114,32 +130,42 @@ class GuaranteeFacts(Model):
     pure: float | None
     epsilon: float
     delta: float
+    rho: float | None
+    rho_failure: float
+    power: float
+    curve: dict[str, float]
 
 
 class ReleaseManifest(Asked):
-    """A published second moment: what was asked, what was observed, and what follows from it.
+    """A release: what was asked, what was observed, and what follows from it.
 
     Parameters
     ----------
+    kind
+        ``second-moment``; ``rows`` or ``reports``, with the second moment that follows from them;
+        or ``precision``.
     release, published
         Id and day.
     rows
         The number of rows that the matrix was divided by.
     calibration, guarantee, noise
         Follow from what was asked; `noise` is the law of the released matrix.
+    trace
+        A public bound on the trace of the matrix without noise.
     card
         The DP card: the same facts in the words of the OpenDP Deployments Registry and of
         NIST SP 800-226.
     """
 
-    format: Literal[2]
-    kind: Literal["second-moment"]
+    format: Literal[3]
+    kind: ReleaseKind
     release: Label
     published: str
     rows: RowsFacts
     calibration: CalibrationFacts
     guarantee: GuaranteeFacts
     noise: NoiseLaw
+    trace: Positive
     card: dict[str, Any]
     software: dict[str, str]
 
@@ -155,7 +181,7 @@ class ReportManifest(Model):
         Digests of the estimates that it shows, by their ids.
     """
 
-    format: Literal[2]
+    format: Literal[3]
     kind: Literal["report"]
     report: Label
     dataset: DatasetFacts
@@ -177,7 +203,7 @@ class EstimateManifest(Model):
         The settings asked for, and the penalty in force.
     """
 
-    format: Literal[2]
+    format: Literal[3]
     kind: Literal["precision"]
     estimate: Label
     dataset: DatasetFacts

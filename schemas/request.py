@@ -5,13 +5,23 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_validator
 
 from schemas.contract import Contract
 from schemas.errors import RequestError
-from schemas.model import Delta, Epsilon, Label, Model, Positive, digest, label
+from schemas.model import (
+    Delta,
+    DeltaOrZero,
+    Epsilon,
+    Label,
+    Model,
+    Mu,
+    Positive,
+    digest,
+    label,
+)
 
 
 class Unit(Model):
@@ -33,21 +43,73 @@ class Clip(Model):
     radius: Positive
 
 
+class Box(Model):
+    """Every row is divided by the longest that the columns' bounds allow: one cell moves no other.
+
+    The normalisation for a guarantee per cell.
+    """
+
+    kind: Literal["box"]
+
+
+class Whole(Model):
+    """Rows of whole numbers stay what they are, for ``integer-rows``."""
+
+    kind: Literal["whole"]
+
+
 def _by_name(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
+AnyNormalisation = Unit | Clip | Box | Whole
 Normalisation = Annotated[
-    Annotated[Unit | Clip, Field(discriminator="kind")], BeforeValidator(_by_name)
+    Annotated[AnyNormalisation, Field(discriminator="kind")], BeforeValidator(_by_name)
 ]
 
 
 class MechanismSpec(Model):
-    """What a request says of its mechanism; each mechanism narrows `name` and adds its own keys."""
+    """What a request says of its mechanism; each mechanism narrows `name` and adds its own keys.
+
+    Parameters
+    ----------
+    calibration
+        ``exact``: the least noise with the guarantee that is asked for. ``published``: the scale
+        that a paper gives for this epsilon and delta. Either way the exact guarantee of the scale
+        in use is charged, and refused where it is weaker than what was asked.
+    epsilon, delta, mu
+        What is asked for: epsilon at delta, or mu (delta then says where epsilon is shown).
+    arithmetic
+        ``floating-point`` accepts a mechanism whose noise is not exact on the lattice.
+    """
 
     name: str
-    epsilon: Epsilon
+    calibration: Literal["exact", "published"] = "exact"
+    epsilon: Epsilon | None = None
     delta: Delta
+    mu: Mu | None = None
+    arithmetic: Literal["exact", "floating-point"] = "exact"
+
+    ways: ClassVar[tuple[str, ...]] = ("epsilon", "mu")
+
+    @model_validator(mode="after")
+    def _asks_once(self) -> Self:
+        named = [way for way in self.ways if getattr(self, way) is not None]
+        if len(named) != 1:
+            raise ValueError(f"needs one of {', '.join(self.ways)}, and no two")
+        if self.calibration == "published" and named == ["mu"]:
+            raise ValueError("'calibration: published' starts from 'epsilon' and 'delta'")
+        return self
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked for, by key; what it leaves at its default is left out."""
+        return {"name": self.name, **self.model_dump(exclude_defaults=True)}
+
+
+class PureSpec(MechanismSpec):
+    """What a request says of a mechanism with a pure epsilon, which needs no delta."""
+
+    delta: DeltaOrZero = 0.0
 
 
 class EstimatorSpec(Model):
@@ -124,7 +186,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
             {
                 "dataset": contract.id,
                 "version": self.version,
-                "mechanism": self.mechanism.model_dump(),
+                "mechanism": self.mechanism.asked(),
                 "normalisation": self.normalisation.model_dump(),
             }
         )

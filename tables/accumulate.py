@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from schemas.contract import Contract
 from schemas.errors import TableError
 from schemas.lattice import Lattice
-from schemas.request import Clip, Unit
+from schemas.request import Clip, Unit, Whole
 from tables.gram import ExactGram
 from tables.integers import integer_rows
 from tables.normalise import normalise
@@ -42,9 +43,11 @@ class Accumulated:
 def accumulate(
     source: Source,
     contract: Contract,
-    how: Unit | Clip,
+    how: Unit | Clip | Whole,
     lattice: Lattice,
     on_rows: Callable[[int], None] = lambda rows: None,
+    *,
+    in_place: bool = False,
 ) -> Accumulated:
     """Sum q q^T over the integer rows of a table.
 
@@ -60,19 +63,19 @@ def accumulate(
         Lattice of the integer rows.
     on_rows
         Called with the number of rows of each batch.
+    in_place
+        See `integer_batches`.
 
     Raises
     ------
     TableError
         If the table cannot be read, or does not have the public number of rows.
     """
-    columns = list(contract.columns.values())
-    levels = {name: contract.levels(name) for name in contract.names}
-    gram, repairs, malformed = ExactGram(lattice), Repairs.none(len(columns)), Malformed()
-    for batch in cells(source, levels, malformed):
-        scaled = repair(batch, columns, repairs, intercept=contract.intercept)
-        gram.add(integer_rows(normalise(scaled, how), lattice))
-        on_rows(batch.shape[1])
+    gram, repairs = ExactGram(lattice), Repairs.none(len(contract.columns))
+    malformed = Malformed()
+    for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=in_place):
+        gram.add(q)
+        on_rows(q.shape[1])
     # A malformed line has nothing left to read: a zero row, and it counts.
     rows = gram.rows + malformed.rows
     if contract.neighbours == "replace-one" and rows != contract.rows:
@@ -82,3 +85,32 @@ def accumulate(
             "declare add-remove.",
         )
     return Accumulated(gram.matrix(), rows, repairs, malformed.rows)
+
+
+def integer_batches(
+    source: Source,
+    contract: Contract,
+    how: Unit | Clip | Whole,
+    lattice: Lattice,
+    repairs: Repairs,
+    malformed: Malformed,
+    *,
+    in_place: bool = False,
+) -> Iterator[NDArray[np.float64]]:
+    """Batches of integer rows, shape (p, rows), in the order of the table.
+
+    Parameters
+    ----------
+    source, contract, how, lattice
+        See `accumulate`.
+    repairs, malformed
+        Counts, added to in place.
+    in_place
+        Whether a malformed line of a CSV stands where it stood, as a row of missing cells, instead
+        of being counted alone: where rows are published, none may move another.
+    """
+    columns = list(contract.columns.values())
+    levels = {name: contract.levels(name) for name in contract.names}
+    for batch in cells(source, levels, malformed, in_place=in_place):
+        scaled = repair(batch, columns, repairs, intercept=contract.intercept)
+        yield integer_rows(normalise(scaled, how), lattice)

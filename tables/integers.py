@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.lattice import Lattice
+from schemas.lattice import Lattice, WholeNumbers
 
 _STEPS = 8
 
@@ -23,10 +23,12 @@ def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.floa
     Returns
     -------
     ndarray of float64, shape (p, rows)
-        Integers with sum of squares at most 2^(2K) in every row, whatever came in: a row that
-        floating point left a hair outside loses units from its largest entry, and one that is
-        not in the ball at all becomes the zero row.
+        Whole numbers as they are; on any other lattice integers with sum of squares at most 2^(2K)
+        in every row, whatever came in: a row that floating point left a hair outside loses units
+        from its largest entry, and one that is not in the ball at all becomes the zero row.
     """
+    if isinstance(lattice, WholeNumbers):
+        return np.rint(rows)
     with np.errstate(invalid="ignore", over="ignore"):
         q = np.rint(rows * lattice.cell)
         sound = (np.isfinite(q) & (np.abs(q) <= 2.0**lattice.bits)).all(axis=0)

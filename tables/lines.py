@@ -18,6 +18,7 @@ BLOCK = 4 << 20  # bytes; also the longest line that is read
 # with a quote. Possessive, so that no line takes more than linear time.
 _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
 _RECORD = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
+_FIELDS = re.compile(rb"(?:^|,)" + _FIELD)
 
 
 def is_record(line: bytes) -> bool:
@@ -36,13 +37,21 @@ class RecordLines:
         CSV bytes.
     on_dropped
         Called with the number of lines that were dropped.
+    width
+        Of a record. Where it is given nothing is dropped: a line that is no record of this width
+        becomes one of empty fields.
     """
 
     closed = False
 
-    def __init__(self, stream: IO[bytes], on_dropped: Callable[[int], None]) -> None:
+    def __init__(
+        self, stream: IO[bytes], on_dropped: Callable[[int], None], width: int | None = None
+    ) -> None:
         self._blocks = self._whole_lines(stream)
         self._on_dropped = on_dropped
+        self._width = width
+        # A blank line would be skipped by whoever reads it, so that one empty field is quoted.
+        self._empty = b'""' + b"," * ((width or 1) - 1)
         self._ready = b""
 
     def read(self, size: int = -1) -> bytes:
@@ -61,12 +70,27 @@ class RecordLines:
         block = block.replace(b"\r\n", b"\n")
         if not block.isascii():  # parsers give up on a table for one byte that is not UTF-8
             block = block.decode("utf-8", "replace").encode()
+        if self._width is not None:
+            lines = block.split(b"\n")[:-1]
+            return b"".join((line if self._whole(line) else self._empty) + b"\n" for line in lines)
         if not (b'"' in block or b"\r" in block or b"\n\n" in block or block[:1] == b"\n"):
             return block
         lines = block.split(b"\n")[:-1]
         kept = [line for line in lines if is_record(line)]
         self._on_dropped(len(lines) - len(kept))
         return b"".join(line + b"\n" for line in kept)
+
+    def _whole(self, line: bytes) -> bool:
+        if b'"' not in line:
+            return b"\r" not in line and line != b"" and line.count(b",") + 1 == self._width
+        return is_record(line) and len(_FIELDS.findall(line)) == self._width
+
+    def _lost(self) -> bytes:
+        """What stands for a line that is too long to be kept."""
+        if self._width is not None:
+            return self._empty + b"\n"
+        self._on_dropped(1)
+        return b""
 
     def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
         """Blocks that end with a line, in bounded memory however long a line is."""
@@ -77,12 +101,10 @@ class RecordLines:
             begun = b"" if too_long else begun + end
             if not newline:
                 continue
-            if too_long:
-                self._on_dropped(1)
             whole, newline, rest = after.rpartition(b"\n")
-            yield (b"" if too_long else begun + b"\n") + whole + newline
+            yield (self._lost() if too_long else begun + b"\n") + whole + newline
             begun, too_long = rest, False
         if too_long:
-            self._on_dropped(1)
+            yield self._lost()
         elif begun:
             yield begun + b"\n"

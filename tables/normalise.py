@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.request import Clip, Unit
+from schemas.request import Clip, Unit, Whole
 
 
-def normalise(scaled: NDArray[np.float64], how: Unit | Clip) -> NDArray[np.float64]:
-    """Bring every row into the unit ball.
+def normalise(scaled: NDArray[np.float64], how: Unit | Clip | Whole) -> NDArray[np.float64]:
+    """Bring every row into the unit ball; rows of whole numbers stay what they are.
 
     Parameters
     ----------
@@ -29,6 +29,8 @@ def normalise(scaled: NDArray[np.float64], how: Unit | Clip) -> NDArray[np.float
     columns (a BLAS or pairwise reduction would depend on position and memory layout), after
     division by the row's largest entry, so that 1e-170 and 1e200 neither vanish nor overflow.
     """
+    if isinstance(how, Whole):
+        return scaled
     largest = np.abs(scaled).max(axis=0, initial=0.0)
     within = scaled / np.where(largest > 0, largest, 1.0)
     squares = np.zeros(scaled.shape[1])

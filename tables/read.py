@@ -119,7 +119,11 @@ def column_types(source: Source, file: str) -> dict[str, str]:
 
 
 def cells(
-    source: Source, columns: Mapping[str, Sequence[str | float] | None], malformed: Malformed
+    source: Source,
+    columns: Mapping[str, Sequence[str | float] | None],
+    malformed: Malformed,
+    *,
+    in_place: bool = False,
 ) -> Iterator[NDArray[np.float64]]:
     """Batches of cells, shape (columns, rows), NaN where missing or not a number.
 
@@ -132,6 +136,9 @@ def cells(
         where it is none of them.
     malformed
         Counts, added to in place.
+    in_place
+        Whether a malformed line of a CSV becomes a row of missing cells where it stands, and is
+        counted nowhere; otherwise it is left out, and counted.
 
     Raises
     ------
@@ -142,8 +149,12 @@ def cells(
     width = sum(1 if levels is None else len(levels) for levels in columns.values())
     rows = max(1, _BATCH_CELLS // width)
     for file in source.files:
-        read = _csv_batches if _format(file) == "csv" else _parquet_batches
-        for batch in read(source, file, list(columns), malformed):
+        names = list(columns)
+        if _format(file) == "csv":
+            batches = _csv_batches(source, file, names, malformed, in_place)
+        else:
+            batches = _parquet_batches(source, file, names)
+        for batch in batches:
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
                 each = zip(part.columns, columns.values(), strict=True)
@@ -194,18 +205,19 @@ def _csv_header(source: Source, file: str) -> list[str]:
 
 
 def _csv_batches(
-    source: Source, file: str, names: list[str], malformed: Malformed
+    source: Source, file: str, names: list[str], malformed: Malformed, in_place: bool
 ) -> Iterator[pa.RecordBatch]:
     def dropped(lines: int) -> None:
         malformed.rows += lines
 
     def skip(_: Any) -> str:
         malformed.rows += 1
-        return "skip"
+        return "error" if in_place else "skip"
 
+    width = len(_csv_header(source, file)) if in_place else None
     with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
         yield from pacsv.open_csv(
-            pa.PythonFile(RecordLines(stream, dropped), mode="r"),
+            pa.PythonFile(RecordLines(stream, dropped, width), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
             convert_options=pacsv.ConvertOptions(
@@ -223,9 +235,7 @@ def _parquet(source: Source, file: str) -> pq.ParquetFile:
         return pq.ParquetFile(source.fs.open(file, "rb"), buffer_size=1 << 20, pre_buffer=False)
 
 
-def _parquet_batches(
-    source: Source, file: str, names: list[str], _: Malformed
-) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(source: Source, file: str, names: list[str]) -> Iterator[pa.RecordBatch]:
     rows = max(1, _BATCH_CELLS // len(names))
     with _parquet(source, file) as table, _parsing(file, "Parquet"):
         for batch in table.iter_batches(batch_size=rows, columns=names):

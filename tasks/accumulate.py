@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from mechanisms.rowwise import RowWise
 from tables import accumulate as room
 from tables.read import open_source
-from tasks.plan import Plan
+from tasks.plan import Plan, in_force
 from tasks.policy import private_task
+from tasks.setting import normalised
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,9 +41,10 @@ def accumulate(plan: Plan) -> Collected:
         job = bar.add_task("rows", total=plan.contract.rows)
         sums = room.accumulate(
             source,
-            plan.contract,
-            plan.request.normalisation,
-            plan.lattice,
+            in_force(plan.contract, plan.request),
+            normalised(plan.asked),
+            plan.mechanism.lattice,
             on_rows=lambda rows: bar.advance(job, rows),
+            in_place=isinstance(plan.mechanism, RowWise),
         )
     return Collected(sums, fingerprint)

@@ -1,17 +1,31 @@
-"""The draw: exact sums and fresh noise become the files of a release."""
+"""The draw: exact sums, or the rows themselves, and fresh noise become the files of a release."""
 
 from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from archive.release import software, write_release
-from estimators.denoise import denoise
-from tables.accumulate import Accumulated
-from tasks.manifest import release_manifest, rows_facts
-from tasks.plan import Plan
+from archive.release import published_columns, rows_file, software, write_release
+from archive.rows import RowWriter
+from estimators.denoise import denoise, project
+from estimators.graphical_lasso import solve_within
+from mechanisms.additive import Additive
+from mechanisms.output import Output
+from mechanisms.rowwise import RowWise
+from schemas.errors import StepFailed
+from schemas.manifest import ReleaseManifest
+from tables.accumulate import Accumulated, integer_batches
+from tables.read import Malformed, open_source
+from tables.repair import Repairs
+from tasks.manifest import release_manifest
+from tasks.plan import Plan, in_force
+from tasks.setting import normalised
+
+Array = NDArray[np.float64]
 
 
 def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None:
@@ -22,21 +36,61 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
     folder
         Staged, not yet visible.
     plan
-        Mechanism and lattice.
+        What was asked for, and its mechanism.
     sums
         The exact Gram matrix and number of rows. Private; only noisy forms of them are written.
     release
         Its id.
     """
-    noisy = plan.mechanism.perturb(sums.gram, sums.rows, plan.lattice)
-    gram = noisy.gram.astype(np.float64) / plan.lattice.divisor
-    count = float(np.trace(gram)) if noisy.rows is None else float(noisy.rows)
-    manifest = release_manifest(
-        plan.asked,
-        release=release,
-        published=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        rows=rows_facts(plan.asked, plan.mechanism, plan.lattice, count),
-        versions=software(),
+    mechanism, noisy = plan.mechanism, float(sums.rows)
+    manifest = _manifest(plan, release, noisy)
+    if isinstance(mechanism, Additive):
+        drawn = mechanism.perturb(sums.gram, sums.rows)
+        matrix = drawn.gram.astype(np.float64) / mechanism.lattice.divisor
+        noisy = float(np.trace(matrix)) if drawn.rows is None else float(drawn.rows)
+        manifest = _manifest(plan, release, noisy)
+        matrix /= manifest.rows.value
+    elif isinstance(mechanism, RowWise):
+        matrix = _rows_into(folder, plan, mechanism, manifest, sums.rows) / manifest.rows.value
+    elif isinstance(mechanism, Output):
+        truth = sums.gram.astype(np.float64) / (mechanism.lattice.ball * plan.contract.rows)
+        exact = solve_within(truth, mechanism.penalty, mechanism.tolerance)
+        matrix = mechanism.perturb(exact)
+    else:
+        raise StepFailed(f"{mechanism.name}: nothing knows how to draw it.")
+    write_matrices(folder, manifest, matrix)
+
+
+def write_matrices(folder: Path, manifest: ReleaseManifest, matrix: Array) -> None:
+    """Write a released matrix with its repaired forms, card and description."""
+    law = manifest.noise
+    unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
+    projected = project(unbiased, manifest.trace)
+    denoised = denoise(unbiased, law, manifest.trace) if law.invariant else None
+    write_release(folder, manifest, matrix, projected, denoised)
+
+
+def _manifest(plan: Plan, release: str, noisy: float) -> ReleaseManifest:
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return release_manifest(
+        plan.asked, release=release, published=today, noisy=noisy, versions=software()
     )
-    raw = gram / manifest.rows.value
-    write_release(folder, manifest, raw, denoise(raw, manifest.noise))
+
+
+def _rows_into(
+    folder: Path, plan: Plan, mechanism: RowWise, manifest: ReleaseManifest, rows: int
+) -> Any:
+    """Read the table once more, publish its rows with noise, and sum what follows from them."""
+    contract = in_force(plan.contract, plan.request)
+    how, lattice = normalised(plan.asked), mechanism.lattice
+    repairs, malformed = Repairs.none(len(contract.columns)), Malformed()
+    source = open_source(contract.source)
+    gram: Any = 0.0
+    with RowWriter(folder / str(rows_file(manifest)), published_columns(manifest)) as writer:
+        for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=True):
+            noisy: Array = mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step)
+            writer.write(noisy)
+            gram = gram + mechanism.gram(noisy)
+    if writer.rows != rows:
+        raise StepFailed("draw: the table changed while it was read.")
+    return gram

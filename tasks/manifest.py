@@ -10,9 +10,10 @@ import mechanisms
 from archive.card import card
 from archive.release import Array, ReleaseBundle, software
 from estimators import Estimator, Evidence
+from mechanisms.additive import Additive
+from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
-from schemas.errors import RequestError
-from schemas.lattice import Lattice
+from schemas.errors import GuaranteeRefused, RequestError
 from schemas.manifest import (
     FORMAT,
     Asked,
@@ -23,70 +24,149 @@ from schemas.manifest import (
     ReleaseManifest,
     RowsFacts,
 )
+from schemas.noise import NoiseLaw
+from schemas.request import MechanismSpec, Whole
+from tasks.setting import setting
 
 
-def calibrate(asked: Asked) -> tuple[Mechanism, Lattice]:
-    """The noise and the lattice of a release, from public facts alone."""
+def calibrate(asked: Asked) -> Mechanism:
+    """The noise of a release, from public facts alone.
+
+    Raises
+    ------
+    RequestError
+        If the mechanism has no meaning for such a table.
+    GuaranteeRefused
+        If the exact guarantee of the noise is weaker than what was asked for.
+    """
     known = mechanisms.registry[asked.mechanism["name"]]
     spec = known.spec.model_validate(asked.mechanism)
-    p, n = len(asked.names), asked.dataset.rows
-    mechanism = known.calibrated(
-        p=p,
-        n=n,
-        neighbours=asked.neighbours,
-        epsilon=spec.epsilon,
-        delta=spec.delta,
-        counted=asked.counted,
+    if isinstance(asked.normalisation, Whole) != (known.name == "integer-rows"):
+        raise RequestError(
+            "key 'normalisation': 'whole' and the mechanism 'integer-rows' go together.",
+            "Use both, or neither.",
+        )
+    mechanism = known.of(spec, setting(asked))
+    refuse_weaker(mechanism, spec)
+    return mechanism
+
+
+def refuse_weaker(mechanism: Mechanism, spec: MechanismSpec) -> None:
+    """Refuse noise whose exact guarantee does not fit what was asked, with both numbers.
+
+    Raises
+    ------
+    GuaranteeRefused
+        As said.
+    """
+    if spec.epsilon is None:
+        return
+    exact = mechanism.guarantee
+    delta = exact.delta(spec.epsilon)
+    if delta <= spec.delta:
+        return
+    epsilon = exact.epsilon(spec.delta)
+    instead = f"or epsilon {epsilon:.4g} at the delta asked for" if math.isfinite(epsilon) else ""
+    raise GuaranteeRefused(
+        f"{mechanism.name}: asked for epsilon {spec.epsilon:g} at delta {spec.delta:g}; this noise "
+        f"has exactly delta {delta:.4g} at that epsilon{', ' + instead if instead else ''}.",
+        "Use 'calibration: exact', which finds the noise that it takes.",
     )
-    return mechanism, Lattice.fitting(p, n, mechanism.scale)
 
 
-def rows_facts(asked: Asked, mechanism: Mechanism, lattice: Lattice, noisy: float) -> RowsFacts:
+def rows_facts(asked: Asked, mechanism: Mechanism, noisy: float) -> RowsFacts:
     """The number of rows to divide by.
 
     Parameters
     ----------
-    asked, mechanism, lattice
+    asked, mechanism
         As from `calibrate`.
     noisy
         The noisy count where one was paid for, else the noisy trace: unit rows each add one to
         it. Taken as one where it is less, so that the division is always defined.
     """
-    if asked.neighbours == "replace-one":
+    if asked.neighbours == "replace-one" or not isinstance(mechanism, Additive):
         return RowsFacts(value=asked.dataset.rows, status="public", sd=0.0)
-    sd = mechanism.sd_rows or mechanism.law(lattice).sd_diagonal * math.sqrt(lattice.p)
+    sd = mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(asked.names))
     return RowsFacts(value=max(1.0, noisy), status="noisy", sd=sd)
 
 
-def release_manifest(
-    asked: Asked, *, release: str, published: str, rows: RowsFacts, versions: dict[str, str]
-) -> ReleaseManifest:
-    """The manifest of a release; all but the keywords follows from what was asked."""
-    mechanism, lattice = calibrate(asked)
-    exact, delta = mechanism.guarantee, asked.mechanism["delta"]
-    guarantee = GuaranteeFacts(
+def noise_law(mechanism: Mechanism, rows: float) -> NoiseLaw:
+    """The law of the released matrix: a sum over rows is divided by their number."""
+    return mechanism.law if mechanism.publishes == "precision" else mechanism.law.divided_by(rows)
+
+
+def largest_trace(asked: Asked, mechanism: Mechanism) -> float:
+    """A public bound on the trace of the matrix without noise.
+
+    1 for the second moment of rows of the unit ball; a graphical lasso solution has no eigenvalue
+    beyond p / penalty.
+    """
+    if mechanism.publishes == "precision":
+        return mechanism.setting.p**2 / float(asked.mechanism["penalty"])
+    reach = mechanism.setting.reach
+    return float(reach.longest) if reach and isinstance(asked.normalisation, Whole) else 1.0
+
+
+def guarantee_facts(exact: Guarantee, delta: float) -> GuaranteeFacts:
+    """A guarantee in all the field's languages."""
+    rho, failure = exact.rho()
+    return GuaranteeFacts(
         mu=exact.mu,
         delta0=exact.delta0,
-        pure=exact.pure if math.isfinite(exact.pure) else None,
+        pure=_known(exact.pure),
         epsilon=exact.epsilon(delta),
         delta=delta,
+        rho=_known(rho),
+        rho_failure=failure,
+        power=exact.power(0.05),
+        curve={f"{epsilon:g}": exact.delta(epsilon) for epsilon in _CURVE},
     )
+
+
+_CURVE = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def release_manifest(
+    asked: Asked, *, release: str, published: str, noisy: float, versions: dict[str, str]
+) -> ReleaseManifest:
+    """The manifest of a release; all but the keywords follows from what was asked.
+
+    Parameters
+    ----------
+    asked
+        Public facts.
+    release, published, versions
+        Id, day, and software.
+    noisy
+        See `rows_facts`.
+    """
+    mechanism = calibrate(asked)
+    lattice = mechanism.lattice
+    guarantee = guarantee_facts(mechanism.guarantee, asked.mechanism.get("delta", 0.0))
+    rows = rows_facts(asked, mechanism, noisy)
     calibration = CalibrationFacts(
-        constants=mechanism.facts(),
+        constants=mechanism.plan(),
         arithmetic=mechanism.arithmetic,
         lattice=LatticeFacts(bits=lattice.bits, shrink=lattice.shrink),
     )
+    noise = noise_law(mechanism, rows.value)
     return ReleaseManifest(
         **{name: getattr(asked, name) for name in Asked.model_fields},
         format=FORMAT,
-        kind="second-moment",
+        kind=mechanism.publishes,
         release=release,
         published=published,
         rows=rows,
         calibration=calibration,
         guarantee=guarantee,
-        noise=mechanism.law(lattice).divided_by(rows.value),
-        card=card(asked, calibration, guarantee),
+        noise=noise,
+        trace=largest_trace(asked, mechanism),
+        card=card(asked, mechanism.publishes, calibration, guarantee, noise),
         software=versions,
     )
 
@@ -100,7 +180,12 @@ def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, 
         If the settings give no finite matrix.
     """
     facts = bundle.manifest
-    evidence = Evidence(bundle.raw, bundle.denoised, facts.noise, facts.rows.value)
+    if facts.kind == "precision":
+        raise RequestError(
+            f"'{facts.dataset.id}/{facts.release}' is a precision matrix already.",
+            "Estimate from a release of the second moment.",
+        )
+    evidence = Evidence(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
     found = estimator.fit(evidence)
     if not np.isfinite(found.matrix).all():
         raise RequestError(

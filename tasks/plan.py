@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +12,10 @@ from mechanisms.mechanism import Mechanism
 from schemas.contract import Contract, Levels, read_contract
 from schemas.errors import LateRun, RequestError
 from schemas.home import Home
-from schemas.lattice import Lattice
 from schemas.manifest import Asked, ColumnFacts, DatasetFacts, LevelsFacts
 from schemas.noise import NoiseLaw
-from tasks.manifest import calibrate
+from schemas.request import Whole
+from tasks.manifest import calibrate, guarantee_facts, noise_law
 from tasks.request import Request
 
 _GRACE = datetime.timedelta(hours=1)
@@ -31,15 +30,12 @@ class Plan:
     contract, request
         What was declared and asked for.
     mechanism
-        Calibrated noise.
-    lattice
-        Where the rows will be rounded.
+        Noise of the scale that was asked for.
     """
 
     contract: Contract
     request: Request
     mechanism: Mechanism
-    lattice: Lattice
 
     @property
     def asked(self) -> Asked:
@@ -58,35 +54,38 @@ class Plan:
 
     @property
     def law(self) -> NoiseLaw:
-        """Noise on the published second moment, at the declared number of rows."""
-        return self.mechanism.law(self.lattice).divided_by(self.contract.rows)
+        """Noise on the published matrix, at the declared number of rows."""
+        return noise_law(self.mechanism, self.contract.rows)
+
+    @property
+    def columns(self) -> int:
+        """p, columns of the matrix."""
+        return self.mechanism.setting.p
 
     @property
     def matrix_error(self) -> float:
         """Root mean square of the noise's Frobenius norm."""
-        return self.law.norm(self.lattice.p)
+        return self.law.norm(self.columns)
 
     def facts(self) -> dict[str, Any]:
-        """The plan as plain data. `scale` is s, on a diagonal entry of the Gram matrix."""
+        """The plan as plain data."""
         delta = self.request.mechanism.delta
         return {
             "dataset": self.contract.id,
             "version": self.request.version,
             "rows": self.contract.rows,
-            "columns": self.lattice.p,
+            "columns": self.columns,
             "neighbours": self.contract.neighbours,
             "normalisation": self.request.normalisation.model_dump(),
             "mechanism": self.mechanism.name,
-            **self.mechanism.facts(),
-            "mu": self.guarantee.mu,
-            "delta0": self.guarantee.delta0,
-            "pure": None if math.isinf(self.guarantee.pure) else self.guarantee.pure,
-            "epsilon": self.guarantee.epsilon(delta),
-            "delta": delta,
+            "publishes": self.mechanism.publishes,
+            "arithmetic": self.mechanism.arithmetic,
+            **self.mechanism.plan(),
+            **guarantee_facts(self.guarantee, delta).model_dump(),
             "sd_diagonal": self.law.sd_diagonal,
             "sd_off_diagonal": self.law.sd_off_diagonal,
             "matrix_error": self.matrix_error,
-            "lattice_bits": self.lattice.bits,
+            "lattice_bits": self.mechanism.lattice.bits,
         }
 
 
@@ -105,7 +104,13 @@ def make_plan(request: Request) -> Plan:
             "File name and id must agree.",
         )
     request.check(contract)
-    return Plan(contract, request, *calibrate(asked(contract, request)))
+    mechanism = calibrate(asked(contract, request))
+    if mechanism.publishes == "precision" and request.estimates:
+        raise RequestError(
+            "key 'estimates': this release is a precision matrix already.",
+            "Write 'estimates: []'.",
+        )
+    return Plan(contract, request, mechanism)
 
 
 def refuse_late(request: Request, planned: datetime.datetime, now: datetime.datetime) -> None:
@@ -148,14 +153,19 @@ def asked(contract: Contract, request: Request) -> Asked:
             LevelsFacts(name=n, levels=c.levels)
             if isinstance(c, Levels)
             else ColumnFacts(name=n, lower=c.lower, upper=c.upper, centre=c.middle, scale=c.spread)
-            for n, c in contract.columns.items()
+            for n, c in in_force(contract, request).columns.items()
         ),
         intercept=contract.intercept,
         neighbours=contract.neighbours,
         unit=contract.unit,
         normalisation=request.normalisation,
-        mechanism=request.mechanism.model_dump(),
+        mechanism=request.mechanism.asked(),
     )
+
+
+def in_force(contract: Contract, request: Request) -> Contract:
+    """The contract with the constants that a request's normalisation takes of it."""
+    return contract.in_whole_numbers() if isinstance(request.normalisation, Whole) else contract
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,6 @@ def publish(plan: Plan, collected: Collected) -> str:
 
 def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBundle) -> None:
     """What was mended, and how far the release lies from the truth, for the steward."""
-    rows = max(1, collected.sums.rows)
-    truth = collected.sums.gram.astype(np.float64) / plan.lattice.divisor / rows
     sums, names = collected.sums, plan.contract.names
     facts = {
         "rows": sums.rows,
@@ -115,8 +113,10 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
         "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
         "table_changed_since": False,
-        "truth": steward.against_the_truth(bundle, truth),
     }
+    if bundle.manifest.kind != "precision":
+        truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / max(1, sums.rows)
+        facts["truth"] = steward.against_the_truth(bundle, truth)
     steward.record(plan.contract.id, charge.release, facts)
 
 

@@ -64,7 +64,7 @@ def show_release(dataset: str, release: str) -> None:
         "left after, for one more release": after.remaining,
     }
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
-    found = spectrum(bundle.raw, bundle.denoised, bundle.manifest.noise)
+    found = spectrum(bundle.unbiased, bundle.repaired, bundle.manifest.noise)
     noise = {
         "expected: no eigenvalue of the noise alone lies below": -found.edge,
         "realised: smallest eigenvalue as released, signal and noise": float(found.released[-1]),

@@ -56,9 +56,9 @@ def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict
     return {
         "norm": float(np.linalg.norm(truth)),
         "expected": law.norm(p),
-        "released": float(np.linalg.norm(bundle.raw - truth)),
-        "denoised": float(np.linalg.norm(bundle.denoised - truth)),
-        "largest": float((np.abs(bundle.raw - truth) / law.deviations(p)).max()),
+        "released": float(np.linalg.norm(bundle.unbiased - truth)),
+        bundle.repair: float(np.linalg.norm(bundle.repaired - truth)),
+        "largest": float((np.abs(bundle.unbiased - truth) / law.deviations(p)).max()),
     }
 
 

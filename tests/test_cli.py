@@ -103,7 +103,7 @@ def test_steward_hears_of_repairs(
     [
         ({"mechanizm": MECHANISM}, {}, "did you mean 'mechanism'"),
         ({"mechanism": MECHANISM | {"epsilon": -1}}, {}, "mechanism.epsilon"),
-        ({"mechanism": MECHANISM | {"name": "magic"}}, {}, "mechanism.name"),
+        ({"mechanism": MECHANISM | {"name": "magic"}}, {}, "must be one of 'gaussian', "),
         ({"version": "../../etc"}, {}, "version"),
         ({"version": "v%e"}, {}, "no other '%'"),
         ({"version": "%Y/%m"}, {}, "version"),

@@ -19,10 +19,10 @@ from estimators.ridge import Ridge
 from gramercy.catalogue import Catalogue
 from gramercy.verify import verify_release
 from ledger import Ledger
-from mechanisms.gaussian import COUNT_WEIGHT, Gaussian
+from mechanisms.additive import COUNT_WEIGHT
+from mechanisms.gaussian import Gaussian
 from schemas.errors import BudgetRefused, RequestError, TableError, TermsChanged
 from schemas.home import Home
-from schemas.lattice import Lattice
 from tasks.manifest import fit
 from tasks.validate import validate
 from tests.making import alone, contract_facts, plan_of, run_steps, scene, table
@@ -73,14 +73,14 @@ def test_release(neighbours: str, how: str, tmp_path: Path, home: Path) -> None:
 @pytest.mark.parametrize("wrong", [0.7, 1.0, 1.3])
 def test_the_noise_has_its_scale(neighbours: str, wrong: float) -> None:
     """Right at the true scale, and told apart from one that is wrong by 30 %."""
-    p, lattice = 150, Lattice(150, 12)
+    p = 150
     made = Gaussian.calibrated(
         p=p, n=1000, neighbours=neighbours, epsilon=1.0, delta=1e-6, counted=True
     )
-    scaled = Gaussian(p, neighbours, made.scale * wrong, counted=True)
+    scaled = replace(made, scale=made.scale * wrong)
     zero = np.zeros((p, p), dtype=np.int64)
-    noise = scaled.perturb(zero, 0, lattice).gram / lattice.divisor
-    law = made.law(lattice)
+    noise = scaled.perturb(zero, 0).gram / scaled.lattice.divisor
+    law = made.law
     off = noise[np.triu_indices(p, 1)] / law.sd_off_diagonal
     on = np.diag(noise) / law.sd_diagonal
     close = abs(off.var() - 1) < 0.06 and abs(on.var() - 1) < 0.55
@@ -93,10 +93,9 @@ def test_a_noisy_count_is_paid_for() -> None:
     assert counted.scale / plain.scale == pytest.approx(np.sqrt(1 + COUNT_WEIGHT**2), rel=1e-12)
     assert counted.guarantee.epsilon(1e-6) <= 1
     zero = np.zeros((5, 5), dtype=np.int64)
-    lattice = Lattice(5, 10)
-    counts = [counted.perturb(zero, 1000, lattice).rows for _ in range(400)]
+    counts = [counted.perturb(zero, 1000).rows for _ in range(400)]
     assert np.std(counts) == pytest.approx(counted.scale / COUNT_WEIGHT, rel=0.2)
-    assert plain.perturb(zero, 1000, lattice).rows is None
+    assert plain.perturb(zero, 1000).rows is None
 
 
 def test_nothing_private_is_in_the_bundle(tmp_path: Path, home: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def test_any_release_has_a_report(
 def a_bundle(root: Path, **changes: Any) -> ReleaseBundle:
     bundle = read_release(root / "release")
     facts = bundle.manifest.model_copy(update=changes)
-    return ReleaseBundle(facts, bundle.raw, bundle.denoised, bundle.sha256)
+    return replace(bundle, manifest=facts)
 
 
 def test_warnings_in_words(tmp_path: Path) -> None:
@@ -176,7 +177,7 @@ def test_warnings_in_words(tmp_path: Path) -> None:
 
     def heads(bundle: ReleaseBundle) -> str:
         law = bundle.manifest.noise
-        told = notes(bundle, spectrum(bundle.raw, bundle.denoised, law))
+        told = notes(bundle, spectrum(bundle.raw, bundle.repaired, law))
         return " / ".join(f"{each.level}: {each.head}" for each in told)
 
     plain = a_bundle(root)

@@ -1,123 +1,253 @@
-"""The sampler draws the rounded Gaussian, exactly, and shows nothing of its floating point."""
+"""The sampler draws its integer laws exactly, and shows nothing of its floating point."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from mpmath import MPContext
-from scipy import stats
+from scipy import special, stats
 
+from mechanisms import discrete
 from mechanisms.gaussian import Gaussian
-from mechanisms.sampler import exact, fast, rounded_gaussian, self_test
-from schemas.lattice import Lattice
+from mechanisms.rounding import LAPLACE, NORMAL, Law, exact, fast
+from mechanisms.sampler import (
+    _wide_gamma,
+    discrete_gaussian,
+    discrete_gaussian_variance,
+    gamma,
+    gaussian,
+    rounded_gaussian,
+    rounded_laplace,
+    self_test,
+)
 from tables.gram import ExactGram
 from tables.integers import integer_rows
 from tests.making import at_scale
 
 DRAWS = at_scale(500_000, 13_000_000)  # at full scale 0.2 % of a variance is 5 standard errors
+Cdf = Callable[[np.ndarray], np.ndarray]  # of an integer law, at half-integers
+rounded = pytest.mark.parametrize(
+    ("draw", "law"), [(rounded_gaussian, stats.norm), (rounded_laplace, stats.laplace)]
+)
+both_laws = pytest.mark.parametrize("law", [NORMAL, LAPLACE], ids=["normal", "laplace"])
 
 
-def chi_square_p(drawn: np.ndarray, scale: float) -> float:
-    """p-value of the exact cell probabilities of floor(scale Z + 1/2)."""
-    edges = np.unique(np.rint(np.linspace(-3.5, 3.5, 80) * scale)) - 0.5
+def chi_square_p(drawn: np.ndarray, cdf: Cdf, width: float) -> float:
+    """p-value of the exact cell probabilities, of the cells that are large enough for the test."""
+    edges = np.unique(np.rint(np.linspace(-3.5, 3.5, 80) * width)) - 0.5
+    edges = edges[np.minimum(cdf(edges), cdf(-edges)) * drawn.size > 10]
     counts = np.histogram(drawn, bins=np.concatenate([[-np.inf], edges, [np.inf]]))[0]
-    cdf = np.concatenate([[0], stats.norm.cdf(edges / scale), [1]])
-    return float(stats.chisquare(counts, drawn.size * np.diff(cdf)).pvalue)
+    cells = np.diff(np.concatenate([[0], cdf(edges), [1]]))
+    return float(stats.chisquare(counts, drawn.size * cells).pvalue)
 
 
-def exact_variance(scale: float) -> float:
-    """Of the rounded Gaussian: the rounding adds 1/12 (Sheppard), but for the smallest scales."""
+def rejected(draw: Callable[[int], np.ndarray], cdf: Cdf, width: float) -> bool:
+    """Whether two samples in a row are rejected at 1e-4: a false alarm in 1e8 runs."""
+    return all(chi_square_p(draw(DRAWS // 2), cdf, width) < 1e-4 for _ in range(2))
+
+
+def has_variance(drawn: np.ndarray, variance: float) -> bool:
+    """And mean zero, within six standard errors."""
+    squares = drawn.astype(float) ** 2
+    return bool(
+        abs(drawn.mean()) < 6 * math.sqrt(variance / drawn.size)
+        and abs(squares.mean() - variance) < 6 * squares.std() / math.sqrt(drawn.size)
+    )
+
+
+def rounded_variance(law: Any, scale: float) -> float:
+    """Of the rounded law: the rounding adds 1/12 (Sheppard), but for the smallest scales."""
     if scale > 10:
-        return scale**2 + 1 / 12
-    j = np.arange(-200, 201)
-    cells = np.diff(stats.norm.cdf((np.append(j, 201) - 0.5) / scale))
+        return float(scale**2 * law.var() + 1 / 12)
+    j = np.arange(-400, 401)
+    cells = np.diff(law.cdf((np.append(j, 401) - 0.5) / scale))
     return float((j**2 * cells).sum())
 
 
-def rejected(drawn_at: float, claimed: float) -> bool:
-    """Whether two samples in a row are rejected at 1e-4: a false alarm in 1e8 runs."""
-    samples = (rounded_gaussian(drawn_at, DRAWS // 2) for _ in range(2))
-    return all(chi_square_p(sample, claimed) < 1e-4 for sample in samples)
-
-
 @pytest.mark.parametrize("scale", [0.6, 3.0, 250.5, 6.1e6, 3e9])
-def test_law(scale: float) -> None:
-    assert not rejected(scale, scale)
-    variance = float(np.var(rounded_gaussian(scale, DRAWS).astype(float)))
-    tolerance = max(0.002, 5 * math.sqrt(2 / DRAWS))
-    assert variance == pytest.approx(exact_variance(scale), rel=tolerance)
+@rounded
+def test_law(draw: Any, law: Any, scale: float) -> None:
+    assert not rejected(lambda size: draw(scale, size), lambda x: law.cdf(x / scale), scale)
+    assert has_variance(draw(scale, DRAWS), rounded_variance(law, scale))
 
 
 @pytest.mark.parametrize("wrong", [0.97, 1.03])
-def test_the_test_can_fail(wrong: float) -> None:
-    assert rejected(6.1e6 * wrong, 6.1e6)
+@rounded
+def test_the_test_can_fail(draw: Any, law: Any, wrong: float) -> None:
+    s = 6.1e6
+    assert rejected(lambda size: draw(s * wrong, size), lambda x: law.cdf(x / s), s)
 
 
-def reference(scale: float, tail: int, bits: int) -> int:
+def tail_probability(law: Law, mp: MPContext, x: Any) -> Any:
+    return mp.erfc(x / mp.sqrt(2)) / 2 if law is NORMAL else mp.exp(-x) / 2
+
+
+def reference(law: Law, scale: float, tail: int, bits: int) -> int:
     """The integer by mpmath at high precision, its inverse found by bisection."""
     mp = MPContext()
     mp.prec = bits + 200
-    u = mp.ldexp(mp.mpf(2 * tail + 1), -bits - 1)
-    low, high = mp.mpf(0), mp.mpf(60)
+    u, low, high = mp.ldexp(mp.mpf(2 * tail + 1), -bits - 1), mp.mpf(0), mp.mpf(300)
     for _ in range(bits + 120):
         half = (low + high) / 2
-        low, high = (half, high) if mp.erfc(half / mp.sqrt(2)) / 2 > u else (low, half)
+        low, high = (half, high) if tail_probability(law, mp, half) > u else (low, half)
     return int(mp.floor(mp.mpf(scale) * low + 0.5))
 
 
-def boundary(scale: float, j: int, bits: int) -> int:
+def boundary(law: Law, scale: float, j: int, bits: int) -> int:
     """The k for which U = k 2^-bits meets Q((j + 1/2) / scale)."""
     mp = MPContext()
     mp.prec = bits + 200
-    q = mp.erfc((j + mp.mpf(0.5)) / mp.mpf(scale) / mp.sqrt(2)) / 2
+    q = tail_probability(law, mp, (j + mp.mpf(0.5)) / mp.mpf(scale))
     return int(mp.floor(mp.ldexp(q, bits)))
 
 
+@both_laws
 @pytest.mark.parametrize("scale", [2.5, 1e6, 3e9])
 @pytest.mark.parametrize("at", [0.0, 0.7, 2.0, 5.0])
-def test_forced_ambiguity(scale: float, at: float) -> None:
+def test_forced_ambiguity(law: Law, scale: float, at: float) -> None:
     """On a boundary between two integers the fast path gives up, and appended bits decide."""
     j = int(at * scale)
-    k = boundary(scale, j, 64)
-    assert not fast(scale, np.array([k], dtype=np.uint64))[1][0]
-    finer = boundary(scale, j, 128)
+    k = boundary(law, scale, j, 64)
+    assert not fast(law, scale, np.array([k], dtype=np.uint64))[1][0]
+    finer = boundary(law, scale, j, 128)
     assert finer >> 64 == k
     for step, expected in ((-5, j + 1), (5, j)):
-        more = (finer + step) & ((1 << 64) - 1)
-        appended = [more]
-        assert exact(scale, k, appended.pop) == expected
+        appended = [(finer + step) & ((1 << 64) - 1)]
+        assert exact(law, scale, k, appended.pop) == expected
         assert not appended
-        assert reference(scale, finer + step, 128) == expected
+        assert reference(law, scale, finer + step, 128) == expected
     # Undecided after 128 bits as well: a third word is asked for, and none before is drawn anew.
     words = [5, finer & ((1 << 64) - 1)]
-    exact(scale, k, words.pop)
+    exact(law, scale, k, words.pop)
     assert not words
 
 
+@both_laws
 @pytest.mark.parametrize("scale", [2.5, 1e6, 3e9])
 @pytest.mark.parametrize("k", [0, 1, 12345, 1 << 19])
-def test_deep_tail(scale: float, k: int) -> None:
+def test_deep_tail(law: Law, scale: float, k: int) -> None:
     """Beyond the fast path's reach every draw is decided by interval arithmetic."""
-    assert not fast(scale, np.array([k], dtype=np.uint64))[1][0]
+    assert not fast(law, scale, np.array([k], dtype=np.uint64))[1][0]
     word = 0x9E3779B97F4A7C15
-    words = [word, word, word, word]
-    drawn = exact(scale, k, words.pop)
-    tail, bits = k, 64
-    for _ in range(4 - len(words)):
-        tail, bits = (tail << 64) | word, bits + 64
-    assert drawn == reference(scale, tail, bits)
+    words, tail = [word] * 4, k
+    drawn = exact(law, scale, k, words.pop)
+    for _ in range(asked := 4 - len(words)):
+        tail = (tail << 64) | word
+    assert drawn == reference(law, scale, tail, 64 + 64 * asked)
 
 
-def test_paths_agree() -> None:
+@both_laws
+def test_paths_agree(law: Law) -> None:
     self_test()
     rng = np.random.default_rng(1)
     for scale in (0.4, 77.7, 4.2e8):
         tails = rng.integers(0, 1 << 63, size=at_scale(8, 200), dtype=np.uint64)
-        quick, settled = fast(scale, tails)
+        quick, settled = fast(law, scale, tails)
         for k, j in zip(tails[settled].tolist(), quick[settled].tolist(), strict=True):
-            assert exact(scale, k, list[int]().pop) == j
+            assert exact(law, scale, k, list[int]().pop) == j
+
+
+def discrete_cdf(sigma: float) -> Cdf:
+    reach = math.ceil(12 * sigma + 2)
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    below = np.concatenate([[0], np.cumsum(weights / weights.sum()), [1]])
+    return lambda x: below[np.clip(np.ceil(x).astype(int) + reach, 0, 2 * reach + 2)]
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 7.5, 300.0, 16384.0])
+def test_discrete_gaussian(sigma: float) -> None:
+    cdf = discrete_cdf(sigma)
+    assert not rejected(lambda size: discrete_gaussian(sigma, size), cdf, sigma)
+    assert has_variance(discrete_gaussian(sigma, DRAWS), discrete_gaussian_variance(sigma))
+
+
+@pytest.mark.parametrize("sigma", [0.3, 7.5, 16384.0])
+@pytest.mark.parametrize("wrong", [0.97, 1.03])
+def test_a_wrong_sigma_is_noticed(sigma: float, wrong: float) -> None:
+    drawn_at = min(sigma, 16384.0 / wrong) * wrong
+    claimed = discrete_cdf(drawn_at / wrong)
+    assert rejected(lambda size: discrete_gaussian(drawn_at, size), claimed, sigma)
+
+
+def discrete_tail(mp: MPContext, sigma: float, m: int) -> Any:
+    """P[|X| >= m], each weight by its own exponential, as far as the precision sees."""
+    reach = int(sigma * math.sqrt(1.4 * mp.prec)) + 2
+    weights = [mp.exp(-(mp.mpf(j) ** 2) / (2 * mp.mpf(sigma) ** 2)) for j in range(reach)]
+    return 2 * mp.fsum(weights[m:]) / (2 * mp.fsum(weights) - 1)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "m"), [(0.3, 1), (0.3, 2), (1.0, 4), (7.5, 1), (7.5, 40), (40.25, 50)]
+)
+def test_forced_ambiguity_of_the_discrete(sigma: float, m: int) -> None:
+    """V on a tail probability: appended bits decide between m - 1 and m, however many it takes."""
+    mp = MPContext()
+    mp.prec = 600
+    meets = int(mp.floor(mp.ldexp(discrete_tail(mp, sigma, m), 63 + 5 * 64)))
+    k = meets >> 5 * 64
+    assert not discrete.table(sigma).fast(np.array([k], dtype=np.uint64))[1]
+    words = [meets >> 64 * n & ((1 << 64) - 1) for n in range(5)]
+    for asked in (1, 5):
+        for step, expected in ((-2, m), (2, m - 1)):
+            appended = words[5 - asked :]
+            appended[0] += step
+            assert discrete.table(sigma).exact(k, appended.pop) == expected
+            assert not appended
+    for beside, expected in ((k - 1, m), (k + 1, m - 1)):
+        assert discrete.table(sigma).exact(beside, list[int]().pop) == expected
+        assert discrete.table(sigma).fast(np.array([beside], dtype=np.uint64)) == (expected, True)
+
+
+@pytest.mark.parametrize("sigma", [0.0625, 0.8, 33.3])
+def test_deep_tail_of_the_discrete(sigma: float) -> None:
+    """No tail is cut off: 63 zeros and then 448 more lead as far out as they should."""
+    mp = MPContext()
+    mp.prec = 700
+    words = [1 << 63, 0, 0, 0, 0, 0, 0, 0]
+    drawn = discrete.table(sigma).exact(0, words.pop)
+    assert not words
+    v = mp.ldexp(1, -63 - 7 * 64 - 1)
+    assert discrete_tail(mp, sigma, drawn) > v > discrete_tail(mp, sigma, drawn + 1)
+
+
+@pytest.mark.parametrize("sigma", [0.0625, 0.1, 0.3, 0.9, 2.0, 7.5, 300.0])
+def test_discrete_variance(sigma: float) -> None:
+    """Against the sum by definition; sigma^2 holds from 2 on, and far from it not at all."""
+    mp = MPContext()
+    mp.prec = 120
+    j = [mp.mpf(i) for i in range(int(14 * sigma) + 3)]
+    weights = [mp.exp(-(i**2) / (2 * mp.mpf(sigma) ** 2)) for i in j]
+    squares = mp.fsum(i**2 * w for i, w in zip(j, weights, strict=True))
+    variance = discrete_gaussian_variance(sigma)
+    assert variance == pytest.approx(float(2 * squares / (2 * mp.fsum(weights) - 1)), rel=4e-16)
+    assert (variance == pytest.approx(sigma**2, rel=1e-14)) == (sigma >= 2)
+    assert variance <= sigma**2
+
+
+def test_gamma_changes_its_formula_unnoticed() -> None:
+    """Beyond 10^5: to a billionth of a standard deviation, in both tails."""
+    z = np.linspace(-9, 9, 37)
+    tail = special.ndtr(-np.abs(z))
+    known = np.where(z < 0, special.gammaincinv(2e5, tail), special.gammainccinv(2e5, tail))
+    assert _wide_gamma(2e5, z) == pytest.approx(known, abs=1e-9 * math.sqrt(2e5))
+
+
+def test_floating_point_draws() -> None:
+    """A false alarm in 1e8 runs each."""
+    size = at_scale(100_000, 1_000_000)
+
+    def looks_like(draw: Callable[[], np.ndarray], law: Any) -> bool:
+        return any(stats.kstest(draw(), law.cdf).pvalue > 1e-4 for _ in range(2))
+
+    assert looks_like(lambda: gaussian(size), stats.norm)
+    assert not looks_like(lambda: 1.03 * gaussian(size), stats.norm)
+    for shape in (0.05, 0.5, 3.0, 712.5, 2e5):
+        assert looks_like(lambda shape=shape: gamma(shape, size // 10), stats.gamma(shape))
+    assert not looks_like(lambda: gamma(3.2, size // 10), stats.gamma(3.0))
 
 
 def distinguishable(outputs: np.ndarray, step: float) -> bool:
@@ -132,21 +262,38 @@ def distinguishable(outputs: np.ndarray, step: float) -> bool:
 
 def test_precision_attack() -> None:
     """Published numbers lie on one lattice whatever the data; plain float noise does not."""
-    p, lattice, rng = 90, Lattice(90, 12), np.random.default_rng(2)
+    p, rng = 90, np.random.default_rng(2)
     made = Gaussian.calibrated(p=p, n=100, neighbours="replace-one", epsilon=1.0, delta=1e-6)
+    lattice = made.lattice
     rows = rng.normal(size=(p, 100))
     rows /= np.linalg.norm(rows, axis=0)
     for table in (rows, rows[:, 1:]):
         gram = ExactGram(lattice)
         gram.add(integer_rows(table, lattice))
-        published = made.perturb(gram.matrix(), 100, lattice).gram / lattice.divisor
+        published = made.perturb(gram.matrix(), 100).gram / lattice.divisor
         assert published.size > 8000
         assert not distinguishable(published, 1 / lattice.divisor)
         naive = table @ table.T + rng.normal(size=(p, p)) * made.scale
         assert distinguishable(naive, 1 / lattice.divisor)
 
 
-def test_scale_is_bounded() -> None:
-    for bad in (0.0, -1.0, math.nan, math.inf, 2.0**60):
-        with pytest.raises(ValueError, match="scale"):
-            rounded_gaussian(bad, 1)
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, 2.0**60])
+def test_scales_are_bounded(bad: float) -> None:
+    """Even where nothing is drawn."""
+    for size in (0, 1):
+        for draw in (rounded_gaussian, rounded_laplace):
+            with pytest.raises(ValueError, match="scale"):
+                draw(bad, size)
+        with pytest.raises(ValueError, match="sigma"):
+            discrete_gaussian(bad, size)
+        with pytest.raises(ValueError, match="shape"):
+            gamma(bad, size)
+    with pytest.raises(ValueError, match="sigma"):
+        discrete_gaussian_variance(bad)
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 15) + 1])
+def test_size(size: int) -> None:
+    """One more than a chunk is drawn to its end."""
+    for drawn in (rounded_laplace(9e9, size), gaussian(size), gamma(3.0, size)):
+        assert size >= np.unique(drawn).size >= 0.999 * size

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gramercy
+from mechanisms.additive import Noisy
 from mechanisms.gaussian import Gaussian
-from mechanisms.mechanism import Noisy
 from schemas.errors import GramercyError
 from schemas.home import Home
 from tasks.steward import page, recall

@@ -1,0 +1,26 @@
+"""From zero-concentrated differential privacy to (epsilon, delta), for any rho."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import minimize_scalar
+
+_UP = 1 + 1e-11
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """A delta that holds at `epsilon` for whatever is rho-zCDP, rounded up.
+
+    Canonne, Kamath and Steinke (2020), Corollary 13: for every alpha > 1,
+    delta = exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) (1 - 1/alpha)^alpha. The least is
+    searched for; any other would hold as well.
+    """
+
+    def log_delta(log_excess: float) -> float:
+        excess = math.exp(log_excess)  # alpha - 1
+        exponent = excess * ((1 + excess) * rho - epsilon)
+        return exponent - math.log1p(excess) - excess * math.log1p(1 / excess)
+
+    found = minimize_scalar(log_delta, bounds=(-30, 30), method="bounded", options={"xatol": 1e-9})
+    return min(1.0, math.exp(min(0.0, float(found.fun))) * _UP)

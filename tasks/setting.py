@@ -1,0 +1,56 @@
+"""What noise may depend on: public facts of a table, worked out from what was declared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mechanisms.mechanism import Reach, Setting
+from schemas.lattice import row_lattice
+from schemas.manifest import Asked, ColumnFacts, LevelsFacts
+from schemas.request import Box, Clip, Unit, Whole
+
+AnyFacts = ColumnFacts | LevelsFacts
+
+
+def setting(asked: Asked) -> Setting:
+    """The public facts of a table, as mechanisms take them."""
+    how, p = asked.normalisation, len(asked.names)
+    reach, power = None, 1.0
+    if isinstance(how, Box):
+        per_unit = row_lattice(p).cell
+        reach = _reach(asked.columns, asked.longest, per_unit, longest=row_lattice(p).ball)
+    if isinstance(how, Whole):
+        reach = _reach(asked.columns, 1.0, 1.0, longest=math.ceil(asked.longest**2))
+        power = max(1.0, reach.row / 12)  # of numbers that take every value alike
+    return Setting(
+        p=p,
+        n=asked.dataset.rows,
+        neighbours=asked.neighbours,
+        counted=asked.counted,
+        unit=asked.unit,
+        reach=reach,
+        power=power,
+    )
+
+
+def normalised(asked: Asked) -> Unit | Clip | Whole:
+    """What is done to every row: a box is a radius that no row exceeds."""
+    how = asked.normalisation
+    return Clip(kind="clip", radius=asked.longest) if isinstance(how, Box) else how
+
+
+def _reach(columns: Sequence[AnyFacts], length: float, per_unit: float, *, longest: int) -> Reach:
+    """How far integer rows move, by the very arithmetic that makes them."""
+    cells = []
+    for column in columns:
+        if isinstance(column, LevelsFacts):
+            one = int(np.rint(1.0 / length * per_unit))
+            cells.append((2 if len(column.levels) > 1 else 1) * one * one)
+        else:
+            ends = [(end - column.centre) / column.scale for end in (column.lower, column.upper)]
+            low, high = (int(np.rint(end / length * per_unit)) for end in ends)
+            cells.append((high - low) ** 2)
+    return Reach(row=sum(cells), cell=max(cells), longest=longest)
