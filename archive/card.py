@@ -58,7 +58,7 @@ def card(
         "neighbours": _NEIGHBOURS[asked.neighbours].replace("row", asked.unit, 1)
         if asked.unit == "cell"
         else _NEIGHBOURS[asked.neighbours],
-        "trust_model": _TRUST["local" if kind == "reports" else "central"],
+        "trust_model": _TRUST["local" if asked.mechanism["name"] == "local" else "central"],
         "loss": guarantee.model_dump(exclude={"curve"}),
         "statement": in_one_sentence(guarantee, asked.neighbours, asked.unit),
         "pre_processing": (

@@ -22,8 +22,8 @@ def today(asked: Any) -> Any:
     return asked.on(datetime.datetime.now(datetime.UTC))
 
 
-def publish(asked: Any) -> dict[str, Any]:
-    """Release, estimate, report; what was done, as plain data."""
+def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
+    """Release, or average reports; then estimate and report; what was done, as plain data."""
     from archive.release import PAGE
     from archive.store import Archive
     from ledger import Ledger
@@ -34,14 +34,15 @@ def publish(asked: Any) -> dict[str, Any]:
     planned = make_plan(asked)
     seen = outlook(planned, Ledger(home.ledger))
     charged = seen.before.charges
-    if seen.answered is None:
+    if seen.answered is None and reports is None:
         open_source(planned.contract.source)  # a wrong path is told before Prefect starts
     start_prefect()
+    from flows.aggregate import aggregate as aggregate_flow
     from flows.estimate import estimate as estimate_flow
     from flows.release import release as release_flow
     from flows.report import report as report_flow
 
-    done = _run(release_flow, asked)
+    done = _run(aggregate_flow, asked, reports) if reports else _run(release_flow, asked)
     dataset, name = done.split("/")
     archive = Archive(home.archive)
     problems: list[str] = []

@@ -151,6 +151,7 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
         published=facts.published,
         noisy=facts.rows.value,
         versions=facts.software,
+        sources=facts.sources,
     )
     _agree(place, facts.model_dump(), again.model_dump())
     if facts.dataset.id != place.parent.parent.name:
@@ -170,7 +171,7 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
     facts, mechanism = bundle.manifest, calibrate(bundle.manifest)
     path = place / f"{stems(facts)[0]}.npy"
-    if isinstance(mechanism, RowWise):
+    if isinstance(mechanism, RowWise) and not facts.sources:
         _check_rows_file(place, bundle, mechanism)
         return
     if isinstance(mechanism, Additive):

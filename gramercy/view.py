@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ledger import Raise, Statement
 from schemas.request import AnyNormalisation, Clip
+from tasks.compare import Declined, Offer
 from tasks.plan import Outlook, Plan
 
 # Into a file or a pipe there is no width to ask for.
@@ -119,6 +120,65 @@ def guarantee_text(facts: Mapping[str, Any]) -> str:
     at = f"epsilon {facts['epsilon']:.6g} at delta {facts['delta']:g}"
     failing = f" but for probability {facts['delta0']:.2g}" if facts["delta0"] else ""
     return f"{at}; {'at most' if failing else 'exactly'} {facts['mu']:.6g}-GDP{failing}"
+
+
+def ranking_facts(
+    offers: Sequence[Offer], declined: Sequence[Declined], delta: float
+) -> dict[str, Any]:
+    """A ranking of mechanisms as plain data."""
+    return {
+        "ranking": [
+            {
+                "mechanism": each.name,
+                "publishes": each.publishes,
+                "arithmetic": each.arithmetic,
+                "matrix_error": each.error,
+                "sd_off_diagonal": each.law.sd_off_diagonal,
+                "mu": each.guarantee.mu,
+                "delta0": each.guarantee.delta0,
+                "epsilon": each.guarantee.epsilon(delta),
+                "delta": delta,
+            }
+            for each in offers
+        ],
+        "declined": {each.name: each.why for each in declined},
+    }
+
+
+def ranking_text(plan: Plan, offers: Sequence[Offer], declined: Sequence[Declined]) -> None:
+    """Print a ranking of mechanisms."""
+    delta = plan.request.mechanism.delta
+    title = f"Mechanisms for {plan.contract.id}: noise in Frobenius norm, before any repair"
+    columns = ("mechanism", "error", "times the least", "costs mu", f"epsilon at {delta:g}")
+    table = Table(*columns, "arithmetic", "publishes", title=Text(title), title_justify="left")
+    table.box = None
+    for each in offers:
+        table.add_row(
+            bold(each.name) if each.name == plan.mechanism.name else each.name,
+            f"{each.error:.3g}",
+            f"{each.error / offers[0].error:.3g}",
+            f"{each.guarantee.mu:.4g}",
+            f"{each.guarantee.epsilon(delta):.4g}",
+            each.arithmetic,
+            each.publishes,
+        )
+    out.print(table)
+    for other in declined:
+        say(Text(f"  not {other.name}: ", style="dim"), other.why)
+
+
+def mechanisms_text(known: Sequence[Mapping[str, Any]]) -> None:
+    """Print the mechanisms."""
+    table = Table("mechanism", "what it is for", "publishes", "neighbours", "arithmetic", box=None)
+    for each in known:
+        table.add_row(
+            bold(each["name"]),
+            each["summary"],
+            each["publishes"],
+            ", ".join(each["neighbours"]),
+            each["arithmetic"],
+        )
+    out.print(table)
 
 
 def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:

@@ -10,6 +10,8 @@ from mechanisms.guarantee import Guarantee, compose, gdp_epsilon, gdp_mu, within
 from schemas.contract import Budget
 from schemas.errors import BudgetRefused, SpentFailure, TermsChanged
 
+_COUNTED = 10**6
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -92,8 +94,23 @@ class Statement:
         return within(compose([self.total, guarantee]), self.budget.epsilon, self.budget.delta)
 
     def times(self, guarantee: Guarantee) -> int:
-        """How many such charges still fit, one after the other; counted by Gaussian composition."""
-        return int((self.left.mu / guarantee.mu) ** 2 * (1 - 1e-9))
+        """How many such charges still fit, one after the other; at most a million."""
+
+        def fit(count: int) -> bool:
+            total = Guarantee(
+                math.sqrt(self.total.mu**2 + count * guarantee.mu**2) * (1 + 1e-15),
+                min(1.0, self.total.delta0 + count * guarantee.delta0),
+                self.total.pure + count * guarantee.pure if count else self.total.pure,
+            )
+            return within(total, self.budget.epsilon, self.budget.delta)
+
+        few, many = 0, 1
+        while many <= _COUNTED and fit(many):
+            few, many = many, 2 * many
+        while many - few > 1:
+            middle = (few + many) // 2
+            few, many = (middle, many) if fit(middle) else (few, middle)
+        return min(few, _COUNTED)
 
     def after(self, guarantee: Guarantee) -> Statement:
         """The statement that one more charge would leave."""

@@ -19,7 +19,7 @@ from schemas.request import MechanismSpec
 
 
 class GaussianIidSpec(MechanismSpec):
-    """``gaussian-iid``: the papers' Gaussian mechanism, for comparison.
+    """``gaussian-iid``: the Gaussian mechanism as published, for comparison.
 
     Parameters
     ----------

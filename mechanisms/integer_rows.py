@@ -29,9 +29,10 @@ _SHARE = 0.1  # of delta, for the failure that composition allows
 
 
 class IntegerRowsSpec(NoisyRowsSpec):
-    """``integer-rows``: whole numbers with whole noise; needs ``normalisation: whole``.
+    """``integer-rows``: whole numbers with whole noise.
 
-    ``calibration: published`` draws the discrete Gaussian instead of the rounded one.
+    Needs ``normalisation: whole``. ``calibration: published`` draws the discrete Gaussian instead
+    of the rounded one.
     """
 
     name: Literal["integer-rows"] = "integer-rows"

@@ -33,7 +33,7 @@ _UP = 1 + 2.0**-30  # far more than what scipy's inverse may be off
 
 
 class KNormSpec(PureSpec):
-    """``k-norm``: pure epsilon, with less noise than ``laplace`` from a dozen columns on."""
+    """``k-norm``: pure epsilon, and little mu, so that many releases fit a budget."""
 
     name: Literal["k-norm"] = "k-norm"
 

@@ -22,7 +22,7 @@ from mechanisms.guarantee import Guarantee, gaussian_mu, noise_scale
 from mechanisms.mechanism import Kind, Setting
 from mechanisms.rowwise import RowWise
 from schemas.errors import RequestError
-from schemas.lattice import Lattice
+from schemas.lattice import Lattice, row_lattice
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec
 
@@ -30,7 +30,7 @@ MOST_ENTRIES = 5000
 
 
 class LocalSpec(MechanismSpec):
-    """``local``: one noisy report a row; see ``gramercy randomize`` and ``aggregate``."""
+    """``local``: one noisy report a row, made where the rows are, averaged elsewhere."""
 
     name: Literal["local"] = "local"
 
@@ -66,9 +66,8 @@ class Local(RowWise):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`: fine enough for the average of all reports."""
-        n = self.setting.n
-        return Lattice.fitting(self.setting.p, n, self.scale * math.sqrt(n))
+        """See `Mechanism.lattice`: the same at every source, so that reports add up."""
+        return row_lattice(self.setting.p)
 
     @property
     def step(self) -> float:

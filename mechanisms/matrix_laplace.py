@@ -38,7 +38,7 @@ _UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
 
 
 class MatrixLaplaceSpec(PureSpec):
-    """``matrix-laplace``: pure epsilon, with the least noise from three columns on."""
+    """``matrix-laplace``: pure epsilon, with the least noise from four columns on."""
 
     name: Literal["matrix-laplace"] = "matrix-laplace"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -75,6 +76,12 @@ class Mechanism(ABC):
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)
 
     setting: Setting
+
+    @classmethod
+    def summary(cls) -> str:
+        """What it is for, in one line: the first of what a request says of it."""
+        first = (inspect.getdoc(cls.spec) or "").partition("\n")[0]
+        return first.partition("``: ")[2].rstrip(".")
 
     @classmethod
     def of(cls, spec: MechanismSpec, setting: Setting) -> Self:

@@ -152,6 +152,8 @@ class ReleaseManifest(Asked):
         Follow from what was asked; `noise` is the law of the released matrix.
     trace
         A public bound on the trace of the matrix without noise.
+    sources
+        Of an average of reports: the releases that hold them, and the digests of their SHA256SUMS.
     card
         The DP card: the same facts in the words of the OpenDP Deployments Registry and of
         NIST SP 800-226.
@@ -166,6 +168,7 @@ class ReleaseManifest(Asked):
     guarantee: GuaranteeFacts
     noise: NoiseLaw
     trace: Positive
+    sources: dict[str, str]
     card: dict[str, Any]
     software: dict[str, str]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from schemas.manifest import ReleaseManifest
 from tables.accumulate import Accumulated, integer_batches
 from tables.read import Malformed, open_source
 from tables.repair import Repairs
+from tasks.gather import Gathered
 from tasks.manifest import release_manifest
 from tasks.plan import Plan, in_force
 from tasks.setting import normalised
@@ -61,6 +63,13 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
     write_matrices(folder, manifest, matrix)
 
 
+def average_into(folder: Path, plan: Plan, gathered: Gathered, release: str) -> None:
+    """Write the average of reports, which are noisy already; nothing is drawn."""
+    rows = float(gathered.rows)
+    manifest = _manifest(plan, release, rows, gathered.sources)
+    write_matrices(folder, manifest, gathered.total / rows)
+
+
 def write_matrices(folder: Path, manifest: ReleaseManifest, matrix: Array) -> None:
     """Write a released matrix with its repaired forms, card and description."""
     law = manifest.noise
@@ -70,10 +79,16 @@ def write_matrices(folder: Path, manifest: ReleaseManifest, matrix: Array) -> No
     write_release(folder, manifest, matrix, projected, denoised)
 
 
-def _manifest(plan: Plan, release: str, noisy: float) -> ReleaseManifest:
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+def _manifest(
+    plan: Plan, release: str, noisy: float, sources: Mapping[str, str] | None = None
+) -> ReleaseManifest:
     return release_manifest(
-        plan.asked, release=release, published=today, noisy=noisy, versions=software()
+        plan.asked,
+        release=release,
+        published=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        noisy=noisy,
+        versions=software(),
+        sources=sources,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -132,7 +133,13 @@ def _known(value: float) -> float | None:
 
 
 def release_manifest(
-    asked: Asked, *, release: str, published: str, noisy: float, versions: dict[str, str]
+    asked: Asked,
+    *,
+    release: str,
+    published: str,
+    noisy: float,
+    versions: dict[str, str],
+    sources: Mapping[str, str] | None = None,
 ) -> ReleaseManifest:
     """The manifest of a release; all but the keywords follows from what was asked.
 
@@ -144,8 +151,11 @@ def release_manifest(
         Id, day, and software.
     noisy
         See `rows_facts`.
+    sources
+        Where reports were taken from, if that is what was done.
     """
     mechanism = calibrate(asked)
+    kind = "second-moment" if sources else mechanism.publishes
     lattice = mechanism.lattice
     guarantee = guarantee_facts(mechanism.guarantee, asked.mechanism.get("delta", 0.0))
     rows = rows_facts(asked, mechanism, noisy)
@@ -158,7 +168,7 @@ def release_manifest(
     return ReleaseManifest(
         **{name: getattr(asked, name) for name in Asked.model_fields},
         format=FORMAT,
-        kind=mechanism.publishes,
+        kind=kind,
         release=release,
         published=published,
         rows=rows,
@@ -166,7 +176,8 @@ def release_manifest(
         guarantee=guarantee,
         noise=noise,
         trace=largest_trace(asked, mechanism),
-        card=card(asked, mechanism.publishes, calibration, guarantee, noise),
+        sources=dict(sources or {}),
+        card=card(asked, kind, calibration, guarantee, noise),
         software=versions,
     )
 

@@ -21,7 +21,8 @@ from schemas.home import Home
 from tables.read import open_source
 from tasks import steward
 from tasks.accumulate import Collected
-from tasks.draw import draw_into
+from tasks.draw import average_into, draw_into
+from tasks.gather import Gathered
 from tasks.locks import alone
 from tasks.plan import Plan
 from tasks.policy import private_task
@@ -61,8 +62,8 @@ def replay(plan: Plan) -> str | None:
 
 
 @private_task
-def publish(plan: Plan, collected: Collected) -> str:
-    """Publish the noisy second moment, once; returns the release id.
+def publish(plan: Plan, collected: Collected | Gathered) -> str:
+    """Publish what was asked for, once; returns the release id.
 
     Raises
     ------
@@ -90,7 +91,10 @@ def publish(plan: Plan, collected: Collected) -> str:
         place = archive.release(dataset, charge.release)
         try:
             ledger.mark(dataset, charge.release, "drawn")
-            draw_into(staged, plan, collected.sums, charge.release)
+            if isinstance(collected, Gathered):
+                average_into(staged, plan, collected, charge.release)
+            else:
+                draw_into(staged, plan, collected.sums, charge.release)
             # The digest is in the ledger first, so that a bundle found later is known or foreign.
             ledger.mark(dataset, charge.release, "sealed", archive.seal(staged))
             archive.commit(staged, place)
@@ -100,7 +104,8 @@ def publish(plan: Plan, collected: Collected) -> str:
                     ledger.mark(dataset, charge.release, "spent", "interrupted before its release")
             raise
         ledger.mark(dataset, charge.release, "published")
-    _record(plan, charge, collected, read_release(place))
+    if isinstance(collected, Collected):
+        _record(plan, charge, collected, read_release(place))
     return charge.release
 
 

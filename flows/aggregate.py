@@ -1,0 +1,39 @@
+"""Publish the average of reports that were noisy before they left their sources."""
+
+from __future__ import annotations
+
+from tasks.announce import announce
+from tasks.gather import gather
+from tasks.plan import make_plan
+from tasks.policy import private_flow
+from tasks.publish import publish, replay
+from tasks.request import Request
+from tasks.runview import scheduled, show_release, tag
+
+
+@private_flow
+def aggregate(request: Request, reports: list[str]) -> str:
+    """Gather, publish; or return what the same request has published before.
+
+    Parameters
+    ----------
+    request
+        As it was made at the sources, with the server's own contract.
+    reports
+        Folders of the sealed releases of ``gramercy randomize``.
+
+    Returns
+    -------
+    str
+        ``<dataset>/<release id>``.
+    """
+    plan = make_plan(request.on(scheduled()))
+    dataset = plan.contract.id
+    tag(dataset)
+    done = replay(plan)
+    if done is None:
+        done = publish(plan, gather(plan, reports))
+    announce(dataset, done, request.estimates)
+    tag(dataset, done)
+    show_release(dataset, done)
+    return f"{dataset}/{done}"

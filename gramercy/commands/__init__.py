@@ -1,0 +1,1 @@
+"""The commands, by who gives them; `gramercy.cli` puts them together."""

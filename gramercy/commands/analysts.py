@@ -1,0 +1,185 @@
+"""Commands of those who read what was published."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gramercy import running, view
+from gramercy.catalogue import Release
+from gramercy.commands.common import AsJson
+from gramercy.commands.common import archive as archive_here
+from schemas.errors import GramercyError, Invalid, RequestError
+from schemas.home import Home
+
+
+def list_(json: AsJson = False) -> None:
+    """List the releases of the archive."""
+    from gramercy.verify import known_releases
+    from ledger import Ledger
+
+    home = Home.default()
+    ledger = Ledger(home.ledger) if home.ledger.exists() else None
+    found = [_listing(*each) for each in known_releases(archive_here(), ledger)]
+    if json:
+        view.as_json(found)
+        return
+    for each in found:
+        if "error" in each:
+            view.say(view.bold(each["release"]), "  ", each["error"])
+        else:
+            words = f"epsilon {each['epsilon']:.4g} at delta {each['delta']:g}"
+            how = f"{each['mechanism']}, {each['normalisation']}"
+            told = f"  {words}  {how}  {each['published']}  {each['title']}"
+            view.say(view.bold(each["release"]), told)
+    if not found:
+        view.say(f"No release in {archive_here().root} yet.")
+
+
+def show(
+    name: Annotated[str, typer.Argument(metavar="RELEASE", help="DATASET/RELEASE.")],
+    json: AsJson = False,
+) -> None:
+    """Show what a release is, what it guarantees, and its noise."""
+    found = _release(name)
+    if json:
+        view.as_json(found.manifest.model_dump(mode="json"))
+        return
+    facts = found.manifest
+    view.say(view.bold(facts.dataset.title), f", version {facts.dataset.version}")
+    view.say(facts.card["statement"] + "\n")
+    sd = f" ± {facts.rows.sd:.0f}" if facts.rows.status == "noisy" else ""
+    view.facts_table(
+        found.id,
+        {
+            "curator": facts.dataset.curator,
+            "published": facts.published,
+            "table": f"{facts.rows.value:.0f}{sd} rows ({facts.rows.status}) x "
+            f"{len(facts.names)} columns",
+            "neighbours": facts.card["neighbours"],
+            "rows were": facts.card["pre_processing"],
+            "mechanism": facts.card["mechanism"],
+            "noise": f"sd {facts.noise.sd_off_diagonal:.3g} off the diagonal, "
+            f"{facts.noise.sd_diagonal:.3g} on it"
+            + (f", {facts.noise.mean:.3g} on average there" if facts.noise.mean else ""),
+            "estimates": ", ".join(found.estimates) or "none",
+            "report": str(found.report or "none"),
+            "where": str(found.path),
+        },
+    )
+
+
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RELEASE]...", help="DATASET/RELEASE, or DATASET; default: all."),
+    ] = None,
+    archive: Annotated[
+        Path | None, typer.Option(help="An archive that is not this home's own.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Recompute everything a release states, and name the file that is wrong."""
+    from archive.store import Archive
+    from gramercy.verify import to_verify, verify_release
+    from ledger import Ledger
+
+    home = Home.default()
+    store = Archive(archive) if archive else archive_here()
+    ledger = Ledger(home.ledger) if archive is None and home.ledger.exists() else None
+    done = []
+    for dataset, name in to_verify(store, ledger, names or []):
+        facts: dict[str, Any] = {"release": f"{dataset}/{name}"}
+        try:
+            verified = verify_release(store, dataset, name, ledger)
+            facts["checks"], facts["unchecked"] = list(verified.checks), list(verified.unchecked)
+        except Invalid as error:  # one damaged bundle hides no other
+            facts["error"] = str(error)
+        done.append(facts)
+        if not json:
+            view.verified_text(facts)
+    if json:
+        view.as_json(done)
+    if any("error" in facts for facts in done):
+        sys.exit(Invalid.exit_code)
+
+
+def estimate(
+    name: Annotated[str, typer.Argument(metavar="RELEASE", help="DATASET/RELEASE.")],
+    estimator: Annotated[str, typer.Option(help="Which estimator.")] = "ridge",
+    penalty: Annotated[str, typer.Option(help="A positive number, or auto.")] = "auto",
+    source: Annotated[str, typer.Option("--input", help="denoised or raw.")] = "denoised",
+    json: AsJson = False,
+) -> None:
+    """Estimate a precision matrix from a release. Reads the release alone; costs no privacy."""
+    import estimators
+    from schemas.model import parse
+
+    found = _release(name)
+    if estimator not in estimators.registry:
+        known = ", ".join(estimators.registry)
+        raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
+    settings = {"name": estimator, "penalty": _number(penalty), "input": source}
+    chosen = parse(estimators.registry[estimator], settings, "estimate", RequestError)
+    done, page = running.estimate(found.id, chosen)
+    path = archive_here().estimate(*found.id.split("/"), done)
+    if json:
+        facts = {"release": found.id, "estimate": done, "path": str(path), "report": str(page)}
+        view.as_json(facts)
+    else:
+        view.say("Estimated: ", view.bold(done), f", no further privacy cost\n{path}")
+        view.say(f"Report: {page}")
+
+
+def mechanisms(json: AsJson = False) -> None:
+    """List the mechanisms, with one line each."""
+    from mechanisms import registry
+
+    known = [
+        {
+            "name": name,
+            "summary": each.summary(),
+            "publishes": each.publishes,
+            "arithmetic": each.arithmetic,
+            "neighbours": list(each.neighbours),
+            "units": list(each.units),
+        }
+        for name, each in registry.items()
+    ]
+    if json:
+        view.as_json(known)
+    else:
+        view.mechanisms_text(known)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _release(name: str) -> Release:
+    dataset, _, release_id = name.partition("/")
+    return Release(archive_here(), dataset, release_id)
+
+
+def _listing(dataset: str, release: str) -> dict[str, Any]:
+    try:
+        each = Release(archive_here(), dataset, release)
+    except GramercyError as error:  # one damaged bundle hides no other
+        return {"release": f"{dataset}/{release}", "error": str(error)}
+    return {
+        "release": each.id,
+        "title": each.manifest.dataset.title,
+        "published": each.manifest.published,
+        "epsilon": each.guarantee.epsilon,
+        "delta": each.guarantee.delta,
+        "mu": each.guarantee.mu,
+        "mechanism": each.manifest.mechanism["name"],
+        "normalisation": view.normalisation(each.manifest.normalisation),
+        "path": str(each.path),
+    }
