@@ -6,6 +6,7 @@ column) is held by the seal, and by the ledger for whoever has it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ from archive.store import Archive
 from estimators.denoise import denoise, project
 from ledger import Ledger
 from mechanisms.additive import Additive
+from mechanisms.guarantee import Guarantee
 from mechanisms.output import Output
 from mechanisms.rowwise import RowWise
 from reports.compare import same_pictures, same_words
@@ -278,7 +280,9 @@ def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     charge = {c.release: c for c in known}.get(facts.release)
     if charge is None:
         raise BundleError(f"{place}: was never charged in this home's ledger.")
-    if charge.guarantee.mu != facts.guarantee.mu:
+    stated = facts.guarantee
+    pure = math.inf if stated.pure is None else stated.pure
+    if charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
         raise BundleError(f"{place / DESCRIPTOR}: states another guarantee than was charged.")
     if charge.state != "published" or ledger.detail(dataset, facts.release, "sealed") != (
         bundle.sha256

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -242,6 +243,7 @@ def statement_facts(
                 "version": c.version,
                 "mu": c.guarantee.mu,
                 "delta0": c.guarantee.delta0,
+                "pure": c.guarantee.pure if math.isfinite(c.guarantee.pure) else None,
                 "at": c.at,
                 "state": c.state,
             }

@@ -18,6 +18,7 @@ _mp = MPContext()
 _mp.dps = 60
 
 _GRID = 1000  # steps of epsilon, for the mu that holds a whole profile
+_LEAST_MU = 1e-9  # no release is free
 _MOST_PURE = 700.0  # beyond it a pure epsilon says nothing that a double could show
 
 
@@ -180,7 +181,7 @@ class Guarantee:
                 mu = math.nextafter(gdp_mu(after, needed), math.inf)
                 while _delta(mu, after) < needed:
                     mu = math.nextafter(mu, math.inf)
-        return cls(mu, min(1.0, delta0), profile=profile)
+        return cls(max(mu, _LEAST_MU), min(1.0, delta0), profile=profile)
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta known to hold at `epsilon`, rounded up."""

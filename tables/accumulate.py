@@ -84,7 +84,7 @@ def accumulate(
             "Under replace-one the number of rows is public: correct it (blank lines count), or "
             "declare add-remove.",
         )
-    return Accumulated(gram.matrix(), rows, repairs, malformed.rows)
+    return Accumulated(gram.matrix(), rows, repairs, malformed.rows + malformed.in_place)
 
 
 def integer_batches(

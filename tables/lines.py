@@ -35,8 +35,8 @@ class RecordLines:
     ----------
     stream
         CSV bytes.
-    on_dropped
-        Called with the number of lines that were dropped.
+    on_broken
+        Called with the number of lines that were none.
     width
         Of a record. Where it is given nothing is dropped: a line that is no record of this width
         becomes one of empty fields.
@@ -45,10 +45,10 @@ class RecordLines:
     closed = False
 
     def __init__(
-        self, stream: IO[bytes], on_dropped: Callable[[int], None], width: int | None = None
+        self, stream: IO[bytes], on_broken: Callable[[int], None], width: int | None = None
     ) -> None:
         self._blocks = self._whole_lines(stream)
-        self._on_dropped = on_dropped
+        self._on_broken = on_broken
         self._width = width
         # A blank line would be skipped by whoever reads it, so that one empty field is quoted.
         self._empty = b'""' + b"," * ((width or 1) - 1)
@@ -71,13 +71,14 @@ class RecordLines:
         if not block.isascii():  # parsers give up on a table for one byte that is not UTF-8
             block = block.decode("utf-8", "replace").encode()
         if self._width is not None:
-            lines = block.split(b"\n")[:-1]
-            return b"".join((line if self._whole(line) else self._empty) + b"\n" for line in lines)
+            lines = [line if self._whole(line) else self._empty for line in block.split(b"\n")[:-1]]
+            self._on_broken(sum(line is self._empty for line in lines))
+            return b"".join(line + b"\n" for line in lines)
         if not (b'"' in block or b"\r" in block or b"\n\n" in block or block[:1] == b"\n"):
             return block
         lines = block.split(b"\n")[:-1]
         kept = [line for line in lines if is_record(line)]
-        self._on_dropped(len(lines) - len(kept))
+        self._on_broken(len(lines) - len(kept))
         return b"".join(line + b"\n" for line in kept)
 
     def _whole(self, line: bytes) -> bool:
@@ -88,8 +89,8 @@ class RecordLines:
     def _lost(self) -> bytes:
         """What stands for a line that is too long to be kept."""
         if self._width is not None:
-            return self._empty + b"\n"
-        self._on_dropped(1)
+            return b"\n"  # blank, and so no record: see `_sound`
+        self._on_broken(1)
         return b""
 
     def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:

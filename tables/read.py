@@ -35,9 +35,18 @@ _BATCH_CELLS = 1 << 20
 
 @dataclass
 class Malformed:
-    """Count of CSV lines that are no record of the header's width. For the steward alone."""
+    """CSV lines that are no record of the header's width. For the steward alone.
+
+    Parameters
+    ----------
+    rows
+        Those that were left out.
+    in_place
+        Those that stand where they stood, as rows of missing cells.
+    """
 
     rows: int = 0
+    in_place: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,8 +146,8 @@ def cells(
     malformed
         Counts, added to in place.
     in_place
-        Whether a malformed line of a CSV becomes a row of missing cells where it stands, and is
-        counted nowhere; otherwise it is left out, and counted.
+        Whether a malformed line of a CSV becomes a row of missing cells where it stands; otherwise
+        it is left out.
 
     Raises
     ------
@@ -207,8 +216,9 @@ def _csv_header(source: Source, file: str) -> list[str]:
 def _csv_batches(
     source: Source, file: str, names: list[str], malformed: Malformed, in_place: bool
 ) -> Iterator[pa.RecordBatch]:
-    def dropped(lines: int) -> None:
-        malformed.rows += lines
+    def broken(lines: int) -> None:
+        malformed.rows += 0 if in_place else lines
+        malformed.in_place += lines if in_place else 0
 
     def skip(_: Any) -> str:
         malformed.rows += 1
@@ -217,7 +227,7 @@ def _csv_batches(
     width = len(_csv_header(source, file)) if in_place else None
     with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
         yield from pacsv.open_csv(
-            pa.PythonFile(RecordLines(stream, dropped, width), mode="r"),
+            pa.PythonFile(RecordLines(stream, broken, width), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
             convert_options=pacsv.ConvertOptions(

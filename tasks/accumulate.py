@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from mechanisms.rowwise import RowWise
 from tables import accumulate as room
 from tables.read import open_source
 from tasks.plan import Plan, in_force
 from tasks.policy import private_task
+from tasks.progress import rows_bar
 from tasks.setting import normalised
 
 
@@ -28,23 +26,13 @@ def accumulate(plan: Plan) -> Collected:
     """Read, repair, normalise, round, and sum; the result never leaves this process."""
     source = open_source(plan.contract.source)
     fingerprint = source.fingerprint()
-    columns = (
-        TextColumn("  reading"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        TimeRemainingColumn(),
-    )
-    # The total is the declared number of rows, so that the bar tells nothing the contract does not.
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        job = bar.add_task("rows", total=plan.contract.rows)
+    with rows_bar("reading", plan.contract.rows) as on_rows:
         sums = room.accumulate(
             source,
             in_force(plan.contract, plan.request),
             normalised(plan.asked),
             plan.mechanism.lattice,
-            on_rows=lambda rows: bar.advance(job, rows),
+            on_rows=on_rows,
             in_place=isinstance(plan.mechanism, RowWise),
         )
     return Collected(sums, fingerprint)

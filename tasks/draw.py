@@ -25,9 +25,12 @@ from tables.repair import Repairs
 from tasks.gather import Gathered
 from tasks.manifest import release_manifest
 from tasks.plan import Plan, in_force
+from tasks.progress import rows_bar
 from tasks.setting import normalised
 
 Array = NDArray[np.float64]
+
+_CELLS = 1 << 20  # of published rows at once
 
 
 def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None:
@@ -101,11 +104,19 @@ def _rows_into(
     repairs, malformed = Repairs.none(len(contract.columns)), Malformed()
     source = open_source(contract.source)
     gram: Any = 0.0
-    with RowWriter(folder / str(rows_file(manifest)), published_columns(manifest)) as writer:
+    columns = published_columns(manifest)
+    at_once = max(1, _CELLS // len(columns))
+    with (
+        rows_bar("drawing", plan.contract.rows) as on_rows,
+        RowWriter(folder / str(rows_file(manifest)), columns) as writer,
+    ):
         for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=True):
-            noisy: Array = mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step)
-            writer.write(noisy)
-            gram = gram + mechanism.gram(noisy)
+            for start in range(0, q.shape[1], at_once):
+                part = q[:, start : start + at_once].astype(np.int64)
+                noisy: Array = mechanism.randomize(part) * np.float64(mechanism.step)
+                writer.write(noisy)
+                gram = gram + mechanism.gram(noisy)
+                on_rows(part.shape[1])
     if writer.rows != rows:
         raise StepFailed("draw: the table changed while it was read.")
     return gram

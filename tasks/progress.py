@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 SHOWN = "GRAMERCY_PROGRESS"
 
@@ -24,3 +25,27 @@ def announced(step: str) -> Iterator[None]:
         console.print(f"  [dim]{step} ...[/dim]", end="\r")
     yield
     console.print(f"  [green]✓[/green] {step} [dim]{time.monotonic() - start:.1f} s[/dim]")
+
+
+@contextlib.contextmanager
+def rows_bar(doing: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar of rows, on a terminal; to be called with the number of rows of each batch.
+
+    Parameters
+    ----------
+    doing
+        What is done with the rows.
+    total
+        The declared number of rows, so that the bar tells nothing the contract does not.
+    """
+    columns = (
+        TextColumn(f"  {doing}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        job = bar.add_task("rows", total=total)
+        yield lambda rows: bar.advance(job, rows)
