@@ -28,14 +28,14 @@ from schemas.contract import Neighbours
 from schemas.lattice import Lattice
 from schemas.model import Positive
 from schemas.noise import NoiseLaw
-from schemas.request import PureSpec
+from schemas.request import PureSpec, SaidToBePureSpec
 
 _SOLVER = 2.0**-10  # what the solver may be off, as a share of what a row may move
 _GAP = 1e-10  # the least duality gap a column that double precision can tell
 _STEPS = 2.0**20  # lattice units a standard deviation
 
 
-class OutputSpec(PureSpec):
+class OutputSpec(SaidToBePureSpec):
     """``output``: the graphical lasso solution with noise.
 
     Parameters

@@ -15,7 +15,6 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
 
 from mechanisms import sampler
 from mechanisms.additive import Additive
@@ -25,14 +24,14 @@ from mechanisms.mechanism import Arithmetic, Setting
 from schemas.contract import Neighbours
 from schemas.errors import RequestError
 from schemas.noise import NoiseLaw
-from schemas.request import PureSpec
+from schemas.request import PureSpec, SaidToBePureSpec
 
 # Of delta, for the failure that composition allows: what costs the least, by trial. With the mean
 # kept k is small, and the law further from a Gaussian.
 _SHARE = {"removed": 0.01, "kept": 0.3}
 
 
-class WishartSpec(PureSpec):
+class WishartSpec(SaidToBePureSpec):
     """``wishart``: noise that is positive semidefinite.
 
     Parameters
@@ -48,12 +47,6 @@ class WishartSpec(PureSpec):
     mean: Literal["removed", "kept"] = "removed"
 
     ways: ClassVar[tuple[str, ...]] = ("epsilon",)
-
-    @model_validator(mode="after")
-    def _never_pure(self) -> Self:
-        if self.calibration == "exact" and self.delta == 0:
-            raise ValueError("'delta' must be greater than 0: Wishart noise is never pure")
-        return self
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,19 @@ class PureSpec(MechanismSpec):
     delta: DeltaOrZero = 0.0
 
 
+class SaidToBePureSpec(PureSpec):
+    """What a request says of a mechanism that was published as pure, and is not.
+
+    Only ``calibration: published`` may do without delta, and is refused for what it costs.
+    """
+
+    @model_validator(mode="after")
+    def _never_pure(self) -> Self:
+        if self.calibration == "exact" and self.delta == 0:
+            raise ValueError("'delta' must be greater than 0: this noise is never pure")
+        return self
+
+
 class EstimatorSpec(Model):
     """What a request says of an estimate; each estimator narrows `name` and adds its own keys."""
 

@@ -1,0 +1,377 @@
+"""Every mechanism through the whole pipeline: what is published, and that it can be verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from archive.package import read_manifest
+from archive.release import read_release, release_descriptor
+from archive.store import Archive
+from gramercy.catalogue import Catalogue, Release
+from gramercy.verify import verify_release
+from ledger import Ledger, Statement
+from mechanisms.guarantee import Guarantee, gdp_mu
+from mechanisms.rowwise import RowWise
+from schemas.contract import Budget
+from schemas.errors import BundleError, ContractError, GuaranteeRefused, Invalid, RequestError
+from schemas.home import Home
+from schemas.manifest import ReleaseManifest
+from tasks.compare import compare
+from tests.conformance import CASES, PAIRS
+from tests.making import (
+    answer,
+    bundle_bytes,
+    edit_json,
+    plan_of,
+    run,
+    run_all,
+    run_steps,
+    scene,
+    table,
+)
+
+ROWS, P = 400, 4
+
+
+def asked(name: str, epsilon: float = 2.0, **keys: Any) -> dict[str, Any]:
+    case = CASES[name]
+    mechanism = {"name": name, "epsilon": epsilon, "delta": case.delta(1e-6)} | dict(case.keys)
+    return {
+        "mechanism": mechanism | keys,
+        "normalisation": case.normalisation,
+        **({"estimates": []} if name == "output" else {}),
+    }
+
+
+def place(folder: Path, name: str, **changes: Any) -> Path:
+    table(folder / "table.csv", ROWS, P)
+    facts = {"rows": ROWS, "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(P)}}
+    budget = {"budget": {"epsilon": 50.0, "delta": 1e-4}}
+    return scene(folder, request=asked(name), **facts | budget | changes)
+
+
+def moment(folder: Path, how: str) -> np.ndarray[Any, Any]:
+    """The second moment that the mechanisms work on, by numpy."""
+    scaled = pd.read_csv(folder / "table.csv").to_numpy().clip(-5, 5)
+    rows = np.rint(scaled) if how == "whole" else scaled / 5
+    if how == "unit":
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows.T @ rows / len(rows)
+
+
+@pytest.mark.parametrize(("name", "neighbours"), PAIRS)
+def test_release_estimate_report_verify(
+    name: str, neighbours: str, tmp_path: Path, home: Path
+) -> None:
+    root = run_all(place(tmp_path, name, neighbours=neighbours))
+    archive, ledger = Archive(home / "archive"), Ledger(Home.default().ledger)
+    verified = verify_release(archive, "toy", "v1-r1", ledger)
+    assert not verified.unchecked
+    release = Catalogue(home / "archive")["toy/v1-r1"]
+    assert (root / "release" / "CARD.md").read_text().startswith("# A toy")
+    facts = release.manifest
+    assert facts.guarantee.epsilon <= 2.0
+    assert ledger.statement("toy").charges[0].guarantee.mu == facts.guarantee.mu
+    if name == "output":
+        with pytest.raises(RequestError, match="precision"):
+            _ = release.second_moment
+        assert (np.linalg.eigvalsh(release.projected) > -1e-9).all()
+        return
+    # 60 deviations of each entry: what is published is the truth and noise of the stated size.
+    error = release.second_moment.to_numpy() - moment(tmp_path, CASES[name].normalisation)
+    law, root_rows = facts.noise, 1.0 if facts.rows.status == "public" else 1.5
+    far = np.abs(error - law.mean * np.eye(P)) / law.deviations(P)
+    assert far.max() < 12 * root_rows
+    assert law.invariant == (release.path / "second_moment_denoised.npy").exists()
+    if law.invariant:
+        assert np.trace(release.denoised) <= facts.trace * (1 + 1e-9)
+    else:
+        with pytest.raises(RequestError, match=r"\.projected"):
+            _ = release.denoised
+    assert (np.linalg.eigvalsh(release.projected) > -1e-9 * facts.trace).all()
+    assert set(release.estimates) == {p.name for p in (root / "estimates").iterdir()}
+
+
+@pytest.mark.parametrize("name", ["rows", "integer-rows", "local"])
+def test_published_rows(name: str, tmp_path: Path, home: Path) -> None:
+    """Row by row the table with noise of the stated scale, and the matrix follows from them."""
+    request = place(tmp_path, name)
+    made = plan_of(request).mechanism
+    assert isinstance(made, RowWise)
+    run_steps(request)
+    release = Catalogue(home / "archive")["toy/v1-r1"]
+    seen = pd.concat(list(release.rows())).to_numpy()
+    rows = pd.read_csv(tmp_path / "table.csv").to_numpy().clip(-5, 5) / 5
+    if name == "integer-rows":
+        rows = np.rint(rows * 5)
+        assert (seen == np.rint(seen)).all()
+    else:
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    if name == "local":
+        i, j = np.triu_indices(P)
+        noise = (seen - rows[:, i] * rows[:, j]) / np.where(i == j, 1, np.sqrt(0.5))
+        assert list(next(release.rows()).columns)[:2] == ["c0 * c0", "c0 * c1"]
+    else:
+        noise = seen - rows
+    count = noise.size
+    assert abs(noise.std() / made.scale - 1) < 5 / np.sqrt(2 * count) + 2e-3
+    assert abs(noise.mean()) < 5 * made.scale / np.sqrt(count)
+
+
+def test_malformed_lines_keep_their_place(tmp_path: Path, home: Path) -> None:
+    """Where rows are published none may move another: a broken line is a row of its own."""
+    request = place(tmp_path, "integer-rows", rows=8)
+    lines = ["c0,c1,c2,c3", "1,1,1,1", '"open,2,2,2', "3,3,3", "", "5,5,5,5,5", "4,4,4,4"]
+    lines += ["\r,1,1,1", '"5","5",5,5']
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    with pytest.MonkeyPatch.context() as quiet:
+        quiet.setattr(
+            "mechanisms.sampler.rounded_gaussian", lambda _, size: np.zeros(size, np.int64)
+        )
+        run_steps(request)
+    seen = pd.concat(list(Catalogue(home / "archive")["toy/v1-r1"].rows())).to_numpy()
+    assert seen[:, 0].tolist() == [1, 0, 0, 0, 0, 4, 0, 5]
+    record = json.loads((home / "internal" / "toy" / "v1-r1.json").read_text())
+    assert record["malformed_rows"] == 5
+
+
+@pytest.mark.parametrize("what", ["off the lattice", "a row less", "another matrix"])
+def test_forged_rows_are_found(what: str, tmp_path: Path, home: Path) -> None:
+    """Whoever rewrites the rows, seal and all, is found without the ledger."""
+    run_steps(place(tmp_path, "rows"))
+    archive = Archive(home / "archive")
+    folder = archive.release("toy", "v1-r1")
+    frame = pd.read_parquet(folder / "rows.parquet")
+    if what == "off the lattice":
+        frame.iloc[3, 0] += 5e-6  # a third of a step
+    elif what == "a row less":
+        frame = frame.iloc[:-1]
+    else:
+        frame.iloc[3] *= -4
+    folder.chmod(0o755)
+    (folder / "rows.parquet").chmod(0o644)
+    frame.to_parquet(folder / "rows.parquet", index=False)
+    manifest = read_manifest(folder, ReleaseManifest)
+    described = release_descriptor(folder, manifest)
+    edit_json(folder / "datapackage.json", lambda facts: facts.update(described))
+    (folder / "SHA256SUMS").chmod(0o644)
+    (folder / "SHA256SUMS").unlink()
+    archive.seal(folder)
+    assert read_release(folder).manifest == manifest
+    with pytest.raises(BundleError, match="rows"):
+        verify_release(archive, "toy", "v1-r1", None)
+
+
+CONSENTS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("k-norm", {"arithmetic": "exact"}, {}, "arithmetic: floating-point"),
+    ("wishart", {"arithmetic": "exact"}, {}, "arithmetic: floating-point"),
+    ("gaussian", {"arithmetic": "floating-point"}, {}, "exact on a lattice"),
+    ("rows", {}, {"neighbours": "add-remove"}, "not defined for add-remove"),
+    ("local", {}, {"neighbours": "add-remove"}, "not defined for add-remove"),
+    ("output", {}, {"neighbours": "add-remove"}, "not defined for add-remove"),
+    ("gaussian", {}, {"unit": "cell"}, "no guarantee per cell"),
+    ("rows", {}, {"unit": "cell"}, "normalisation: box"),
+    ("gaussian", {"mu": 0.5}, {}, "needs one of epsilon, mu"),
+    ("rows", {"snr": 3.0}, {}, "needs one of epsilon, mu, snr"),
+    ("wishart", {"delta": 0.0}, {}, "never pure"),
+    ("gaussian", {"delta": 0.0}, {}, "must be"),
+    ("output", {"penalty": -1.0}, {}, "penalty"),
+    ("output", {"delta": 0.0}, {}, "delta"),
+    ("gaussian", {"calibration": "papers"}, {}, "calibration"),
+]
+
+
+@pytest.mark.parametrize(("name", "keys", "changes", "words"), CONSENTS, ids=str)
+def test_what_has_no_meaning_is_refused_in_words(
+    name: str, keys: dict[str, Any], changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    request = scene(tmp_path, request=asked(name, **keys), **changes)
+    with pytest.raises(Invalid, match=words):
+        plan_of(request)
+
+
+def test_whole_numbers_and_their_mechanism_go_together(tmp_path: Path) -> None:
+    for name, how in (("gaussian", "whole"), ("integer-rows", "unit")):
+        with pytest.raises(RequestError, match="go together"):
+            plan_of(scene(tmp_path, request=asked(name) | {"normalisation": how}))
+    columns = {"c0": {"lower": 0.1, "upper": 0.9}}
+    with pytest.raises(ContractError, match=r"columns\.c0.*whole"):
+        plan_of(scene(tmp_path, request=asked("integer-rows"), columns=columns))
+
+
+PUBLISHED: list[tuple[str, dict[str, Any], str]] = [
+    ("wishart", {"epsilon": 1.0, "delta": 0.0}, "exactly delta 0.28"),
+    ("output", {"epsilon": 1.0, "delta": 1e-6}, "exactly delta 1 "),
+    ("gaussian-iid", {"epsilon": 1.0, "delta": 1e-6, "paper": "WX"}, "or epsilon 1.1"),
+    ("gaussian", {"epsilon": 20.0, "delta": 1e-6}, "or epsilon 2"),
+    ("local", {"epsilon": 1.0, "delta": 1e-6}, "or epsilon 1.1"),
+]
+
+
+@pytest.mark.parametrize(("name", "privacy", "words"), PUBLISHED, ids=str)
+def test_published_scales_that_promise_too_much_are_refused_with_both_numbers(
+    name: str,
+    privacy: dict[str, Any],
+    words: str,
+    tmp_path: Path,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    what = asked(name, calibration="published")
+    what["mechanism"] |= privacy
+    request = scene(tmp_path, request=what)
+    with pytest.raises(GuaranteeRefused, match=words):
+        plan_of(request)
+    code, _, err = run("release", request, "--yes", capsys=capsys)
+    assert (code, words in err) == (2, True)
+    assert f"asked for epsilon {privacy['epsilon']:g} at delta {privacy['delta']:g}" in err
+    assert Ledger(Home.default().ledger).datasets() == []
+
+
+@pytest.mark.parametrize("name", ["gaussian-iid", "laplace", "wishart", "rows"])
+def test_published_scales_that_hold_are_charged_what_they_cost(name: str, tmp_path: Path) -> None:
+    request = place(tmp_path, name)
+    what = asked(name, epsilon=0.5, calibration="published")
+    request = scene(tmp_path, request=what, rows=ROWS)
+    plan = plan_of(request)
+    told = plan.guarantee.epsilon(what["mechanism"]["delta"])
+    assert told <= 0.5
+    if name in {"laplace", "wishart"}:  # far more noise than it takes
+        assert told < 0.4
+
+
+def test_decibels_name_the_scale_of_rows(tmp_path: Path) -> None:
+    """Public power is 1/p per cell; the answer is mu, and epsilon at delta, per row and cell."""
+    mechanism = {"name": "rows", "snr": -20.0, "delta": 1e-6}
+    plan = plan_of(scene(tmp_path, request={"mechanism": mechanism}))
+    assert plan.mechanism.plan()["scale"] == pytest.approx(np.sqrt(100 / 3))
+    assert plan.guarantee.mu == pytest.approx(2 / np.sqrt(100 / 3))
+    for key in ("mu_row", "epsilon_row", "mu_cell", "epsilon_cell", "snr_db"):
+        assert np.isfinite(plan.facts()[key])
+    assert plan.facts()["snr_db"] == pytest.approx(-20)
+
+
+@pytest.mark.parametrize(("name", "how"), [("rows", "box"), ("integer-rows", "whole")])
+def test_per_cell(name: str, how: str, tmp_path: Path, home: Path) -> None:
+    """A guarantee per cell takes less noise, by the root of the number of columns."""
+    scales = {}
+    for unit in ("row", "cell"):
+        what = asked(name) | {"normalisation": how}
+        request = place(tmp_path, name, unit=unit, id=f"toy-{unit}")
+        request = scene(tmp_path, request=what, unit=unit, id=f"toy-{unit}", rows=ROWS)
+        plan = plan_of(request)
+        scales[unit] = plan.mechanism.plan()["scale"]
+        run_all(request)
+        release = Catalogue(home / "archive")[f"toy-{unit}/v1-r1"]
+        assert f"any one {unit} had been" in release.manifest.card["statement"]
+        verify_release(Archive(home / "archive"), f"toy-{unit}", "v1-r1", None)
+    assert scales["row"] / scales["cell"] == pytest.approx(np.sqrt(3), rel=1e-3)
+
+
+def test_randomize_and_aggregate(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two sources, one server: nobody but the sources ever sees a row."""
+    folders = []
+    for k, rows in enumerate((30, 50)):
+        folder = tmp_path / f"source-{k}"
+        folder.mkdir()
+        table(folder / "table.csv", rows, 3, seed=k)
+        request = scene(folder, request=asked("local"), id=f"source-{k}", rows=rows)
+        run_steps(request)
+        folders.append(Archive(home / "archive").release(f"source-{k}", "v1-r1"))
+    server = tmp_path / "server"
+    server.mkdir()
+    request = scene(server, request=asked("local"), rows=80, id="server", source="none.csv")
+    (server / "table.csv").unlink()
+
+    facts = answer("aggregate", request, *folders, "--yes", capsys=capsys)
+    release = Catalogue(home / "archive")["server/v1-r1"]
+    assert facts["release"] == release.id
+    parts = [Release(Archive(home / "archive"), f"source-{k}", "v1-r1") for k in (0, 1)]
+    total = sum(p.second_moment * p.manifest.rows.value for p in parts)
+    assert np.allclose(release.second_moment, total / 80)
+    assert list(release.manifest.sources.values()) == [p._bundle.sha256 for p in parts]
+    assert release.manifest.kind == "second-moment"
+    assert "before it leaves its source" in release.manifest.card["trust_model"]
+    code, _, err = run("verify", "server", capsys=capsys)
+    assert code == 0, err
+    before = bundle_bytes(release.path)
+    answer("aggregate", request, *folders, "--yes", capsys=capsys)
+    assert bundle_bytes(release.path) == before
+
+    wrong = scene(server, request=asked("local") | {"version": "v2"}, rows=80, id="server")
+    for given, words in (
+        ([folders[0], folders[0]], "given twice"),
+        ([folders[0]], "There are 30 reports"),
+        ([release.path], "holds no reports"),
+        ([tmp_path], "SHA256SUMS"),
+    ):
+        code, _, err = run("aggregate", wrong, *given, "--yes", capsys=capsys)
+        assert (code, words in err) == (2, True), err
+    less = scene(server, request=asked("local", epsilon=1.0) | {"version": "v2"}, rows=30)
+    code, _, err = run("aggregate", less, folders[0], "--yes", capsys=capsys)
+    assert (code, "other mechanism" in err) == (2, True), err
+    plain = scene(server, request=asked("gaussian"), rows=80)
+    for words in (("randomize", plain), ("aggregate", plain, folders[0])):
+        code, _, err = run(*words, "--yes", capsys=capsys)
+        assert (code, "name: local" in err) == (2, True), err
+
+
+def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ranked by the error of the matrix at the same guarantee; who cannot, says why."""
+    request = place(tmp_path, "gaussian")
+    offers, declined = compare(plan_of(request))
+    assert {each.name for each in [*offers, *declined]} == CASES.keys()
+    errors = [each.error for each in offers]
+    assert errors == sorted(errors)
+    assert all(each.guarantee.epsilon(1e-6) <= 2.0 for each in offers)
+    assert {each.name for each in declined} == {"integer-rows", "output"}
+    facts = answer("plan", request, "--compare", capsys=capsys)
+    assert [each["mechanism"] for each in facts["ranking"]] == [each.name for each in offers]
+    code, out, _ = run("plan", request, "--compare", capsys=capsys)
+    assert code == 0
+    assert "times the least" in out
+    by_decibels = {"mechanism": {"name": "rows", "snr": 0.0, "delta": 1e-6}}
+    offers, _ = compare(plan_of(scene(tmp_path, request=by_decibels)))
+    gaussian = next(each for each in offers if each.name == "gaussian")
+    assert gaussian.guarantee.mu == pytest.approx(2 * np.sqrt(3), rel=1e-6)
+
+
+def test_many_columns_prefer_the_matrix_laplace(tmp_path: Path) -> None:
+    columns = {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(64)}
+    request = scene(tmp_path, request=asked("laplace", epsilon=1.0), columns=columns)
+    offers, _ = compare(plan_of(request))
+    pure = [each for each in offers if np.isfinite(each.guarantee.pure)]
+    assert [each.name for each in pure] == ["matrix-laplace", "k-norm", "laplace"]
+    assert pure[1].error / pure[0].error == pytest.approx(4, rel=0.01)
+
+
+def test_mechanisms_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    known = answer("mechanisms", capsys=capsys)
+    assert [each["name"] for each in known] == list(CASES)
+    assert all(each["summary"] for each in known)
+    code, out, _ = run("mechanisms", capsys=capsys)
+    assert code == 0
+    assert all(name in out for name in CASES)
+
+
+def test_pure_charges_add_up_as_such() -> None:
+    """A budget of 3 holds three pure releases of 1, which Gaussian composition would not."""
+    statement = Statement(Budget(epsilon=3.0, delta=1e-6), ())
+    one = Guarantee.of_pure(1.0)
+    assert statement.times(one) == 3
+    assert statement.after(one).times(one) == 2
+    assert statement.times(Guarantee(0.01)) == int((gdp_mu(3.0, 1e-6) / 0.01) ** 2)
+    assert statement.times(Guarantee(0.01, delta0=1e-6)) == 0
+
+
+def test_the_python_face_names_the_refusal() -> None:
+    assert issubclass(gramercy.GuaranteeRefused, gramercy.Refused)
