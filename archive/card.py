@@ -30,13 +30,15 @@ def in_one_sentence(guarantee: GuaranteeFacts, neighbours: str, unit: str) -> st
     """The guarantee, so that everyone can repeat it."""
     change = "replaced" if neighbours == "replace-one" else "added or removed"
     beside = f" but for a probability of {guarantee.delta0:.2g}" if guarantee.delta0 else ""
-    at = f"epsilon = {guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}"
+    gaussian = f"{guarantee.mu:.4g}-Gaussian differential privacy{beside}"
     if guarantee.pure is not None:
-        at = f"epsilon = {guarantee.pure:.4g} at delta = 0"
+        told = f"pure {guarantee.pure:.4g}-differential privacy, which is also {gaussian}"
+    else:
+        told = f"{'at most' if beside else 'exactly'} {gaussian}, which is epsilon = "
+        told += f"{guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}"
     return (
-        f"Whoever sees this release, whatever else they know, learns almost the same as if any one "
-        f"{unit} had been {change}: {'at most' if beside else 'exactly'} {guarantee.mu:.4g}-"
-        f"Gaussian differential privacy{beside}, and {at}."
+        "Whoever sees this release, whatever else they know, learns almost the same as if any one "
+        f"{unit} had been {change}: {told}."
     )
 
 

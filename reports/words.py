@@ -115,14 +115,19 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
         return []
     listed = ", ".join(map(shown_name, lost[:8]))
     more = f" and {len(lost) - 8} more" if lost[8:] else ""
+    mend = (
+        "The second moment, published instead, would show more."
+        if facts.kind == "precision"
+        else "A smaller public 'scale' gives a column of numbers more weight; a level that few "
+        "rows have cannot be seen."
+    )
     return [
         Note(
             "warning",
             "One column is lost in the noise"
             if len(lost) == 1
             else f"{len(lost)} columns are lost in the noise",
-            f"What they hold lies inside the noise: {listed}{more}. A smaller public 'scale' gives "
-            "a column of numbers more weight; a level that few rows have cannot be seen.",
+            f"What they hold lies inside the noise: {listed}{more}. {mend}",
         )
     ]
 

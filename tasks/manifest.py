@@ -70,7 +70,7 @@ def refuse_weaker(mechanism: Mechanism, spec: MechanismSpec) -> None:
     instead = f"or epsilon {epsilon:.4g} at the delta asked for" if math.isfinite(epsilon) else ""
     raise GuaranteeRefused(
         f"{mechanism.name}: asked for epsilon {spec.epsilon:g} at delta {spec.delta:g}; this noise "
-        f"has exactly delta {delta:.4g} at that epsilon{', ' + instead if instead else ''}.",
+        f"guarantees delta {delta:.4g} at that epsilon{', ' + instead if instead else ''}.",
         "Use 'calibration: exact', which finds the noise that it takes.",
     )
 

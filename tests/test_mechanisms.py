@@ -207,8 +207,8 @@ def test_whole_numbers_and_their_mechanism_go_together(tmp_path: Path) -> None:
 
 
 PUBLISHED: list[tuple[str, dict[str, Any], str]] = [
-    ("wishart", {"epsilon": 1.0, "delta": 0.0}, "exactly delta 0.28"),
-    ("output", {"epsilon": 1.0, "delta": 1e-6}, "exactly delta 1 "),
+    ("wishart", {"epsilon": 1.0, "delta": 0.0}, "guarantees delta 0.28"),
+    ("output", {"epsilon": 1.0, "delta": 1e-6}, "guarantees delta 1 "),
     ("gaussian-iid", {"epsilon": 1.0, "delta": 1e-6, "paper": "WX"}, "or epsilon 1.1"),
     ("gaussian", {"epsilon": 20.0, "delta": 1e-6}, "or epsilon 2"),
     ("local", {"epsilon": 1.0, "delta": 1e-6}, "or epsilon 1.1"),
