@@ -25,7 +25,7 @@ from schemas.request import MechanismSpec
 
 
 class GaussianSpec(MechanismSpec):
-    """``gaussian``: the default; the least noise at a given (epsilon, delta)."""
+    """``gaussian``: the default; the least noise for more than a few columns."""
 
     name: Literal["gaussian"] = "gaussian"
 

@@ -15,6 +15,7 @@ import pytest
 from schemas.errors import GramercyError
 from tasks.request import read_request
 from tasks.validate import _expectations
+from tests.conformance import CASES
 from tests.leaks import spelled_out, stored, unpickled
 from tests.making import contract_facts, scene
 
@@ -49,14 +50,15 @@ def table(folder: Path) -> pd.DataFrame:
     return frame
 
 
-def a_scene(folder: Path, **changes: Any) -> Path:
+def a_scene(folder: Path, *, request: Any = None, **changes: Any) -> Path:
     """Contract and request for that table; two of its lines are broken."""
     table(folder)
     with (folder / "table.csv").open("a") as stream:
         stream.write(f'"{WORDS[0]},{NUMBERS[0]}\n{WORDS[1]}\n')
     columns = {name: BOUNDS for name in ("c0", "c1", "c2")} | {"kind": {"levels": ["a", "b"]}}
     facts = contract_facts(rows=ROWS + 2) | {"columns": columns, "intercept": True}
-    return scene(folder, **facts | {"budget": {"epsilon": 30.0, "delta": 1e-4}} | changes)
+    budget = {"budget": {"epsilon": 30.0, "delta": 1e-4}}
+    return scene(folder, request=request, **facts | budget | changes)
 
 
 class Broken(Exception):
@@ -224,6 +226,40 @@ def test_failures_in_the_code_tell_nothing(
         assert not [w for w in needles() if w in "".join(told).encode()]
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
+    assert not found(home, logged)
+
+
+ROWWISE = [
+    ("rows", None),
+    ("local", None),
+    ("rows", "mechanisms.rows.Rows.randomize"),
+    ("rows", "tasks.draw.integer_batches"),
+    ("local", "archive.rows.RowWriter.write"),
+    ("output", "tasks.draw.solve_within"),
+]
+
+
+@pytest.mark.parametrize(("name", "place"), ROWWISE, ids=str)
+def test_what_reads_the_rows_again_tells_nothing_either(
+    name: str,
+    place: str | None,
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    logged: pytest.LogCaptureFixture,
+) -> None:
+    from flows.release import release
+
+    mechanism = {"name": name, "epsilon": 4.0, "delta": 1e-6} | dict(CASES[name].keys)
+    asked = {"mechanism": mechanism, "estimates": []}
+    request = read_request(a_scene(tmp_path, request=asked))
+    if place is None:
+        release(request)
+    else:
+        monkeypatch.setattr(place, raising(NUMBERS, WILD, WORDS))
+        with pytest.raises(GramercyError) as caught:
+            release(request)
+        assert not [w for w in needles() if w in str(caught.value).encode()]
     assert not found(home, logged)
 
 
