@@ -21,6 +21,7 @@ from mechanisms.concentrated import zcdp_delta
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Setting
 from mechanisms.rows import NoisyRowsSpec, Rows
+from mechanisms.rowwise import reach
 from schemas.errors import RequestError
 from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import MechanismSpec
@@ -66,9 +67,8 @@ class IntegerRows(Rows):
 
     @classmethod
     def _lattice(cls, setting: Setting) -> Lattice:
-        if setting.reach is None:  # tables without bounds: zeros and ones
-            return WholeNumbers(setting.p, longest=setting.p)
-        return WholeNumbers(setting.p, longest=setting.reach.longest)
+        whole = WholeNumbers(setting.p)
+        return WholeNumbers(setting.p, longest=reach(setting, whole).longest)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -22,11 +22,12 @@ from mechanisms.guarantee import Guarantee, gaussian_mu, noise_scale
 from mechanisms.mechanism import Kind, Setting
 from mechanisms.rowwise import RowWise
 from schemas.errors import RequestError
-from schemas.lattice import Lattice, row_lattice
+from schemas.lattice import Lattice
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec
 
 MOST_ENTRIES = 5000
+_BITS = 12
 
 
 class LocalSpec(MechanismSpec):
@@ -66,8 +67,11 @@ class Local(RowWise):
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`: the same at every source, so that reports add up."""
-        return row_lattice(self.setting.p)
+        """See `Mechanism.lattice`: the same at every source, so that reports add up.
+
+        A coarse one, since the noise on a single report is large: the sampler stays quick.
+        """
+        return Lattice(self.setting.p, _BITS)
 
     @property
     def step(self) -> float:

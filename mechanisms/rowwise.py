@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from mechanisms.mechanism import Mechanism, Reach, Setting
 from schemas.contract import Neighbours
-from schemas.lattice import Lattice
+from schemas.lattice import Lattice, WholeNumbers
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,11 @@ def reach(setting: Setting, lattice: Lattice) -> Reach:
     A normalised row of the unit ball moves by its diameter, and so it may when one of its cells
     changes, since that moves all of them.
     """
-    return setting.reach or Reach(4 * lattice.ball, 4 * lattice.ball, lattice.ball)
+    if setting.reach is not None:
+        return setting.reach
+    if isinstance(lattice, WholeNumbers):  # tables without bounds: zeros and ones
+        return Reach(row=setting.p, cell=1, longest=setting.p)
+    return Reach(row=4 * lattice.ball, cell=4 * lattice.ball, longest=lattice.ball)
 
 
 def rounded_variance(scale: float) -> float:

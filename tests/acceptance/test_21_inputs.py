@@ -194,8 +194,8 @@ def test_as_many_columns_as_may_be_declared(tmp_path: Path) -> None:
     if FULL:  # minutes
         alone(validate)(plan.contract)
     sums = alone(accumulate)(plan).sums
-    found = sums.gram / plan.lattice.divisor
-    slack = 2 / plan.lattice.cell
+    found = sums.gram / plan.mechanism.lattice.divisor
+    slack = 2 / plan.mechanism.lattice.cell
     for i, j in itertools.product((0, 1, 2, 2500, 4999), repeat=2):
         assert found[i, j] == pytest.approx(2 * signs[i] * signs[j] / p, abs=slack)
     assert sums.repairs.filled.tolist() == [1] * p

@@ -89,7 +89,7 @@ def steps(request: Path) -> tuple[dict[str, Any], Accumulated, Lattice]:
 
 def summed(request: Path) -> tuple[Accumulated, Lattice]:
     plan = plan_of(request)
-    fine = Lattice(plan.lattice.p, 20)
+    fine = Lattice(plan.mechanism.lattice.p, 20)
     return alone(accumulate)(dataclasses.replace(plan, lattice=fine)).sums, fine
 
 

@@ -1,0 +1,387 @@
+"""Every flaw that is planted is found by one of the project's checks, and correct code by none."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mechanisms
+import tables.accumulate
+import tasks.draw
+import tasks.publish
+from mechanisms import sampler
+from mechanisms.additive import Additive, Noisy
+from mechanisms.gaussian import Gaussian
+from mechanisms.guarantee import Guarantee
+from mechanisms.wishart import Wishart
+from tables.accumulate import Accumulated
+from tables.repair import repair
+from tasks.draw import draw_into
+from tasks.plan import Plan
+from tests.audit import (
+    audit,
+    audited,
+    called,
+    evidence,
+    fresh,
+    frozen,
+    impossible,
+    replayed,
+    worst_pair,
+)
+from tests.conformance import CASES, PAIRS, made
+from tests.making import at_scale, plan_of, scene
+
+ROWS, P = 12, 3
+HEADER = ",".join(f"c{i}" for i in range(P)) + "\n"
+BASE = [[round(x, 2) for x in row] for row in np.random.default_rng(3).normal(size=(ROWS - 1, P))]
+# The row that changes, as a line of CSV, in place of the fifth; None where there is no such row.
+CHANGES: dict[str, tuple[str, str]] = {
+    "orthogonal": ("5,0,0", "0,5,0"),
+    "antipodal": ("5,0,0", "-5,0,0"),
+    "huge": ("1e308,-1e308,0", "0,5,0"),
+    "far out": ("5,5,-5", "0,1e300,0"),
+    "missing": (",5,5", "5,0,0"),
+    "malformed": ('"open,1,2', "0,0,5"),
+    "too wide": ("1,2,3,4", "0,0,5"),
+    "smallest": ("5e-324,0,0", "0,5,0"),
+}
+
+
+def lines(changed: str | None) -> str:
+    kept = [",".join(map(str, row)) for row in BASE]
+    if changed is not None:
+        kept.insert(4, changed)
+    return HEADER + "\n".join(kept) + "\n"
+
+
+def planned(folder: Path, name: str, neighbours: str, **normalisation: Any) -> Plan:
+    case = CASES[name]
+    mechanism = {"name": name, "epsilon": 1.0, "delta": case.delta(1e-6), **case.keys}
+    request = {"mechanism": mechanism, "normalisation": case.normalisation, "estimates": []}
+    return plan_of(scene(folder, rows=ROWS, neighbours=neighbours, request=request | normalisation))
+
+
+def farthest(plan: Plan, folder: Path, *changes: str) -> float:
+    """The largest distance over the claim, of neighbouring tables: more than 1 is an alarm."""
+    found = []
+    for change in changes or CHANGES:
+        one, other = CHANGES[change]
+        pairs = [(lines(one), lines(other))]
+        if plan.contract.neighbours == "add-remove":
+            pairs = [(lines(one), lines(None))]
+        found += [replayed(plan, folder, *pair) for pair in pairs]
+    return max(found)
+
+
+CLOSE = 1 + 1e-6  # rounding, in matrices that were divided and multiplied again
+
+
+def accused(mechanism: Any, claim: Guarantee, draws: int) -> list[str]:
+    """What the black-box audit says, of single calls alone."""
+    pair = worst_pair(mechanism)
+    told = [
+        evidence(mechanism, pair, called(mechanism, given, rows, draws))
+        for given, rows in zip((pair.one, pair.other), pair.rows, strict=True)
+    ]
+    return audited(*told).alarms(claim)
+
+
+def unsupported(mechanism: Any) -> int:
+    """Outputs of one neighbour that the other cannot have, of 100 draws each."""
+    pair, slack = worst_pair(mechanism), mechanism.setting.p
+    one, other = (
+        called(mechanism, given, rows, 100).values
+        for given, rows in zip((pair.one, pair.other), pair.rows, strict=True)
+    )
+    return impossible(one, pair.one, pair.other, slack) + impossible(
+        other, pair.other, pair.one, slack
+    )
+
+
+@pytest.fixture(autouse=True)
+def warm() -> None:
+    """What is worked out once a process is not what a check takes."""
+    made("gaussian", p=2).guarantee.delta(1.0)
+    sampler.self_test()
+
+
+@pytest.fixture
+def quick() -> Iterator[None]:
+    """Each flaw in less than a second of computing, whatever else the machine does."""
+    start = time.process_time()
+    yield
+    assert time.process_time() - start < 1.0
+
+
+# --- Correct code -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "neighbours"), PAIRS)
+def test_correct_code_passes_every_check(name: str, neighbours: str, tmp_path: Path) -> None:
+    how = {"normalisation": {"kind": "clip", "radius": 2.0}}
+    plans = [planned(tmp_path, name, neighbours)]
+    if CASES[name].normalisation == "unit" and name != "wishart":
+        plans.append(planned(tmp_path, name, neighbours, **how))
+    for plan in plans:
+        assert 0.02 < farthest(plan, tmp_path, *list(CHANGES)[:: at_scale(2, 1)]) <= CLOSE
+    mechanism = made(name, p=2, neighbours=neighbours)
+    assert fresh(mechanism, worst_pair(mechanism))
+    assert accused(mechanism, mechanism.guarantee, at_scale(300, 3000)) == []
+    if isinstance(mechanism, Additive):
+        assert unsupported(mechanism) == 0
+
+
+def test_correct_code_publishes_nothing_of_the_data_but_the_noisy_matrix(tmp_path: Path) -> None:
+    one, other = frozen(tmp_path, [lines("5,0,0"), lines("1e9,,x")], rows=ROWS)
+    assert one == other
+
+
+# --- Noise ------------------------------------------------------------------------------------
+
+
+def test_sensitivity_of_one(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mechanisms.gaussian.squared_sensitivity", lambda setting: 1.0)
+    plan = planned(tmp_path, "gaussian", "replace-one")
+    assert farthest(plan, tmp_path, "orthogonal") == pytest.approx(math.sqrt(2), rel=1e-2)
+
+
+@dataclass(frozen=True)
+class ScaledByTheData(Gaussian):
+    """The noise of a table is as large as its own largest entry allows."""
+
+    def perturb(self, gram: Any, rows: int) -> Noisy:
+        most = float(np.abs(gram).max()) / self.lattice.ball / ROWS
+        return replace(self, scale=self.scale * max(most, 0.1)).honest(gram, rows)
+
+    def honest(self, gram: Any, rows: int) -> Noisy:
+        return Gaussian.perturb(self, gram, rows)
+
+
+@dataclass(frozen=True)
+class Averaged(Gaussian):
+    """Draws twice, and gives the mean: half the variance, under the same claim."""
+
+    def _draw(self) -> Any:
+        noise = super()._draw()[0] + super()._draw()[0]
+        return noise // 2, None
+
+
+@dataclass(frozen=True)
+class CalledPure(Wishart):
+    """Wang, Huai and Xu (2018), with their claim."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of_pure(1.0)
+
+
+def test_data_dependent_scale(tmp_path: Path, quick: None) -> None:
+    plan = planned(tmp_path, "gaussian", "replace-one")
+    mechanism = plan.mechanism
+    flawed = replace(plan, mechanism=ScaledByTheData(mechanism.setting, mechanism.scale))
+    assert farthest(flawed, tmp_path, "orthogonal") == math.inf
+
+
+def test_noise_drawn_twice_and_averaged(quick: None) -> None:
+    honest = made("gaussian", p=1, mu=2.0, epsilon=None)
+    assert accused(Averaged(honest.setting, honest.scale), honest.guarantee, 2000) != []
+
+
+def test_noise_on_one_side_alone(quick: None) -> None:
+    honest = made("gaussian", p=1)
+
+    @dataclass(frozen=True)
+    class Folded(Gaussian):
+        def _draw(self) -> Any:
+            return np.abs(super()._draw()[0]), None
+
+    assert unsupported(Folded(honest.setting, honest.scale)) > 0
+
+
+def test_fixed_seed(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = made("gaussian", p=2)
+
+    @dataclass(frozen=True)
+    class Seeded(Gaussian):
+        def perturb(self, gram: Any, rows: int) -> Noisy:
+            numbers = np.random.default_rng(0)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("mechanisms.sampler.os.urandom", numbers.bytes)
+                return super().perturb(gram, rows)
+
+    flawed = Seeded(honest.setting, honest.scale)
+    assert not fresh(flawed, worst_pair(flawed))
+    assert accused(flawed, honest.guarantee, 300) != []
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_wishart_noise_called_pure(neighbours: str, quick: None) -> None:
+    noise = mechanisms.registry["wishart"].published(
+        p=2, n=1000, neighbours=neighbours, epsilon=1.0, delta=0.0, mean="kept"
+    )
+    assert isinstance(noise, Wishart)
+    flawed = CalledPure(noise.setting, noise.scale, noise.dof, noise.kept, noise.failure)
+    assert unsupported(flawed) > 0
+    assert audit(flawed, worst_pair(flawed), 4000).alarms(flawed.guarantee) != []
+
+
+# --- Tables -----------------------------------------------------------------------------------
+
+
+def unguarded(rows: Any, lattice: Any) -> Any:
+    """Integer rows without the check that they lie in the ball."""
+    return np.rint(np.clip(np.nan_to_num(rows * lattice.cell), -1e9, 1e9))
+
+
+def test_no_clipping(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path, "gaussian", "replace-one")
+    monkeypatch.setattr(tables.accumulate, "normalise", lambda scaled, how: scaled)
+    # The lattice takes no row out of the ball, so that this alone does no harm ...
+    assert farthest(plan, tmp_path, "far out", "antipodal") <= CLOSE
+    # ... and both together do.
+    monkeypatch.setattr(tables.accumulate, "integer_rows", unguarded)
+    assert farthest(plan, tmp_path, "far out") > 1.5
+
+
+def test_clipping_that_lets_nan_through(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A length that is NaN is not above the radius, and what is missing becomes 0 afterwards."""
+
+    def careless(cells: Any, columns: Any, repairs: Any, *, intercept: bool = False) -> Any:
+        mended = repair(cells, columns, repairs, intercept=intercept)
+        mended[np.isnan(cells)] = np.nan
+        return mended
+
+    def transparent(scaled: Any, how: Any) -> Any:
+        length = np.sqrt((scaled**2).sum(axis=0))
+        return np.where(length > 1, scaled / length, scaled)
+
+    plan = planned(tmp_path, "gaussian", "replace-one")
+    monkeypatch.setattr(tables.accumulate, "repair", careless)
+    monkeypatch.setattr(tables.accumulate, "normalise", transparent)
+    assert farthest(plan, tmp_path, "missing") <= CLOSE  # caught by the lattice
+    monkeypatch.setattr(tables.accumulate, "integer_rows", unguarded)
+    assert farthest(plan, tmp_path, "missing") > 1.2
+
+
+def test_scaling_by_the_largest_row(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row lies in the ball, and one that is long moves all the others."""
+    plan = planned(tmp_path, "gaussian", "replace-one")
+    monkeypatch.setattr(
+        tables.accumulate,
+        "normalise",
+        lambda scaled, how: scaled / np.sqrt((scaled**2).sum(axis=0)).max(),
+    )
+    CHANGES["long"] = ("5,5,5", "0,0,0")
+    try:
+        assert farthest(plan, tmp_path, "long") > 1.2
+    finally:
+        del CHANGES["long"]
+
+
+def test_bad_rows_dropped_and_the_rest_averaged(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What remains of the table is divided by its own number of rows."""
+    plan = planned(tmp_path, "gaussian", "replace-one")
+    real, means = tables.accumulate.integer_batches, tasks.draw.release_manifest
+    kept: list[int] = []
+
+    def dropped(*given: Any, **more: Any) -> Iterator[Any]:
+        for q in real(*given, **more):
+            sound = q[:, np.abs(q).sum(axis=0) > 0]
+            kept.append(sound.shape[1])
+            yield np.concatenate([sound, np.zeros((P, q.shape[1] - sound.shape[1]))], axis=1)
+
+    def by_the_rest(*given: Any, **more: Any) -> Any:
+        manifest = means(*given, **more)
+        rows = manifest.rows.model_copy(update={"value": float(kept[-1])})
+        return manifest.model_copy(update={"rows": rows})
+
+    monkeypatch.setattr(tables.accumulate, "integer_batches", dropped)
+    monkeypatch.setattr(tasks.draw, "release_manifest", by_the_rest)
+    assert farthest(plan, tmp_path, "malformed") > 1.0
+
+
+# --- Rows, one by one -------------------------------------------------------------------------
+
+Batches = Callable[..., Iterator[Any]]
+
+
+def with_batches(flaw: Callable[[Batches], Batches], monkeypatch: pytest.MonkeyPatch) -> None:
+    flawed = flaw(tables.accumulate.integer_batches)
+    monkeypatch.setattr(tables.accumulate, "integer_batches", flawed)
+    monkeypatch.setattr(tasks.draw, "integer_batches", flawed)
+
+
+@pytest.mark.parametrize("name", ["rows", "local"])
+def test_rows_ordered_by_their_content(
+    name: str, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that changes takes another place, and all between move by one."""
+
+    def flaw(real: Batches) -> Batches:
+        def ordered(*given: Any, **more: Any) -> Iterator[Any]:
+            for q in real(*given, **more):
+                yield q[:, np.argsort(q[0], kind="stable")]
+
+        return ordered
+
+    plan = planned(tmp_path, name, "replace-one")
+    assert farthest(plan, tmp_path, "antipodal", "orthogonal") <= CLOSE
+    with_batches(flaw, monkeypatch)
+    assert farthest(plan, tmp_path, "antipodal", "orthogonal") > 1.2
+
+
+@pytest.mark.parametrize("name", ["rows", "local"])
+@pytest.mark.parametrize("change", ["malformed", "too wide"])
+def test_a_malformed_line_that_moves_those_after_it(
+    change: str, name: str, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left out where it stood, and made up for at the end."""
+
+    def flaw(real: Batches) -> Batches:
+        def moved(*given: Any, **more: Any) -> Iterator[Any]:
+            batches = list(real(*given, **more | {"in_place": False}))
+            found = sum(q.shape[1] for q in batches)
+            given[5].rows = 0
+            yield from batches
+            yield np.zeros((P, ROWS - found))
+
+        return moved
+
+    plan = planned(tmp_path, name, "replace-one")
+    assert farthest(plan, tmp_path, change) <= CLOSE
+    with_batches(flaw, monkeypatch)
+    assert farthest(plan, tmp_path, change) > 1.2
+
+
+# --- What is public ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["file", "title"])
+def test_a_quality_report_with_true_values(
+    where: str, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How far the release is from the truth, in the bundle: a file of its own, or in the card."""
+
+    def reported(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None:
+        draw_into(folder, plan, sums, release)
+        quality = f"largest entry of the true matrix: {float(sums.gram.max()):g}\n"
+        file = folder / ("quality.txt" if where == "file" else "CARD.md")
+        file.write_text((file.read_text() if file.exists() else "") + quality)
+
+    monkeypatch.setattr(tasks.publish, "draw_into", reported)
+    one, other = frozen(tmp_path, [lines("5,0,0"), lines("0,5,0")], rows=ROWS)
+    assert one != other
