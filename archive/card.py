@@ -34,7 +34,7 @@ def in_one_sentence(guarantee: GuaranteeFacts, neighbours: str, unit: str) -> st
     if guarantee.pure is not None:
         told = f"pure {guarantee.pure:.4g}-differential privacy, which is also {gaussian}"
     else:
-        told = f"{'at most' if beside else 'exactly'} {gaussian}, which is epsilon = "
+        told = f"{'at most' if beside else 'exactly'} {gaussian}, and epsilon = "
         told += f"{guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}"
     return (
         "Whoever sees this release, whatever else they know, learns almost the same as if any one "

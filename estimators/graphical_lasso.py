@@ -182,7 +182,7 @@ def solve_within(S: Array, penalty: float, distance: float) -> Array:
     tol = (distance * penalty / p) ** 2 / (2 * p)
     found = graphical_lasso(S, penalty, penalize_diagonal=True, tol=tol)
     largest = max(p / penalty, float(np.linalg.eigvalsh(found.precision)[-1]))
-    if not largest * math.sqrt(2 * found.gap) <= distance * (1 + 1e-9):
+    if not largest * math.sqrt(2 * p * max(found.gap, 0.0)) <= distance * (1 + 1e-9):
         raise RequestError(
             "The graphical lasso did not get as near as its guarantee needs.",
             "Use a larger penalty.",

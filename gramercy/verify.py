@@ -163,7 +163,7 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
     """Under add-remove the divisor is the noisy trace, or a noisy count, which is whole."""
     facts = bundle.manifest
-    value, trace = facts.rows.value, float(np.trace(bundle.raw))
+    value, trace = facts.rows.value, float(np.trace(bundle.unbiased))
     if facts.neighbours == "add-remove":
         from_trace = abs(trace - 1) < 1e-9 or (value == 1 and trace < 1)
         if not (value == round(value) if facts.counted else from_trace):

@@ -120,7 +120,7 @@ def guarantee_text(facts: Mapping[str, Any]) -> str:
     """A guarantee in one line."""
     at = f"epsilon {facts['epsilon']:.6g} at delta {facts['delta']:g}"
     failing = f" but for probability {facts['delta0']:.2g}" if facts["delta0"] else ""
-    return f"{at}; {'at most' if failing else 'exactly'} {facts['mu']:.6g}-GDP{failing}"
+    return f"{at}; {facts['mu']:.6g}-GDP{failing}"
 
 
 def ranking_facts(

@@ -23,8 +23,10 @@ without, and m(z) = e^(z/2) times its density without x, delta(eps) less the oth
 
 At r = (L - z)/a, log m = const - (a + 2) log sinh(r/2) - (L/2) coth(r/2), and the derivative of
 log m(-z) - log m(z) has the sign of an increasing function of cosh(z/a), negative at 0: D changes
-sign once, from - to +. The integral is 0 at eps = 0, where both are the total variation, and
-(e^z - e^eps)_+ / (e^z - 1) increases in z: it is >= 0 at every eps >= 0. (k = 2 is the limit.)
+sign once, from - to +. Beside it stands the mass P(h, L) that the law without x has below L, where
+the other has none: an atom at z = -infinity, in favour of the first direction. At eps = 0 both are
+the total variation, so that integral and atom add up to 0, and (e^z - e^eps)_+ / (e^z - 1) rises
+in z, up to 1: integral and atom together are >= 0 at every eps >= 0. (k = 2 is the limit.)
 
 A row x replaced by y: let P, Q, R be the laws with x, with y and with both. P is without y against
 R, and R is with x against Q: as P - e^eps Q = (P - e^a R) + e^a (R - e^b Q) for a + b = eps,

@@ -1,4 +1,4 @@
-"""The matrix Laplace mechanism: pure epsilon, with the least noise known for many columns.
+"""The matrix Laplace mechanism: pure epsilon, and little noise however many columns there are.
 
 Z = W - W', W and W' independent, each with density proportional to exp(-tr W / (2 s)) on the cone
 of positive semidefinite matrices: W_p(p + 1, s I). For one column this is Laplace noise of scale
@@ -38,7 +38,7 @@ _UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
 
 
 class MatrixLaplaceSpec(PureSpec):
-    """``matrix-laplace``: pure epsilon, with the least noise from four columns on."""
+    """``matrix-laplace``: pure epsilon, with the least noise here from four columns on."""
 
     name: Literal["matrix-laplace"] = "matrix-laplace"
 
@@ -67,7 +67,7 @@ class MatrixLaplace(Additive):
 
     @classmethod
     def _published(cls, spec: PureSpec, setting: Setting) -> Self:
-        """The same: it is published here, with its exact scale."""
+        """The same: no paper has another scale for it."""
         return cls._exact(spec, setting)
 
     @property

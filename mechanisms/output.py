@@ -6,7 +6,8 @@ Frobenius norm. One row of n moves S by sqrt2 / n, so Delta = sqrt2 p^2 / (n pen
 what the solver may be off, plus what rounding moves: mu = Delta / s for white noise in svec.
 
 Wang, Huai and Xu (2018), Algorithm 1, add Wishart noise of p + 1 degrees of freedom and claim a
-pure epsilon. The support of that noise moves with the data, and no delta below 1 is proven.
+pure epsilon. The support of that noise moves with the data: there is no pure epsilon, what can be
+shown is of no use (delta about 1/2 at epsilon = 1), and nothing is what it is charged as.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mechanisms.guarantee import Guarantee, gaussian_mu, noise_scale
 from mechanisms.mechanism import Arithmetic, Kind, Mechanism, Setting
 from mechanisms.wishart import wishart_noise
 from schemas.contract import Neighbours
+from schemas.errors import RequestError
 from schemas.lattice import Lattice
 from schemas.model import Positive
 from schemas.noise import NoiseLaw
@@ -62,7 +64,7 @@ class Output(Mechanism):
     penalty
         Of the graphical lasso.
     as_published
-        Whether the noise is the published Wishart matrix, which protects nothing that is proven.
+        Whether the noise is the published Wishart matrix, which counts as no protection.
     """
 
     setting: Setting
@@ -82,7 +84,13 @@ class Output(Mechanism):
         moved = _moved(setting, spec.penalty) + 2 * _tolerance(setting, spec.penalty)
         mu = target_mu(spec)
         # Rounding moves by a step an entry at most: p / _STEPS standard deviations in all.
-        scale = noise_scale(moved**2, mu) / (1 - setting.p / (_STEPS * mu)) * (1 + 1e-12)
+        rounding = setting.p / (_STEPS * mu)
+        if rounding > 0.5:
+            raise RequestError(
+                f"{cls.name}: so little mu ({mu:.3g}) would take more noise than can be drawn.",
+                "Ask for a larger epsilon.",
+            )
+        scale = noise_scale(moved**2, mu) / (1 - rounding) * (1 + 1e-12)
         return cls(setting, scale, spec.penalty)
 
     @classmethod

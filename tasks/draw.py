@@ -52,7 +52,8 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
     if isinstance(mechanism, Additive):
         drawn = mechanism.perturb(sums.gram, sums.rows)
         matrix = drawn.gram.astype(np.float64) / mechanism.lattice.divisor
-        noisy = float(np.trace(matrix)) if drawn.rows is None else float(drawn.rows)
+        trace = float(np.trace(matrix)) - mechanism.law.mean * len(matrix)
+        noisy = trace if drawn.rows is None else float(drawn.rows)
         manifest = _manifest(plan, release, noisy)
         matrix /= manifest.rows.value
     elif isinstance(mechanism, RowWise):

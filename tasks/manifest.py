@@ -100,11 +100,11 @@ def noise_law(mechanism: Mechanism, rows: float) -> NoiseLaw:
 def largest_trace(asked: Asked, mechanism: Mechanism) -> float:
     """A public bound on the trace of the matrix without noise.
 
-    1 for the second moment of rows of the unit ball; a graphical lasso solution has no eigenvalue
-    beyond p / penalty.
+    1 for the second moment of rows of the unit ball. At a graphical lasso solution T for S,
+    tr(S T) + penalty ||T||_1 = p, so that its trace is at most p / penalty.
     """
     if mechanism.publishes == "precision":
-        return mechanism.setting.p**2 / float(asked.mechanism["penalty"])
+        return mechanism.setting.p / float(asked.mechanism["penalty"])
     reach = mechanism.setting.reach
     return float(reach.longest) if reach and isinstance(asked.normalisation, Whole) else 1.0
 

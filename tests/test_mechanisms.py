@@ -375,3 +375,19 @@ def test_pure_charges_add_up_as_such() -> None:
 
 def test_the_python_face_names_the_refusal() -> None:
     assert issubclass(gramercy.GuaranteeRefused, gramercy.Refused)
+
+
+def test_a_mean_that_is_kept_does_not_count_as_rows(tmp_path: Path, home: Path) -> None:
+    request = place(tmp_path, "wishart", neighbours="add-remove")
+    request = scene(
+        tmp_path,
+        request=asked("wishart", mean="kept"),
+        neighbours="add-remove",
+        rows=ROWS,
+        columns={f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(P)},
+    )
+    run_all(request)
+    release = Catalogue(home / "archive")["toy/v1-r1"]
+    assert abs(release.manifest.rows.value - ROWS) < 6 * release.manifest.rows.sd
+    assert (np.linalg.eigvalsh(release.second_moment) > -1e-6).all()
+    verify_release(Archive(home / "archive"), "toy", "v1-r1", None)
