@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test check acceptance clean
+.PHONY: demo test check acceptance benchmarks clean
 
 demo: .venv/ready
 	$(BIN)/gramercy demo
@@ -20,6 +20,9 @@ check: .venv/ready
 
 acceptance: .venv/ready
 	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q tests/acceptance
+
+benchmarks: .venv/ready
+	$(BIN)/python -m benchmarks.utility
 
 .venv/ready: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Gramercy needs Python >= 3.11 (set PYTHON=...)"; exit 1; }

@@ -1,0 +1,1 @@
+"""Measurements of Gramercy against others. Nothing here releases anything: noise is seeded."""

@@ -1,0 +1,123 @@
+"""One cell of the comparison: a table, a guarantee, a method; and the file of those measured."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.utility.data import TABLES, load
+from benchmarks.utility.guarantees import GRID, Kind, Privacy
+from benchmarks.utility.matrices import Array
+from benchmarks.utility.method import Method
+from benchmarks.utility.ours import OURS
+from benchmarks.utility.peers import PEERS
+
+METHODS: dict[str, Method] = {method.name: method for method in OURS + PEERS}
+# The judged cells, and what they hold apart from each other; two minutes at most.
+QUICK = {("digits", "zcdp", 0.1), ("digits", "approx", 1.0), ("digits", "pure", 1.0)}
+QUICK |= {("breast-cancer", "approx", 1.0), ("breast-cancer", "pure", 1.0)}
+QUICK_REPETITIONS = 10
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured together.
+
+    Parameters
+    ----------
+    dataset, kind, value, method
+        Keys of `TABLES`, `GRID` and `METHODS`, and epsilon or rho.
+    """
+
+    dataset: str
+    kind: Kind
+    value: float
+    method: str
+
+    @property
+    def privacy(self) -> Privacy:
+        return Privacy(self.kind, self.value)
+
+
+@dataclass(frozen=True)
+class Error:
+    """Mean error over the repetitions, and its standard error, in two norms."""
+
+    frobenius: float
+    frobenius_se: float
+    spectral: float
+    spectral_se: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell measured: one error a form, and seconds a release with its forms."""
+
+    cell: Cell
+    repetitions: int
+    seconds: float
+    forms: dict[str, Error]
+
+
+def plan(quick: bool, leave: frozenset[str]) -> Iterator[tuple[Cell, int]]:
+    """All cells with their repetitions, but those of the methods in `leave`."""
+    for (dataset, table), kind, method in product(TABLES.items(), GRID, METHODS.values()):
+        times = method.repeats(table.p)
+        if kind not in method.kinds or times == 0 or method.name in leave:
+            continue
+        for value in GRID[kind]:
+            if value > method.up_to or (quick and (dataset, kind, value) not in QUICK):
+                continue
+            cell = Cell(dataset, kind, value, method.name)
+            yield cell, min(times, QUICK_REPETITIONS) if quick else times
+
+
+def measure(cell: Cell, times: int) -> Result:
+    """Release `times` times, from a seed that is the cell's own."""
+    data = load(cell.dataset)
+    rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
+    errors: dict[str, list[tuple[float, float]]] = {}
+    started = time.perf_counter()
+    for forms in METHODS[cell.method].draws(data, cell.privacy, rng, times):
+        for form, matrix in forms.items():
+            errors.setdefault(form, []).append(_norms(matrix - data.moment))
+    seconds = (time.perf_counter() - started) / times
+    summary = {form: _summary(np.array(pairs)) for form, pairs in errors.items()}
+    return Result(cell, times, float(f"{seconds:.3g}"), summary)
+
+
+def _norms(difference: Array) -> tuple[float, float]:
+    values = np.linalg.eigvalsh((difference + difference.T) / 2)
+    return float(np.linalg.norm(values)), float(np.abs(values).max())
+
+
+def _summary(pairs: Array) -> Error:
+    mean, error = pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))
+    return Error(*(float(f"{x:.5g}") for x in (mean[0], error[0], mean[1], error[1])))
+
+
+def read(path: Path) -> dict[Cell, Result]:
+    """What the file holds; a line cut short by an interruption is measured again."""
+    found: dict[Cell, Result] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            fields = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        forms = {form: Error(**error) for form, error in fields["forms"].items()}
+        cell = Cell(**fields["cell"])
+        found[cell] = Result(cell, fields["repetitions"], fields["seconds"], forms)
+    return found
+
+
+def append(path: Path, result: Result) -> None:
+    """One line more."""
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(result)) + "\n")

@@ -1,0 +1,124 @@
+"""The tables: rows in the unit ball, normalised with public constants alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from ruamel.yaml import YAML
+from sklearn.datasets import load_breast_cancer, load_digits
+
+from benchmarks.utility.matrices import Array
+
+CONTRACT = Path(__file__).parents[2] / "gramercy/demo/contract.yaml"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A table and its exact second moment, which no release knows.
+
+    Parameters
+    ----------
+    name
+        Key in `TABLES`.
+    rows
+        Shape (n, p), every row of length at most 1.
+    """
+
+    name: str
+    rows: Array
+
+    @property
+    def n(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def p(self) -> int:
+        return self.rows.shape[1]
+
+    @cached_property
+    def moment(self) -> Array:
+        """S = X^T X / n."""
+        return self.rows.T @ self.rows / self.n
+
+
+def unit(rows: Array) -> Array:
+    """Every row divided by its length."""
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _digits() -> Array:
+    return unit(load_digits().data)
+
+
+def _breast_cancer() -> Array:
+    table = load_breast_cancer(as_frame=True).data
+    columns = YAML(typ="safe").load(CONTRACT)["columns"]
+    of = {key: np.array([columns[name][key] for name in table.columns]) for key in _KEYS}
+    bounded = np.clip(table.to_numpy(float), of["lower"], of["upper"])
+    return unit((bounded - of["centre"]) / of["scale"])
+
+
+_KEYS = ("lower", "upper", "centre", "scale")
+
+
+def _gaussian(n: int, p: int, power: float) -> Array:
+    """Rows N(0, Sigma), Sigma with eigenvalues k^-power in a random basis, and then unit rows."""
+    rng = np.random.default_rng([n, p])
+    basis = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    deviations = np.arange(1, p + 1) ** (-power / 2)
+    return unit((rng.standard_normal((n, p)) * deviations) @ basis.T)
+
+
+def _short() -> Array:
+    """The Zipf rows with lengths min(1, .1 e^Z): the public radius fits few of them."""
+    rng = np.random.default_rng(7)
+    return _gaussian(2000, 64, 1.0) * np.minimum(1, 0.1 * np.exp(rng.standard_normal((2000, 1))))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the page says of a table, and how it is made."""
+
+    title: str
+    n: int
+    p: int
+    build: Callable[[], Array]
+
+
+TABLES: Mapping[str, Recipe] = {
+    "digits": Recipe("scikit-learn digits, unit rows, not centred", 1797, 64, _digits),
+    "breast-cancer": Recipe(
+        "breast cancer, the demo contract's bounds, centres and scales, unit rows",
+        569,
+        30,
+        _breast_cancer,
+    ),
+    "zipf-2000x64": Recipe(
+        "Gaussian rows, eigenvalues 1/k, unit rows", 2000, 64, lambda: _gaussian(2000, 64, 1.0)
+    ),
+    "short-2000x64": Recipe(
+        "the same rows cut short: lengths min(1, .1 e^Z), Z standard normal", 2000, 64, _short
+    ),
+    "slow-2000x200": Recipe(
+        "Gaussian rows, eigenvalues k^(-1/2), unit rows",
+        2000,
+        200,
+        lambda: _gaussian(2000, 200, 0.5),
+    ),
+    "slow-50000x200": Recipe(
+        "Gaussian rows, eigenvalues k^(-1/2), unit rows",
+        50000,
+        200,
+        lambda: _gaussian(50000, 200, 0.5),
+    ),
+}
+
+
+@lru_cache(maxsize=2)
+def load(name: str) -> Dataset:
+    """The table of that name."""
+    return Dataset(name, TABLES[name].build())

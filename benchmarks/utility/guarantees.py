@@ -1,0 +1,101 @@
+"""One privacy guarantee in the currencies of the methods compared: mu, rho, epsilon.
+
+Neighbours are replace-one everywhere: n is public and one row of the unit ball changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from scipy.optimize import minimize_scalar
+
+from mechanisms.guarantee import gdp_mu
+
+DELTA = 1e-6
+Kind = Literal["approx", "zcdp", "pure"]
+GRID: dict[Kind, tuple[float, ...]] = {
+    "approx": (0.1, 0.2, 0.5, 1.0, 2.0, 4.0),
+    "zcdp": (0.01, 0.1, 1.0),
+    "pure": (0.1, 0.2, 0.5, 1.0, 2.0, 4.0),
+}
+TITLES: dict[Kind, str] = {
+    "approx": f"(epsilon, delta = {DELTA:g})",
+    "zcdp": "rho-zCDP",
+    "pure": "pure epsilon",
+}
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What every method has to guarantee.
+
+    Parameters
+    ----------
+    kind
+        ``approx``: (epsilon, 1e-6); ``zcdp``: rho; ``pure``: epsilon.
+    value
+        Epsilon or rho.
+    """
+
+    kind: Kind
+    value: float
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon, where the guarantee has one."""
+        if self.kind == "zcdp":
+            raise ValueError("zCDP has no epsilon")
+        return self.value
+
+    @cached_property
+    def mu(self) -> float:
+        """The largest mu of Gaussian noise with this guarantee: exact, for both kinds."""
+        if self.kind == "pure":
+            raise ValueError("Gaussian noise is never pure")
+        return gdp_mu(self.value, DELTA) if self.kind == "approx" else math.sqrt(2 * self.value)
+
+    @cached_property
+    def rho(self) -> float:
+        """The largest rho for which rho-zCDP has this guarantee, by the optimal conversion."""
+        if self.kind == "zcdp":
+            return self.value
+        return largest(lambda rho: zcdp_delta(rho, self.epsilon) <= DELTA)
+
+    def rho_by_gdp(self, mu: Callable[[float], float]) -> float:
+        """The largest rho at which a mechanism that is mu(rho)-GDP, and rho-zCDP, fits.
+
+        The same mechanism may be accounted for either way; the better is taken.
+        """
+        if self.kind == "zcdp":
+            return self.value
+        return max(self.rho, largest(lambda rho: mu(rho) <= self.mu))
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """The smallest delta of rho-zCDP at `epsilon` known: Canonne, Kamath, Steinke (2020), Cor. 13.
+
+    The infimum over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) (1 - 1/a)^a.
+    """
+
+    def log_delta(log_order: float) -> float:
+        less = math.exp(log_order)
+        a = 1 + less
+        return less * (a * rho - epsilon) - log_order + a * math.log1p(-1 / a)
+
+    found = minimize_scalar(log_delta, bounds=(-5, 12), method="bounded", options={"xatol": 1e-9})
+    return math.exp(min(0.0, float(found.fun)))
+
+
+def largest(fits: Callable[[float], bool]) -> float:
+    """The largest positive number that fits, where all smaller ones do; by bisection."""
+    low, high = 0.0, 1.0
+    while fits(high):
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,205 @@
+"""The results page, from the results alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from benchmarks.utility import cells, plots
+from benchmarks.utility.cells import METHODS, Cell
+from benchmarks.utility.data import TABLES
+from benchmarks.utility.guarantees import DELTA, GRID, TITLES, Kind, Privacy
+from benchmarks.utility.peers.classical import classical_scale
+from benchmarks.utility.tables import (
+    NORMS,
+    Comparison,
+    Figure,
+    Norm,
+    Results,
+    chosen,
+    comparisons,
+    headline,
+    rows,
+)
+from mechanisms.guarantee import gaussian_mu, gdp_delta
+
+# What is expected, from earlier measurements and the literature: kind, value, method, form, figure.
+JUDGED: tuple[tuple[Kind, float, str, str, str], ...] = (
+    ("zcdp", 0.1, "gaussian", "projected", "at most .050"),
+    ("zcdp", 0.1, "gaussian", "denoised", "at most .045"),
+    ("zcdp", 0.1, "gausscov", "published", ".085"),
+    ("zcdp", 0.1, "separatecov", "as coded", ".077"),
+    ("zcdp", 0.1, "adaptivecov", "published", ".098"),
+    ("approx", 1.0, "gaussian", "projected", "at most .077"),
+    ("approx", 1.0, "gaussian", "denoised", "at most .066"),
+    ("approx", 1.0, "iid-classical", "raw", ".269"),
+    ("approx", 1.0, "gausscov", "raw", ".213"),
+    ("pure", 1.0, "matrix-laplace", "denoised", "at most .40"),
+    ("pure", 1.0, "k-norm", "projected", "at most .40"),
+    ("pure", 1.0, "laplace", "projected", ".50"),
+    ("pure", 1.0, "opendp-pca", "published", ".957"),
+)
+CAPITAL: dict[Norm, str] = {"frobenius": "Frobenius", "spectral": "Spectral"}
+
+
+def write(folder: Path) -> None:
+    """`results.md` and one figure a table, from `results.jsonl` in the same folder."""
+    results = cells.read(folder / "results.jsonl")
+    measured = [name for name in TABLES if any(cell.dataset == name for cell in results)]
+    (folder / "figures").mkdir(exist_ok=True)
+    for dataset in measured:
+        plots.draw(results, dataset, folder / "figures" / f"{dataset}.svg")
+    (folder / "results.md").write_text("\n".join(_page(results, measured)) + "\n")
+
+
+def _page(results: Results, measured: list[str]) -> Iterator[str]:
+    found = list(comparisons(results))
+    yield "# Error of the released second moment, at the same guarantee\n"
+    yield (
+        "Written by `python -m benchmarks.utility` from `results.jsonl`; nothing is typed by hand. "
+        "Error of S = X^T X / n in Frobenius and spectral norm, mean ± standard error. Neighbours "
+        "are replace-one, n is public, rows lie in the unit ball. Gaussian mechanisms get the "
+        f"exact mu of (epsilon, {DELTA:g}) or mu = sqrt(2 rho). Peers are shown in all their "
+        "forms, projected onto {positive semidefinite, trace at most 1} too, and compared in the "
+        "form that is best in the cell itself; ours is one form, chosen before any error is "
+        "known. Noise here is seeded: research code, no release.\n"
+    )
+    yield from _judged(results)
+    yield from _verdicts(found)
+    yield from _losses(found)
+    for dataset in measured:
+        table = TABLES[dataset]
+        yield f"\n## {dataset}: {table.n} x {table.p}\n\n{table.title}.\n"
+        yield f"![error against the guarantee](figures/{dataset}.svg)\n"
+        for kind in GRID:
+            for norm in NORMS:
+                yield from _block(results, dataset, kind, norm)
+    yield from _methods(results)
+
+
+def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
+    titles = list(head)
+    yield "| " + " | ".join(titles) + " |"
+    yield "|" + "---|" * len(titles)
+    yield from ("| " + " | ".join(line) + " |" for line in body)
+    yield ""
+
+
+def _judged(results: Results) -> Iterator[str]:
+    yield "## Digits, beside the figures that were expected\n"
+    lines = []
+    for kind, value, name, form, known in JUDGED:
+        result = results.get(Cell("digits", kind, value, name))
+        if result:
+            error = result.forms[form]
+            lines.append(
+                (
+                    f"{TITLES[kind]}, {value:g}",
+                    f"{METHODS[name].title}, {form}",
+                    known,
+                    str(Figure.of(error, "frobenius")),
+                )
+            )
+    yield from _table(("guarantee", "method", "expected", "Frobenius error"), lines)
+
+
+def _verdicts(found: list[Comparison]) -> Iterator[str]:
+    yield "## Ours against each rival in its best form\n"
+    yield (
+        "Cells (a table and a guarantee) in which our error is less, not distinguishable at two "
+        "standard errors, and more; and the range of the ratio theirs / ours.\n"
+    )
+    for norm in NORMS:
+        lines = []
+        for rival in METHODS:
+            cases = [c for c in found if c.norm == norm and c.rival == rival]
+            count = Counter(case.verdict for case in cases)
+            if cases:
+                ratios = [case.ratio for case in cases]
+                span = f"{min(ratios):.2f} to {max(ratios):.2f}"
+                verdicts = (str(count[v]) for v in ("less", "tie", "more"))
+                lines.append((METHODS[rival].title, *verdicts, span))
+        yield from _table((f"{CAPITAL[norm]} error", "less", "tie", "more", "theirs / ours"), lines)
+
+
+def _losses(found: list[Comparison]) -> Iterator[str]:
+    yield "## Where we lose\n"
+    lost = [case for case in found if case.verdict == "more"]
+    if not lost:
+        yield "In no cell, in neither norm.\n"
+        return
+    yield (
+        f"In {len(lost)} of {len(found)} comparisons a rival's error is smaller, by more than two "
+        "standard errors:\n"
+    )
+    groups: dict[tuple[str, Kind, str, Norm], list[Comparison]] = {}
+    for case in lost:
+        groups.setdefault((case.dataset, case.kind, case.rival, case.norm), []).append(case)
+    lines = []
+    for (dataset, kind, rival, norm), cases in groups.items():
+        pairs = ", ".join(
+            f"{c.value:g}: {c.theirs.mean:.3g} / {c.ours.mean:.3g}"
+            for c in sorted(cases, key=lambda c: c.value)
+        )
+        lines.append((dataset, TITLES[kind], METHODS[rival].title, CAPITAL[norm], pairs))
+    yield from _table(("table", "guarantee", "rival", "norm", "value: theirs / ours"), lines)
+
+
+def _block(results: Results, dataset: str, kind: Kind, norm: Norm) -> Iterator[str]:
+    found = rows(results, dataset, kind, norm)
+    ours = headline(found, kind, TABLES[dataset].p)
+    if not found or not ours:
+        return
+    values = [value for value in GRID[kind] if value in ours.figures]
+    lines = []
+    for row in found:
+        line = [f"**{row.title}**" if row is ours else row.title]
+        for value in values:
+            figure = row.figures.get(value)
+            ratio = f" ({figure.mean / ours.figures[value].mean:.2f})" if figure else ""
+            line.append(f"{figure}{ratio}" if figure else "")
+        lines.append(line)
+    title = f"{CAPITAL[norm]} error, {TITLES[kind]}; in brackets, divided by the line in bold"
+    yield f"<details{' open' if norm == 'frobenius' else ''}><summary>{title}</summary>\n"
+    yield from _table(("", *(f"{value:g}" for value in values)), lines)
+    yield "</details>\n"
+
+
+def _methods(results: Results) -> Iterator[str]:
+    yield "\n## The methods\n"
+    for name, method in METHODS.items():
+        ran = [result for result in results.values() if result.cell.method == name]
+        if not ran:
+            yield f"- **{method.title}**: not run here. {method.note}"
+            continue
+        times = sorted({result.repetitions for result in ran})
+        slowest = max(ran, key=lambda result: result.seconds)
+        yield (
+            f"- **{method.title}**: {method.note} Repetitions: {' or '.join(map(str, times))}; at "
+            f"most {slowest.seconds:.2g} s a release ({slowest.cell.dataset})."
+        )
+    yield "\n" + _choice()
+    yield "\n" + _classical()
+
+
+def _choice() -> str:
+    names = {METHODS[chosen("pure", table.p)].title for table in TABLES.values()}
+    return (
+        "At pure epsilon ours is the mechanism with the least noise, by its formula, for these "
+        f"numbers of columns: {', '.join(sorted(names))}."
+    )
+
+
+def _classical() -> str:
+    ratios = []
+    for epsilon in GRID["approx"]:
+        mu = gaussian_mu(2.0, classical_scale(epsilon))
+        ratios.append(f"{epsilon:g}: {gdp_delta(mu, epsilon):.1e}")
+    least = max(GRID["approx"])
+    return (
+        f"The classical Gaussian scale for delta = {DELTA:g} truly guarantees (epsilon: delta) "
+        f"{', '.join(ratios)}; at epsilon = {least:g} the exact mu is "
+        f"{Privacy('approx', least).mu:.3f}, the classical scale's "
+        f"{gaussian_mu(2.0, classical_scale(least)):.3f}."
+    )
