@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger import Raise, Statement
+from schemas.manifest import GuaranteeFacts
 from schemas.request import AnyNormalisation, Clip
 from tasks.compare import Declined, Offer
 from tasks.plan import Outlook, Plan
@@ -95,9 +96,7 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
                 for name, value in plan.mechanism.plan().items()
             },
             "guarantee": guarantee_text(facts),
-            "best attacker": (
-                f"finds {100 * facts['power']:.3g} rows of 100, at 5 false alarms in 100"
-            ),
+            "best attacker": attacker_text(facts["power"]),
             "error of an entry": (
                 f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
                 + ("" if law.family != "noisy-rows" else ", about")
@@ -121,6 +120,19 @@ def guarantee_text(facts: Mapping[str, Any]) -> str:
     at = f"epsilon {facts['epsilon']:.6g} at delta {facts['delta']:g}"
     failing = f" but for probability {facts['delta0']:.2g}" if facts["delta0"] else ""
     return f"{at}; {facts['mu']:.6g}-GDP{failing}"
+
+
+def attacker_text(power: float) -> str:
+    """How a guarantee reads as a hypothesis test."""
+    return f"finds {100 * power:.3g} rows of 100, at 5 false alarms in 100"
+
+
+def concentrated_text(guarantee: GuaranteeFacts) -> str:
+    """A guarantee as zero-concentrated differential privacy."""
+    if guarantee.rho is None:
+        return "none"
+    failing = f" but for probability {guarantee.rho_failure:.2g}" if guarantee.rho_failure else ""
+    return f"rho {guarantee.rho:.4g}{failing}"
 
 
 def ranking_facts(
