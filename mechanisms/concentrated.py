@@ -7,6 +7,7 @@ import math
 from scipy.optimize import minimize_scalar
 
 _UP = 1 + 1e-11
+_LEAST = 5e-324  # never zero
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -23,4 +24,4 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return exponent - math.log1p(excess) - excess * math.log1p(1 / excess)
 
     found = minimize_scalar(log_delta, bounds=(-30, 30), method="bounded", options={"xatol": 1e-9})
-    return min(1.0, math.exp(min(0.0, float(found.fun))) * _UP)
+    return min(1.0, max(math.exp(min(0.0, float(found.fun))) * _UP, _LEAST))

@@ -60,7 +60,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
 
     Infinite when `delta` is not positive and `mu` is, since a Gaussian has no pure epsilon.
     """
-    if mu == 0:
+    if mu == 0 and delta >= 0:
         return 0.0
     if not (delta > 0 and mu < math.inf):
         return math.inf
@@ -120,9 +120,8 @@ def pure_gdp(epsilon: float) -> float:
 
 def gdp_pure(mu: float) -> float:
     """The largest pure epsilon whose `pure_gdp` is at most `mu`, rounded down."""
-    ctx = MPContext()
-    ctx.dps = 60 + int(mu * mu)
-    epsilon = _down(_mp.mpf(ctx.log(ctx.ncdf(ctx.mpf(mu) / 2) / ctx.ncdf(-ctx.mpf(mu) / 2))))
+    half = _mp.mpf(mu) / 2
+    epsilon = _down(_mp.log(_mp.ncdf(half) / _mp.ncdf(-half)))
     while pure_gdp(epsilon) > mu:
         epsilon = math.nextafter(epsilon, 0)
     return epsilon
@@ -179,7 +178,9 @@ class Guarantee:
         end = 1.0
         while profile(end) > failure and end < 2.0**10:
             end *= 2
-        delta0 = max(failure, profile(end))
+        while profile(end / 2) <= failure and end > 2.0**-20:
+            end /= 2
+        delta0 = max(failure, profile(end) * (1 + 1e-9))
         grid = [end * (i / _GRID) ** 1.5 for i in range(_GRID + 1)]  # finer where it is steep
         excess = [max(0.0, profile(e) - delta0) for e in grid]
         mu = _LEAST_MU
@@ -218,16 +219,19 @@ class Guarantee:
         """Rho and failure probability of zero-concentrated DP: D_alpha <= rho alpha for all alpha.
 
         mu-GDP is post-processing of N(0, 1) against N(mu, 1), whose Rényi divergence is
-        alpha mu^2 / 2; a pure epsilon has rho <= epsilon^2 / 2 (Bun and Steinke 2016).
+        alpha mu^2 / 2, and at most 1 / (1 - delta0) times that given that nothing failed; a pure
+        epsilon has rho <= epsilon^2 / 2 (Bun and Steinke 2016).
         """
-        by_gdp = _up(_mp.mpf(self.mu) ** 2 / 2)
+        if self.delta0 == 1:
+            return math.inf, 1.0
+        by_gdp = _up(_mp.mpf(self.mu) ** 2 / 2 / (1 - _mp.mpf(self.delta0)))
         by_pure = _up(_mp.mpf(self.pure) ** 2 / 2)
-        return (by_pure, 0.0) if by_pure <= by_gdp or self.delta0 == 1 else (by_gdp, self.delta0)
+        return (by_pure, 0.0) if by_pure <= by_gdp else (by_gdp, self.delta0)
 
     def power(self, alarms: float) -> float:
         """How often the best attacker finds a row, whose false alarms have this probability.
 
-        Phi(Phi^-1(alarms) + mu) + delta0, or by the pure epsilon or a profile, whichever is least.
+        Phi(Phi^-1(alarms) + mu) + delta0, or by the pure epsilon, whichever is less.
         """
         level = _mp.mpf(alarms)
         bounds = [_mp.ncdf(_mp.sqrt(2) * _mp.erfinv(2 * level - 1) + self.mu) + self.delta0]

@@ -22,7 +22,6 @@ from mechanisms.concentrated import zcdp_delta
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Setting
 from mechanisms.rows import NoisyRowsSpec, Rows
-from mechanisms.rowwise import reach
 from schemas.errors import RequestError
 from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import MechanismSpec
@@ -68,8 +67,7 @@ class IntegerRows(Rows):
 
     @classmethod
     def _lattice(cls, setting: Setting) -> Lattice:
-        whole = WholeNumbers(setting.p)
-        return WholeNumbers(setting.p, longest=reach(setting, whole).longest)
+        return WholeNumbers(setting.p)
 
     @property
     def guarantee(self) -> Guarantee:

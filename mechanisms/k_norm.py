@@ -29,7 +29,8 @@ from schemas.noise import NoiseLaw
 from schemas.request import PureSpec
 
 _FAILURE = 1e-12  # P[W < w0]
-_UP = 1 + 2.0**-30  # far more than what scipy's inverse may be off
+_WIDE = 1 + 2.0**-30  # far more than what scipy's inverse may be off
+_UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
 
 
 class KNormSpec(PureSpec):
@@ -60,8 +61,8 @@ class KNorm(Additive):
         epsilon = spec.epsilon
         if epsilon is None:
             mu = spec.mu or math.nan
-            epsilon = max(gdp_pure(mu), mu / (_gdp_at_epsilon_one(setting) * _UP))
-        return cls(setting, _up(math.sqrt(squared_sensitivity(setting)) / epsilon))
+            epsilon = max(gdp_pure(mu), mu / (_gdp_at_epsilon_one(setting) * _WIDE * _UP**4))
+        return cls(setting, _UP**2 * math.sqrt(squared_sensitivity(setting)) / epsilon)
 
     @classmethod
     def _published(cls, spec: PureSpec, setting: Setting) -> Self:
@@ -82,8 +83,8 @@ class KNorm(Additive):
     @property
     def guarantee(self) -> Guarantee:
         """Pure epsilon = Delta_F / scale, and what W tells, where that is less."""
-        pure = _up(math.sqrt(squared_sensitivity(self.setting)) / self.scale)
-        by_pure, by_width = pure_gdp(pure), pure * _gdp_at_epsilon_one(self.setting) * _UP
+        pure = _UP * math.sqrt(squared_sensitivity(self.setting)) / self.scale
+        by_pure, by_width = pure_gdp(pure), pure * _gdp_at_epsilon_one(self.setting) * _WIDE
         if by_pure <= by_width:
             return Guarantee(by_pure, pure=pure)
         return Guarantee(by_width, _FAILURE, pure)
@@ -111,10 +112,6 @@ class KNorm(Additive):
 
 
 def _gdp_at_epsilon_one(setting: Setting) -> float:
-    """Delta_F / sqrt(w0) for epsilon = 1, rounded by at most `_UP`."""
+    """Delta_F / sqrt(w0) for epsilon = 1, off by a factor of at most `_WIDE`."""
     dimension = setting.p * (setting.p + 1) // 2 + int(setting.counted)
     return 1 / math.sqrt(2 * float(gammaincinv((dimension + 1) / 2, _FAILURE)))
-
-
-def _up(value: float) -> float:
-    return math.nextafter(math.nextafter(value, math.inf), math.inf)

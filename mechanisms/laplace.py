@@ -57,10 +57,10 @@ class Laplace(Additive):
     def _exact(cls, spec: PureSpec, setting: Setting) -> Self:
         """Delta_1 / epsilon; from mu, the smaller of the two scales that have it."""
         if spec.epsilon is not None:
-            return cls(setting, _UP * l1_sensitivity(setting) / spec.epsilon)
+            return cls(setting, _UP**2 * l1_sensitivity(setting) / spec.epsilon)
         mu = spec.mu or math.nan
         by_pure = l1_sensitivity(setting) / gdp_pure(mu)
-        return cls(setting, _UP * min(by_pure, _gdp_at_unit_scale(setting) / mu))
+        return cls(setting, _UP**2 * min(by_pure, _gdp_at_unit_scale(setting) / mu))
 
     @classmethod
     def _published(cls, spec: PureSpec, setting: Setting) -> Self:

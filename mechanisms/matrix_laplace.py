@@ -63,7 +63,7 @@ class MatrixLaplace(Additive):
     def _exact(cls, spec: PureSpec, setting: Setting) -> Self:
         """The sum of squared lengths that may change, over twice epsilon."""
         epsilon = gdp_pure(spec.mu or math.nan) if spec.epsilon is None else spec.epsilon
-        return cls(setting, _UP * _changed(setting) / (2 * epsilon))
+        return cls(setting, _UP**2 * _changed(setting) / (2 * epsilon))
 
     @classmethod
     def _published(cls, spec: PureSpec, setting: Setting) -> Self:

@@ -45,11 +45,6 @@ class Lattice:
         return 1 << (2 * self.bits)
 
     @property
-    def longest(self) -> int:
-        """The most that the squares of a row sum to."""
-        return self.ball
-
-    @property
     def divisor(self) -> float:
         """2^(2K) c^2: Gram units per unit of the Gram matrix of the original rows."""
         return self.shrink * self.shrink * self.ball
@@ -95,7 +90,6 @@ class WholeNumbers(Lattice):
     """Rows that are whole numbers already: nothing is shrunk, and one is one."""
 
     bits: int = 0
-    longest: int = 1
 
     @property
     def shrink(self) -> float:

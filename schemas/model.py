@@ -55,6 +55,7 @@ Delta = Annotated[float, Field(strict=True, ge=1e-100, lt=1, allow_inf_nan=False
 DeltaOrZero = Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)]
 Decibels = Annotated[float, Field(strict=True, ge=-300, le=300, allow_inf_nan=False)]
 Mu = Annotated[float, Field(strict=True, ge=1e-6, le=1e3, allow_inf_nan=False)]
+MuOfPure = Annotated[float, Field(strict=True, ge=1e-6, le=50, allow_inf_nan=False)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 Label = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"), BeforeValidator(label)

@@ -18,6 +18,7 @@ from schemas.model import (
     Label,
     Model,
     Mu,
+    MuOfPure,
     Positive,
     digest,
     label,
@@ -110,6 +111,7 @@ class PureSpec(MechanismSpec):
     """What a request says of a mechanism with a pure epsilon, which needs no delta."""
 
     delta: DeltaOrZero = 0.0
+    mu: MuOfPure | None = None
 
 
 class SaidToBePureSpec(PureSpec):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from schemas.contract import Contract
 from schemas.errors import TableError
-from schemas.lattice import Lattice
+from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import Clip, Unit, Whole
 from tables.gram import ExactGram
 from tables.integers import integer_rows
@@ -27,14 +27,15 @@ class Accumulated:
     Parameters
     ----------
     gram
-        Exact Gram matrix of the integer rows, shape (p, p).
+        Exact Gram matrix of the integer rows, shape (p, p). None of whole numbers, whose squares
+        have no bound that fits: only their rows are counted.
     rows
         Exact number of rows.
     repairs, malformed
         For the steward: cells mended by column, and CSV lines taken as zero rows.
     """
 
-    gram: NDArray[Any]
+    gram: NDArray[Any] | None
     rows: int
     repairs: Repairs
     malformed: int
@@ -71,20 +72,23 @@ def accumulate(
     TableError
         If the table cannot be read, or does not have the public number of rows.
     """
-    gram, repairs = ExactGram(lattice), Repairs.none(len(contract.columns))
-    malformed = Malformed()
+    gram = None if isinstance(lattice, WholeNumbers) else ExactGram(lattice)
+    repairs, malformed, rows = Repairs.none(len(contract.columns)), Malformed(), 0
     for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=in_place):
-        gram.add(q)
+        if gram is not None:
+            gram.add(q)
+        rows += q.shape[1]
         on_rows(q.shape[1])
     # A malformed line has nothing left to read: a zero row, and it counts.
-    rows = gram.rows + malformed.rows
+    rows += malformed.rows
     if contract.neighbours == "replace-one" and rows != contract.rows:
         raise TableError(
             f"{contract.source}: has {rows} rows, and the contract's 'rows' is {contract.rows}.",
             "Under replace-one the number of rows is public: correct it (blank lines count), or "
             "declare add-remove.",
         )
-    return Accumulated(gram.matrix(), rows, repairs, malformed.rows + malformed.in_place)
+    exact = None if gram is None else gram.matrix()
+    return Accumulated(exact, rows, repairs, malformed.rows + malformed.in_place)
 
 
 def integer_batches(

@@ -24,8 +24,8 @@ class ExactGram:
     """
 
     def __init__(self, lattice: Lattice) -> None:
-        self._block = max(1, (1 << 53) // lattice.longest)
-        self._room = max(1, (1 << 62) // lattice.longest)
+        self._block = max(1, (1 << 53) // lattice.ball)
+        self._room = (1 << 62) // lattice.ball
         self._recent = np.zeros((lattice.p, lattice.p), dtype=np.int64)
         self._since = 0
         self._carried: NDArray[Any] | None = None

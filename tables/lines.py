@@ -47,7 +47,7 @@ class RecordLines:
     def __init__(
         self, stream: IO[bytes], on_broken: Callable[[int], None], width: int | None = None
     ) -> None:
-        self._blocks = self._whole_lines(stream)
+        self._pieces = self._sound_pieces(stream)
         self._on_broken = on_broken
         self._width = width
         # A blank line would be skipped by whoever reads it, so that one empty field is quoted.
@@ -57,23 +57,34 @@ class RecordLines:
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes; empty at the end."""
         while not self._ready:
-            block = next(self._blocks, None)
-            if block is None:
+            piece = next(self._pieces, None)
+            if piece is None:
                 return b""
-            self._ready = self._sound(block)
+            self._ready = piece
         cut = len(self._ready) if size < 0 else size
         part, self._ready = self._ready[:cut], self._ready[cut:]
         return part
 
-    def _sound(self, block: bytes) -> bytes:
+    def _sound_pieces(self, stream: IO[bytes]) -> Iterator[bytes]:
+        for block in self._whole_lines(stream):
+            lines = block.replace(b"\r\n", b"\n")
+            if not lines.isascii():  # parsers give up on a table for one byte that is not UTF-8
+                lines = lines.decode("utf-8", "replace").encode()
+            if self._width is None:
+                yield self._records(lines)
+            else:
+                yield from self._in_place(lines.split(b"\n")[:-1])
+
+    def _in_place(self, lines: list[bytes]) -> Iterator[bytes]:
+        """All lines, what is no record by its stand-in; in pieces, since that may be longer."""
+        some = max(1, BLOCK // (len(self._empty) + 1))
+        for start in range(0, len(lines), some):
+            part = [x if self._whole(x) else self._empty for x in lines[start : start + some]]
+            self._on_broken(sum(line is self._empty for line in part))
+            yield b"".join(line + b"\n" for line in part)
+
+    def _records(self, block: bytes) -> bytes:
         """The records among whole lines. A blank line is one that has lost everything."""
-        block = block.replace(b"\r\n", b"\n")
-        if not block.isascii():  # parsers give up on a table for one byte that is not UTF-8
-            block = block.decode("utf-8", "replace").encode()
-        if self._width is not None:
-            lines = [line if self._whole(line) else self._empty for line in block.split(b"\n")[:-1]]
-            self._on_broken(sum(line is self._empty for line in lines))
-            return b"".join(line + b"\n" for line in lines)
         if not (b'"' in block or b"\r" in block or b"\n\n" in block or block[:1] == b"\n"):
             return block
         lines = block.split(b"\n")[:-1]
@@ -89,7 +100,7 @@ class RecordLines:
     def _lost(self) -> bytes:
         """What stands for a line that is too long to be kept."""
         if self._width is not None:
-            return b"\n"  # blank, and so no record: see `_sound`
+            return b"\n"  # blank, and so no record
         self._on_broken(1)
         return b""
 

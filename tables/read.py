@@ -292,7 +292,7 @@ def _kind(kind: pa.DataType) -> str:
 def _numbers(column: pa.Array) -> NDArray[np.float64]:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_string(column.type):
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = _parsed(pc.ascii_trim_whitespace(column))
     elif pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())

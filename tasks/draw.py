@@ -49,15 +49,17 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
     """
     mechanism, noisy = plan.mechanism, float(sums.rows)
     manifest = _manifest(plan, release, noisy)
-    if isinstance(mechanism, Additive):
+    if isinstance(mechanism, RowWise):
+        matrix = _rows_into(folder, plan, mechanism, manifest, sums.rows) / manifest.rows.value
+    elif sums.gram is None:
+        raise StepFailed(f"{mechanism.name}: needs sums that were not made.")
+    elif isinstance(mechanism, Additive):
         drawn = mechanism.perturb(sums.gram, sums.rows)
         matrix = drawn.gram.astype(np.float64) / mechanism.lattice.divisor
         trace = float(np.trace(matrix)) - mechanism.law.mean * len(matrix)
         noisy = trace if drawn.rows is None else float(drawn.rows)
         manifest = _manifest(plan, release, noisy)
         matrix /= manifest.rows.value
-    elif isinstance(mechanism, RowWise):
-        matrix = _rows_into(folder, plan, mechanism, manifest, sums.rows) / manifest.rows.value
     elif isinstance(mechanism, Output):
         truth = sums.gram.astype(np.float64) / (mechanism.lattice.ball * plan.contract.rows)
         exact = solve_within(truth, mechanism.penalty, mechanism.tolerance)

@@ -119,7 +119,7 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
         "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
         "table_changed_since": False,
     }
-    if bundle.manifest.kind != "precision":
+    if bundle.manifest.kind != "precision" and sums.gram is not None:
         truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / max(1, sums.rows)
         facts["truth"] = steward.against_the_truth(bundle, truth)
     steward.record(plan.contract.id, charge.release, facts)

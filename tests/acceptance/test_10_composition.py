@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from mechanisms.guarantee import Guarantee, compose, gdp_delta
+from mechanisms.guarantee import Guarantee, compose, gdp_delta, within
 from tests.making import at_scale
 
 INTERVAL = 1e-3
@@ -23,42 +26,121 @@ def test_gaussians_compose_in_closed_form() -> None:
         assert total.delta(1.0) == pytest.approx(gdp_delta(total.mu, 1.0), abs=1e-9)
 
 
-def optimistic(mus: list[float], epsilons: list[float]) -> pld.PrivacyLossDistribution:
-    parts = [
-        pld.from_gaussian_mechanism(
-            1 / mu, value_discretization_interval=INTERVAL, pessimistic_estimate=False
-        )
-        for mu in mus
-    ] + [
-        pld.from_laplace_mechanism(
-            1 / epsilon, value_discretization_interval=INTERVAL, pessimistic_estimate=False
-        )
-        for epsilon in epsilons
-    ]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.compose(part)
-    return whole
+def gaussian(mu: float) -> Any:
+    return pld.from_gaussian_mechanism(
+        1 / mu,
+        value_discretization_interval=INTERVAL,
+        pessimistic_estimate=False,
+        use_connect_dots=False,
+    )
 
 
-@pytest.mark.parametrize("turn", range(at_scale(4, 20)))
+def laplace(epsilon: float) -> Any:
+    return pld.from_laplace_mechanism(
+        1 / epsilon,
+        value_discretization_interval=INTERVAL,
+        pessimistic_estimate=False,
+        use_connect_dots=False,
+    )
+
+
+def pure(epsilon: float, delta: float = 0.0) -> Any:
+    """The very worst that is (epsilon, delta)-private; epsilon is rounded down to its grid."""
+    steps = math.floor(epsilon / INTERVAL)
+    likely = (1 - delta) / (1 + math.exp(-steps * INTERVAL))
+    masses = {steps: likely, -steps: 1 - delta - likely} if steps else {0: 1 - delta}
+    return pld.PrivacyLossDistribution.create_from_rounded_probability(
+        masses, delta, INTERVAL, pessimistic_estimate=False
+    )
+
+
+def failing(mu: float, delta0: float) -> Any:
+    """Gaussian, but for an event of probability delta0 in which everything is told."""
+    return gaussian(mu).compose(pure(0.0, delta0))
+
+
+def composed(parts: Sequence[Any]) -> Any:
+    return reduce(lambda one, other: one.compose(other), parts)
+
+
+@pytest.mark.parametrize("turn", range(at_scale(5, 30)))
 def test_mixed_sequences_lie_at_or_above_the_optimistic_pld(turn: int) -> None:
     rng = np.random.default_rng(turn)
-    mus = [float(x) for x in rng.uniform(0.1, 0.8, size=rng.integers(1, 5))]
-    epsilons = [float(x) for x in rng.uniform(0.05, 0.8, size=rng.integers(1, 4))]
-    ours = compose([*(Guarantee(m) for m in mus), *(Guarantee.of_pure(e) for e in epsilons)])
-    theirs = optimistic(mus, epsilons)
+
+    def some(low: float, high: float, most: int) -> list[float]:
+        return [float(x) for x in rng.uniform(low, high, size=rng.integers(1, most))]
+
+    mus, shifts, epsilons = some(0.1, 0.8, 4), some(0.05, 0.8, 3), some(0.05, 0.6, 3)
+    broken = [(mu, 10.0 ** -rng.uniform(4, 9)) for mu in some(0.05, 0.5, 3)]
+    ours = compose(
+        [
+            *(Guarantee(m) for m in mus),
+            *(Guarantee.of_pure(e) for e in (*shifts, *epsilons)),
+            *(Guarantee(m, d) for m, d in broken),
+        ]
+    )
+    parts = [gaussian(m) for m in mus] + [laplace(e) for e in shifts] + [pure(e) for e in epsilons]
+    parts += [failing(m, d) for m, d in broken]
+    theirs = composed(parts)
+    assert ours.delta0 == pytest.approx(sum(d for _, d in broken), rel=1e-12)
+    assert ours.pure == math.inf
+    # The optimistic value itself is off by its grid, once a mechanism.
+    slack = INTERVAL * len(parts)
     for delta in (1e-8, 1e-5, 1e-3):
-        # The optimistic value itself is off by its grid, once a mechanism.
-        slack = INTERVAL * (len(mus) + len(epsilons))
         assert ours.epsilon(delta) >= theirs.get_epsilon_for_delta(delta) - slack
+    for epsilon in (0.5, 1.0, 3.0):
+        assert ours.delta(epsilon) >= theirs.get_delta_for_epsilon(epsilon + slack) - 1e-13
+
+
+@pytest.mark.parametrize("turn", range(at_scale(3, 20)))
+def test_pure_sequences(turn: int) -> None:
+    """Basic composition where that is less, the Gaussian way where that is."""
+    rng = np.random.default_rng(turn)
+    for count in (1, 3, 20):
+        epsilons = [float(x) for x in rng.uniform(0.02, 0.5, size=count)]
+        ours = compose(Guarantee.of_pure(e) for e in epsilons)
+        theirs = composed([pure(e) for e in epsilons])
+        assert ours.pure == pytest.approx(sum(epsilons), rel=1e-14)
+        assert ours.pure >= math.fsum(epsilons)
+        assert ours.epsilon(0.0) == ours.pure
+        for delta in (1e-9, 1e-6, 1e-3):
+            assert ours.epsilon(delta) <= ours.pure
+            slack = INTERVAL * count
+            assert ours.epsilon(delta) >= theirs.get_epsilon_for_delta(delta) - slack
+    small = compose([Guarantee.of_pure(0.05)] * 100)
+    assert small.epsilon(1e-3) < 0.5 * small.pure
+
+
+def test_failures_add_up() -> None:
+    """Near to what a failing mechanism costs, and never below."""
+    parts = [(0.3, 1e-6), (0.4, 3e-7), (0.2, 0.0)]
+    ours = compose(Guarantee(m, d) for m, d in parts)
+    theirs = composed([failing(m, d) for m, d in parts])
+    assert ours.epsilon(1.2e-6) == math.inf
+    for epsilon in (0.5, 1.0, 2.0, 5.0):
+        known = theirs.get_delta_for_epsilon(epsilon + 3 * INTERVAL)
+        assert ours.delta(epsilon) >= known * (1 - 1e-9)
+        assert ours.delta(epsilon) <= 1.1 * known + 1e-12
 
 
 @pytest.mark.parametrize("turn", range(3))
 def test_gaussian_sequences_equal_the_pld(turn: int) -> None:
     mus = [float(x) for x in np.random.default_rng(turn).uniform(0.1, 0.8, size=4)]
-    ours = compose(Guarantee(m) for m in mus)
+    ours, theirs = compose(Guarantee(m) for m in mus), composed([gaussian(m) for m in mus])
     for delta in (1e-8, 1e-5):
-        theirs = optimistic(mus, []).get_epsilon_for_delta(delta)
-        assert ours.epsilon(delta) == pytest.approx(theirs, abs=5 * INTERVAL)
-        assert ours.epsilon(delta) >= theirs - 1e-9
+        known = theirs.get_epsilon_for_delta(delta)
+        assert ours.epsilon(delta) == pytest.approx(known, abs=5 * INTERVAL)
+        assert ours.epsilon(delta) >= known - 1e-9
+
+
+def test_what_composes_to_a_budget_fits_it_and_no_more() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(at_scale(10, 100)):
+        parts = [Guarantee(float(m), float(d)) for m, d in rng.uniform(0, [0.5, 1e-7], (4, 2))]
+        parts += [Guarantee.of_pure(float(e)) for e in rng.uniform(0, 0.3, size=2)]
+        total = compose(parts)
+        delta = total.delta0 + 1e-6
+        epsilon = total.epsilon(delta)
+        assert within(total, epsilon, delta)
+        assert not within(total, epsilon * (1 - 1e-9), delta)
+        assert not within(total, epsilon, total.delta0)
