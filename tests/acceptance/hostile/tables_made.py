@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from mechanisms.gaussian import Gaussian
 from schemas.errors import Invalid, TableError
 from schemas.lattice import Lattice
 from tables.accumulate import Accumulated
@@ -89,8 +91,10 @@ def steps(request: Path) -> tuple[dict[str, Any], Accumulated, Lattice]:
 
 def summed(request: Path) -> tuple[Accumulated, Lattice]:
     plan = plan_of(request)
-    fine = Lattice(plan.mechanism.lattice.p, 20)
-    return alone(accumulate)(dataclasses.replace(plan, lattice=fine)).sums, fine
+    fine = Lattice(plan.columns, 20)
+    with pytest.MonkeyPatch.context() as finest:
+        finest.setattr(Gaussian, "lattice", fine)
+        return alone(accumulate)(plan).sums, fine
 
 
 @dataclasses.dataclass
