@@ -21,24 +21,27 @@ from schemas.noise import NoiseLaw
 from schemas.request import Box, Clip, Unit
 
 _NEIGHBOURS = {
-    "replace-one": "one row replaced by any other row; the number of rows is public",
-    "add-remove": "one row present or absent; the number of rows is private",
+    ("row", "replace-one"): "one row replaced by any other row; the number of rows is public",
+    ("row", "add-remove"): "one row present or absent; the number of rows is private",
+    ("cell", "replace-one"): "one cell replaced by any other, or missing; the number of rows is "
+    "public",
 }
 
 
-def in_one_sentence(guarantee: GuaranteeFacts, neighbours: str, unit: str) -> str:
+def in_one_sentence(asked: Asked, kind: ReleaseKind, guarantee: GuaranteeFacts) -> str:
     """The guarantee, so that everyone can repeat it."""
-    change = "replaced" if neighbours == "replace-one" else "added or removed"
+    change = "replaced" if asked.neighbours == "replace-one" else "added or removed"
     beside = f" but for a probability of {guarantee.delta0:.2g}" if guarantee.delta0 else ""
     gaussian = f"{guarantee.mu:.4g}-Gaussian differential privacy{beside}"
     if guarantee.pure is not None:
         told = f"pure {guarantee.pure:.4g}-differential privacy, which is also {gaussian}"
     else:
-        told = f"{'at most' if beside else 'exactly'} {gaussian}, and epsilon = "
+        bound = beside or kind == "precision"  # of a precision matrix the change is only bounded
+        told = f"{'at most' if bound else 'exactly'} {gaussian}, and epsilon = "
         told += f"{guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}"
     return (
         "Whoever sees this release, whatever else they know, learns almost the same as if any one "
-        f"{unit} had been {change}: {told}."
+        f"{asked.unit} had been {change}: {told}."
     )
 
 
@@ -57,12 +60,10 @@ def card(
         "flavour": "Gaussian differential privacy"
         + (", and pure differential privacy" if guarantee.pure is not None else ""),
         "unit": f"one {asked.unit}",
-        "neighbours": _NEIGHBOURS[asked.neighbours].replace("row", asked.unit, 1)
-        if asked.unit == "cell"
-        else _NEIGHBOURS[asked.neighbours],
+        "neighbours": _NEIGHBOURS[asked.unit, asked.neighbours],
         "trust_model": _TRUST["local" if asked.mechanism["name"] == "local" else "central"],
         "loss": guarantee.model_dump(exclude={"curve"}),
-        "statement": in_one_sentence(guarantee, asked.neighbours, asked.unit),
+        "statement": in_one_sentence(asked, kind, guarantee),
         "pre_processing": (
             "row by row, with public constants: missing cells take the centre, cells out of bounds "
             f"are clamped, columns are centred and scaled{_added(asked)}, and each row is "

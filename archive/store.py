@@ -81,15 +81,21 @@ class Archive:
             No other folder of this owner is in use: what one that died has left is removed, too.
         """
         folder = self.root / _STAGING / f"{owner}.{uuid.uuid4().hex}"
+        if alone:
+            self.sweep(owner)
         with self._trouble():
-            folder.mkdir(parents=True)
-        for left in folder.parent.glob(f"{owner}.*") if alone else ():
-            if left != folder:
-                shutil.rmtree(left, ignore_errors=True)
+            self.root.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(exist_ok=True, mode=0o700)  # what is unfinished is nobody's yet
+            folder.mkdir()
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def sweep(self, owner: str) -> None:
+        """Remove what an owner's unfinished work has left."""
+        for left in (self.root / _STAGING).glob(f"{owner}.*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def seal(self, staged: Path) -> str:
         """Seal a staged bundle and read it back; returns the digest of its SHA256SUMS."""

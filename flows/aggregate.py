@@ -27,7 +27,7 @@ def aggregate(request: Request, reports: list[str]) -> str:
     str
         ``<dataset>/<release id>``.
     """
-    plan = make_plan(request.on(scheduled()))
+    plan = make_plan(request.on(scheduled()), averaging=True)
     dataset = plan.contract.id
     tag(dataset)
     done = replay(plan)

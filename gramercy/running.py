@@ -31,7 +31,7 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     from tasks.plan import make_plan, outlook
 
     home = Home.default()
-    planned = make_plan(asked)
+    planned = make_plan(asked, averaging=reports is not None)
     seen = outlook(planned, Ledger(home.ledger))
     charged = seen.before.charges
     if seen.answered is None and reports is None:

@@ -118,6 +118,10 @@ def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger 
     for words, check in _CHECKS.items():
         _held(place, lambda check=check: check(place, bundle))  # type: ignore[misc]
         done.append(words)
+    if bundle.manifest.sources:
+        told, doubt = _held(place, lambda: _check_average(archive, place, bundle))
+        done += [told] if told else []
+        left += [doubt] if doubt else []
     for name in archive.estimates(dataset, release):
         beside = archive.estimate(dataset, release, name)
         _held(beside, lambda beside=beside: _check_estimate(beside, bundle))  # type: ignore[misc]
@@ -173,7 +177,9 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
     facts, mechanism = bundle.manifest, calibrate(bundle.manifest)
     path = place / f"{stems(facts)[0]}.npy"
-    if isinstance(mechanism, RowWise) and not facts.sources:
+    if isinstance(mechanism, RowWise) and facts.sources:
+        _on_lattice(path, bundle.raw * facts.rows.value / mechanism.step)
+    elif isinstance(mechanism, RowWise):
         _check_rows_file(place, bundle, mechanism)
         return
     if isinstance(mechanism, Additive):
@@ -202,6 +208,23 @@ def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> 
         gram += mechanism.gram(batch)
     if not _close(gram / facts.rows.value, bundle.raw):
         raise BundleError(f"{place / 'second_moment.npy'}: does not follow from {path.name}.")
+
+
+def _check_average(archive: Archive, place: Path, bundle: ReleaseBundle) -> tuple[str, str]:
+    """The average of reports, worked out anew where all of them are in this archive."""
+    facts = bundle.manifest
+    total = np.zeros_like(bundle.raw)
+    for name, sha256 in facts.sources.items():
+        source = archive.release(*name.partition("#")[0].split("/"))
+        if not source.exists():
+            return "", "average: not all of its sources are here, and it was not worked out anew"
+        found = read_release(source)
+        if found.sha256 != sha256:
+            raise BundleError(f"{place / DESCRIPTOR}: '{name}' is not what was averaged.")
+        total += found.raw * found.manifest.rows.value
+    if not _close(total / facts.rows.value, bundle.raw):
+        raise BundleError(f"{place / 'second_moment.npy'}: is not the average of its sources.")
+    return "average: worked out anew from its sources", ""
 
 
 def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
@@ -291,11 +314,22 @@ def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
 
 
 def _agree(place: Path, stated: Mapping[str, Any], again: Mapping[str, Any]) -> None:
-    differing = [key for key in {**stated, **again} if stated.get(key) != again.get(key)]
+    differing = [key for key in {**stated, **again} if not _same(stated.get(key), again.get(key))]
     if differing:
         raise BundleError(
             f"{place / DESCRIPTOR}: '{differing[0]}' does not follow from the rest of it."
         )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two facts agree, numbers but for what another machine's last digits may be."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    return bool(one == other)
 
 
 def _no_more_than_listed(place: Path) -> None:

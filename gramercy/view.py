@@ -18,6 +18,7 @@ from schemas.manifest import GuaranteeFacts
 from schemas.request import AnyNormalisation, Clip
 from tasks.compare import Declined, Offer
 from tasks.plan import Outlook, Plan
+from tasks.request import Request
 
 # Into a file or a pipe there is no width to ask for.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
@@ -96,7 +97,7 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
                 for name, value in plan.mechanism.plan().items()
             },
             "guarantee": guarantee_text(facts),
-            "best attacker": attacker_text(facts["power"]),
+            "best attacker": attacker_text(facts["power"], plan.contract.unit),
             "error of an entry": (
                 f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
                 + ("" if law.family != "noisy-rows" else ", about")
@@ -122,9 +123,9 @@ def guarantee_text(facts: Mapping[str, Any]) -> str:
     return f"{at}; {facts['mu']:.6g}-GDP{failing}"
 
 
-def attacker_text(power: float) -> str:
+def attacker_text(power: float, unit: str) -> str:
     """How a guarantee reads as a hypothesis test."""
-    return f"finds {100 * power:.3g} rows of 100, at 5 false alarms in 100"
+    return f"finds {100 * power:.3g} {unit}s of 100, at 5 false alarms in 100"
 
 
 def concentrated_text(guarantee: GuaranteeFacts) -> str:
@@ -158,16 +159,16 @@ def ranking_facts(
     }
 
 
-def ranking_text(plan: Plan, offers: Sequence[Offer], declined: Sequence[Declined]) -> None:
+def ranking_text(request: Request, offers: Sequence[Offer], declined: Sequence[Declined]) -> None:
     """Print a ranking of mechanisms."""
-    delta = plan.request.mechanism.delta
-    title = f"Mechanisms for {plan.contract.id}: noise in Frobenius norm, before any repair"
+    delta = request.mechanism.delta
+    title = "Noise in Frobenius norm at this guarantee, before any repair"
     columns = ("mechanism", "error", "times the least", "costs mu", f"epsilon at {delta:g}")
     table = Table(*columns, "arithmetic", "publishes", title=Text(title), title_justify="left")
     table.box = None
     for each in offers:
         table.add_row(
-            bold(each.name) if each.name == plan.mechanism.name else each.name,
+            bold(each.name) if each.name == request.mechanism.name else each.name,
             f"{each.error:.3g}",
             f"{each.error / offers[0].error:.3g}",
             f"{each.guarantee.mu:.4g}",

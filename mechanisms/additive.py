@@ -59,6 +59,16 @@ class Additive(Mechanism):
         """Standard deviation of the noise on a diagonal entry of the Gram matrix."""
 
     @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The most that the protected unit moves the Gram matrix, in the mechanism's own norm."""
+
+    def plan(self) -> dict[str, float]:
+        """See `Mechanism.plan`."""
+        facts = {"scale": self.scale, "sensitivity": self.sensitivity}
+        return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
+
+    @property
     def sd_rows(self) -> float | None:
         """Standard deviation of the noisy number of rows, where one is published."""
         return self.sd_diagonal / COUNT_WEIGHT if self.setting.counted else None

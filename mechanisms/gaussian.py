@@ -77,10 +77,10 @@ class Gaussian(Additive):
             sd_off_diagonal=off_diagonal / divisor,
         )
 
-    def plan(self) -> dict[str, float]:
-        """See `Mechanism.plan`."""
-        facts = {"scale": self.scale, "sensitivity": math.sqrt(squared_sensitivity(self.setting))}
-        return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
+    @property
+    def sensitivity(self) -> float:
+        """See `Additive.sensitivity`."""
+        return math.sqrt(squared_sensitivity(self.setting))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
         p = self.setting.p

@@ -18,6 +18,8 @@ from scipy.special import log_ndtr, ndtr
 _mp = MPContext()
 _mp.dps = 60
 
+UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
+
 _GRID = 1000  # steps of epsilon, for the mu that holds a whole profile
 _LEAST_MU = 1e-9  # no release is free
 _MOST_PURE = 700.0  # beyond it a pure epsilon says nothing that a double could show
@@ -219,12 +221,11 @@ class Guarantee:
         """Rho and failure probability of zero-concentrated DP: D_alpha <= rho alpha for all alpha.
 
         mu-GDP is post-processing of N(0, 1) against N(mu, 1), whose Rényi divergence is
-        alpha mu^2 / 2, and at most 1 / (1 - delta0) times that given that nothing failed; a pure
-        epsilon has rho <= epsilon^2 / 2 (Bun and Steinke 2016).
+        alpha mu^2 / 2, where delta0 is that of an event that the data have no part in; a profile
+        names no such event. A pure epsilon has rho <= epsilon^2 / 2 (Bun and Steinke 2016).
         """
-        if self.delta0 == 1:
-            return math.inf, 1.0
-        by_gdp = _up(_mp.mpf(self.mu) ** 2 / 2 / (1 - _mp.mpf(self.delta0)))
+        named = self.profile is None and self.delta0 < 1
+        by_gdp = _up(_mp.mpf(self.mu) ** 2 / 2) if named else math.inf
         by_pure = _up(_mp.mpf(self.pure) ** 2 / 2)
         return (by_pure, 0.0) if by_pure <= by_gdp else (by_gdp, self.delta0)
 

@@ -23,14 +23,13 @@ from scipy.special import gammaincinv
 
 from mechanisms import sampler
 from mechanisms.additive import COUNT_WEIGHT, Additive, squared_sensitivity, symmetric
-from mechanisms.guarantee import Guarantee, gdp_pure, pure_gdp
+from mechanisms.guarantee import UP, Guarantee, gdp_pure, pure_gdp
 from mechanisms.mechanism import Arithmetic, Setting
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec
 
 _FAILURE = 1e-12  # P[W < w0]
 _WIDE = 1 + 2.0**-30  # far more than what scipy's inverse may be off
-_UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
 
 
 class KNormSpec(PureSpec):
@@ -61,8 +60,8 @@ class KNorm(Additive):
         epsilon = spec.epsilon
         if epsilon is None:
             mu = spec.mu or math.nan
-            epsilon = max(gdp_pure(mu), mu / (_gdp_at_epsilon_one(setting) * _WIDE * _UP**4))
-        return cls(setting, _UP**2 * math.sqrt(squared_sensitivity(setting)) / epsilon)
+            epsilon = max(gdp_pure(mu), mu / (_gdp_at_epsilon_one(setting) * _WIDE * UP**4))
+        return cls(setting, UP**2 * math.sqrt(squared_sensitivity(setting)) / epsilon)
 
     @classmethod
     def _published(cls, spec: PureSpec, setting: Setting) -> Self:
@@ -83,7 +82,7 @@ class KNorm(Additive):
     @property
     def guarantee(self) -> Guarantee:
         """Pure epsilon = Delta_F / scale, and what W tells, where that is less."""
-        pure = _UP * math.sqrt(squared_sensitivity(self.setting)) / self.scale
+        pure = UP * math.sqrt(squared_sensitivity(self.setting)) / self.scale
         by_pure, by_width = pure_gdp(pure), pure * _gdp_at_epsilon_one(self.setting) * _WIDE
         if by_pure <= by_width:
             return Guarantee(by_pure, pure=pure)
@@ -95,10 +94,10 @@ class KNorm(Additive):
         sd = self.sd_diagonal * self.lattice.ball / self.lattice.divisor
         return NoiseLaw(family="k-norm", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
 
-    def plan(self) -> dict[str, float]:
-        """See `Mechanism.plan`."""
-        facts = {"scale": self.scale, "sensitivity": math.sqrt(squared_sensitivity(self.setting))}
-        return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
+    @property
+    def sensitivity(self) -> float:
+        """See `Additive.sensitivity`."""
+        return math.sqrt(squared_sensitivity(self.setting))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
         p = self.setting.p

@@ -24,12 +24,10 @@ from numpy.typing import NDArray
 
 from mechanisms import sampler
 from mechanisms.additive import COUNT_WEIGHT, Additive, squared_sensitivity, symmetric
-from mechanisms.guarantee import Guarantee, gdp_pure, pure_gdp
+from mechanisms.guarantee import UP, Guarantee, gdp_pure, pure_gdp
 from mechanisms.mechanism import Setting
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec
-
-_UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
 
 
 class LaplaceSpec(PureSpec):
@@ -57,10 +55,10 @@ class Laplace(Additive):
     def _exact(cls, spec: PureSpec, setting: Setting) -> Self:
         """Delta_1 / epsilon; from mu, the smaller of the two scales that have it."""
         if spec.epsilon is not None:
-            return cls(setting, _UP**2 * l1_sensitivity(setting) / spec.epsilon)
+            return cls(setting, UP**2 * l1_sensitivity(setting) / spec.epsilon)
         mu = spec.mu or math.nan
         by_pure = l1_sensitivity(setting) / gdp_pure(mu)
-        return cls(setting, _UP**2 * min(by_pure, _gdp_at_unit_scale(setting) / mu))
+        return cls(setting, UP**2 * min(by_pure, _gdp_at_unit_scale(setting) / mu))
 
     @classmethod
     def _published(cls, spec: PureSpec, setting: Setting) -> Self:
@@ -75,8 +73,8 @@ class Laplace(Additive):
     @property
     def guarantee(self) -> Guarantee:
         """Pure epsilon = Delta_1 / b; mu from that or sqrt(pi/2) Delta_2 / b, the smaller."""
-        pure = _UP * l1_sensitivity(self.setting) / self.scale
-        by_gdp = _UP * _gdp_at_unit_scale(self.setting) / self.scale
+        pure = UP * l1_sensitivity(self.setting) / self.scale
+        by_gdp = UP * _gdp_at_unit_scale(self.setting) / self.scale
         return Guarantee(min(pure_gdp(pure), by_gdp), pure=pure)
 
     @property
@@ -85,10 +83,10 @@ class Laplace(Additive):
         sd = self.sd_diagonal * self.lattice.ball / self.lattice.divisor
         return NoiseLaw(family="laplace", sd_diagonal=sd, sd_off_diagonal=sd)
 
-    def plan(self) -> dict[str, float]:
-        """See `Mechanism.plan`."""
-        facts = {"scale": self.scale, "sensitivity": l1_sensitivity(self.setting)}
-        return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
+    @property
+    def sensitivity(self) -> float:
+        """See `Additive.sensitivity`."""
+        return l1_sensitivity(self.setting)
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
         p, scale = self.setting.p, self.scale * self.lattice.ball

@@ -27,14 +27,13 @@ from numpy.typing import NDArray
 
 from mechanisms import sampler
 from mechanisms.additive import Additive
-from mechanisms.guarantee import Guarantee, gdp_pure
+from mechanisms.guarantee import UP, Guarantee, gdp_pure
 from mechanisms.mechanism import Arithmetic, Setting
 from mechanisms.wishart import wishart_noise
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec
 
 _COUNT_WEIGHT = 0.1  # a noisy count costs a tenth of what the matrix does
-_UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
 
 
 class MatrixLaplaceSpec(PureSpec):
@@ -63,7 +62,7 @@ class MatrixLaplace(Additive):
     def _exact(cls, spec: PureSpec, setting: Setting) -> Self:
         """The sum of squared lengths that may change, over twice epsilon."""
         epsilon = gdp_pure(spec.mu or math.nan) if spec.epsilon is None else spec.epsilon
-        return cls(setting, _UP**2 * _changed(setting) / (2 * epsilon))
+        return cls(setting, UP**2 * _changed(setting) / (2 * epsilon))
 
     @classmethod
     def _published(cls, spec: PureSpec, setting: Setting) -> Self:
@@ -83,7 +82,7 @@ class MatrixLaplace(Additive):
     @property
     def guarantee(self) -> Guarantee:
         """Pure epsilon: see the module."""
-        return Guarantee.of_pure(_UP * _changed(self.setting) / (2 * self.scale))
+        return Guarantee.of_pure(UP * _changed(self.setting) / (2 * self.scale))
 
     @property
     def law(self) -> NoiseLaw:
@@ -96,10 +95,10 @@ class MatrixLaplace(Additive):
             dof=self.setting.p + 1.0,
         )
 
-    def plan(self) -> dict[str, float]:
-        """See `Mechanism.plan`."""
-        facts = {"scale": self.scale, "sensitivity": _changed(self.setting)}
-        return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
+    @property
+    def sensitivity(self) -> float:
+        """See `Additive.sensitivity`."""
+        return _changed(self.setting)
 
     @property
     def _count_scale(self) -> float:

@@ -125,9 +125,14 @@ class Wishart(Additive):
             dof=self.dof,
         )
 
+    @property
+    def sensitivity(self) -> float:
+        """See `Additive.sensitivity`: the trace of what one row adds."""
+        return 1.0
+
     def plan(self) -> dict[str, float]:
         """See `Mechanism.plan`."""
-        return {"scale": self.scale, "degrees_of_freedom": self.dof, "sensitivity": 1.0}
+        return super().plan() | {"degrees_of_freedom": self.dof}
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
         noise = wishart_noise(self.setting.p, self.dof)

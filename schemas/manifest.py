@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from schemas.contract import INTERCEPT, Neighbours, ProtectedUnit, features
-from schemas.model import Label, Model, Positive, Real, Slug
+from schemas.model import Digest, Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
 from schemas.request import AnyNormalisation, Unit
 
@@ -168,7 +168,7 @@ class ReleaseManifest(Asked):
     guarantee: GuaranteeFacts
     noise: NoiseLaw
     trace: Positive
-    sources: dict[str, str]
+    sources: dict[str, Digest]
     card: dict[str, Any]
     software: dict[str, str]
 

@@ -95,8 +95,9 @@ class MechanismSpec(Model):
 
     @model_validator(mode="after")
     def _asks_once(self) -> Self:
-        named = [way for way in self.ways if getattr(self, way) is not None]
-        if len(named) != 1:
+        known = ("epsilon", "mu", "snr")
+        named = [way for way in known if getattr(self, way, None) is not None]
+        if len(named) != 1 or named[0] not in self.ways:
             raise ValueError(f"needs one of {', '.join(self.ways)}, and no two")
         if self.calibration == "published" and named == ["mu"]:
             raise ValueError("'calibration: published' starts from 'epsilon' and 'delta'")

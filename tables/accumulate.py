@@ -32,7 +32,7 @@ class Accumulated:
     rows
         Exact number of rows.
     repairs, malformed
-        For the steward: cells mended by column, and CSV lines taken as zero rows.
+        For the steward: cells mended by column, and CSV lines taken as rows with nothing in them.
     """
 
     gram: NDArray[Any] | None
@@ -70,8 +70,14 @@ def accumulate(
     Raises
     ------
     TableError
-        If the table cannot be read, or does not have the public number of rows.
+        If the table cannot be read, or does not have the public number of rows; or if it is text
+        and cells are protected.
     """
+    if contract.unit == "cell" and "csv" in source.formats:
+        raise TableError(
+            f"{contract.source}: is CSV, where one broken cell breaks the whole line.",
+            "Under 'unit: cell' write the table as Parquet.",
+        )
     gram = None if isinstance(lattice, WholeNumbers) else ExactGram(lattice)
     repairs, malformed, rows = Repairs.none(len(contract.columns)), Malformed(), 0
     for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=in_place):

@@ -64,6 +64,11 @@ class Source:
     fs: Any
     files: tuple[str, ...]
 
+    @property
+    def formats(self) -> set[str]:
+        """``csv``, ``parquet``, or both."""
+        return {_format(file) for file in self.files}
+
     def fingerprint(self) -> str:
         """Digest of names, sizes and modification marks. Private: kept in the ledger alone."""
         marks = hashlib.sha256()

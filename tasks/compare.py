@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import mechanisms
 from mechanisms.guarantee import Guarantee
-from mechanisms.mechanism import Arithmetic, Kind
+from mechanisms.mechanism import Arithmetic, Kind, Mechanism
 from schemas.errors import GramercyError, RequestError
+from schemas.manifest import Asked
 from schemas.model import parse
 from schemas.noise import NoiseLaw
+from schemas.request import PureSpec, SaidToBePureSpec
 from tasks.manifest import calibrate, noise_law
-from tasks.plan import Plan
+from tasks.plan import asked, contract_of
+from tasks.request import Request
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,13 @@ class Declined:
     why: str
 
 
-def compare(plan: Plan) -> tuple[list[Offer], list[Declined]]:
+def compare(request: Request) -> tuple[list[Offer], list[Declined]]:
     """Every mechanism at the guarantee that is asked for, calibrated exactly.
 
     Parameters
     ----------
-    plan
-        Of the request; its own mechanism is one of those that are compared.
+    request
+        Its own mechanism is one of those that are compared.
 
     Returns
     -------
@@ -60,37 +63,49 @@ def compare(plan: Plan) -> tuple[list[Offer], list[Declined]]:
     declined
         The others.
     """
+    public, target = asked(contract_of(request), request), _target(request)
     offers: list[Offer] = []
     declined: list[Declined] = []
     for name, known in mechanisms.registry.items():
         if known.publishes == "precision":
             declined.append(Declined(name, "publishes a precision matrix, no second moment"))
-            continue
-        try:
-            offers.append(_offer(plan, name))
-        except GramercyError as error:
-            declined.append(Declined(name, str(error)))
+        elif target["delta"] == 0 and not _pure(known):
+            declined.append(Declined(name, "has no pure epsilon: needs a delta"))
+        elif (way := next(iter(target))) not in known.spec.ways:
+            declined.append(Declined(name, f"is not calibrated from {way}"))
+        else:
+            try:
+                offers.append(_offer(public, known, target))
+            except GramercyError as error:
+                declined.append(Declined(name, str(error)))
     return sorted(offers, key=lambda each: each.error), declined
 
 
-def _offer(plan: Plan, name: str) -> Offer:
-    known, asked = mechanisms.registry[name], plan.request.mechanism
-    stated = {"name": name, "arithmetic": known.arithmetic, "delta": asked.delta}
-    if asked.mu is not None:
-        stated["mu"] = asked.mu
-    elif asked.epsilon is not None:
-        stated["epsilon"] = asked.epsilon
-    else:  # named another way, such as by decibels: what that turned out to be
-        stated["epsilon"] = plan.guarantee.epsilon(asked.delta)
-    spec = parse(known.spec, stated, f"mechanism '{name}'", RequestError)
-    public = plan.asked.model_copy(update={"mechanism": spec.asked()})
-    mechanism = calibrate(public)
-    law = noise_law(mechanism, plan.contract.rows)
+def _target(request: Request) -> dict[str, float]:
+    """Epsilon or mu, and delta. What is named another way is what it turns out to be: a mu."""
+    spec = request.mechanism
+    if spec.epsilon is not None:
+        return {"epsilon": spec.epsilon, "delta": spec.delta}
+    mu = spec.mu
+    if mu is None:
+        mu = calibrate(asked(contract_of(request), request)).guarantee.mu
+    return {"mu": mu, "delta": spec.delta}
+
+
+def _pure(known: type[Mechanism]) -> bool:
+    return issubclass(known.spec, PureSpec) and not issubclass(known.spec, SaidToBePureSpec)
+
+
+def _offer(public: Asked, known: type[Mechanism], target: dict[str, float]) -> Offer:
+    stated = {"name": known.name, "arithmetic": known.arithmetic, **target}
+    spec = parse(known.spec, stated, f"mechanism '{known.name}'", RequestError)
+    mechanism = calibrate(public.model_copy(update={"mechanism": spec.asked()}))
+    law = noise_law(mechanism, public.dataset.rows)
     return Offer(
-        name,
+        known.name,
         mechanism.publishes,
         mechanism.arithmetic,
         mechanism.guarantee,
         law,
-        law.norm(plan.columns),
+        law.norm(len(public.names)),
     )

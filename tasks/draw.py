@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.release import published_columns, rows_file, software, write_release
-from archive.rows import RowWriter
+from archive.rows import RowWriter, read_rows
 from estimators.denoise import denoise, project
 from estimators.graphical_lasso import solve_within
 from mechanisms.additive import Additive
@@ -20,6 +20,7 @@ from mechanisms.rowwise import RowWise
 from schemas.errors import StepFailed
 from schemas.manifest import ReleaseManifest
 from tables.accumulate import Accumulated, integer_batches
+from tables.blocks import blocks
 from tables.read import Malformed, open_source
 from tables.repair import Repairs
 from tasks.gather import Gathered
@@ -105,21 +106,16 @@ def _rows_into(
     contract = in_force(plan.contract, plan.request)
     how, lattice = normalised(plan.asked), mechanism.lattice
     repairs, malformed = Repairs.none(len(contract.columns)), Malformed()
-    source = open_source(contract.source)
-    gram: Any = 0.0
-    columns = published_columns(manifest)
+    batches = integer_batches(
+        open_source(contract.source), contract, how, lattice, repairs, malformed, in_place=True
+    )
+    file, columns = folder / str(rows_file(manifest)), published_columns(manifest)
     at_once = max(1, _CELLS // len(columns))
-    with (
-        rows_bar("drawing", plan.contract.rows) as on_rows,
-        RowWriter(folder / str(rows_file(manifest)), columns) as writer,
-    ):
-        for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=True):
-            for start in range(0, q.shape[1], at_once):
-                part = q[:, start : start + at_once].astype(np.int64)
-                noisy: Array = mechanism.randomize(part) * np.float64(mechanism.step)
-                writer.write(noisy)
-                gram = gram + mechanism.gram(noisy)
-                on_rows(part.shape[1])
+    with rows_bar("drawing", plan.contract.rows) as on_rows, RowWriter(file, columns) as writer:
+        for q in blocks(batches, at_once):
+            writer.write(mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step))
+            on_rows(q.shape[1])
     if writer.rows != rows:
         raise StepFailed("draw: the table changed while it was read.")
-    return gram
+    # From what is published, and from nothing else.
+    return sum(mechanism.gram(noisy) for noisy in read_rows(file, columns, rows))

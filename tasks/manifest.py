@@ -155,6 +155,8 @@ def release_manifest(
         Where reports were taken from, if that is what was done.
     """
     mechanism = calibrate(asked)
+    if mechanism.publishes != "reports":
+        sources = None
     kind = "second-moment" if sources else mechanism.publishes
     lattice = mechanism.lattice
     guarantee = guarantee_facts(mechanism.guarantee, asked.mechanism.get("delta", 0.0))

@@ -13,6 +13,7 @@ from schemas.contract import Contract, Levels, read_contract
 from schemas.errors import LateRun, RequestError
 from schemas.home import Home
 from schemas.manifest import Asked, ColumnFacts, DatasetFacts, LevelsFacts
+from schemas.model import digest
 from schemas.noise import NoiseLaw
 from schemas.request import Whole
 from tasks.manifest import calibrate, guarantee_facts, noise_law
@@ -31,11 +32,14 @@ class Plan:
         What was declared and asked for.
     mechanism
         Noise of the scale that was asked for.
+    averaging
+        Whether reports are averaged that were made elsewhere, instead of being made.
     """
 
     contract: Contract
     request: Request
     mechanism: Mechanism
+    averaging: bool = False
 
     @property
     def asked(self) -> Asked:
@@ -44,8 +48,9 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """Name of 'the same request'."""
-        return self.request.key(self.contract)
+        """Name of 'the same request'; to make reports and to average them are two."""
+        key = self.request.key(self.contract)
+        return digest({"average of": key}) if self.averaging else key
 
     @property
     def guarantee(self) -> Guarantee:
@@ -89,13 +94,42 @@ class Plan:
         }
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: Request, *, averaging: bool = False) -> Plan:
     """Work out a release; reads the contract, and no data.
+
+    Parameters
+    ----------
+    request
+        What is asked for.
+    averaging
+        See `Plan`.
 
     Raises
     ------
     ContractError, RequestError
         If either cannot be used, before anything is registered or charged.
+    """
+    contract = contract_of(request)
+    mechanism = calibrate(asked(contract, request))
+    if mechanism.publishes == "precision" and request.estimates:
+        raise RequestError(
+            "key 'estimates': this release is a precision matrix already.",
+            "Write 'estimates: []'.",
+        )
+    if averaging and mechanism.publishes != "reports":
+        raise RequestError(
+            f"key 'mechanism.name': '{mechanism.name}' makes no reports.", "Write 'name: local'."
+        )
+    return Plan(contract, request, mechanism, averaging)
+
+
+def contract_of(request: Request) -> Contract:
+    """The contract that a request names.
+
+    Raises
+    ------
+    ContractError, RequestError
+        If it cannot be used, or not with this request.
     """
     contract = read_contract(Home.default().contract(request.dataset))
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
@@ -104,13 +138,7 @@ def make_plan(request: Request) -> Plan:
             "File name and id must agree.",
         )
     request.check(contract)
-    mechanism = calibrate(asked(contract, request))
-    if mechanism.publishes == "precision" and request.estimates:
-        raise RequestError(
-            "key 'estimates': this release is a precision matrix already.",
-            "Write 'estimates: []'.",
-        )
-    return Plan(contract, request, mechanism)
+    return contract
 
 
 def refuse_late(request: Request, planned: datetime.datetime, now: datetime.datetime) -> None:

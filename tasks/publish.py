@@ -145,6 +145,7 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
         raise BundleError(f"{place}: was published, and is gone.", _RESTORE)
     if charge.state != "spent":
         ledger.mark(dataset, charge.release, "spent", "found without a release")
+        archive.sweep(dataset)
     if plan.request.new_charge == charge.release:
         return None
     raise spent_failure(dataset, charge)

@@ -64,11 +64,11 @@ def show_release(dataset: str, release: str) -> None:
         "left after, for one more release": after.remaining,
     }
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
-    found = spectrum(bundle.unbiased, bundle.repaired, bundle.manifest.noise)
+    found = spectrum(bundle.unbiased, bundle.repaired, bundle.manifest.noise, bundle.manifest.rows.value)
     noise = {
-        "expected: no eigenvalue of the noise alone lies below": -found.edge,
+        "expected: no eigenvalue of the noise alone lies below": found.lower,
         "realised: smallest eigenvalue as released, signal and noise": float(found.released[-1]),
-        "expected: negative eigenvalues, were it noise alone": found.noise.size // 2,
+        "expected: negative eigenvalues, were it noise alone": int((found.noise < 0).sum()),
         "realised: negative eigenvalues as released": int((found.released < 0).sum()),
         "realised: eigenvalues that stand out of the noise": found.beyond,
     }

@@ -22,9 +22,10 @@ def setting(asked: Asked) -> Setting:
     if isinstance(how, Box):
         per_unit = row_lattice(p).cell
         reach = _reach(asked.columns, asked.longest, per_unit, longest=row_lattice(p).ball)
+        power = _power(asked) / asked.longest**2
     if isinstance(how, Whole):
         reach = _reach(asked.columns, 1.0, 1.0, longest=math.ceil(asked.longest**2))
-        power = max(1.0, reach.row / 12)  # of numbers that take every value alike
+        power = _power(asked)
     return Setting(
         p=p,
         n=asked.dataset.rows,
@@ -40,6 +41,18 @@ def normalised(asked: Asked) -> Unit | Clip | Whole:
     """What is done to every row: a box is a radius that no row exceeds."""
     how = asked.normalisation
     return Clip(kind="clip", radius=asked.longest) if isinstance(how, Box) else how
+
+
+def _power(asked: Asked) -> float:
+    """The squared length of a row of scaled columns whose cells take every value alike."""
+    squares = [1.0] if asked.intercept else []
+    for column in asked.columns:
+        if isinstance(column, LevelsFacts):
+            squares.append(1.0)
+        else:
+            off = ((column.lower + column.upper) / 2 - column.centre) / column.scale
+            squares.append(((column.upper - column.lower) / column.scale) ** 2 / 12 + off**2)
+    return math.fsum(squares)
 
 
 def _reach(columns: Sequence[AnyFacts], length: float, per_unit: float, *, longest: int) -> Reach:

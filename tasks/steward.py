@@ -52,13 +52,12 @@ def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict
     truth
         Exact second moment of the normalised rows, shape (p, p). It is compared, and not kept.
     """
-    law, p = bundle.manifest.noise, truth.shape[0]
     return {
         "norm": float(np.linalg.norm(truth)),
-        "expected": law.norm(p),
+        "expected": float(np.linalg.norm(bundle.deviations)),
         "released": float(np.linalg.norm(bundle.unbiased - truth)),
         bundle.repair: float(np.linalg.norm(bundle.repaired - truth)),
-        "largest": float((np.abs(bundle.unbiased - truth) / law.deviations(p)).max()),
+        "largest": float((np.abs(bundle.unbiased - truth) / bundle.deviations).max()),
     }
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import gramercy
 from archive.package import read_manifest
-from archive.release import read_release, release_descriptor
+from archive.release import read_release, release_card, release_descriptor
 from archive.store import Archive
 from gramercy.catalogue import Catalogue, Release
 from gramercy.verify import verify_release
@@ -20,10 +22,18 @@ from ledger import Ledger, Statement
 from mechanisms.guarantee import Guarantee, gdp_mu
 from mechanisms.rowwise import RowWise
 from schemas.contract import Budget
-from schemas.errors import BundleError, ContractError, GuaranteeRefused, Invalid, RequestError
+from schemas.errors import (
+    BundleError,
+    ContractError,
+    GuaranteeRefused,
+    Invalid,
+    RequestError,
+    TableError,
+)
 from schemas.home import Home
 from schemas.manifest import ReleaseManifest
 from tasks.compare import compare
+from tasks.request import read_request
 from tests.conformance import CASES, PAIRS
 from tests.making import (
     answer,
@@ -84,7 +94,7 @@ def test_release_estimate_report_verify(
             _ = release.second_moment
         assert (np.linalg.eigvalsh(release.projected) > -1e-9).all()
         return
-    # 60 deviations of each entry: what is published is the truth and noise of the stated size.
+    # What is published is the truth and noise of the stated size; the audits look closer.
     error = release.second_moment.to_numpy() - moment(tmp_path, CASES[name].normalisation)
     law, root_rows = facts.noise, 1.0 if facts.rows.status == "public" else 1.5
     far = np.abs(error - law.mean * np.eye(P)) / law.deviations(P)
@@ -125,6 +135,34 @@ def test_published_rows(name: str, tmp_path: Path, home: Path) -> None:
     assert abs(noise.mean()) < 5 * made.scale / np.sqrt(count)
 
 
+def test_what_is_published_does_not_show_how_cells_are_spelled(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a batch of a CSV ends depends on the length of its lines, which is private."""
+    monkeypatch.setattr("tasks.draw._CELLS", 400)
+    monkeypatch.setattr("tables.read._BATCH_CELLS", 300)
+    monkeypatch.setattr(
+        "mechanisms.sampler.rounded_gaussian", lambda _, size: np.arange(size, dtype=np.int64)
+    )
+    rows = 700
+    seen = []
+    for k, spelled in enumerate(("1.5", "1.5" + "0" * 6_000_000)):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        request = place(folder, "rows", rows=rows, id=f"toy-{k}")
+        table(folder / "table.csv", rows, P)
+        lines = (folder / "table.csv").read_text().splitlines()
+        lines[300] = ",".join(["1.5", spelled[:4_000_000], "1", "2"])
+        (folder / "table.csv").write_text("\n".join(lines) + "\n")
+        run_steps(request)
+        made = Archive(home / "archive").release(f"toy-{k}", "v1-r1")
+        file = pq.ParquetFile(made / "rows.parquet").metadata
+        sizes = [file.row_group(i).num_rows for i in range(file.num_row_groups)]
+        seen.append((sizes, np.load(made / "second_moment.npy").tobytes()))
+    assert seen[0] == seen[1]
+    assert seen[0][0] == [100] * 7
+
+
 def test_malformed_lines_keep_their_place(tmp_path: Path, home: Path) -> None:
     """Where rows are published none may move another: a broken line is a row of its own."""
     request = place(tmp_path, "integer-rows", rows=8)
@@ -158,14 +196,35 @@ def test_forged_rows_are_found(what: str, tmp_path: Path, home: Path) -> None:
     folder.chmod(0o755)
     (folder / "rows.parquet").chmod(0o644)
     frame.to_parquet(folder / "rows.parquet", index=False)
-    manifest = read_manifest(folder, ReleaseManifest)
+    sealed_anew(archive, folder)
+    with pytest.raises(BundleError, match="rows"):
+        verify_release(archive, "toy", "v1-r1", None)
+
+
+def sealed_anew(archive: Archive, folder: Path, **facts: Any) -> None:
+    """A bundle described and sealed anew, as a forger with all the tools would do it."""
+    manifest = read_manifest(folder, ReleaseManifest).model_copy(update=facts)
     described = release_descriptor(folder, manifest)
-    edit_json(folder / "datapackage.json", lambda facts: facts.update(described))
-    (folder / "SHA256SUMS").chmod(0o644)
+    edit_json(folder / "datapackage.json", lambda held: held.update(described))
+    for name in ("SHA256SUMS", "CARD.md"):
+        (folder / name).chmod(0o644)
+    (folder / "CARD.md").write_text(release_card(manifest))
+    described = release_descriptor(folder, manifest)
+    edit_json(folder / "datapackage.json", lambda held: held.update(described))
     (folder / "SHA256SUMS").unlink()
     archive.seal(folder)
-    assert read_release(folder).manifest == manifest
-    with pytest.raises(BundleError, match="rows"):
+
+
+@pytest.mark.parametrize("name", ["gaussian", "matrix-laplace"])
+def test_sources_excuse_nothing(name: str, tmp_path: Path, home: Path) -> None:
+    """Only an average of reports has sources; it lies on their lattice, and follows from them."""
+    run_steps(place(tmp_path, name))
+    archive = Archive(home / "archive")
+    folder = archive.release("toy", "v1-r1")
+    folder.chmod(0o755)
+    sealed_anew(archive, folder, sources={"x/y#1": "0" * 64})
+    assert read_release(folder).manifest.sources
+    with pytest.raises(BundleError, match="sources"):
         verify_release(archive, "toy", "v1-r1", None)
 
 
@@ -265,12 +324,19 @@ def test_per_cell(name: str, how: str, tmp_path: Path, home: Path) -> None:
     for unit in ("row", "cell"):
         what = asked(name) | {"normalisation": how}
         request = place(tmp_path, name, unit=unit, id=f"toy-{unit}")
-        request = scene(tmp_path, request=what, unit=unit, id=f"toy-{unit}", rows=ROWS)
+        facts: dict[str, Any] = {"unit": unit, "id": f"toy-{unit}", "rows": ROWS}
+        request = scene(tmp_path, request=what, **facts)
+        if unit == "cell":  # one broken cell of a CSV would break its line
+            with pytest.raises(TableError, match="Parquet"):
+                run_steps(request)
+            pd.read_csv(tmp_path / "table.csv").to_parquet(tmp_path / "table.parquet")
+            request = scene(tmp_path, request=what, **facts, source="table.parquet")
         plan = plan_of(request)
         scales[unit] = plan.mechanism.plan()["scale"]
         run_all(request)
         release = Catalogue(home / "archive")[f"toy-{unit}/v1-r1"]
         assert f"any one {unit} had been" in release.manifest.card["statement"]
+        assert release.manifest.card["neighbours"].startswith(f"one {unit} replaced by any other")
         verify_release(Archive(home / "archive"), f"toy-{unit}", "v1-r1", None)
     assert scales["row"] / scales["cell"] == pytest.approx(np.sqrt(3), rel=1e-3)
 
@@ -307,6 +373,19 @@ def test_randomize_and_aggregate(
     answer("aggregate", request, *folders, "--yes", capsys=capsys)
     assert bundle_bytes(release.path) == before
 
+    told = verify_release(Archive(home / "archive"), "server", "v1-r1", None)
+    assert "average: worked out anew from its sources" in told.checks
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(release.path.parent, elsewhere / "server" / "v1-r1")
+    told = verify_release(Archive(elsewhere), "server", "v1-r1", None)
+    assert any("not worked out anew" in each for each in told.unchecked)
+
+    # The same request makes reports, and averages them: two releases, told apart.
+    again = scene(tmp_path / "source-0", request=asked("local"), id="source-0", rows=30)
+    answer("aggregate", again, folders[0], "--yes", capsys=capsys)
+    kinds = [Catalogue(home / "archive")[f"source-0/v1-r{k}"].manifest.kind for k in (1, 2)]
+    assert kinds == ["reports", "second-moment"]
+
     wrong = scene(server, request=asked("local") | {"version": "v2"}, rows=80, id="server")
     for given, words in (
         ([folders[0], folders[0]], "given twice"),
@@ -328,7 +407,7 @@ def test_randomize_and_aggregate(
 def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ranked by the error of the matrix at the same guarantee; who cannot, says why."""
     request = place(tmp_path, "gaussian")
-    offers, declined = compare(plan_of(request))
+    offers, declined = compare(read_request(request))
     assert {each.name for each in [*offers, *declined]} == CASES.keys()
     errors = [each.error for each in offers]
     assert errors == sorted(errors)
@@ -340,7 +419,7 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "times the least" in out
     by_decibels = {"mechanism": {"name": "rows", "snr": 0.0, "delta": 1e-6}}
-    offers, _ = compare(plan_of(scene(tmp_path, request=by_decibels)))
+    offers, _ = compare(read_request(scene(tmp_path, request=by_decibels)))
     gaussian = next(each for each in offers if each.name == "gaussian")
     assert gaussian.guarantee.mu == pytest.approx(2 * np.sqrt(3), rel=1e-6)
 
@@ -348,7 +427,7 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_many_columns_prefer_the_matrix_laplace(tmp_path: Path) -> None:
     columns = {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(64)}
     request = scene(tmp_path, request=asked("laplace", epsilon=1.0), columns=columns)
-    offers, _ = compare(plan_of(request))
+    offers, _ = compare(read_request(request))
     pure = [each for each in offers if np.isfinite(each.guarantee.pure)]
     assert [each.name for each in pure] == ["matrix-laplace", "k-norm", "laplace"]
     assert pure[1].error / pure[0].error == pytest.approx(4, rel=0.01)

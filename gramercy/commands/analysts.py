@@ -64,7 +64,7 @@ def show(
             "mechanism": facts.card["mechanism"],
             "guarantee": view.guarantee_text(facts.guarantee.model_dump()),
             "zero-concentrated": view.concentrated_text(facts.guarantee),
-            "best attacker": view.attacker_text(facts.guarantee.power),
+            "best attacker": view.attacker_text(facts.guarantee.power, facts.unit),
             "noise": f"sd {facts.noise.sd_off_diagonal:.3g} off the diagonal, "
             f"{facts.noise.sd_diagonal:.3g} on it"
             + (f", {facts.noise.mean:.3g} on average there" if facts.noise.mean else ""),

@@ -16,6 +16,9 @@ from schemas.errors import RequestError
 from schemas.home import Home
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+NewCharge = Annotated[
+    bool, typer.Option("--new-charge", help="Pay again after an interrupted release.")
+]
 
 
 def demo() -> None:
@@ -70,35 +73,33 @@ def plan(
         _show_plan(asked, json)
         return
     from tasks.compare import compare as ranking
-    from tasks.plan import make_plan
 
-    planned = make_plan(asked)
-    offers, declined = ranking(planned)
+    offers, declined = ranking(asked)
     if json:
-        view.as_json(view.ranking_facts(offers, declined, planned.request.mechanism.delta))
+        view.as_json(view.ranking_facts(offers, declined, asked.mechanism.delta))
     else:
-        view.ranking_text(planned, offers, declined)
+        view.ranking_text(asked, offers, declined)
 
 
 def release(
     request: RequestPath,
     yes: Yes = False,
-    new_charge: Annotated[
-        bool, typer.Option("--new-charge", help="Pay again after an interrupted release.")
-    ] = False,
+    new_charge: NewCharge = False,
     json: AsJson = False,
 ) -> None:
     """Publish a release, or return the one that the same request published before."""
     _publish(request, yes, new_charge, json)
 
 
-def randomize(request: RequestPath, yes: Yes = False, json: AsJson = False) -> None:
+def randomize(
+    request: RequestPath, yes: Yes = False, new_charge: NewCharge = False, json: AsJson = False
+) -> None:
     """Make one noisy report of every row, where the rows are: for the mechanism 'local'."""
     from tasks.request import read_request
 
     if read_request(request).mechanism.name != "local":
         raise RequestError(f"{request}: asks for another mechanism.", "Write 'name: local'.")
-    _publish(request, yes, False, json)
+    _publish(request, yes, new_charge, json)
 
 
 def aggregate(
@@ -108,15 +109,11 @@ def aggregate(
         typer.Argument(metavar="REPORTS...", help="Releases of 'gramercy randomize': folders."),
     ],
     yes: Yes = False,
+    new_charge: NewCharge = False,
     json: AsJson = False,
 ) -> None:
     """Publish the average of noisy reports from one or more sources."""
-    from tasks.request import read_request
-
-    if read_request(request).mechanism.name != "local":
-        raise RequestError(f"{request}: asks for another mechanism.", "Write 'name: local'.")
-    places = [str(path.absolute()) for path in reports]
-    _publish(request, yes, False, json, reports=places)
+    _publish(request, yes, new_charge, json, [str(path.absolute()) for path in reports])
 
 
 def _publish(
@@ -125,11 +122,12 @@ def _publish(
     from tasks.request import read_request
     from tasks.steward import page, recall
 
+    averaging = reports is not None
     asked = running.today(read_request(request))
     if new_charge:
-        asked = asked.model_copy(update={"new_charge": _interrupted(asked)})
+        asked = asked.model_copy(update={"new_charge": _interrupted(asked, averaging)})
     if not json:
-        _show_plan(asked)
+        _show_plan(asked, averaging=averaging)
     if not yes:
         if not sys.stdin.isatty():
             raise RequestError("Nobody is there to be asked.", "Add --yes to publish.")
@@ -196,11 +194,11 @@ def serve(
     run([read_request(path) for path in requests or []], cron, timezone, port)
 
 
-def _show_plan(asked: Any, json: bool = False) -> None:
+def _show_plan(asked: Any, json: bool = False, *, averaging: bool = False) -> None:
     from ledger import Ledger
     from tasks.plan import make_plan, outlook
 
-    worked_out = make_plan(asked)
+    worked_out = make_plan(asked, averaging=averaging)
     seen = outlook(worked_out, Ledger(Home.default().ledger))
     if json:
         view.as_json(view.plan_facts(worked_out, seen))
@@ -208,12 +206,12 @@ def _show_plan(asked: Any, json: bool = False) -> None:
         view.plan_text(worked_out, seen)
 
 
-def _interrupted(asked: Any) -> str | None:
+def _interrupted(asked: Any, averaging: bool) -> str | None:
     """The release that was charged for this request and then interrupted."""
     from ledger import Ledger
     from tasks.plan import make_plan, outlook
 
-    charge = outlook(make_plan(asked), Ledger(Home.default().ledger)).answered
+    charge = outlook(make_plan(asked, averaging=averaging), Ledger(Home.default().ledger)).answered
     return charge.release if charge is not None and charge.state != "published" else None
 
 
