@@ -35,12 +35,15 @@ class Outcome:
         Duality gap of the minimiser: by how much, at most, its objective exceeds the least.
     iterations
         Eigendecompositions made.
+    dual
+        Of the minimiser, where there is one: what proves the gap; shape (p, p).
     """
 
     kind: Literal["minimiser", "unbounded", "unsettled"]
     matrix: Array
     gap: float
     iterations: int
+    dual: Array | None = None
 
 
 def admm(S: Array, penalties: Array, tol: float, limit: int) -> Outcome:
@@ -70,10 +73,11 @@ def admm(S: Array, penalties: Array, tol: float, limit: int) -> Outcome:
     Z = state
     for iteration in range(1, limit + 1):
         Z = soft_threshold(state, penalties / rho)
-        X = _proximal(2 * Z - state - S / rho, rho)
-        gap = _duality_gap(S, penalties, Z, S + rho * (state - Z))
+        X = proximal(2 * Z - state - S / rho, rho)
+        dual = S + rho * (state - Z)
+        gap = _duality_gap(S, penalties, Z, dual)
         if gap <= tol * p:
-            return Outcome("minimiser", Z, gap, iteration)
+            return Outcome("minimiser", Z, gap, iteration, dual)
         certificate = _certificate(S, penalties, X)
         if certificate is not None:
             return Outcome("unbounded", certificate, np.inf, iteration)
@@ -104,7 +108,7 @@ def slope(S: Array, penalties: Array | float, direction: Array) -> float:
     return float((S * direction).sum() + (penalties * off).sum())
 
 
-def _proximal(matrix: Array, rho: float) -> Array:
+def proximal(matrix: Array, rho: float) -> Array:
     """The X with rho X - inverse(X) = rho matrix."""
     values, vectors = np.linalg.eigh(matrix)
     root = np.hypot(values, 2 / np.sqrt(rho))

@@ -156,40 +156,6 @@ def graphical_lasso(
     return Solution(precision, gap / len(matrix), iterations, penalty)
 
 
-def solve_within(S: Array, penalty: float, distance: float) -> Array:
-    """The minimiser with a penalty on all entries, within a proven distance.
-
-    Parameters
-    ----------
-    S
-        Positive semidefinite, shape (p, p).
-    penalty
-        Positive.
-    distance
-        In Frobenius norm.
-
-    Raises
-    ------
-    RequestError
-        If the solver did not get as near as that.
-
-    Notes
-    -----
-    Where all eigenvalues are at most L the objective is 1/L^2-strongly convex, so that a gap g puts
-    the minimiser within L sqrt(2 g); the minimiser itself has none beyond p / penalty.
-    """
-    p = len(S)
-    tol = (distance * penalty / p) ** 2 / (2 * p)
-    found = graphical_lasso(S, penalty, penalize_diagonal=True, tol=tol)
-    largest = max(p / penalty, float(np.linalg.eigvalsh(found.precision)[-1]))
-    if not largest * math.sqrt(2 * p * max(found.gap, 0.0)) <= distance * (1 + 1e-9):
-        raise RequestError(
-            "The graphical lasso did not get as near as its guarantee needs.",
-            "Use a larger penalty.",
-        )
-    return found.precision
-
-
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:
     """A penalty from what is public: the noise law, the number of rows, the release.
 

@@ -33,7 +33,9 @@ from schemas.noise import NoiseLaw
 from schemas.request import PureSpec, SaidToBePureSpec
 
 _SOLVER = 2.0**-10  # what the solver may be off, as a share of what a row may move
-_GAP = 1e-10  # the least duality gap a column that double precision can tell
+_GAP = 1e-10  # the least duality gap a column that the solver works for
+_UNIT = 2.0**-53
+_LEAST_PENALTY = 1e-2  # up to 100 columns; no table has failed, at a tenth of it neither
 _STEPS = 2.0**20  # lattice units a standard deviation
 
 
@@ -81,6 +83,13 @@ class Output(Mechanism):
     @classmethod
     def _exact(cls, spec: OutputSpec, setting: Setting) -> Self:
         """Delta / mu."""
+        least = _LEAST_PENALTY * max(1.0, setting.p / 100)
+        if spec.penalty < least:
+            raise RequestError(
+                f"{cls.name}: key 'mechanism.penalty': at {spec.penalty:g}, with {setting.p} "
+                "columns, not every table could be solved.",
+                f"Use a penalty of {least:.6g} or more.",
+            )
         moved = _moved(setting, spec.penalty) + 2 * _tolerance(setting, spec.penalty)
         mu = target_mu(spec)
         # Rounding moves by a step an entry at most: p / _STEPS standard deviations in all.
@@ -171,6 +180,13 @@ def _moved(setting: Setting, penalty: float) -> float:
 
 
 def _tolerance(setting: Setting, penalty: float) -> float:
-    """How far the solver may be off: a gap g puts it within p / penalty sqrt(2 g)."""
-    seen = setting.p / penalty * math.sqrt(2 * setting.p * _GAP)
-    return max(_SOLVER * _moved(setting, penalty), seen)
+    """How far the solver may be off: a gap g puts it within p / penalty sqrt(2 g), and a little.
+
+    The second terms are of rounding, in the gap and in the second moment.
+    """
+    p = setting.p
+    largest = p / penalty
+    gap = p * _GAP + 16 * p**3 * _UNIT
+    seen = largest * math.sqrt(2 * gap) * (1 + 2.0**-6)
+    rounding = _UNIT * ((4 + p * penalty) * largest**2 + 4 * (p + 1) * largest)
+    return max(_SOLVER * _moved(setting, penalty), seen + rounding * (1 + 2.0**-6))
