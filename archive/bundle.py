@@ -19,13 +19,13 @@ def seal(folder: Path) -> str:
     str
         SHA-256 of SHA256SUMS: names the bundle's whole content.
     """
-    lines = [f"{_sha256(folder / name)}  {name}\n" for name in _files(folder)]
+    lines = [f"{file_digest(folder / name)}  {name}\n" for name in _files(folder)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")
     for name in [*_files(folder), SUMS]:
         make_durable(folder / name)
         (folder / name).chmod(0o444)
     make_durable(folder)
-    return _sha256(folder / SUMS)
+    return file_digest(folder / SUMS)
 
 
 def check(folder: Path) -> str:
@@ -41,11 +41,11 @@ def check(folder: Path) -> str:
     for name, expected in listed.items():
         if name not in present:
             raise BundleError(f"{folder / name}: is missing.", _MEND)
-        if _sha256(folder / name) != expected:
+        if file_digest(folder / name) != expected:
             raise BundleError(f"{folder / name}: is not what was sealed.", _MEND)
     for name in sorted(present - listed.keys()):
         raise BundleError(f"{folder / name}: was not there when the bundle was sealed.", _MEND)
-    return _sha256(folder / SUMS)
+    return file_digest(folder / SUMS)
 
 
 _MEND = "Fetch the bundle again from its curator."
@@ -77,7 +77,8 @@ def _files(folder: Path) -> list[str]:
         raise BundleError(f"{folder}: cannot be read.", "Check the path.") from None
 
 
-def _sha256(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -196,7 +196,10 @@ def _normalised(asked: Asked) -> str:
         return _clipped(how.radius)
     if isinstance(how, Box):
         return f"divided by {asked.longest:.9g}, the longest that the bounds allow"
-    return "kept in whole numbers (bounds and centres are whole, and nothing is scaled)"
+    return (
+        "kept in whole numbers (nothing is scaled; published rows are in the table's own units, "
+        "their second moment is about the centres)"
+    )
 
 
 def _rows(rows: RowsFacts) -> str:

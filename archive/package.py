@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow.parquet as pq
+
 from schemas.errors import BundleError
 from schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReportManifest
 from schemas.model import Model, parse
@@ -110,7 +112,10 @@ def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
         "bytes": len(data),
         "hash": f"sha256:{hashlib.sha256(data).hexdigest()}",
     }
-    if kind == "parquet":
+    if kind == "parquet" and path.stem in {"rows", "reports"}:
+        names = pq.read_schema(path).names
+        resource["schema"] = {"fields": [{"name": name, "type": "number"} for name in names]}
+    elif kind == "parquet":
         fields = [("row", "string"), ("col", "string"), ("value", "number")]
         resource["schema"] = {"fields": [{"name": n, "type": t} for n, t in fields]}
     if kind == "csv" and not isinstance(manifest, ReportManifest):

@@ -53,6 +53,17 @@ class ReleaseBundle:
         return self.raw - mean * np.eye(len(self.raw)) if mean else self.raw
 
     @property
+    def deviations(self) -> Array:
+        """Standard deviation of the noise on every entry, shape (p, p).
+
+        Of noisy rows to first order: they follow from the matrix itself, taken as projected.
+        """
+        law, p = self.manifest.noise, len(self.raw)
+        if law.family != "noisy-rows":
+            return law.deviations(p)
+        return law.row_deviations(np.diag(self.projected), self.manifest.rows.value)
+
+    @property
     def repaired(self) -> Array:
         """The best that post-processing makes of it: denoised, else projected; shape (p, p)."""
         return self.projected if self.denoised is None else self.denoised

@@ -8,23 +8,21 @@ matrices that can be.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
+from estimators.noise import draw, stream
 from schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
 SIMULATED_UP_TO = 300  # columns; above, the closed formula: simulation would take minutes
 _FIT_DRAWS, _FIT_STEPS, _DAMPING, _MEAN_DRAWS = 8, 25, 0.7, 60
-_SEED = 20160301  # public: post-processing needs no secrecy, only repeatability
 
 
 def denoise(matrix: Array, law: NoiseLaw, trace: float = 1.0) -> Array:
-    """The best rotation-invariant estimate of the matrix before noise.
+    """A rotation-invariant estimate of the matrix before noise: nearly the best, up to 300 columns.
 
     Parameters
     ----------
@@ -46,7 +44,10 @@ def denoise(matrix: Array, law: NoiseLaw, trace: float = 1.0) -> Array:
     eigenvalues of diag(c) + noise equal the observed ones, then replace the k-th eigenvalue by
     E[u_k^T diag(c) u_k], u_k the k-th eigenvector of diag(c) + noise. Above, by the asymptotic
     formula of Bun, Allez, Bouchaud and Potters (2016), "Rotational invariant estimator for general
-    noisy matrices": l - 2 v h(l), v = p sd^2, h the Hilbert transform of the spectrum.
+    noisy matrices": l - 2 v h(l), v = p sd^2, h the Hilbert transform of the spectrum. That is the
+    formula for a GOE matrix, and is used so for every family: the best for Gaussian noise, and for
+    ``k-norm``, which is nearly GOE at this size; for Wishart matrices and their differences, whose
+    spectra are others, it is an approximation.
     """
     values, vectors = np.linalg.eigh(matrix)
     start = _onto_spectrum(_formula(values, law.sd_off_diagonal), trace)
@@ -86,41 +87,13 @@ def _formula(values: Array, sd: float) -> Array:
 
 
 def _simulated(values: Array, start: Array, law: NoiseLaw, trace: float) -> Array:
-    # RandomState, not Generator: its stream is frozen, so a verifier recomputes the same numbers.
-    stream = np.random.RandomState(_SEED)
-    p = values.size
-    noise = [_noise(stream, p, law) for _ in range(_FIT_DRAWS)]
+    source, p = stream(), values.size
+    noise = [draw(source, p, law) for _ in range(_FIT_DRAWS)]
     spectrum = start
     for _ in range(_FIT_STEPS):
         expected = np.mean([np.linalg.eigvalsh(np.diag(spectrum) + e) for e in noise], axis=0)
         spectrum = _onto_spectrum(spectrum + _DAMPING * (values - expected), trace)
     overlap = np.zeros((p, p))
     for _ in range(_MEAN_DRAWS):
-        overlap += np.linalg.eigh(np.diag(spectrum) + _noise(stream, p, law))[1] ** 2
+        overlap += np.linalg.eigh(np.diag(spectrum) + draw(source, p, law))[1] ** 2
     return _onto_spectrum(spectrum @ overlap / _MEAN_DRAWS, trace)
-
-
-def _noise(stream: np.random.RandomState, p: int, law: NoiseLaw) -> Array:
-    """One draw of a rotation-invariant law about its mean."""
-    dof = law.dof or math.nan
-    if law.family == "wishart":
-        centred: Array = _wishart(stream, p, dof) - dof * np.eye(p)
-        return centred * (law.sd_off_diagonal / math.sqrt(dof))
-    if law.family == "matrix-laplace":
-        difference: Array = _wishart(stream, p, dof) - _wishart(stream, p, dof)
-        return difference * (law.sd_off_diagonal / math.sqrt(2 * dof))
-    half = stream.standard_normal((p, p)) * (law.sd_off_diagonal / math.sqrt(2))
-    white: Array = half + half.T
-    if law.family == "k-norm":
-        dimension = p * (p + 1) // 2
-        length = law.sd_diagonal / math.sqrt(dimension + 1) * stream.standard_gamma(dimension)
-        white *= length / np.linalg.norm(white)
-    return white
-
-
-def _wishart(stream: np.random.RandomState, p: int, dof: float) -> Array:
-    """W_p(dof, I), by its Bartlett factor."""
-    factor = np.tril(stream.standard_normal((p, p)), -1)
-    np.fill_diagonal(factor, np.sqrt(stream.chisquare(dof - np.arange(p))))
-    drawn: Array = factor @ factor.T
-    return drawn

@@ -4,6 +4,9 @@ With a row (1, x, levels) before normalisation and w the factor that normalises 
 matrix holds E[w^2], E[w^2 x] and, for every level, E[w^2; level] and E[w^2 x; level]: means are
 quotients of entries. Rows within the radius of ``clip`` all have the same w, so these are the plain
 means; ``unit`` weighs a row by one over its squared length.
+
+Deviations are those of laws with one deviation on the diagonal and one off it: all but
+``noisy-rows``, whose entries differ, and for which nothing is told.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ def centred(raw: Array, law: NoiseLaw) -> Centred | None:
     Returns
     -------
     Centred or None
-        None where the weight of all rows is lost in the noise.
+        None where the weight of all rows is lost in the noise, and for noisy rows.
 
     Notes
     -----
@@ -101,10 +104,11 @@ def means(raw: Array, law: NoiseLaw, given: int) -> Means | None:
     Returns
     -------
     Means or None
-        None where the weight of these rows is lost in the noise (within three deviations of zero).
+        None where the weight of these rows is lost in the noise (within three deviations of zero),
+        and for noisy rows: see the module.
     """
     weight = float(raw[given, given])
-    if weight <= 3 * law.sd_diagonal:
+    if law.family == "noisy-rows" or weight <= 3 * law.sd_diagonal:
         return None
     value = raw[given] / weight
     noise = np.full(value.shape, law.sd_off_diagonal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tasks.announce import announce
-from tasks.gather import gather
+from tasks.gather import gather, refuse_other_sources
 from tasks.plan import make_plan
 from tasks.policy import private_flow
 from tasks.publish import publish, replay
@@ -33,6 +33,8 @@ def aggregate(request: Request, reports: list[str]) -> str:
     done = replay(plan)
     if done is None:
         done = publish(plan, gather(plan, reports))
+    else:
+        refuse_other_sources(plan, done, reports)
     announce(dataset, done, request.estimates)
     tag(dataset, done)
     show_release(dataset, done)

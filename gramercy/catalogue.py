@@ -121,7 +121,7 @@ class Release:
         """
         name = rows_file(self.manifest)
         if name is None:
-            raise RequestError(f"'{self.id}' holds no rows.", "Use .second_moment.")
+            raise RequestError(f"'{self.id}' holds no rows.", "It holds a matrix alone.")
         columns, rows = published_columns(self.manifest), int(self.manifest.rows.value)
         for batch in read_rows(self.path / name, columns, rows):
             yield pd.DataFrame(batch.T, columns=columns)

@@ -12,7 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from gramercy import view
-from schemas.errors import GramercyError, ServerError
+from schemas.errors import GramercyError, RequestError, ServerError
 from schemas.home import Home
 from tasks.progress import SHOWN
 
@@ -24,6 +24,7 @@ def today(asked: Any) -> Any:
 
 def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     """Release, or average reports; then estimate and report; what was done, as plain data."""
+    from archive.bundle import SUMS
     from archive.release import PAGE
     from archive.store import Archive
     from ledger import Ledger
@@ -36,6 +37,9 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     charged = seen.before.charges
     if seen.answered is None and reports is None:
         open_source(planned.contract.source)  # a wrong path is told before Prefect starts
+    for place in reports or ():
+        if not (Path(place) / SUMS).is_file():
+            raise RequestError(f"{place}: is no sealed release.", "Name its folder 'release'.")
     start_prefect()
     from flows.aggregate import aggregate as aggregate_flow
     from flows.estimate import estimate as estimate_flow

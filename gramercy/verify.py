@@ -46,6 +46,7 @@ from schemas.errors import BundleError, GramercyError, UnknownRelease
 from tasks.manifest import calibrate, fit, release_manifest
 from tasks.report import written
 from tasks.request import restored
+from tasks.setting import shift
 
 # Eigenvectors differ in their last digits between machines; what follows from them agrees to this.
 _SAME = 1e-6
@@ -203,9 +204,10 @@ def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> 
     facts = bundle.manifest
     path = place / str(rows_file(facts))
     gram = np.zeros_like(bundle.raw)
+    moved = np.zeros(1) if facts.kind == "reports" else shift(facts)
     for batch in read_rows(path, published_columns(facts), facts.dataset.rows):
         _on_lattice(path, batch / mechanism.step)
-        gram += mechanism.gram(batch)
+        gram += mechanism.gram(batch - moved)
     if not _close(gram / facts.rows.value, bundle.raw):
         raise BundleError(f"{place / 'second_moment.npy'}: does not follow from {path.name}.")
 
@@ -215,7 +217,7 @@ def _check_average(archive: Archive, place: Path, bundle: ReleaseBundle) -> tupl
     facts = bundle.manifest
     total = np.zeros_like(bundle.raw)
     for name, sha256 in facts.sources.items():
-        source = archive.release(*name.partition("#")[0].split("/"))
+        source = archive.release(*name.split("/"))
         if not source.exists():
             return "", "average: not all of its sources are here, and it was not worked out anew"
         found = read_release(source)

@@ -245,9 +245,9 @@ def statement_facts(
         "dataset": dataset,
         "epsilon": statement.budget.epsilon,
         "delta": statement.budget.delta,
-        "spent_epsilon": statement.spent,
+        "spent_epsilon": _finite(statement.spent),
         "spent_mu": statement.total.mu,
-        "remaining_epsilon": statement.remaining,
+        "remaining_epsilon": _finite(statement.remaining),
         "remaining_mu": statement.left.mu,
         "budgets": [{**r.budget.model_dump(), "reason": r.reason, "at": r.at} for r in raises],
         "charges": [
@@ -256,13 +256,17 @@ def statement_facts(
                 "version": c.version,
                 "mu": c.guarantee.mu,
                 "delta0": c.guarantee.delta0,
-                "pure": c.guarantee.pure if math.isfinite(c.guarantee.pure) else None,
+                "pure": _finite(c.guarantee.pure),
                 "at": c.at,
                 "state": c.state,
             }
             for c in statement.charges
         ],
     }
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def statement_text(dataset: str, statement: Statement, raises: Sequence[Raise]) -> None:

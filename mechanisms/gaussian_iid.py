@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
+from pydantic import model_validator
+
 from mechanisms.gaussian import Gaussian, classical
 from mechanisms.mechanism import Setting
 from schemas.noise import Family
@@ -24,12 +26,18 @@ class GaussianIidSpec(MechanismSpec):
     Parameters
     ----------
     paper
-        Whose scale ``calibration: published`` takes. SGZ and LW use the sensitivity sqrt2; WX (and
-        WHX) use 1, which is too small by sqrt2 under replace-one.
+        Whose scale ``calibration: published`` takes, by default SGZ. SGZ and LW use the sensitivity
+        sqrt2; WX (and WHX) use 1, which is too small by sqrt2 under replace-one.
     """
 
     name: Literal["gaussian-iid"] = "gaussian-iid"
-    paper: Literal["SGZ", "WX", "LW"] = "SGZ"
+    paper: Literal["SGZ", "WX", "LW"] | None = None
+
+    @model_validator(mode="after")
+    def _paper_of_what(self) -> Self:
+        if self.paper is not None and self.calibration != "published":
+            raise ValueError("'paper' goes with 'calibration: published'")
+        return self
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ _mp.dps = 60
 UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
 
 _GRID = 1000  # steps of epsilon, for the mu that holds a whole profile
+_ROUNDED = 2.0**-52
 _LEAST_MU = 1e-9  # no release is free
 _MOST_PURE = 700.0  # beyond it a pure epsilon says nothing that a double could show
 
@@ -185,6 +186,8 @@ class Guarantee:
         delta0 = max(failure, profile(end) * (1 + 1e-9))
         grid = [end * (i / _GRID) ** 1.5 for i in range(_GRID + 1)]  # finer where it is steep
         excess = [max(0.0, profile(e) - delta0) for e in grid]
+        if excess[0] >= 1:  # rounded up to certainty, which no mu has
+            delta0, excess = delta0 + _ROUNDED, [min(each, 1 - _ROUNDED) for each in excess]
         mu = _LEAST_MU
         steps = list(zip(grid[1:], excess, strict=False))
         for after, needed in [*steps[::40], *steps]:  # a coarse look first: few improve on it

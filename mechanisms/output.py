@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from mechanisms import sampler
 from mechanisms.additive import half, squared_sensitivity, symmetric
@@ -28,7 +29,6 @@ from mechanisms.wishart import wishart_noise
 from schemas.contract import Neighbours
 from schemas.errors import RequestError
 from schemas.lattice import Lattice
-from schemas.model import Positive
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec, SaidToBePureSpec
 
@@ -49,7 +49,7 @@ class OutputSpec(SaidToBePureSpec):
     """
 
     name: Literal["output"] = "output"
-    penalty: Positive
+    penalty: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,6 @@ class Rows(RowWise):
     @classmethod
     def _exact(cls, spec: NoisyRowsSpec, setting: Setting) -> Self:
         """Diameter or range over mu; or the scale that a signal-to-noise ratio names."""
-        if setting.unit == "cell" and setting.reach is None:
-            raise RequestError(
-                f"{cls.name}: normalised rows have no guarantee per cell, since one cell moves "
-                "its whole row.",
-                "Use 'normalisation: box'.",
-            )
         lattice = cls._lattice(setting)
         most = reach(setting, lattice)
         return cls._at(spec, setting, most.cell if setting.unit == "cell" else most.row)
@@ -78,6 +72,12 @@ class Rows(RowWise):
 
     @classmethod
     def _at(cls, spec: NoisyRowsSpec, setting: Setting, squared: int) -> Self:
+        if setting.unit == "cell" and setting.reach is None:
+            raise RequestError(
+                f"{cls.name}: normalised rows have no guarantee per cell, since one cell moves "
+                "its whole row.",
+                "Use 'normalisation: box'.",
+            )
         root = math.ldexp(1.0, cls._lattice(setting).bits)
         if spec.snr is None:
             scale = noise_scale(squared, target_mu(spec)) / root
@@ -86,7 +86,7 @@ class Rows(RowWise):
         if not 2.0**-4 < scale * root < 2.0**45:
             raise RequestError(
                 f"{cls.name}: noise of standard deviation {scale:.3g} cannot be drawn exactly.",
-                "Ask for another epsilon.",
+                f"Ask for {'more' if scale * root < 1 else 'less'} noise.",
             )
         return cls(setting, scale, spec.delta)
 
@@ -112,8 +112,14 @@ class Rows(RowWise):
     @property
     def law(self) -> NoiseLaw:
         """See `Mechanism.law`."""
-        diagonal, off_diagonal = nominal_deviations(self.setting, self._variance())
-        return NoiseLaw(family="noisy-rows", sd_diagonal=diagonal, sd_off_diagonal=off_diagonal)
+        variance = self._variance()
+        diagonal, off_diagonal = nominal_deviations(self.setting, variance)
+        return NoiseLaw(
+            family="noisy-rows",
+            sd_diagonal=diagonal,
+            sd_off_diagonal=off_diagonal,
+            cell_variance=variance,
+        )
 
     def plan(self) -> dict[str, float]:
         """See `Mechanism.plan`: with mu, and epsilon at delta, per row and per cell."""

@@ -96,7 +96,8 @@ def nominal_deviations(setting: Setting, variance: float) -> tuple[float, float]
 
     y_i y_j - x_i x_j = x_i z_j + z_i x_j + z_i z_j has variance (x_i^2 + x_j^2) v + v^2 off the
     diagonal, and 4 x_i^2 v + 2 v^2 on it. The rows being private, every x_i^2 is taken at its
-    public share of the length.
+    public share of the length; a column with more power than that has noisier entries, of which
+    the release itself tells (`NoiseLaw.row_deviations`).
     """
     share, n = setting.power / setting.p, setting.n
     diagonal = n * (4 * share * variance + 2 * variance**2)

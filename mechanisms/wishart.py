@@ -28,6 +28,7 @@ from schemas.request import PureSpec, SaidToBePureSpec
 
 # Of delta, for the failure that composition allows: what costs the least, by trial. With the mean
 # kept k is small, and the law further from a Gaussian.
+_MOST_DOF = 1e9
 _SHARE = {"removed": 0.01, "kept": 0.3}
 
 
@@ -99,6 +100,11 @@ class Wishart(Additive):
             scale, dof = 1.5 / epsilon, p + 1.0
         else:
             scale, dof = 1.0, p + 14 / epsilon**2 * math.log(4 / delta)
+        if dof - p >= _MOST_DOF:
+            raise RequestError(
+                f"wishart: {dof:.3g} degrees of freedom are more than can be accounted for.",
+                "Ask for a larger epsilon, or 'calibration: exact'.",
+            )
         share = _SHARE[spec.mean] * delta or 1e-12
         return cls(_uncounted(setting), scale, max(dof, p + 1.0), spec.mean == "kept", share)
 

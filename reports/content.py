@@ -59,10 +59,13 @@ class Correlations:
 
 
 def correlations(bundle: ReleaseBundle) -> Correlations:
-    """Correlations of the matrix as released, about the means where an intercept carries them."""
+    """Correlations of the matrix as released, about the means where an intercept carries them.
+
+    Those of noisy rows are about the public centres all the same: see `estimators.moments`.
+    """
     facts, law = bundle.manifest, bundle.manifest.noise
     names, matrix = facts.names, bundle.unbiased
-    sd = law.deviations(len(names))
+    sd = bundle.deviations
     if facts.kind == "precision":
         told = _scaled(_with_signs(matrix), sd)
         return Correlations(names, told, (np.abs(matrix) <= INSIDE * sd) | np.isnan(told), False)
@@ -100,14 +103,20 @@ def _repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
 
 
 def strongest(bundle: ReleaseBundle, about_means: bool) -> list[Entry]:
-    """The off-diagonal entries that stand out most, strongest first."""
+    """The largest off-diagonal entries, largest first."""
     correlation = _repaired_correlations(bundle, about_means)
-    names, sd = bundle.manifest.names, bundle.manifest.noise.sd_off_diagonal
+    names, sd = bundle.manifest.names, bundle.deviations
     rows, cols = np.triu_indices(len(names), 1)
     size = -np.abs(bundle.unbiased[rows, cols])
     first = np.argpartition(size, min(_MOST, size.size) - 1)[:_MOST] if size.size else rows
     return [
-        Entry(names[i], names[j], float(bundle.unbiased[i, j]), sd, float(correlation[i, j]))
+        Entry(
+            names[i],
+            names[j],
+            float(bundle.unbiased[i, j]),
+            float(sd[i, j]),
+            float(correlation[i, j]),
+        )
         for i, j in sorted(
             ((rows[k], cols[k]) for k in first), key=lambda at: -abs(float(bundle.unbiased[at]))
         )
@@ -194,7 +203,10 @@ class Group:
 
 
 def groups(bundle: ReleaseBundle) -> list[Group]:
-    """Means, sizes and class means, where the matrix carries a column of ones."""
+    """Means, sizes and class means, where the matrix carries a column of ones.
+
+    None of noisy rows: see `estimators.moments`.
+    """
     facts = bundle.manifest
     if not facts.intercept or facts.kind == "precision":
         return []

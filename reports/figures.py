@@ -110,7 +110,7 @@ def eigenvalues(found: Spectrum, repair: str) -> Markup:
     words = "Eigenvalues of the released matrix beside those of pure noise."
     with figure("spectrum", words, 6.4, 3.2) as drawn:
         axes = drawn.axes
-        axes.axhspan(-found.edge, found.edge, color=FAINT, alpha=0.15, linewidth=0)
+        axes.axhspan(found.lower, found.upper, color=FAINT, alpha=0.15, linewidth=0)
         axes.plot(rank, found.noise, color=FAINT, linewidth=1.2, label="pure noise")
         style: Any = {"markersize": 4 if rank.size <= 100 else 2, "linestyle": "none"}
         axes.plot(rank, found.repaired, "o", color=ACCENT, label=repair, **style)
@@ -119,13 +119,14 @@ def eigenvalues(found: Spectrum, repair: str) -> Markup:
         axes.axhline(0, color=FAINT, linewidth=0.6)
         axes.set(xlabel="rank", ylabel="eigenvalue")
         # A share of the trace that dwarfs the rest would hide it.
-        axes.set_yscale("symlog", linthresh=max(found.edge, 1e-300))
-        most = float(found.released.max(initial=found.edge))
-        decades = [d for d in 10.0 ** np.arange(-12, 4) if 1.5 * found.edge < d <= most]
+        reach = max(found.upper, -found.lower)
+        axes.set_yscale("symlog", linthresh=max(reach, 1e-300))
+        most = float(found.released.max(initial=found.upper))
+        decades = [d for d in 10.0 ** np.arange(-12, 4) if 1.5 * reach < d <= most]
         axes.minorticks_off()
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_yticks([-found.edge, 0.0, found.edge, *decades])
-        axes.set_ylim(1.3 * min(float(found.released[-1]), -found.edge), 1.3 * most)
+        axes.set_yticks([found.lower, 0.0, found.upper, *decades])
+        axes.set_ylim(1.3 * min(float(found.released[-1]), found.lower), 1.3 * most)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("-", "−"))
         axes.legend(frameon=False)
     return drawn.svg

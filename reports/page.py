@@ -46,7 +46,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     """
     facts = release.manifest
     p = len(facts.names)
-    found = spectrum(release.unbiased, release.repaired, facts.noise)
+    found = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
     seen = correlations(release)
     pairs = seen.hidden[np.triu_indices(len(seen.names), 1)]
     graphs = sorted((Graph.of(each) for each in estimates), key=lambda each: not each.sparse)
@@ -60,14 +60,16 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         sha256=release.sha256,
         notes=notes(release, found),
         guess=best_guess(facts.guarantee),
-        attack=the_attack(facts.neighbours),
+        attack=the_attack(facts.neighbours, facts.unit),
         attacker=figures.attacker(facts.guarantee),
         what_it_is=what_it_is(facts),
         heat=figures.heat_map(seen.matrix, seen.hidden, [shown_name(n) for n in seen.names]),
         about_means=seen.centred,
         inside=INSIDE,
         hidden=float(pairs.mean()) if pairs.size else 0.0,
-        largest_of_noise=largest_of_noise(p * (p - 1) // 2),
+        largest_of_noise=largest_of_noise(p * (p - 1) // 2, facts.noise.family),
+        noise_sd=_typical(release),
+        first_order=facts.noise.family == "noisy-rows",
         found=found,
         negative=int((found.released < 0).sum()),
         spectrum=figures.eigenvalues(found, release.repair),
@@ -102,14 +104,28 @@ def _pictured(graph: Graph) -> dict[str, Any]:
     return {**vars(graph), "sparse": graph.sparse, "picture": picture, "pairs": p * (p - 1) // 2}
 
 
+def _typical(release: ReleaseBundle) -> float:
+    """Deviation of an entry off the diagonal; of noisy rows, whose entries differ, on average."""
+    p = len(release.manifest.names)
+    if release.manifest.noise.family != "noisy-rows" or p == 1:
+        return release.manifest.noise.sd_off_diagonal
+    above = release.deviations[np.triu_indices(p, 1)]
+    return float(np.sqrt(np.mean(above**2)))
+
+
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
     """Columns of the table with the diagonal entries of what they became."""
-    diagonal = iter(np.diag(release.unbiased)[int(release.manifest.intercept) :])
+    first = int(release.manifest.intercept)
+    entries = [_significant(x, 3) for x in np.diag(release.unbiased)]
+    if release.manifest.noise.family == "noisy-rows":
+        deviations = [_significant(x, 2) for x in np.diag(release.deviations)]
+        entries = [f"{x} ± {sd}" for x, sd in zip(entries, deviations, strict=True)]
+    diagonal = iter(entries[first:])
     told = []
     for column in release.manifest.columns:
         facts = column.model_dump()
-        entries = [next(diagonal) for _ in facts.get("levels", [None])]
-        told.append(facts | {"diagonal": ", ".join(_significant(x, 3) for x in entries)})
+        of_column = [next(diagonal) for _ in facts.get("levels", [None])]
+        told.append(facts | {"diagonal": ", ".join(of_column)})
     return told
 
 

@@ -73,14 +73,14 @@ class Asked(Model):
     @property
     def longest(self) -> float:
         """The longest that a row of scaled columns can be, rounded up."""
-        squares = [1.0] if self.intercept else []
+        lengths = [1.0] if self.intercept else []
         for column in self.columns:
             if isinstance(column, LevelsFacts):
-                squares.append(1.0)  # one level at most
+                lengths.append(1.0)  # one level at most
             else:
                 far = max(column.upper - column.centre, column.centre - column.lower)
-                squares.append((far / column.scale) ** 2)
-        return math.sqrt(math.fsum(squares)) * (1 + 2.0**-40)
+                lengths.append(far / column.scale)
+        return math.hypot(*lengths) * (1 + 2.0**-40)
 
     @property
     def counted(self) -> bool:

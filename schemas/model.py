@@ -121,9 +121,8 @@ def _without_tags(loc: list[str | int]) -> list[str]:
     """A path as the file has it: after an index or these keys stands the tag of a union."""
     kept = [
         part
-        for before, part, after in zip([None, *loc], loc, [*loc[1:], None], strict=False)
-        if after is None
-        or isinstance(part, int)
+        for before, part in zip([None, *loc], loc, strict=False)
+        if isinstance(part, int)
         or not (isinstance(before, int) or before in {"normalisation", "mechanism"})
     ]
     return [str(part) for part in kept]

@@ -31,14 +31,16 @@ class NoiseLaw(Model):
         matrix). ``gaussian-iid``, ``laplace``: independent entries of one scale. ``k-norm``: a
         direction uniform in svec, and a Gamma length. ``wishart``: a Wishart matrix of `dof`
         degrees of freedom; ``matrix-laplace``: the difference of two. ``noisy-rows``: what noise
-        on every row makes of their second moment; the deviations are those of rows that fill all
-        directions alike.
+        on every row makes of their second moment; its deviations depend on the rows, and those here
+        are of rows that fill all directions alike: see `row_deviations`.
     sd_diagonal, sd_off_diagonal
         Standard deviations of an entry, in the units of the matrix they speak of.
     mean
         What the noise adds to every diagonal entry on average.
     dof
         Degrees of freedom of a Wishart matrix.
+    cell_variance
+        Of ``noisy-rows``: of the noise on a published cell, in the units of the rows.
     """
 
     family: Family
@@ -46,6 +48,7 @@ class NoiseLaw(Model):
     sd_off_diagonal: Positive
     mean: Real = 0.0
     dof: Positive | None = None
+    cell_variance: Positive | None = None
 
     @property
     def invariant(self) -> bool:
@@ -56,6 +59,33 @@ class NoiseLaw(Model):
         """Standard deviation of every entry, for p columns; shape (p, p)."""
         found = np.full((p, p), self.sd_off_diagonal)
         np.fill_diagonal(found, self.sd_diagonal)
+        return found
+
+    def row_deviations(self, power: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
+        """Standard deviation of every entry of the second moment of noisy rows.
+
+        Parameters
+        ----------
+        power
+            The diagonal of the second moment, shape (p,); taken as zero where it is less.
+        rows
+            How many.
+
+        Returns
+        -------
+        ndarray, shape (p, p)
+
+        Notes
+        -----
+        With v the variance of a cell: ((S_ii + S_jj) v + v^2) / n off the diagonal, and
+        (4 S_ii v + 2 v^2) / n on it.
+        """
+        if self.cell_variance is None:
+            return self.deviations(power.size)
+        v, known = self.cell_variance, np.maximum(power, 0.0)
+        squares = np.add.outer(known, known) * v + v * v
+        squares[np.diag_indices_from(squares)] *= 2.0  # 2 (2 S_ii v + v^2)
+        found: NDArray[np.float64] = np.sqrt(squares / rows)
         return found
 
     def norm(self, p: int) -> float:

@@ -98,7 +98,7 @@ class MechanismSpec(Model):
         known = ("epsilon", "mu", "snr")
         named = [way for way in known if getattr(self, way, None) is not None]
         if len(named) != 1 or named[0] not in self.ways:
-            raise ValueError(f"needs one of {', '.join(self.ways)}, and no two")
+            raise ValueError(f"needs {' or '.join(map(repr, self.ways))}, and nothing beside it")
         if self.calibration == "published" and named == ["mu"]:
             raise ValueError("'calibration: published' starts from 'epsilon' and 'delta'")
         return self

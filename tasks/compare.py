@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import mechanisms
 from mechanisms.guarantee import Guarantee
@@ -69,13 +70,18 @@ def compare(request: Request) -> tuple[list[Offer], list[Declined]]:
     for name, known in mechanisms.registry.items():
         if known.publishes == "precision":
             declined.append(Declined(name, "publishes a precision matrix, no second moment"))
+        elif name == request.mechanism.name:
+            stated = request.mechanism.model_copy(update={"calibration": "exact"}).asked()
+            stated.pop("paper", None)
+            offers.append(_offer(public, known, stated))
         elif target["delta"] == 0 and not _pure(known):
             declined.append(Declined(name, "has no pure epsilon: needs a delta"))
         elif (way := next(iter(target))) not in known.spec.ways:
             declined.append(Declined(name, f"is not calibrated from {way}"))
         else:
             try:
-                offers.append(_offer(public, known, target))
+                named = {"name": name, "arithmetic": known.arithmetic}
+                offers.append(_offer(public, known, named | target))
             except GramercyError as error:
                 declined.append(Declined(name, str(error)))
     return sorted(offers, key=lambda each: each.error), declined
@@ -96,8 +102,7 @@ def _pure(known: type[Mechanism]) -> bool:
     return issubclass(known.spec, PureSpec) and not issubclass(known.spec, SaidToBePureSpec)
 
 
-def _offer(public: Asked, known: type[Mechanism], target: dict[str, float]) -> Offer:
-    stated = {"name": known.name, "arithmetic": known.arithmetic, **target}
+def _offer(public: Asked, known: type[Mechanism], stated: dict[str, Any]) -> Offer:
     spec = parse(known.spec, stated, f"mechanism '{known.name}'", RequestError)
     mechanism = calibrate(public.model_copy(update={"mechanism": spec.asked()}))
     law = noise_law(mechanism, public.dataset.rows)

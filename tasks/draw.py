@@ -27,7 +27,7 @@ from tasks.gather import Gathered
 from tasks.manifest import release_manifest
 from tasks.plan import Plan, in_force
 from tasks.progress import rows_bar
-from tasks.setting import normalised
+from tasks.setting import normalised, shift
 
 Array = NDArray[np.float64]
 
@@ -111,11 +111,13 @@ def _rows_into(
     )
     file, columns = folder / str(rows_file(manifest)), published_columns(manifest)
     at_once = max(1, _CELLS // len(columns))
+    moved = np.zeros(1) if manifest.kind == "reports" else shift(plan.asked)
     with rows_bar("drawing", plan.contract.rows) as on_rows, RowWriter(file, columns) as writer:
         for q in blocks(batches, at_once):
-            writer.write(mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step))
+            drawn = mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step)
+            writer.write(drawn + moved)
             on_rows(q.shape[1])
     if writer.rows != rows:
         raise StepFailed("draw: the table changed while it was read.")
     # From what is published, and from nothing else.
-    return sum(mechanism.gram(noisy) for noisy in read_rows(file, columns, rows))
+    return sum(mechanism.gram(noisy - moved) for noisy in read_rows(file, columns, rows))

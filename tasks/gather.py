@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.release import ReleaseBundle, read_release
+from archive.bundle import file_digest
+from archive.release import ReleaseBundle, read_release, rows_file
+from archive.store import Archive
 from schemas.errors import RequestError
+from schemas.home import Home
 from schemas.model import digest
 from tasks.plan import Plan
 from tasks.policy import private_task
@@ -59,17 +62,23 @@ def gather(plan: Plan, places: Sequence[str]) -> Gathered:
     BundleError
         If one is not what was sealed.
     RequestError
-        If one holds no reports, or was made another way, or two are the same, or there are not as
-        many reports as the contract has rows.
+        If one holds no reports, or was made another way, or two are of one data set, or there are
+        not as many reports as the contract has rows.
     """
-    total, rows, sources = np.zeros((plan.columns, plan.columns)), 0, dict[str, str]()
+    total, rows = np.zeros((plan.columns, plan.columns)), 0
+    sources, people = dict[str, str](), set[str]()
     for place in map(Path, places):
         bundle = read_release(place)
         _refuse_other(plan, place, bundle)
-        if bundle.sha256 in sources.values():
-            raise RequestError(f"{place}: these reports are given twice.", "Name them once.")
         facts = bundle.manifest
-        sources[f"{facts.dataset.id}/{facts.release}#{len(sources) + 1}"] = bundle.sha256
+        reports = file_digest(place / str(rows_file(facts)))
+        if facts.dataset.id in people or reports in people:
+            raise RequestError(
+                f"{place}: reports of '{facts.dataset.id}' are given twice.",
+                "Its people would be in the average twice, and protected half: name one release.",
+            )
+        people |= {facts.dataset.id, reports}
+        sources[f"{facts.dataset.id}/{facts.release}"] = bundle.sha256
         total += bundle.raw * facts.rows.value
         rows += round(facts.rows.value)
     if rows != plan.contract.rows:
@@ -80,13 +89,33 @@ def gather(plan: Plan, places: Sequence[str]) -> Gathered:
     return Gathered(total, rows, sources)
 
 
+@private_task
+def refuse_other_sources(plan: Plan, release: str, places: Sequence[str]) -> None:
+    """Refuse to answer with the average of other reports than those that are given.
+
+    Raises
+    ------
+    RequestError
+        If the published average is of others.
+    """
+    place = Archive(Home.default().archive).release(plan.contract.id, release)
+    averaged = set(read_release(place).manifest.sources.values())
+    if averaged != {read_release(Path(each)).sha256 for each in places}:
+        raise RequestError(
+            f"'{plan.contract.id}/{release}' answers this request already, with the average of "
+            "other reports.",
+            "Give another version; it is a new charge.",
+        )
+
+
 def _refuse_other(plan: Plan, place: Path, bundle: ReleaseBundle) -> None:
     facts, asked = bundle.manifest.model_dump(), plan.asked.model_dump()
     if bundle.manifest.kind != "reports":
         raise RequestError(f"{place}: holds no reports.", "Name releases of 'gramercy randomize'.")
     other = [key for key in _ALIKE if facts[key] != asked[key]]
     if other:
+        told = "" if other[0] == "columns" else f": {facts[other[0]]}, and not {asked[other[0]]}"
         raise RequestError(
-            f"{place}: its reports were made with other {other[0]} than this request has.",
+            f"{place}: its reports were made with another '{other[0]}' than is asked for{told}.",
             "Sources and server must agree on it.",
         )

@@ -60,9 +60,14 @@ def refuse_weaker(mechanism: Mechanism, spec: MechanismSpec) -> None:
     GuaranteeRefused
         As said.
     """
+    exact = mechanism.guarantee
+    if math.isinf(exact.epsilon(spec.delta)) and spec.epsilon is None:
+        raise GuaranteeRefused(
+            f"{mechanism.name}: this noise has no epsilon at delta {spec.delta:g}.",
+            "Ask for more noise, or a larger delta.",
+        )
     if spec.epsilon is None:
         return
-    exact = mechanism.guarantee
     delta = exact.delta(spec.epsilon)
     if delta <= spec.delta:
         return

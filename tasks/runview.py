@@ -64,7 +64,8 @@ def show_release(dataset: str, release: str) -> None:
         "left after, for one more release": after.remaining,
     }
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
-    found = spectrum(bundle.unbiased, bundle.repaired, bundle.manifest.noise, bundle.manifest.rows.value)
+    facts = bundle.manifest
+    found = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
     noise = {
         "expected: no eigenvalue of the noise alone lies below": found.lower,
         "realised: smallest eigenvalue as released, signal and noise": float(found.released[-1]),

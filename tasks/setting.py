@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.mechanism import Reach, Setting
 from schemas.lattice import row_lattice
@@ -22,10 +23,10 @@ def setting(asked: Asked) -> Setting:
     if isinstance(how, Box):
         per_unit = row_lattice(p).cell
         reach = _reach(asked.columns, asked.longest, per_unit, longest=row_lattice(p).ball)
-        power = _power(asked) / asked.longest**2
+        power = _power(asked, asked.longest)
     if isinstance(how, Whole):
         reach = _reach(asked.columns, 1.0, 1.0, longest=math.ceil(asked.longest**2))
-        power = _power(asked)
+        power = _power(asked, 1.0)
     return Setting(
         p=p,
         n=asked.dataset.rows,
@@ -43,15 +44,27 @@ def normalised(asked: Asked) -> Unit | Clip | Whole:
     return Clip(kind="clip", radius=asked.longest) if isinstance(how, Box) else how
 
 
-def _power(asked: Asked) -> float:
-    """The squared length of a row of scaled columns whose cells take every value alike."""
-    squares = [1.0] if asked.intercept else []
+def shift(asked: Asked) -> NDArray[np.float64]:
+    """What is added to published rows: whole numbers return to the table's own; shape (p, 1)."""
+    moved = [0.0] if asked.intercept else []
     for column in asked.columns:
         if isinstance(column, LevelsFacts):
-            squares.append(1.0)
+            moved += [0.0] * len(column.levels)
         else:
-            off = ((column.lower + column.upper) / 2 - column.centre) / column.scale
-            squares.append(((column.upper - column.lower) / column.scale) ** 2 / 12 + off**2)
+            moved.append(column.centre if isinstance(asked.normalisation, Whole) else 0.0)
+    return np.array(moved)[:, None]
+
+
+def _power(asked: Asked, length: float) -> float:
+    """The squared length of a row whose cells take every value alike, in units of a length."""
+    squares = [1 / length**2] if asked.intercept else []
+    for column in asked.columns:
+        if isinstance(column, LevelsFacts):
+            squares.append(1 / length**2)
+        else:
+            unit = column.scale * length
+            off = (column.lower / 2 + column.upper / 2 - column.centre) / unit
+            squares.append((column.upper / unit - column.lower / unit) ** 2 / 12 + off**2)
     return math.fsum(squares)
 
 

@@ -65,13 +65,13 @@ def test_flows_do_not_shadow_packages() -> None:
 
 
 def test_noise_has_one_source() -> None:
-    """os.urandom in the sampler alone; a seeded stream in the denoiser alone (public draws)."""
+    """os.urandom in the sampler alone; a seeded stream for public draws alone."""
     for path in sources():
         name, text = str(path.relative_to(ROOT)), path.read_text()
         tops = {module.split(".")[0] for module in imported(path)}
         assert not tops & {"random", "secrets"}, name
         assert "urandom" not in text or name == "mechanisms/sampler.py"
-        assert "np.random" not in text or name == "estimators/denoise.py"
+        assert "np.random" not in text or name == "estimators/noise.py"
 
 
 def test_analysts_import_is_light() -> None:

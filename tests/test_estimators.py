@@ -12,9 +12,12 @@ from sklearn.datasets import load_breast_cancer
 
 from estimators import Evidence
 from estimators.denoise import SIMULATED_UP_TO, denoise
+from estimators.noise import draw, of_rows, rows_like
 from estimators.ridge import Ridge, auto_penalty, ridge_precision
+from estimators.spectrum import spectrum
 from mechanisms.gaussian import Gaussian
-from schemas.noise import NoiseLaw
+from mechanisms.rows import Rows
+from schemas.noise import Family, NoiseLaw
 from tests.making import at_scale
 
 
@@ -183,3 +186,103 @@ def test_ridge_settings_name_the_estimate() -> None:
     seen = evidence(100, 0.05)
     assert np.linalg.eigvalsh(Ridge(input="raw").fit(seen).matrix).min() > 0
     assert Ridge(penalty=0.7).fit(seen).penalty == 0.7
+
+
+def family_law(family: Family, p: int, dof: float | None = None) -> NoiseLaw:
+    diagonal = 1.0 if family in {"gaussian-iid", "laplace"} else math.sqrt(2)
+    return NoiseLaw(family=family, sd_diagonal=diagonal, sd_off_diagonal=1.0, dof=dof)
+
+
+SIMULATED: list[tuple[Family, float | None]] = [
+    ("gaussian-iid", None),
+    ("laplace", None),
+    ("k-norm", None),
+    ("matrix-laplace", 1.0),  # degrees of freedom beyond the columns
+    ("wishart", 1.0),
+    ("wishart", 40.0),
+]
+
+
+@pytest.mark.parametrize(("family", "more"), SIMULATED)
+def test_draws_have_their_law(family: Family, more: float | None) -> None:
+    p, stream = 4, np.random.RandomState(8)
+    law = family_law(family, p, more and p + more).divided_by(5.0)
+    draws = np.array([draw(stream, p, law) for _ in range(20_000)])
+    assert (draws == draws.transpose(0, 2, 1)).all()
+    np.testing.assert_allclose(draws.std(axis=0), law.deviations(p), rtol=0.05)
+    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.01)
+
+
+@pytest.mark.parametrize("p", [5, 30])
+@pytest.mark.parametrize(("family", "more"), SIMULATED)
+def test_noise_alone_stays_within_the_band(family: Family, more: float | None, p: int) -> None:
+    """In 99 releases of 100, and a band that is a tenth narrower does not hold."""
+    law, stream = family_law(family, p, more and p + more), np.random.RandomState(p)
+    seen = np.array([np.linalg.eigvalsh(draw(stream, p, law)) for _ in range(3000)])
+    found = spectrum(np.eye(p), np.eye(p), law)
+
+    def exceeded(share: float) -> float:
+        outside = (seen[:, -1] > share * found.upper) | (seen[:, 0] < share * found.lower)
+        return float(outside.mean())
+
+    assert 0.003 <= exceeded(1.0) <= 0.025
+    assert exceeded(0.9) > 0.025
+    np.testing.assert_allclose(found.noise, seen.mean(axis=0)[::-1], atol=0.02 * found.upper)
+
+
+@pytest.mark.parametrize(("family", "more"), SIMULATED[1:4:2] + SIMULATED[4:5])
+def test_edges_beyond_what_is_simulated(family: Family, more: float | None) -> None:
+    """The known edges join those that are simulated."""
+    few, many = (
+        spectrum(np.eye(p), np.eye(p), family_law(family, p, more and p + more))
+        for p in (SIMULATED_UP_TO, SIMULATED_UP_TO + 1)
+    )
+    assert many.upper == pytest.approx(few.upper, rel=0.04)
+    assert many.lower == pytest.approx(few.lower, rel=0.04)
+    np.testing.assert_allclose(many.noise[1:], few.noise, atol=0.04 * few.upper)
+
+
+def rows_of(n: int, p: int, stream: np.random.Generator) -> np.ndarray:
+    """Unit rows, nearly all of whose power is the first column's."""
+    rows = stream.normal(size=(n, p)) * np.where(np.arange(p) == 0, 20.0, 1.0)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("n", "p"), [(400, 5), (40, 30), (10, 30)])
+def test_the_band_of_noisy_rows(n: int, p: int) -> None:
+    stream = np.random.default_rng(n)
+    rows, variance = rows_of(n, p, stream), 0.02
+    truth, outside, seen = rows.T @ rows / n, [], []
+    law = NoiseLaw(
+        family="noisy-rows", sd_diagonal=1.0, sd_off_diagonal=1.0, cell_variance=variance
+    )
+    found = spectrum(truth, truth, law, n)
+    for _ in range(600):
+        noisy = rows + math.sqrt(variance) * stream.normal(size=(n, p))
+        values = np.linalg.eigvalsh(noisy.T @ noisy / n - variance * np.eye(p) - truth)
+        outside.append(values[-1] > found.upper or values[0] < found.lower)
+        seen.append(values)
+    assert 0.001 <= np.mean(outside) <= 0.025
+    np.testing.assert_allclose(found.noise, np.mean(seen, axis=0)[::-1], atol=0.03 * found.upper)
+
+
+def test_deviations_of_noisy_rows() -> None:
+    """One column holds nearly all power: its entries are noisier than the nominal ones."""
+    n, p, stream = 300, 4, np.random.default_rng(1)
+    made = Rows.calibrated(p=p, n=n, neighbours="replace-one", mu=20.0, delta=1e-6)
+    rows = rows_of(n, p, stream)
+    whole = np.rint(rows / made.step).astype(np.int64)
+    rows = whole * made.step
+    truth = rows.T @ rows
+    errors = [made.gram(made.randomize(whole.T) * made.step) - truth for _ in range(1500)]
+    law = made.law.divided_by(n)
+    found = law.row_deviations(np.diag(truth) / n, n)
+    np.testing.assert_allclose(np.std(errors, axis=0) / n, found, rtol=0.1)
+    assert found[0, 0] > 4 * found[1, 1]
+    flat = law.row_deviations(np.full(p, 1 / p), n)
+    np.testing.assert_allclose(flat, law.deviations(p), rtol=1e-12)
+    like = rows_like(truth / n, n)
+    drawn = [
+        of_rows(np.random.RandomState(k), like, law.cell_variance or 0.0, n) for k in range(1500)
+    ]
+    np.testing.assert_allclose(np.std(drawn, axis=0), found, rtol=0.1)

@@ -180,6 +180,20 @@ def test_malformed_lines_keep_their_place(tmp_path: Path, home: Path) -> None:
     assert record["malformed_rows"] == 5
 
 
+def test_counts_stay_counts(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published whole numbers are in the table's own units; their moment is about the centres."""
+    monkeypatch.setattr("mechanisms.sampler.rounded_gaussian", lambda _, n: np.zeros(n, np.int64))
+    pd.DataFrame({"c0": [7, 12, None], "c1": [0, 3, 9]}).to_csv(tmp_path / "table.csv", index=False)
+    columns = {"c0": {"lower": 0, "upper": 10}, "c1": {"lower": 0, "upper": 9, "centre": 2}}
+    run_steps(scene(tmp_path, request=asked("integer-rows"), rows=3, columns=columns))
+    release = Catalogue(home / "archive")["toy/v1-r1"]
+    assert pd.concat(list(release.rows())).to_numpy().tolist() == [[7, 0], [10, 3], [5, 9]]
+    facts = json.loads((release.path / "datapackage.json").read_text())
+    described = next(each for each in facts["resources"] if each["path"] == "rows.parquet")
+    assert [each["name"] for each in described["schema"]["fields"]] == ["c0", "c1"]
+    verify_release(Archive(home / "archive"), "toy", "v1-r1", None)
+
+
 @pytest.mark.parametrize("what", ["off the lattice", "a row less", "another matrix"])
 def test_forged_rows_are_found(what: str, tmp_path: Path, home: Path) -> None:
     """Whoever rewrites the rows, seal and all, is found without the ledger."""
@@ -237,8 +251,8 @@ CONSENTS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("output", {}, {"neighbours": "add-remove"}, "not defined for add-remove"),
     ("gaussian", {}, {"unit": "cell"}, "no guarantee per cell"),
     ("rows", {}, {"unit": "cell"}, "normalisation: box"),
-    ("gaussian", {"mu": 0.5}, {}, "needs one of epsilon, mu"),
-    ("rows", {"snr": 3.0}, {}, "needs one of epsilon, mu, snr"),
+    ("gaussian", {"mu": 0.5}, {}, "needs .epsilon. or .mu."),
+    ("rows", {"snr": 3.0}, {}, "needs .epsilon. or .mu. or .snr."),
     ("wishart", {"delta": 0.0}, {}, "never pure"),
     ("gaussian", {"delta": 0.0}, {}, "must be"),
     ("output", {"penalty": -1.0}, {}, "penalty"),
@@ -386,18 +400,34 @@ def test_randomize_and_aggregate(
     kinds = [Catalogue(home / "archive")[f"source-0/v1-r{k}"].manifest.kind for k in (1, 2)]
     assert kinds == ["reports", "second-moment"]
 
+    # Another average is another version, and nobody's reports count twice.
+    code, _, err = run("aggregate", request, folders[0], "--yes", capsys=capsys)
+    assert (code, "answers this request already" in err) == (2, True), err
+    run_steps(
+        scene(
+            tmp_path / "source-0",
+            request=asked("local") | {"version": "v2"},
+            id="source-0",
+            rows=30,
+        )
+    )
+    twice = Archive(home / "archive").release("source-0", "v2-r3")
+    doubled = scene(server, request=asked("local") | {"version": "v3"}, rows=60, id="server")
+    code, _, err = run("aggregate", doubled, folders[0], twice, "--yes", capsys=capsys)
+    assert (code, "given twice" in err) == (2, True), err
+
     wrong = scene(server, request=asked("local") | {"version": "v2"}, rows=80, id="server")
     for given, words in (
         ([folders[0], folders[0]], "given twice"),
         ([folders[0]], "There are 30 reports"),
         ([release.path], "holds no reports"),
-        ([tmp_path], "SHA256SUMS"),
+        ([tmp_path], "no sealed release"),
     ):
         code, _, err = run("aggregate", wrong, *given, "--yes", capsys=capsys)
         assert (code, words in err) == (2, True), err
     less = scene(server, request=asked("local", epsilon=1.0) | {"version": "v2"}, rows=30)
     code, _, err = run("aggregate", less, folders[0], "--yes", capsys=capsys)
-    assert (code, "other mechanism" in err) == (2, True), err
+    assert (code, "another 'mechanism'" in err) == (2, True), err
     plain = scene(server, request=asked("gaussian"), rows=80)
     for words in (("randomize", plain), ("aggregate", plain, folders[0])):
         code, _, err = run(*words, "--yes", capsys=capsys)

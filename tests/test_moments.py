@@ -156,3 +156,11 @@ def test_terms_hold_levels_and_intercept(
         code, _, err = run("plan", scene(tmp_path, **facts, **change), capsys=capsys)
         assert code == 2
         assert "registered with other terms" in err
+
+
+def test_nothing_is_told_of_means_of_noisy_rows() -> None:
+    """Their entries have no common deviation."""
+    law = NoiseLaw(family="noisy-rows", sd_diagonal=1e-3, sd_off_diagonal=1e-3, cell_variance=1e-4)
+    truth = np.array([[0.4, 0.2], [0.2, 0.3]])
+    assert means(truth, law, 0) is None
+    assert centred(truth, law) is None

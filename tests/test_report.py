@@ -18,12 +18,14 @@ import pytest
 
 from archive.release import ReleaseBundle, read_release
 from archive.store import Archive
+from estimators.noise import draw
 from estimators.spectrum import semicircle_quantiles, spectrum
+from reports.content import strongest
 from reports.page import release_page
 from reports.words import best_guess, largest_of_noise, notes, the_attack
-from schemas.noise import NoiseLaw
+from schemas.noise import Family, NoiseLaw
 from tasks.report import make_report
-from tasks.steward import page, recall
+from tasks.steward import against_the_truth, page, recall
 from tests.making import bundle_bytes, run_all, scene, table
 
 HOSTILE = [
@@ -197,8 +199,9 @@ def test_warnings_in_words(tmp_path: Path) -> None:
     exact = plain.manifest.guarantee
     assert best_guess(exact) == 0.548  # 0.5471, rounded up
     assert best_guess(exact.model_copy(update={"delta0": 0.1})) == 0.648
-    assert "two candidates" in the_attack("replace-one")
-    assert "in the table or not" in the_attack("add-remove")
+    assert "every row but one" in the_attack("replace-one", "row")
+    assert "every cell but one" in the_attack("replace-one", "cell")
+    assert "in the table or not" in the_attack("add-remove", "row")
 
 
 def test_the_spectrum_of_pure_noise() -> None:
@@ -206,8 +209,8 @@ def test_the_spectrum_of_pure_noise() -> None:
     half = stream.normal(size=(300, 300)) / 2**0.5
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
     found = spectrum(half + half.T, np.eye(300), law)
-    assert found.edge == pytest.approx(2 * 300**0.5 + 2.0234 * 300 ** (-1 / 6))
-    np.testing.assert_allclose(found.released, found.noise, atol=0.06 * found.edge)
+    assert found.upper == -found.lower == pytest.approx(2 * 300**0.5 + 2.0234 * 300 ** (-1 / 6))
+    np.testing.assert_allclose(found.released, found.noise, atol=0.06 * found.upper)
     assert found.beyond == 0
     quantiles = semicircle_quantiles(1001)
     np.testing.assert_allclose(quantiles, -quantiles[::-1], atol=1e-9)
@@ -221,7 +224,7 @@ def test_noise_alone_stays_within_its_edge(p: int) -> None:
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
     half = stream.normal(size=(4000, p, p)) / 2**0.5
     draws = half + half.transpose(0, 2, 1)
-    edge = spectrum(draws[0], np.eye(p), law).edge
+    edge = spectrum(draws[0], np.eye(p), law).upper
     beyond = (np.linalg.eigvalsh(draws)[:, -1] > edge).mean()
     assert 0.0002 <= beyond <= 0.01
 
@@ -231,6 +234,85 @@ def test_the_largest_of_noise() -> None:
     assert largest_of_noise(435) == pytest.approx(np.median(draws.max(axis=1)), abs=0.03)
     assert largest_of_noise(1) == pytest.approx(0.6745, abs=1e-4)
     assert largest_of_noise(10**12) > 7
+    heavy = np.abs(np.random.default_rng(0).laplace(scale=0.5**0.5, size=(4000, 435)))
+    seen = np.median(heavy.max(axis=1))
+    assert largest_of_noise(435, "laplace") == pytest.approx(seen, abs=0.05)
+    assert largest_of_noise(435, "laplace") > 1.4 * largest_of_noise(435)
+    for p in (5, 30):
+        family: Family
+        for family in ("k-norm", "matrix-laplace", "wishart"):
+            law = NoiseLaw(family=family, sd_diagonal=2**0.5, sd_off_diagonal=1.0, dof=p + 1.0)
+            above, stream = np.triu_indices(p, 1), np.random.RandomState(p)
+            largest = [np.abs(draw(stream, p, law)[above]).max() for _ in range(1500)]
+            told = largest_of_noise(above[0].size, family)
+            assert told == pytest.approx(np.median(largest), rel=0.06)
+
+
+def words_of(page: str) -> str:
+    """What a page says outside its pictures and tags."""
+    return re.sub(r"<svg\b.*?</svg>|<[^>]*>", "", page, flags=re.DOTALL)
+
+
+def test_a_release_that_protects_cells(tmp_path: Path) -> None:
+    pd.read_csv(table(tmp_path / "table.csv")).to_parquet(tmp_path / "table.parquet")
+    request = scene(
+        tmp_path,
+        unit="cell",
+        source="table.parquet",
+        intercept=True,
+        budget={"epsilon": 500.0, "delta": 1e-5},
+        columns={
+            "c0": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 0.1},
+            "c1": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 5.0},
+            "c2": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 5.0},
+        },
+        request={
+            "normalisation": "box",
+            "mechanism": {"name": "rows", "epsilon": 400.0, "delta": 1e-6},
+        },
+    )
+    root = run_all(request)
+    Page(text_of(root))
+    text = words_of(text_of(root))
+    for words in (
+        "knows every cell but one",
+        "cells of 100",
+        "how often a cell is detected",
+        "the longest that the bounds allow",
+        "about ± ",
+        "to first order: they follow",
+        "with its own standard error",
+    ):
+        assert words in text, words
+    for words in ("rows of 100", "were shortened", "known exactly", "Means and classes"):
+        assert words not in text, words
+    bundle = read_release(root / "release")
+    deviations = bundle.deviations
+    assert deviations[1, 1] > 1.5 * deviations[2, 2]  # the power is nearly all the first column's
+    facts = bundle.manifest
+    v = facts.noise.cell_variance or 0.0
+    expected = (4 * bundle.projected[1, 1] * v + 2 * v * v) / facts.rows.value
+    assert deviations[1, 1] == pytest.approx(expected**0.5)
+    for entry in strongest(bundle, about_means=False):
+        at = facts.names.index(entry.row), facts.names.index(entry.col)
+        assert entry.sd == deviations[at]
+    told = against_the_truth(bundle, bundle.projected)
+    off = np.abs(bundle.unbiased - bundle.projected) / deviations
+    assert told["largest"] == pytest.approx(off.max())
+
+
+def test_a_precision_release_says_at_most(tmp_path: Path) -> None:
+    mechanism = {"name": "output", "epsilon": 1.0, "delta": 1e-6, "penalty": 0.5}
+    mechanism["arithmetic"] = "floating-point"
+    text = words_of(
+        text_of(run_all(scene(tmp_path, request={"mechanism": mechanism, "estimates": []})))
+    )
+    assert "Gaussian differential privacy, at most" in text
+    assert "exact Gaussian" not in text
+    assert "knows every row but one" in text
+    plain = words_of(text_of(run_all(scene(tmp_path, request={"version": "v2"}))))
+    assert "exact Gaussian differential privacy" in plain
+    assert "known exactly" in plain
 
 
 def test_the_stewards_page_stays_inside(tmp_path: Path, home: Path) -> None:
