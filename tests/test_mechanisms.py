@@ -60,11 +60,13 @@ def asked(name: str, epsilon: float = 2.0, **keys: Any) -> dict[str, Any]:
     }
 
 
+BUDGET = {"budget": {"epsilon": 50.0, "delta": 1e-4}}
+
+
 def place(folder: Path, name: str, **changes: Any) -> Path:
     table(folder / "table.csv", ROWS, P)
     facts = {"rows": ROWS, "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(P)}}
-    budget = {"budget": {"epsilon": 50.0, "delta": 1e-4}}
-    return scene(folder, request=asked(name), **facts | budget | changes)
+    return scene(folder, request=asked(name), **facts | BUDGET | changes)
 
 
 def moment(folder: Path, how: str) -> np.ndarray[Any, Any]:
@@ -364,7 +366,7 @@ def test_randomize_and_aggregate(
         folder = tmp_path / f"source-{k}"
         folder.mkdir()
         table(folder / "table.csv", rows, 3, seed=k)
-        request = scene(folder, request=asked("local"), id=f"source-{k}", rows=rows)
+        request = scene(folder, request=asked("local"), id=f"source-{k}", rows=rows, **BUDGET)
         run_steps(request)
         folders.append(Archive(home / "archive").release(f"source-{k}", "v1-r1"))
     server = tmp_path / "server"
@@ -395,7 +397,7 @@ def test_randomize_and_aggregate(
     assert any("not worked out anew" in each for each in told.unchecked)
 
     # The same request makes reports, and averages them: two releases, told apart.
-    again = scene(tmp_path / "source-0", request=asked("local"), id="source-0", rows=30)
+    again = scene(tmp_path / "source-0", request=asked("local"), id="source-0", rows=30, **BUDGET)
     answer("aggregate", again, folders[0], "--yes", capsys=capsys)
     kinds = [Catalogue(home / "archive")[f"source-0/v1-r{k}"].manifest.kind for k in (1, 2)]
     assert kinds == ["reports", "second-moment"]
@@ -409,6 +411,7 @@ def test_randomize_and_aggregate(
             request=asked("local") | {"version": "v2"},
             id="source-0",
             rows=30,
+            **BUDGET,
         )
     )
     twice = Archive(home / "archive").release("source-0", "v2-r3")
