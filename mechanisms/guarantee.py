@@ -224,10 +224,11 @@ class Guarantee:
         """Rho and failure probability of zero-concentrated DP: D_alpha <= rho alpha for all alpha.
 
         mu-GDP is post-processing of N(0, 1) against N(mu, 1), whose Rényi divergence is
-        alpha mu^2 / 2, where delta0 is that of an event that the data have no part in; a profile
-        names no such event. A pure epsilon has rho <= epsilon^2 / 2 (Bun and Steinke 2016).
+        alpha mu^2 / 2. Where that may fail there is no rho, but beside a pure epsilon: there
+        delta0 is that of an event the data have no part in (`mechanisms.k_norm`). A pure epsilon
+        has rho <= epsilon^2 / 2 itself (Bun and Steinke 2016).
         """
-        named = self.profile is None and self.delta0 < 1
+        named = self.delta0 == 0 or math.isfinite(self.pure)
         by_gdp = _up(_mp.mpf(self.mu) ** 2 / 2) if named else math.inf
         by_pure = _up(_mp.mpf(self.pure) ** 2 / 2)
         return (by_pure, 0.0) if by_pure <= by_gdp else (by_gdp, self.delta0)

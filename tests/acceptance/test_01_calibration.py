@@ -75,7 +75,7 @@ def at_most(name: str, p: int, mu: float, exact: float) -> float:
     """The largest scale that is exact; what the solver may be off costs a stated share."""
     if name != "output":
         return exact * (1 + 1e-6)
-    tol = max(2.0**-10 * exact * mu, p / 0.5 * math.sqrt(2 * p * 1e-10))
+    tol = max(2.0**-10 * exact * mu, 1.05 * p / 0.5 * math.sqrt(2 * p * 1e-10))
     return (exact + 2 * tol / mu) / (1 - p / (2.0**20 * mu)) * (1 + 1e-6)
 
 
