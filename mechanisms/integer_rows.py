@@ -43,6 +43,8 @@ class IntegerRowsSpec(NoisyRowsSpec):
 class IntegerRows(Rows):
     """Integer noise on every cell; `scale` is sigma.
 
+    Without declared bounds (a `Setting` without a reach) rows of zeros and ones are meant.
+
     Parameters
     ----------
     discrete

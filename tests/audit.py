@@ -24,6 +24,7 @@ from mechanisms import sampler
 from mechanisms.additive import COUNT_WEIGHT, Noisy
 from mechanisms.gaussian import Gaussian
 from mechanisms.guarantee import Guarantee
+from mechanisms.integer_rows import IntegerRows
 from mechanisms.k_norm import KNorm
 from mechanisms.laplace import Laplace
 from mechanisms.local import Local
@@ -129,8 +130,9 @@ def worst_pair(mechanism: Mechanism, angle: float = math.pi / 2) -> Pair:
         return Pair(np.eye(p), np.eye(p) + far * np.outer(first, first))
     if isinstance(mechanism, RowWise) and not isinstance(mechanism, Local):
         if mechanism.setting.reach is None:
-            x = integers(mechanism, first)[:, 0]
-            return Pair(x, -x)
+            binary = isinstance(mechanism, IntegerRows)  # without bounds, zeros and ones
+            x = np.ones(p, dtype=np.int64) if binary else integers(mechanism, first)[:, 0]
+            return Pair(x, 0 * x if binary else -x)
         most = reach(mechanism.setting, mechanism.lattice)
         far = math.isqrt(most.cell if mechanism.setting.unit == "cell" else most.row)
         return Pair(0 * first.astype(np.int64), (far * first).astype(np.int64))
