@@ -19,10 +19,11 @@ from mechanisms import sampler
 from mechanisms.additive import half, squared_sensitivity
 from mechanisms.gaussian import classical, target_mu
 from mechanisms.guarantee import Guarantee, gaussian_mu, noise_scale
-from mechanisms.mechanism import Kind, Setting
+from mechanisms.mechanism import Setting
 from mechanisms.rowwise import RowWise
 from schemas.errors import RequestError
 from schemas.lattice import Lattice
+from schemas.manifest import ReleaseKind
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec
 
@@ -52,7 +53,7 @@ class Local(RowWise):
 
     name: ClassVar[str] = "local"
     spec: ClassVar[type[MechanismSpec]] = LocalSpec
-    publishes: ClassVar[Kind] = "reports"
+    publishes: ClassVar[ReleaseKind] = "reports"
 
     @classmethod
     def _exact(cls, spec: MechanismSpec, setting: Setting) -> Self:

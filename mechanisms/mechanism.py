@@ -11,11 +11,11 @@ from mechanisms.guarantee import Guarantee
 from schemas.contract import Neighbours, ProtectedUnit
 from schemas.errors import RequestError
 from schemas.lattice import Lattice
+from schemas.manifest import ReleaseKind
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec
 
 Arithmetic = Literal["exact", "floating-point"]
-Kind = Literal["second-moment", "rows", "reports", "precision"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     spec: ClassVar[type[MechanismSpec]]
-    publishes: ClassVar[Kind] = "second-moment"
+    publishes: ClassVar[ReleaseKind] = "second-moment"
     arithmetic: ClassVar[Arithmetic] = "exact"
     neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one", "add-remove")
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)
@@ -94,8 +94,8 @@ class Mechanism(ABC):
         """
         if setting.neighbours not in cls.neighbours:
             raise RequestError(
-                f"{cls.name}: is not defined for {setting.neighbours}, because it shows the number "
-                "of rows.",
+                f"{cls.name}: is not defined for {setting.neighbours}, because what it publishes "
+                "depends on the number of rows.",
                 f"Declare {cls.neighbours[0]} in the contract.",
             )
         if setting.unit not in cls.units:

@@ -24,11 +24,12 @@ from mechanisms import sampler
 from mechanisms.additive import half, squared_sensitivity, symmetric
 from mechanisms.gaussian import target_mu
 from mechanisms.guarantee import Guarantee, gaussian_mu, noise_scale
-from mechanisms.mechanism import Arithmetic, Kind, Mechanism, Setting
+from mechanisms.mechanism import Arithmetic, Mechanism, Setting
 from mechanisms.wishart import wishart_noise
 from schemas.contract import Neighbours
 from schemas.errors import RequestError
 from schemas.lattice import Lattice
+from schemas.manifest import ReleaseKind
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec, SaidToBePureSpec
 
@@ -76,7 +77,7 @@ class Output(Mechanism):
 
     name: ClassVar[str] = "output"
     spec: ClassVar[type[PureSpec]] = OutputSpec
-    publishes: ClassVar[Kind] = "precision"
+    publishes: ClassVar[ReleaseKind] = "precision"
     arithmetic: ClassVar[Arithmetic] = "floating-point"
     neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one",)
 

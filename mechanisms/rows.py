@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from mechanisms import sampler
 from mechanisms.gaussian import target_mu
 from mechanisms.guarantee import Guarantee, gaussian_mu, gdp_epsilon, noise_scale
-from mechanisms.mechanism import Kind, Setting
+from mechanisms.mechanism import Setting
 from mechanisms.rowwise import RowWise, nominal_deviations, reach, rounded_variance
 from schemas.contract import ProtectedUnit
 from schemas.errors import RequestError
 from schemas.lattice import Lattice, row_lattice
+from schemas.manifest import ReleaseKind
 from schemas.model import Decibels
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec
@@ -55,7 +56,7 @@ class Rows(RowWise):
 
     name: ClassVar[str] = "rows"
     spec: ClassVar[type[MechanismSpec]] = RowsSpec
-    publishes: ClassVar[Kind] = "rows"
+    publishes: ClassVar[ReleaseKind] = "rows"
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "cell")
 
     @classmethod

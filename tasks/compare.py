@@ -7,9 +7,9 @@ from typing import Any
 
 import mechanisms
 from mechanisms.guarantee import Guarantee
-from mechanisms.mechanism import Arithmetic, Kind, Mechanism
+from mechanisms.mechanism import Arithmetic, Mechanism
 from schemas.errors import GramercyError, RequestError
-from schemas.manifest import Asked
+from schemas.manifest import Asked, ReleaseKind
 from schemas.model import parse
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec, SaidToBePureSpec
@@ -33,7 +33,7 @@ class Offer:
     """
 
     name: str
-    publishes: Kind
+    publishes: ReleaseKind
     arithmetic: Arithmetic
     guarantee: Guarantee
     law: NoiseLaw

@@ -48,33 +48,42 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
     release
         Its id.
     """
-    mechanism, noisy = plan.mechanism, float(sums.rows)
-    manifest = _manifest(plan, release, noisy)
-    if isinstance(mechanism, RowWise):
+    mechanism = plan.mechanism
+    if isinstance(mechanism, Additive):
+        manifest, matrix = _noisy_sum(plan, mechanism, sums, release)
+    elif isinstance(mechanism, RowWise):
+        manifest = _manifest(plan, release)
         matrix = _rows_into(folder, plan, mechanism, manifest, sums.rows) / manifest.rows.value
-    elif sums.gram is None:
-        raise StepFailed(f"{mechanism.name}: needs sums that were not made.")
-    elif isinstance(mechanism, Additive):
-        drawn = mechanism.perturb(sums.gram, sums.rows)
-        matrix = drawn.gram.astype(np.float64) / mechanism.lattice.divisor
-        trace = float(np.trace(matrix)) - mechanism.law.mean * len(matrix)
-        noisy = trace if drawn.rows is None else float(drawn.rows)
-        manifest = _manifest(plan, release, noisy)
-        matrix /= manifest.rows.value
     elif isinstance(mechanism, Output):
-        truth = sums.gram.astype(np.float64) / (mechanism.lattice.ball * plan.contract.rows)
-        exact = solve_within(truth, mechanism.penalty, mechanism.tolerance)
-        matrix = mechanism.perturb(exact)
+        manifest = _manifest(plan, release)
+        truth = _summed(sums) / (mechanism.lattice.ball * plan.contract.rows)
+        matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
     else:
         raise StepFailed(f"{mechanism.name}: nothing knows how to draw it.")
     write_matrices(folder, manifest, matrix)
 
 
+def _noisy_sum(
+    plan: Plan, mechanism: Additive, sums: Accumulated, release: str
+) -> tuple[ReleaseManifest, Array]:
+    """The noisy second moment, divided by what is public of the number of rows or noisy itself."""
+    drawn = mechanism.perturb(_summed(sums), sums.rows)
+    matrix = drawn.gram.astype(np.float64) / mechanism.lattice.divisor
+    trace = float(np.trace(matrix)) - mechanism.law.mean * len(matrix)
+    manifest = _manifest(plan, release, trace if drawn.rows is None else float(drawn.rows))
+    return manifest, matrix / manifest.rows.value
+
+
+def _summed(sums: Accumulated) -> NDArray[Any]:
+    if sums.gram is None:
+        raise StepFailed("draw: the sums that it needs were not made.")
+    return sums.gram
+
+
 def average_into(folder: Path, plan: Plan, gathered: Gathered, release: str) -> None:
     """Write the average of reports, which are noisy already; nothing is drawn."""
-    rows = float(gathered.rows)
-    manifest = _manifest(plan, release, rows, gathered.sources)
-    write_matrices(folder, manifest, gathered.total / rows)
+    manifest = _manifest(plan, release, sources=gathered.sources)
+    write_matrices(folder, manifest, gathered.total / manifest.rows.value)
 
 
 def write_matrices(folder: Path, manifest: ReleaseManifest, matrix: Array) -> None:
@@ -87,8 +96,9 @@ def write_matrices(folder: Path, manifest: ReleaseManifest, matrix: Array) -> No
 
 
 def _manifest(
-    plan: Plan, release: str, noisy: float, sources: Mapping[str, str] | None = None
+    plan: Plan, release: str, noisy: float = 1.0, sources: Mapping[str, str] | None = None
 ) -> ReleaseManifest:
+    """See `release_manifest`. `noisy` is the noisy number of rows, where it is not public."""
     return release_manifest(
         plan.asked,
         release=release,
