@@ -110,7 +110,7 @@ def test_what_is_proven_stays_below_the_claim(which: str) -> None:
 def test_most_of_a_larger_claim_is_proven() -> None:
     mechanism = made("gaussian", p=2, mu=1.0, epsilon=None)
     found = audit(mechanism, worst_pair(mechanism), DRAWS)
-    assert at_scale(80, 94) / 100 < found.mu <= 1.0
+    assert at_scale(75, 94) / 100 < found.mu <= 1.0
 
 
 @pytest.mark.parametrize(("name", "neighbours"), PAIRS)
