@@ -137,9 +137,9 @@ def test_a_sensitivity_of_one_is_caught_by_60_000_draws() -> None:
     flaw = TooLittle()
     pair = worst_pair(flaw.mechanism)
     caught = [
-        audit(flaw.mechanism, pair, 60_000).alarms(flaw.claim) for _ in range(at_scale(1, 20))
+        bool(audit(flaw.mechanism, pair, 60_000).alarms(flaw.claim)) for _ in range(at_scale(2, 20))
     ]
-    assert all(caught)
+    assert sum(caught) >= at_scale(1, 19)  # each is missed once in several thousand
 
 
 def test_correct_code_is_never_accused() -> None:
