@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Two workers, a file at a time.
 TWO := -n 2 --dist loadfile
 
-.PHONY: demo test check acceptance benchmarks clean
+.PHONY: demo test check acceptance benchmarks benchmark-graphs clean
 
 demo: .venv/ready
 	$(BIN)/gramercy demo
@@ -25,6 +25,9 @@ acceptance: .venv/ready
 
 benchmarks: .venv/ready
 	$(BIN)/python -m benchmarks.utility
+
+benchmark-graphs: .venv/ready
+	$(BIN)/python -m benchmarks.graphs
 
 .venv/ready: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Gramercy needs Python >= 3.11 (set PYTHON=...)"; exit 1; }

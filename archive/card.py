@@ -74,15 +74,31 @@ def card(
             f"{calibration.arithmetic} arithmetic"
             + (" on integers" if calibration.arithmetic == "exact" else "")
         ),
+        "folds": _folds(asked),
         "accounting": "Gaussian-DP filter or basic composition against a lifetime budget",
         "post_processing": "projection onto the matrices that can be"
         + (
             "; rotation-invariant shrinkage of the eigenvalues (the denoised matrix)"
-            if noise.invariant
+            if noise.shrinkable
             else ""
         ),
         "implementation": "Gramercy",
     }
+
+
+def _folds(asked: Asked) -> str:
+    if asked.folds == 1:
+        return "none"
+    how = (
+        "the i-th row is in fold i modulo their number"
+        if asked.neighbours == "replace-one"
+        else "every row is in one at random, whatever the other rows are"
+    )
+    return (
+        f"{asked.folds} disjoint parts of the rows, each published with noise of its own; {how}, "
+        "so that one row is in one of them and their guarantee is that of one (parallel "
+        "composition)"
+    )
 
 
 _TRUST = {
@@ -160,6 +176,8 @@ def _contents(manifest: ReleaseManifest) -> str:
 def _meaning(name: str) -> str:
     stem = Path(name).stem
     form = stem.rpartition("_")[2]
+    if form.startswith("fold"):
+        return f"of part {form[4:]} of the rows alone, as released: see 'folds' below"
     return _MEANING[form if form in {"projected", "denoised"} else stem]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import BundleError
@@ -15,12 +16,14 @@ from schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReportMa
 from schemas.model import Model, parse
 
 DESCRIPTOR = "datapackage.json"
+EDGES = "edges"  # an estimate's graph, as a table
 _TYPES = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
     ".npy": ("npy", "application/octet-stream"),
     ".csv": ("csv", "text/csv"),
     ".md": ("md", "text/markdown"),
     ".html": ("html", "text/html"),
+    ".graphml": ("graphml", "application/graphml+xml"),
 }
 
 AnyManifest = ReleaseManifest | EstimateManifest | ReportManifest
@@ -112,13 +115,22 @@ def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
         "bytes": len(data),
         "hash": f"sha256:{hashlib.sha256(data).hexdigest()}",
     }
-    if kind == "parquet" and path.stem in {"rows", "reports"}:
-        names = pq.read_schema(path).names
-        resource["schema"] = {"fields": [{"name": name, "type": "number"} for name in names]}
-    elif kind == "parquet":
-        fields = [("row", "string"), ("col", "string"), ("value", "number")]
-        resource["schema"] = {"fields": [{"name": n, "type": t} for n, t in fields]}
-    if kind == "csv" and not isinstance(manifest, ReportManifest):
+    table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
+    if kind == "parquet" or (kind == "csv" and table):
+        resource["schema"] = {"fields": _fields(path.with_suffix(".parquet"))}
+    elif kind == "csv" and not isinstance(manifest, ReportManifest):
         numbers = [{"name": name, "type": "number"} for name in manifest.names]
         resource["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
     return resource
+
+
+def _fields(path: Path) -> list[dict[str, str]]:
+    return [
+        {
+            "name": field.name,
+            "type": "number"
+            if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
+            else "string",
+        }
+        for field in pq.read_schema(path)
+    ]

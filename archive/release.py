@@ -1,8 +1,9 @@
-"""Writing and reading the contents of release and estimate bundles."""
+"""Writing and reading the contents of release and report bundles."""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +17,9 @@ from archive.card import card_text
 from archive.matrices import matrix_files, read_matrix, write_matrix
 from archive.package import descriptor, read_manifest, write_descriptor
 from schemas.errors import BundleError
-from schemas.manifest import EstimateManifest, ReleaseManifest, ReportManifest
+from schemas.evidence import Evidence, Fold
+from schemas.manifest import ReleaseManifest, ReportManifest
+from schemas.request import Unit
 
 Array = NDArray[np.float64]
 
@@ -36,6 +39,8 @@ class ReleaseBundle:
         The matrix as released, and the nearest one that can be; shape (p, p).
     denoised
         With the eigenvalues shrunk as the noise law says is best, where it says so.
+    folds
+        As released, the second moments of disjoint parts of the rows, if it has them.
     sha256
         Digest of SHA256SUMS.
     """
@@ -44,6 +49,7 @@ class ReleaseBundle:
     raw: Array
     projected: Array
     denoised: Array | None
+    folds: tuple[Array, ...]
     sha256: str
 
     @property
@@ -53,15 +59,34 @@ class ReleaseBundle:
         return self.raw - mean * np.eye(len(self.raw)) if mean else self.raw
 
     @property
-    def deviations(self) -> Array:
-        """Standard deviation of the noise on every entry, shape (p, p).
+    def evidence(self) -> Evidence:
+        """What estimators may look at."""
+        facts = self.manifest
+        return Evidence(
+            self.unbiased,
+            self.repaired,
+            facts.noise,
+            facts.rows.value,
+            tuple(facts.names),
+            facts.behind,
+            isinstance(facts.normalisation, Unit),
+            self._folds,
+        )
 
-        Of noisy rows to first order: they follow from the matrix itself, taken as projected.
-        """
-        law, p = self.manifest.noise, len(self.raw)
-        if law.family != "noisy-rows":
-            return law.deviations(p)
-        return law.row_deviations(np.diag(self.projected), self.manifest.rows.value)
+    @property
+    def _folds(self) -> tuple[Fold, ...]:
+        facts, p = self.manifest, len(self.raw)
+        # Each has the noise of one part: sums over the parts are what the law speaks of.
+        mean = facts.noise.mean * facts.rows.value / facts.folds
+        return tuple(
+            Fold(moment - mean / part.value * np.eye(p) if mean else moment, part.value)
+            for moment, part in zip(self.folds, facts.fold_rows, strict=True)
+        )
+
+    @property
+    def deviations(self) -> Array:
+        """Standard deviation of the noise on every entry, shape (p, p); see `Evidence`."""
+        return self.evidence.deviations
 
     @property
     def repaired(self) -> Array:
@@ -72,15 +97,6 @@ class ReleaseBundle:
     def repair(self) -> str:
         """What `repaired` is."""
         return "projected" if self.denoised is None else "denoised"
-
-
-@dataclass(frozen=True)
-class EstimateBundle:
-    """An estimate as read back; see `ReleaseBundle`."""
-
-    manifest: EstimateManifest
-    precision: Array
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -99,10 +115,15 @@ def software(*more: str) -> dict[str, str]:
 
 
 def write_release(
-    folder: Path, manifest: ReleaseManifest, raw: Array, projected: Array, denoised: Array | None
+    folder: Path,
+    manifest: ReleaseManifest,
+    raw: Array,
+    projected: Array,
+    denoised: Array | None,
+    folds: Sequence[Array] = (),
 ) -> None:
     """Fill a folder, empty but for published rows, with a release."""
-    matrices = [raw, projected] if denoised is None else [raw, projected, denoised]
+    matrices = [raw, projected, *([] if denoised is None else [denoised]), *folds]
     for stem, matrix in zip(stems(manifest), matrices, strict=True):
         write_matrix(folder, stem, matrix, manifest.names)
     (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
@@ -130,29 +151,10 @@ def read_release(folder: Path) -> ReleaseBundle:
     """
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
-    raw, projected, *denoised = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
-    return ReleaseBundle(manifest, raw, projected, denoised[0] if denoised else None, sha256)
-
-
-def write_estimate(folder: Path, manifest: EstimateManifest, precision: Array) -> None:
-    """Fill an empty folder with an estimate."""
-    write_matrix(folder, "precision", precision, manifest.names)
-    write_descriptor(folder, estimate_descriptor(folder, manifest))
-
-
-def estimate_descriptor(folder: Path, manifest: EstimateManifest) -> dict[str, Any]:
-    """What datapackage.json says of the files of an estimate."""
-    name = f"{manifest.dataset.id}-{manifest.release}-{manifest.estimate}"
-    title = f"{manifest.dataset.title}: {manifest.estimator['name']} precision matrix"
-    files = matrix_files("precision", len(manifest.names))
-    return descriptor(folder, name, title, files, manifest)
-
-
-def read_estimate(folder: Path) -> EstimateBundle:
-    """Read an estimate, verified; raises as `read_release` does."""
-    sha256 = check(folder)
-    manifest = read_manifest(folder, EstimateManifest)
-    return EstimateBundle(manifest, read_matrix(folder, "precision", manifest.names), sha256)
+    raw, projected, *more = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
+    folds = more[len(more) - len(manifest.fold_rows) :]
+    denoised = more[0] if len(more) > len(folds) else None
+    return ReleaseBundle(manifest, raw, projected, denoised, tuple(folds), sha256)
 
 
 def write_report(folder: Path, manifest: ReportManifest, page: str) -> None:
@@ -179,10 +181,11 @@ def read_report(folder: Path) -> ReportBundle:
 
 
 def stems(manifest: ReleaseManifest) -> list[str]:
-    """Names of a release's matrices: as released, projected, and denoised where that is known."""
+    """Names of the matrices: as released, projected, denoised where that is known; then folds."""
     stem = "precision" if manifest.kind == "precision" else "second_moment"
-    denoised = [f"{stem}_denoised"] if manifest.noise.invariant else []
-    return [stem, f"{stem}_projected", *denoised]
+    denoised = [f"{stem}_denoised"] if manifest.noise.shrinkable else []
+    folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
+    return [stem, f"{stem}_projected", *denoised, *folds]
 
 
 def rows_file(manifest: ReleaseManifest) -> str | None:

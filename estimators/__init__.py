@@ -2,10 +2,28 @@
 
 from collections.abc import Mapping
 
-from estimators.estimator import Estimator, Evidence, Precision
+from estimators.discoveries import Discoveries
+from estimators.discriminant import Discriminant
+from estimators.estimator import Estimate, Estimator
 from estimators.graphical_lasso import GraphicalLasso
+from estimators.intervals import Intervals
+from estimators.neighbourhood import NeighbourhoodSelection
 from estimators.ridge import Ridge
+from estimators.scio import Scio
+from estimators.threshold import ThresholdedCovariance
+from schemas.evidence import Evidence
 
-registry: Mapping[str, type[Estimator]] = {"ridge": Ridge, "graphical-lasso": GraphicalLasso}
+registry: Mapping[str, type[Estimator]] = {
+    "ridge": Ridge,
+    "graphical-lasso": GraphicalLasso,
+    "scio": Scio,
+    "neighbourhood": NeighbourhoodSelection,
+    "thresholded": ThresholdedCovariance,
+    "discriminant": Discriminant,
+    "intervals": Intervals,
+    "discoveries": Discoveries,
+}
 
-__all__ = ["Estimator", "Evidence", "Precision", "registry"]
+BY_DEFAULT = ("ridge", "graphical-lasso")
+
+__all__ = ["BY_DEFAULT", "Estimate", "Estimator", "Evidence", "registry"]

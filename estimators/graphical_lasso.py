@@ -1,67 +1,39 @@
-"""Sparse precision matrix: the graphical lasso.
+"""Sparse precision matrix from a release: the graphical lasso, and a penalty for its noise.
 
 Su, Guo and Zhang (2020), Algorithm 2; Friedman, Hastie and Tibshirani (2008):
 
 minimise over positive definite T:  -log det T + tr(S T) + penalty sum |T_ij|
-
-The sum is over i != j, or over all entries with ``penalize_diagonal``: the same problem with
-S + penalty I. S may be indefinite; then there may be no minimiser, and that is said, with a proof.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field
-from scipy.sparse.csgraph import connected_components
+from pydantic import Field, model_validator
 from scipy.special import ndtri
 
-from estimators.admm import (
-    Outcome,
-    admm,
-    is_positive_definite,
-    slope,
-    soft_threshold,
-)
-from estimators.estimator import Estimator, Evidence, Precision
-from schemas.errors import NoMinimiser, RequestError
+from estimators.choosing import Rule, choose
+from estimators.cross_validation import Scored, training
+from estimators.estimator import Estimate, Estimator, partial_correlations
+from estimators.glasso import graphical_lasso
+from estimators.graphical_lasso_path import graphical_lasso_path
+from estimators.information import refitted
+from estimators.tuning import graph, penalties
+from schemas.errors import RequestError
+from schemas.evidence import Evidence
 from schemas.model import Positive
 
 Array = NDArray[np.float64]
 
-_LIMIT = 20_000  # iterations
 _REPRODUCIBLE = 1e-13  # gap per column at which two machines' estimates are one, to 1e-6
+_ON_THE_PATH = 1e-9  # the same for estimates that are only compared
 _FLOOR = 0.1  # of the noise's standard deviation on the diagonal
 _RAW_SHARE = 0.7
 _LEAST_LEFT = 0.02
-_SPARE = 1e-3  # share of the diagonal by which a feasible matrix stays clear of singular
-
-
-@dataclass(frozen=True)
-class Solution:
-    """A minimiser, and how near to the true one it is known to be.
-
-    Parameters
-    ----------
-    precision
-        Symmetric, positive definite, with exact zeros, shape (p, p).
-    gap
-        Duality gap per column: the objective exceeds its least value by at most p times this.
-        Not below zero, but for rounding.
-    iterations
-        Of the block that took the most.
-    penalty
-        The penalty in force.
-    """
-
-    precision: Array
-    gap: float
-    iterations: int
-    penalty: float
 
 
 class GraphicalLasso(Estimator):
@@ -70,90 +42,81 @@ class GraphicalLasso(Estimator):
     Parameters
     ----------
     penalty
-        A positive number, or ``auto``: from the noise law and the number of rows.
+        A positive number; ``auto``: from the noise law and the number of rows; ``ebic``: the
+        graph of the least extended BIC; ``cross-validation``: for releases with folds;
+        ``stability``: the least at which the graph comes back when the release is drawn again.
     input
         ``denoised`` (the default) or ``raw``. To the denoised matrix, whose eigenvalues may be
         zero, a floor is added on the diagonal, a tenth of the noise's standard deviation there:
         with it every penalty has a minimiser. The raw one is taken as it is, and may have none.
     penalize_diagonal
         Whether the penalty covers the diagonal too, as it does in Su, Guo and Zhang (2020).
+    refit
+        Whether the matrix is fitted again on the edges found, without a penalty: the right size for
+        a penalty that was chosen for its graph. From the denoised matrix alone.
     """
 
     name: Literal["graphical-lasso"] = "graphical-lasso"
-    penalty: Literal["auto"] | Positive = "auto"
+    penalty: Literal["auto"] | Rule | Positive = "auto"
     input: Literal["denoised", "raw"] = "denoised"
     penalize_diagonal: Annotated[bool, Field(strict=True)] = False
+    refit: Annotated[bool, Field(strict=True)] = False
 
-    def fit(self, evidence: Evidence) -> Precision:
+    @model_validator(mode="after")
+    def _refit_of_denoised(self) -> Self:
+        if self.refit and self.input == "raw":
+            raise ValueError("'refit' needs 'input: denoised': the raw matrix may have no inverse")
+        return self
+
+    def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
-        penalty = auto_penalty(evidence, self.input) if self.penalty == "auto" else self.penalty
-        matrix = evidence.raw
-        if self.input == "denoised":
-            matrix = evidence.denoised + _FLOOR * evidence.law.sd_diagonal * np.eye(len(matrix))
+        matrices: dict[str, Array] = {}
+        tables: dict[str, pd.DataFrame] = {}
+        if self.penalty == "auto":
+            penalty = auto_penalty(evidence, self.input)
+        elif isinstance(self.penalty, str):
+            seen = [evidence]
+            if self.penalty == "cross-validation":  # fewer rows and more noise: larger entries
+                seen += [training(evidence, k) for k in range(len(evidence.folds))]
+            grid = penalties(*map(self.matrix, seen))
+            scored: Scored = "graph" if self.refit else "estimate"
+            choice = choose(self.penalty, evidence, self.path, grid, scored)
+            penalty, tables["tuning"] = choice.penalty, choice.table
+            if choice.frequencies is not None:
+                matrices["stability"] = choice.frequencies
+        else:
+            penalty = self.penalty
+        matrix = self.matrix(evidence)
         found = graphical_lasso(
             matrix, penalty, penalize_diagonal=self.penalize_diagonal, tol=_REPRODUCIBLE
-        )
-        return Precision(found.precision, penalty)
+        ).precision
+        if self.refit:
+            found = refitted(matrix, graph(found))
+        matrices = {"precision": found} | matrices
+        edges = partial_correlations(found)
+        return Estimate("precision", matrices, {"penalty": penalty}, tables, edges)
 
+    def matrix(self, evidence: Evidence) -> Array:
+        """What it works from; shape (p, p)."""
+        if self.input == "raw":
+            return evidence.raw
+        floor = _FLOOR * evidence.law.sd_diagonal
+        mended: Array = evidence.repaired + floor * np.eye(len(evidence.raw))
+        return mended
 
-def graphical_lasso(
-    S: Array, penalty: float, *, penalize_diagonal: bool = False, tol: float = 1e-6
-) -> Solution:
-    """The unique minimiser.
-
-    Parameters
-    ----------
-    S
-        Symmetric, shape (p, p); may be indefinite.
-    penalty
-        Positive.
-    penalize_diagonal
-        Whether the penalty covers the diagonal too; scikit-learn's does not.
-    tol
-        Largest duality gap per column.
-
-    Raises
-    ------
-    ValueError
-        If S is not a finite symmetric matrix, or the penalty or `tol` not positive and finite.
-    NoMinimiser
-        If there is none. Raised only with a certificate that has been checked.
-    RequestError
-        If neither a minimiser nor a certificate was found: the penalty is at the very edge.
-
-    Notes
-    -----
-    Rows and columns that no |S_ij| > penalty connects are independent in the minimiser, so each
-    connected component is solved alone (Witten et al. 2011; Mazumder and Hastie 2012: exact), and
-    scaled to a unit diagonal first, which makes the penalty differ by entry and columns of
-    unlike size as quick as any (2 to 20 times fewer iterations, for scales from 1 to 1/p).
-    """
-    if not (0 < penalty < math.inf and 0 < tol < math.inf):
-        raise ValueError("the penalty and tol must be positive and finite")
-    matrix = _symmetric(S)
-    if penalize_diagonal:
-        matrix = matrix + penalty * np.eye(len(matrix))
-    precision = np.zeros_like(matrix)
-    gap, iterations = 0.0, 0
-    for block in _components(np.abs(matrix) > penalty):
-        here = np.ix_(block, block)
-        found = _solve(matrix[here], penalty, tol)
-        if found.kind == "minimiser":
-            precision[here] = found.matrix
-            gap, iterations = gap + found.gap, max(iterations, found.iterations)
-            continue
-        if found.kind == "unbounded":
-            direction = np.zeros_like(matrix)
-            direction[here] = found.matrix / np.trace(found.matrix)
-            # Once more, in the caller's units: a wrong refusal is worse than none.
-            if slope(matrix, penalty, direction) <= 0:
-                raise _no_minimiser(matrix, penalty, penalize_diagonal, direction)
-        raise RequestError(
-            f"The graphical lasso did not settle at penalty {penalty:g}: too near to singular.",
-            "Use a larger penalty.",
-        )
-    precision += 0.0  # no negative zeros
-    return Solution(precision, gap / len(matrix), iterations, penalty)
+    def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
+        """See `estimators.tuning.Path`."""
+        try:
+            found = graphical_lasso_path(
+                self.matrix(evidence),
+                list(grid),
+                penalize_diagonal=self.penalize_diagonal,
+                tol=_ON_THE_PATH,
+            )
+        except RequestError:  # not even the largest penalty has a minimiser
+            return [None] * len(grid)
+        none: list[Array | None] = [None] * (len(grid) - len(found))
+        return [each.precision for each in found] + none
 
 
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:
@@ -173,88 +136,16 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     its least (median; at worst 11); with a quarter of this penalty, 1.02 times (at worst 1.3).
     """
     p = len(evidence.raw)
-    average = max(float(np.trace(evidence.denoised)) / p, 0.0)
+    average = max(float(np.trace(evidence.repaired)) / p, 0.0)
     sampling = average / math.sqrt(max(evidence.rows, 1.0))
     level = float(ndtri(1 - 0.05 / max(p * (p - 1), 1)))
     noise = evidence.law.sd_off_diagonal
     if source == "raw":
         return level * math.hypot(_RAW_SHARE * noise, sampling)
-    before, after = (_off_diagonal_norm(each) for each in (evidence.raw, evidence.denoised))
+    before, after = (_off_diagonal_norm(each) for each in (evidence.raw, evidence.repaired))
     left = min(max(after / before, _LEAST_LEFT), 1.0) if before > 0 else 1.0
     return level * left * math.sqrt(left) * math.hypot(noise, sampling)
 
 
 def _off_diagonal_norm(matrix: Array) -> float:
     return float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))
-
-
-def _symmetric(S: Array) -> Array:
-    matrix = np.array(S, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise ValueError("the matrix must be square, with at least one column")
-    if not np.isfinite(matrix).all():
-        raise ValueError("the matrix must be finite")
-    if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
-        raise ValueError("the matrix must be symmetric")
-    halves: Array = matrix / 2 + matrix.T / 2
-    return halves
-
-
-def _components(linked: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-    count, labels = connected_components(linked, directed=False)
-    return [np.flatnonzero(labels == label) for label in range(count)]
-
-
-def _solve(block: Array, penalty: float, tol: float) -> Outcome:
-    """One connected component, in its own units."""
-    diagonal = np.diagonal(block)
-    if diagonal.min() <= 0:
-        return Outcome("unbounded", np.diag((diagonal == diagonal.min()) * 1.0), math.inf, 0)
-    if diagonal.min() < max(1e-300, 1e-100 * float(np.abs(block).max())):  # would overflow
-        return Outcome("unsettled", block, math.inf, 0)
-    if len(block) == 1:
-        return Outcome("minimiser", 1 / block, 0.0, 0)
-    root = np.sqrt(diagonal)
-    scale = np.outer(root, root)
-    unit = block / scale
-    np.fill_diagonal(unit, 1.0)
-    found = admm(unit, penalty / scale * (1 - np.eye(len(block))), tol, _LIMIT)
-    return replace(found, matrix=found.matrix / scale)
-
-
-def _no_minimiser(matrix: Array, penalty: float, diagonal: bool, direction: Array) -> NoMinimiser:
-    feasible = _feasible(matrix - penalty * diagonal * np.eye(len(matrix)), diagonal)
-    mend = (
-        f"Use a penalty of {feasible:.6g} or more"
-        if feasible
-        else ("Penalise the diagonal too (penalize_diagonal: true), with a larger penalty")
-    )
-    error = NoMinimiser(
-        f"The graphical lasso has no minimiser at penalty {penalty:g}: the matrix is too far from "
-        "positive definite.",
-        f"{mend}, or the denoised matrix.",
-    )
-    error.certificate = direction
-    error.feasible = feasible
-    return error
-
-
-def _feasible(S: Array, penalize_diagonal: bool) -> float:
-    """The least penalty at which the soft-thresholded matrix is clearly positive definite.
-
-    That matrix lies in the dual problem's box, so at this penalty, and above it, there is a
-    minimiser. Zero if no penalty on the off-diagonal entries can help.
-    """
-    diagonal = np.diag(np.diagonal(S))
-    if not penalize_diagonal and np.diagonal(S).min() <= 0:
-        return 0.0
-
-    def works(penalty: float) -> bool:
-        kept = (1 - _SPARE) * (diagonal + penalize_diagonal * penalty * np.eye(len(S)))
-        return is_positive_definite(soft_threshold(S - diagonal, penalty) + kept)
-
-    below, above = 0.0, 2 * float(np.abs(S).max())
-    for _ in range(60):
-        middle = (below + above) / 2
-        below, above = (below, middle) if works(middle) else (middle, above)
-    return above

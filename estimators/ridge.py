@@ -8,12 +8,17 @@ minimise over positive definite T:  -log det T + tr(S T) + penalty ||T||_F^2
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.estimator import Estimator, Evidence, Precision
+from estimators.cross_validation import cross_validation
+from estimators.estimator import Estimate, Estimator, precision_estimate
+from estimators.tuning import around
+from schemas.evidence import Evidence
 from schemas.model import Positive
 
 Array = NDArray[np.float64]
@@ -25,20 +30,36 @@ class Ridge(Estimator):
     Parameters
     ----------
     penalty
-        A positive number, or ``auto``: from the noise law and the number of rows.
+        A positive number; ``auto``: from the noise law and the number of rows; or
+        ``cross-validation``: for releases with folds.
     input
         ``denoised`` (the default) or ``raw``.
     """
 
     name: Literal["ridge"] = "ridge"
-    penalty: Literal["auto"] | Positive = "auto"
+    penalty: Literal["auto", "cross-validation"] | Positive = "auto"
     input: Literal["denoised", "raw"] = "denoised"
 
-    def fit(self, evidence: Evidence) -> Precision:
+    def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
-        penalty = auto_penalty(evidence, self.input) if self.penalty == "auto" else self.penalty
-        matrix = evidence.denoised if self.input == "denoised" else evidence.raw
-        return Precision(ridge_precision(matrix, penalty), penalty)
+        tables = {}
+        if isinstance(self.penalty, str):
+            penalty = auto_penalty(evidence, self.input)
+            if self.penalty == "cross-validation":
+                choice = cross_validation(evidence, self.path, around(penalty, reach=1000.0))
+                penalty, tables["tuning"] = choice.penalty, choice.table
+        else:
+            penalty = self.penalty
+        matrix = ridge_precision(self.matrix(evidence), penalty)
+        return replace(precision_estimate(matrix, penalty=penalty), tables=tables)
+
+    def matrix(self, evidence: Evidence) -> Array:
+        """What it works from; shape (p, p)."""
+        return evidence.repaired if self.input == "denoised" else evidence.raw
+
+    def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
+        """See `estimators.tuning.Path`."""
+        return list(ridge_path(self.matrix(evidence), grid))
 
 
 def ridge_precision(matrix: Array, penalty: float) -> Array:
@@ -67,9 +88,37 @@ def ridge_precision(matrix: Array, penalty: float) -> Array:
     phi < 0 the same number as (sqrt(phi^2 + 8 penalty) - phi) / (4 penalty), which does not
     cancel.
     """
-    if not (penalty > 0 and math.isfinite(penalty)):
+    return next(ridge_path(matrix, (penalty,)))
+
+
+def ridge_path(matrix: Array, penalties: Iterable[float]) -> Iterator[Array]:
+    """`ridge_precision` for every penalty, from one eigendecomposition.
+
+    Parameters
+    ----------
+    matrix
+        S, symmetric, shape (p, p).
+    penalties
+        Positive, in any order.
+
+    Yields
+    ------
+    ndarray, shape (p, p)
+        Symmetric, positive definite; in the order of the penalties.
+
+    Raises
+    ------
+    ValueError
+        If a penalty is not positive and finite, before anything is computed.
+    """
+    asked = [float(penalty) for penalty in penalties]
+    if not all(penalty > 0 and math.isfinite(penalty) for penalty in asked):
         raise ValueError("the penalty must be positive and finite")
     phi, vectors = np.linalg.eigh(matrix)
+    return (_minimiser(phi, vectors, penalty) for penalty in asked)
+
+
+def _minimiser(phi: Array, vectors: Array, penalty: float) -> Array:
     root = np.hypot(phi, math.sqrt(8 * penalty))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         t = np.where(phi > 0, 2 / (phi + root), (root - phi) / (4 * penalty))
@@ -91,7 +140,7 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     """
     p = evidence.raw.shape[0]
     noise = evidence.law.sd_off_diagonal * math.sqrt(p)
-    average = max(float(np.trace(evidence.denoised)) / p, noise / p)
+    average = max(float(np.trace(evidence.repaired)) / p, noise / p)
     unknown = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
     of_unknown, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)
     floor = 1 / (1 / (of_unknown * unknown) + 1 / (of_average * average))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from archive.estimate import read_estimate
 from archive.release import (
     PAGE,
     ReleaseBundle,
     published_columns,
-    read_estimate,
     read_release,
     read_report,
     rows_file,
@@ -21,6 +21,7 @@ from archive.release import (
 from archive.rows import read_rows
 from archive.store import Archive
 from schemas.errors import BundleError, RequestError, UnknownRelease
+from schemas.evidence import Evidence
 from schemas.manifest import GuaranteeFacts, ReleaseManifest
 from schemas.noise import NoiseLaw
 
@@ -102,7 +103,7 @@ class Release:
         Raises
         ------
         RequestError
-            If the noise law tells no best shrinkage, because rotations change it.
+            If there is no noise law to shrink by.
         """
         if self._bundle.denoised is None:
             raise RequestError(
@@ -128,12 +129,21 @@ class Release:
 
     @cached_property
     def estimates(self) -> Mapping[str, pd.DataFrame]:
-        """Precision matrices estimated from this release, by the id of the estimate."""
-        ids = self._archive.estimates(self._dataset, self._release)
-        places = {name: self._archive.estimate(self._dataset, self._release, name) for name in ids}
-        return {
-            name: self._labelled(read_estimate(path).precision) for name, path in places.items()
-        }
+        """What was estimated from this release, by the id of the estimate.
+
+        The main matrix of each, or the main table of one that has no matrix.
+        """
+        found = {}
+        for name in self._archive.estimates(self._dataset, self._release):
+            held = read_estimate(self._archive.estimate(self._dataset, self._release, name))
+            main = [*map(self._labelled, held.matrices.values()), *held.tables.values()]
+            found[name] = main[0]
+        return found
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that an estimator may look at."""
+        return self._bundle.evidence
 
     @property
     def report(self) -> Path | None:

@@ -77,7 +77,8 @@ def _noted(problems: list[str]) -> Iterator[None]:
 
 def estimate(release: str, estimator: Any) -> tuple[str, Path]:
     """Estimate from a release, and report on all its estimates; the id and the page."""
-    from archive.release import PAGE, read_estimate
+    from archive.estimate import read_estimate
+    from archive.release import PAGE
     from archive.store import Archive
     from tasks.request import restored
 

@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from archive.bundle import SUMS
+from archive.estimate import GRAPH, EstimateBundle, estimate_descriptor, read_estimate
 from archive.package import DESCRIPTOR, read_descriptor
 from archive.release import (
     CARD,
     PAGE,
     Array,
-    EstimateBundle,
     ReleaseBundle,
-    estimate_descriptor,
     published_columns,
-    read_estimate,
     read_release,
     read_report,
     release_card,
@@ -156,7 +155,7 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
         facts,
         release=place.parent.name,
         published=facts.published,
-        noisy=facts.rows.value,
+        noisy=[part.value for part in facts.fold_rows or [facts.rows]],
         versions=facts.software,
         sources=facts.sources,
     )
@@ -166,13 +165,23 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
-    """Under add-remove the divisor is the noisy trace, or a noisy count, which is whole."""
+    """Under add-remove the divisor is the noisy trace, or a noisy count, which is whole.
+
+    Folds are divided each by its own, and make the matrix together.
+    """
     facts = bundle.manifest
-    value, trace = facts.rows.value, float(np.trace(bundle.unbiased))
-    if facts.neighbours == "add-remove":
-        from_trace = abs(trace - 1) < 1e-9 or (value == 1 and trace < 1)
-        if not (value == round(value) if facts.counted else from_trace):
-            raise BundleError(f"{place / DESCRIPTOR}: the number of rows is not the noisy one.")
+    parts: list[tuple[Array, float]] = [(bundle.unbiased, facts.rows.value)]
+    if bundle.folds:
+        parts = [(fold.moment, fold.rows) for fold in bundle.evidence.folds]
+        together = np.sum([moment * rows for moment, rows in parts], axis=0)
+        if not _close(together / facts.rows.value, bundle.unbiased):
+            raise BundleError(f"{place / 'second_moment.npy'}: is not what its folds make.")
+    for moment, value in parts:
+        trace = float(np.trace(moment))
+        if facts.neighbours == "add-remove":
+            from_trace = abs(trace - 1) < 1e-9 or (value == 1 and trace < 1)
+            if not (value == round(value) if facts.counted else from_trace):
+                raise BundleError(f"{place / DESCRIPTOR}: the number of rows is not the noisy one.")
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
@@ -185,6 +194,8 @@ def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
         return
     if isinstance(mechanism, Additive):
         _on_lattice(path, bundle.raw * facts.rows.value * mechanism.lattice.divisor)
+        for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
+            _on_lattice(path, moment * part.value * mechanism.lattice.divisor)
     if isinstance(mechanism, Output):
         _on_lattice(path, bundle.raw / mechanism.step)
     largest = facts.trace + facts.noise.mean + 60 * facts.noise.sd_diagonal
@@ -233,8 +244,9 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
     again = [(project(bundle.unbiased, facts.trace), bundle.projected)]
     if bundle.denoised is not None:
-        again.append((denoise(bundle.unbiased, facts.noise, facts.trace), bundle.denoised))
-    for stem, (one, other) in zip(stems(facts)[1:], again, strict=True):
+        denoised = denoise(bundle.unbiased, facts.noise, facts.trace, facts.rows.value)
+        again.append((denoised, bundle.denoised))
+    for stem, (one, other) in zip(stems(facts)[1:], again, strict=False):
         if not _close(one, other):
             raise BundleError(f"{place / f'{stem}.npy'}: does not follow from the matrix.")
 
@@ -258,13 +270,19 @@ _CHECKS: dict[str, Callable[[Path, ReleaseBundle], None]] = {
 def _check_estimate(place: Path, release: ReleaseBundle) -> None:
     bundle: EstimateBundle = read_estimate(place)
     stated = bundle.manifest
-    manifest, precision = fit(release, restored(stated.estimator))
-    again = manifest.model_copy(update={"software": stated.software, "penalty": stated.penalty})
+    manifest, found = fit(release, restored(stated.estimator))
+    again = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
     _agree(place, stated.model_dump(), again.model_dump())
-    if stated.estimate != place.name or not np.isclose(stated.penalty, manifest.penalty):
+    if stated.estimate != place.name or not _near(stated.tuning, manifest.tuning):
         raise BundleError(f"{place / DESCRIPTOR}: states other settings than its own.")
-    if not _close(precision, bundle.precision):
-        raise BundleError(f"{place / 'precision.npy'}: is not what its settings give.")
+    for name, matrix in found.matrices.items():
+        if not _close(matrix, bundle.matrices[name]):
+            raise BundleError(f"{place / name}.npy: is not what its settings give.")
+    for name, table in found.tables.items():
+        if not _same_table(table, bundle.tables[name]):
+            raise BundleError(f"{place / name}.parquet: is not what its settings give.")
+    if found.edges is not None and not _close(found.edges, bundle.edges):
+        raise BundleError(f"{place / GRAPH}: is not what its settings give.")
     _agree(place, read_descriptor(place), estimate_descriptor(place, stated))
     _no_more_than_listed(place)
 
@@ -341,6 +359,27 @@ def _no_more_than_listed(place: Path) -> None:
             raise BundleError(f"{path}: is no part of a release.")
 
 
-def _close(one: Array, other: Array) -> bool:
+def _near(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether numbers that follow from eigenvectors agree."""
+    return one.keys() == other.keys() and all(
+        math.isclose(one[key], other[key], rel_tol=1e-5) for key in one
+    )
+
+
+def _same_table(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    if list(one.columns) != list(other.columns) or len(one) != len(other):
+        return False
+    for name in one.columns:
+        numbers = pd.api.types.is_numeric_dtype(one[name])
+        if numbers and not _close(one[name].to_numpy(float), other[name].to_numpy(float)):
+            return False
+        if not numbers and one[name].tolist() != other[name].tolist():
+            return False
+    return True
+
+
+def _close(one: Array, other: Array | None) -> bool:
+    if other is None or one.shape != other.shape:
+        return False
     tolerance = _SAME * float(np.abs(one).max(initial=0))
     return bool(np.allclose(one, other, rtol=0, atol=tolerance))

@@ -31,6 +31,7 @@ __all__ = [
     "discrete_gaussian_variance",
     "gamma",
     "gaussian",
+    "parts",
     "rounded_gaussian",
     "rounded_laplace",
     "self_test",
@@ -181,6 +182,18 @@ def _wide_gamma(a: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _no_more() -> int:
     raise SamplerError("The noise sampler's fast path settled what 64 bits do not.", _REINSTALL)
+
+
+def parts(count: int, size: int) -> NDArray[np.int64]:
+    """Draw `size` independent samples of 0, ..., count - 1, all alike; shape (size,)."""
+    if not 0 < count < 1 << 32:
+        raise ValueError("count must lie in (0, 2^32)")
+    whole = np.uint64((1 << 64) // count * count - 1)  # the others are drawn anew
+    drawn = np.zeros(0, dtype=np.uint64)
+    while drawn.size < size:
+        bits = np.frombuffer(os.urandom(8 * (size - drawn.size)), dtype="<u8")
+        drawn = np.concatenate([drawn, bits[bits <= whole]])
+    return (drawn % np.uint64(count)).astype(np.int64)
 
 
 def _more_bits() -> int:

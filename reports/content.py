@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from archive.release import EstimateBundle, ReleaseBundle
+from archive.estimate import EstimateBundle
+from archive.release import ReleaseBundle
 from estimators.moments import centred, means, without_means
 from schemas.contract import INTERCEPT
-from schemas.manifest import ColumnFacts, LevelsFacts, ReleaseManifest
+from schemas.manifest import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 
@@ -123,64 +125,78 @@ def strongest(bundle: ReleaseBundle, about_means: bool) -> list[Entry]:
     ]
 
 
-def partial_correlations(precision: Array) -> Array:
-    """-T_ij / sqrt(T_ii T_jj), zero on the diagonal; shape (p, p)."""
-    root = np.sqrt(np.diag(precision))
-    found: Array = -precision / np.outer(root, root)
-    np.fill_diagonal(found, 0.0)
-    return found
-
-
 @dataclass(frozen=True)
-class Graph:
+class Shown:
     """What the page says of one estimate.
 
     Parameters
     ----------
-    id, name, penalty
+    id, name, tuning
         Of the estimate.
-    partial
-        Partial correlations, shape (p, p).
+    quantity
+        What its edges weigh.
+    weights
+        Of the edges, zero where there is none, shape (p, p); None of an estimate without a graph.
     edges
-        How many are not zero.
+        How many there are.
     strongest
-        (row, column, partial correlation), strongest first.
+        (row, column, weight), strongest first.
     names
         The p columns: all but the intercept.
+    tables
+        Head and first lines of its tables.
     """
 
     id: str
     name: str
-    penalty: float
-    partial: Array
+    tuning: Mapping[str, float]
+    quantity: str
+    weights: Array | None
     edges: int
     strongest: list[tuple[str, str, float]]
     names: Sequence[str]
+    tables: Mapping[str, tuple[list[str], list[list[Any]]]]
 
     @property
     def sparse(self) -> bool:
-        """Whether it has zeros, so that a graph is worth drawing."""
-        p = self.partial.shape[0]
-        return bool(self.edges < p * (p - 1) // 2)
+        """Whether it is a graph that lacks an edge, so that it is worth drawing."""
+        p = len(self.names)
+        return self.weights is not None and self.edges < p * (p - 1) // 2
 
     @classmethod
-    def of(cls, bundle: EstimateBundle) -> Graph:
+    def of(cls, bundle: EstimateBundle) -> Shown:
         """From a sealed estimate."""
-        facts = bundle.manifest
-        # The constant goes with everything: given it, the rest is about the means.
-        first = int(facts.names[0] == INTERCEPT)
-        names, partial = facts.names[first:], partial_correlations(bundle.precision)[first:, first:]
-        rows, cols = np.nonzero(np.triu(partial, 1))
-        order = np.argsort(-np.abs(partial[rows, cols]), kind="stable")[:12]
+        facts, names = bundle.manifest, bundle.manifest.names
+        weights, strongest, edges = None, [], 0
+        if bundle.edges is not None:
+            # The constant goes with everything: given it, the rest is about the means.
+            first = int(names[0] == INTERCEPT)
+            names, weights = names[first:], bundle.edges[first:, first:]
+            rows, cols = np.nonzero(np.triu(weights, 1))
+            order = np.argsort(-np.abs(weights[rows, cols]), kind="stable")[:12]
+            edges = rows.size
+            strongest = [
+                (names[rows[k]], names[cols[k]], float(weights[rows[k], cols[k]])) for k in order
+            ]
         return cls(
             facts.estimate,
             str(facts.estimator["name"]),
-            facts.penalty,
-            partial,
-            rows.size,
-            [(names[rows[k]], names[cols[k]], float(partial[rows[k], cols[k]])) for k in order],
+            facts.tuning,
+            _QUANTITY.get(facts.kind, "strength"),
+            weights,
+            edges,
+            strongest,
             names,
+            {name: _head(table) for name, table in bundle.tables.items()},
         )
+
+
+_QUANTITY = {"precision": "partial correlation", "covariance": "correlation"}
+
+
+def _head(table: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
+    few = table.iloc[:_MOST, :_MOST]
+    return list(few.columns), [list(line) for line in few.itertuples(index=False)]
 
 
 @dataclass(frozen=True)
@@ -213,7 +229,7 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
     overall = means(bundle.unbiased, facts.noise, 0)
     if overall is None:
         return []
-    columns = _columns(facts)
+    columns = facts.behind
     found: list[Group] = []
     numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST]
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
@@ -228,14 +244,6 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
             for k, c in numbers
         }
         found.append(Group(name, share, in_units))
-    return found
-
-
-def _columns(facts: ReleaseManifest) -> list[ColumnFacts | LevelsFacts | None]:
-    """The table's column behind each column of the matrix; None for the intercept."""
-    found: list[ColumnFacts | LevelsFacts | None] = [None] if facts.intercept else []
-    for column in facts.columns:
-        found += [column] * (len(column.levels) if isinstance(column, LevelsFacts) else 1)
     return found
 
 

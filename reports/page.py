@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from archive.release import EstimateBundle, ReleaseBundle, rows_file, stems
+from archive.estimate import EstimateBundle
+from archive.release import ReleaseBundle, rows_file, stems
 from estimators.spectrum import spectrum
 from reports import figures
 from reports.content import (
     INSIDE,
-    Graph,
+    Shown,
     correlations,
     groups,
     parameters,
@@ -49,7 +50,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     found = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
     seen = correlations(release)
     pairs = seen.hidden[np.triu_indices(len(seen.names), 1)]
-    graphs = sorted((Graph.of(each) for each in estimates), key=lambda each: not each.sparse)
+    found_by = sorted((Shown.of(each) for each in estimates), key=lambda each: not each.sparse)
     return render(
         "release.html",
         facts=facts,
@@ -76,7 +77,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         entries=strongest(release, seen.centred),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
-        graphs=[_pictured(each) for each in graphs],
+        shown=[_pictured(each) for each in found_by],
         columns=_columns(release),
         estimates=estimates,
         parameters=parameters(facts.model_dump(mode="json")),
@@ -97,11 +98,11 @@ def render(template: str, **facts: Any) -> str:
     return _environment().get_template(template).render(facts)
 
 
-def _pictured(graph: Graph) -> dict[str, Any]:
-    draw = graph.sparse and graph.edges > 0
-    picture = figures.graph(graph.id, graph.partial, graph.names) if draw else Markup()
-    p = len(graph.names)
-    return {**vars(graph), "sparse": graph.sparse, "picture": picture, "pairs": p * (p - 1) // 2}
+def _pictured(shown: Shown) -> dict[str, Any]:
+    picture, p = Markup(), len(shown.names)
+    if shown.sparse and shown.edges and shown.weights is not None:
+        picture = figures.graph(shown.id, shown.weights, shown.names)
+    return {**vars(shown), "sparse": shown.sparse, "picture": picture, "pairs": p * (p - 1) // 2}
 
 
 def _typical(release: ReleaseBundle) -> float:
@@ -139,6 +140,7 @@ def _environment() -> Environment:
         "count": lambda number: f"{number:,.0f}",
         "capitalise": lambda text: text[:1].upper() + text[1:],
         "shown": shown_name,
+        "cell": lambda value: _significant(value, 3) if isinstance(value, float) else str(value),
         "parameters": parameters,
     }
     style = (made.loader or PackageLoader("reports")).get_source(made, "style.css")[0]

@@ -50,7 +50,8 @@ class NoMinimiser(RequestError):
     certificate
         A positive semidefinite matrix along which the objective falls; shape (p, p).
     feasible
-        A penalty at which there is a minimiser; zero where none is known.
+        A penalty at which there is a minimiser, or what to multiply a matrix of penalties by; zero
+        where none is known.
     """
 
     certificate: Any = None

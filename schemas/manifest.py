@@ -12,7 +12,7 @@ from schemas.model import Digest, Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
 from schemas.request import AnyNormalisation, Unit
 
-FORMAT: Literal[3] = 3
+FORMAT: Literal[4] = 4
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
 
 
@@ -50,7 +50,7 @@ class Asked(Model):
     ----------
     dataset, columns, intercept, neighbours, unit
         From the contract.
-    normalisation, mechanism
+    normalisation, mechanism, folds
         From the request; `mechanism` is what it says of the mechanism, by key.
     """
 
@@ -61,6 +61,7 @@ class Asked(Model):
     unit: ProtectedUnit
     normalisation: AnyNormalisation
     mechanism: dict[str, Any]
+    folds: Annotated[int, Field(strict=True, ge=1)] = 1
 
     @property
     def names(self) -> list[str]:
@@ -69,6 +70,14 @@ class Asked(Model):
         for column in self.columns:
             names += features(column.name, getattr(column, "levels", None))
         return names
+
+    @property
+    def behind(self) -> tuple[ColumnFacts | LevelsFacts | None, ...]:
+        """The table's column behind each column of the matrix; None for the intercept."""
+        found: list[ColumnFacts | LevelsFacts | None] = [None] if self.intercept else []
+        for column in self.columns:
+            found += [column] * len(features(column.name, getattr(column, "levels", None)))
+        return tuple(found)
 
     @property
     def longest(self) -> float:
@@ -148,6 +157,8 @@ class ReleaseManifest(Asked):
         Id and day.
     rows
         The number of rows that the matrix was divided by.
+    fold_rows
+        Those that the matrices of folds were divided by, where there are any.
     calibration, guarantee, noise
         Follow from what was asked; `noise` is the law of the released matrix.
     trace
@@ -159,11 +170,12 @@ class ReleaseManifest(Asked):
         NIST SP 800-226.
     """
 
-    format: Literal[3]
+    format: Literal[4]
     kind: ReleaseKind
     release: Label
     published: str
     rows: RowsFacts
+    fold_rows: tuple[RowsFacts, ...]
     calibration: CalibrationFacts
     guarantee: GuaranteeFacts
     noise: NoiseLaw
@@ -184,7 +196,7 @@ class ReportManifest(Model):
         Digests of the estimates that it shows, by their ids.
     """
 
-    format: Literal[3]
+    format: Literal[4]
     kind: Literal["report"]
     report: Label
     dataset: DatasetFacts
@@ -195,25 +207,35 @@ class ReportManifest(Model):
     software: dict[str, str]
 
 
+EstimateKind = Literal["precision", "covariance", "graph", "intervals", "discriminant"]
+
+
 class EstimateManifest(Model):
-    """An estimated precision matrix.
+    """What was estimated from a release.
 
     Parameters
     ----------
     release, release_sha256
         The release it was computed from, and the digest of that release's SHA256SUMS.
-    estimator, penalty
-        The settings asked for, and the penalty in force.
+    estimator, tuning
+        The settings asked for, and the numbers in force.
+    matrices, tables
+        Names of what it holds, the main matrix first.
+    graph
+        Whether it holds a graph.
     """
 
-    format: Literal[3]
-    kind: Literal["precision"]
+    format: Literal[4]
+    kind: EstimateKind
     estimate: Label
     dataset: DatasetFacts
     release: Label
     release_sha256: str
     names: tuple[str, ...]
     estimator: dict[str, Any]
-    penalty: float
+    tuning: dict[str, float]
+    matrices: tuple[Label, ...]
+    tables: tuple[Label, ...]
+    graph: bool
     privacy: Literal["post-processing of the release; no further privacy cost"]
     software: dict[str, str]

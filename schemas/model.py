@@ -50,6 +50,7 @@ def label(value: Any) -> Any:
 # Numbers are strict: "1" and true are mistakes, not numbers.
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Epsilon = Annotated[float, Field(strict=True, ge=1e-4, le=1e3, allow_inf_nan=False)]
 Delta = Annotated[float, Field(strict=True, ge=1e-100, lt=1, allow_inf_nan=False)]
 DeltaOrZero = Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.model import Model, Positive, Real
+from schemas.model import Model, NotNegative, Positive, Real
 
 Family = Literal[
     "gaussian-isotropic",
@@ -18,6 +18,7 @@ Family = Literal[
     "matrix-laplace",
     "wishart",
     "noisy-rows",
+    "none",
 ]
 
 
@@ -32,7 +33,8 @@ class NoiseLaw(Model):
         direction uniform in svec, and a Gamma length. ``wishart``: a Wishart matrix of `dof`
         degrees of freedom; ``matrix-laplace``: the difference of two. ``noisy-rows``: what noise
         on every row makes of their second moment; its deviations depend on the rows, and those here
-        are of rows that fill all directions alike: see `row_deviations`.
+        are of rows that fill all directions alike: see `row_deviations`. ``none``: no noise at
+        all, for an analyst's own matrix; no release has it.
     sd_diagonal, sd_off_diagonal
         Standard deviations of an entry, in the units of the matrix they speak of.
     mean
@@ -44,16 +46,26 @@ class NoiseLaw(Model):
     """
 
     family: Family
-    sd_diagonal: Positive
-    sd_off_diagonal: Positive
+    sd_diagonal: NotNegative
+    sd_off_diagonal: NotNegative
     mean: Real = 0.0
     dof: Positive | None = None
     cell_variance: Positive | None = None
 
+    @classmethod
+    def none(cls) -> NoiseLaw:
+        """No noise at all."""
+        return cls(family="none", sd_diagonal=0.0, sd_off_diagonal=0.0)
+
     @property
     def invariant(self) -> bool:
-        """Whether rotations leave the law as it is, so that eigenvalues alone can be mended."""
+        """Whether rotations leave the law as it is, whatever the matrix."""
         return self.family in {"gaussian-isotropic", "k-norm", "matrix-laplace", "wishart"}
+
+    @property
+    def shrinkable(self) -> bool:
+        """Whether a matrix with this noise is mended by its eigenvalues alone: all noise is."""
+        return self.family != "none"
 
     def deviations(self, p: int) -> NDArray[np.float64]:
         """Standard deviation of every entry, for p columns; shape (p, p)."""
@@ -91,6 +103,17 @@ class NoiseLaw(Model):
     def norm(self, p: int) -> float:
         """Root mean square of the noise's Frobenius norm about its mean, for p columns."""
         return math.sqrt(p * self.sd_diagonal**2 + p * (p - 1) * self.sd_off_diagonal**2)
+
+    def summed(self, times: int) -> NoiseLaw:
+        """The law of the sum of so many Gaussian matrices of this law."""
+        root = math.sqrt(times)
+        return self.model_copy(
+            update={
+                "sd_diagonal": self.sd_diagonal * root,
+                "sd_off_diagonal": self.sd_off_diagonal * root,
+                "mean": self.mean * times,
+            }
+        )
 
     def divided_by(self, divisor: float) -> NoiseLaw:
         """The law after the matrix is divided by a number."""

@@ -176,6 +176,10 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         ``unit`` or ``{kind: clip, radius: r}``.
     estimates
         What to estimate from the release afterwards; costs no privacy.
+    folds
+        How many disjoint parts of the rows to publish, each with noise of its own, for
+        cross-validation by analysts. One row is in one part, so that the guarantee is that of one
+        release; the noise of all parts together is sqrt(folds) times that of one.
     timezone
         In which the version's pattern is read.
     new_charge
@@ -188,6 +192,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     mechanism: MechanismT
     normalisation: Normalisation = Unit()
     estimates: tuple[EstimateT, ...] = ()
+    folds: Annotated[int, Field(strict=True, ge=1, le=20)] = 1
     timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     new_charge: Label | None = None
 
@@ -198,14 +203,13 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
 
     def key(self, contract: Contract) -> str:
         """Name of 'the same request': everything that shapes the release, and nothing private."""
-        return digest(
-            {
-                "dataset": contract.id,
-                "version": self.version,
-                "mechanism": self.mechanism.asked(),
-                "normalisation": self.normalisation.model_dump(),
-            }
-        )
+        asked = {
+            "dataset": contract.id,
+            "version": self.version,
+            "mechanism": self.mechanism.asked(),
+            "normalisation": self.normalisation.model_dump(),
+        }
+        return digest(asked if self.folds == 1 else asked | {"folds": self.folds})
 
     def check(self, contract: Contract) -> None:
         """Refuse a delta at which a whole row may be given away.

@@ -13,6 +13,7 @@ from schemas.contract import Contract
 from schemas.errors import TableError
 from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import Clip, Unit, Whole
+from tables.folds import Assign
 from tables.gram import ExactGram
 from tables.integers import integer_rows
 from tables.normalise import normalise
@@ -21,8 +22,8 @@ from tables.repair import Repairs, repair
 
 
 @dataclass(frozen=True, repr=False)
-class Accumulated:
-    """What one pass leaves behind. Private: handed from step to step in memory, and only there.
+class Sum:
+    """Rows of a table, or of one part of it, summed. Private.
 
     Parameters
     ----------
@@ -31,14 +32,41 @@ class Accumulated:
         have no bound that fits: only their rows are counted.
     rows
         Exact number of rows.
-    repairs, malformed
-        For the steward: cells mended by column, and CSV lines taken as rows with nothing in them.
     """
 
     gram: NDArray[Any] | None
     rows: int
+
+
+@dataclass(frozen=True, repr=False)
+class Accumulated:
+    """What one pass leaves behind. Private: handed from step to step in memory, and only there.
+
+    Parameters
+    ----------
+    parts
+        One sum, or those of disjoint parts of the rows.
+    repairs, malformed
+        For the steward: cells mended by column, and CSV lines taken as rows with nothing in them.
+    """
+
+    parts: tuple[Sum, ...]
     repairs: Repairs
     malformed: int
+
+    @property
+    def rows(self) -> int:
+        """Exact number of all rows."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def gram(self) -> NDArray[Any] | None:
+        """Exact Gram matrix of all rows; see `Sum`."""
+        grams = [part.gram for part in self.parts if part.gram is not None]
+        if not grams or not grams[1:]:
+            return grams[0] if grams else None
+        total: NDArray[Any] = np.sum([each.astype(object) for each in grams], axis=0)
+        return total
 
 
 def accumulate(
@@ -49,6 +77,8 @@ def accumulate(
     on_rows: Callable[[int], None] = lambda rows: None,
     *,
     in_place: bool = False,
+    folds: int = 1,
+    assign: Assign | None = None,
 ) -> Accumulated:
     """Sum q q^T over the integer rows of a table.
 
@@ -66,6 +96,8 @@ def accumulate(
         Called with the number of rows of each batch.
     in_place
         See `integer_batches`.
+    folds, assign
+        How many disjoint parts to sum, and which rows belong to each; see `tables.folds`.
 
     Raises
     ------
@@ -78,23 +110,29 @@ def accumulate(
             f"{contract.source}: is CSV, where one broken cell breaks the whole line.",
             "Under 'unit: cell' write the table as Parquet.",
         )
-    gram = None if isinstance(lattice, WholeNumbers) else ExactGram(lattice)
-    repairs, malformed, rows = Repairs.none(len(contract.columns)), Malformed(), 0
+    whole = isinstance(lattice, WholeNumbers)
+    grams = [] if isinstance(lattice, WholeNumbers) else [ExactGram(lattice) for _ in range(folds)]
+    counts = np.zeros(folds, dtype=np.int64)
+    repairs, malformed = Repairs.none(len(contract.columns)), Malformed()
+    in_place = in_place or folds > 1  # a malformed line leaves every other in its part
     for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=in_place):
-        if gram is not None:
-            gram.add(q)
-        rows += q.shape[1]
+        part = assign(q.shape[1]) if assign else np.zeros(q.shape[1], dtype=np.int64)
+        for k, gram in enumerate(grams):
+            gram.add(q[:, part == k] if assign else q)
+        counts += np.bincount(part, minlength=folds)
         on_rows(q.shape[1])
     # A malformed line has nothing left to read: a zero row, and it counts.
-    rows += malformed.rows
+    counts[0] += malformed.rows
+    rows = int(counts.sum())
     if contract.neighbours == "replace-one" and rows != contract.rows:
         raise TableError(
             f"{contract.source}: has {rows} rows, and the contract's 'rows' is {contract.rows}.",
             "Under replace-one the number of rows is public: correct it (blank lines count), or "
             "declare add-remove.",
         )
-    exact = None if gram is None else gram.matrix()
-    return Accumulated(exact, rows, repairs, malformed.rows + malformed.in_place)
+    exact = [None] * folds if whole else [gram.matrix() for gram in grams]
+    sums = (Sum(gram, int(count)) for gram, count in zip(exact, counts, strict=True))
+    return Accumulated(tuple(sums), repairs, malformed.rows + malformed.in_place)
 
 
 def integer_batches(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
+from mechanisms import sampler
 from mechanisms.rowwise import RowWise
 from tables import accumulate as room
+from tables.folds import Assign, by_place
 from tables.read import open_source
 from tasks.plan import Plan, in_force
 from tasks.policy import private_task
@@ -34,5 +37,16 @@ def accumulate(plan: Plan) -> Collected:
             plan.mechanism.lattice,
             on_rows=on_rows,
             in_place=isinstance(plan.mechanism, RowWise),
+            folds=plan.request.folds,
+            assign=_assign(plan),
         )
     return Collected(sums, fingerprint)
+
+
+def _assign(plan: Plan) -> Assign | None:
+    """Which fold a row belongs to, where there are several: no other row's change may move it."""
+    folds = plan.request.folds
+    if folds == 1:
+        return None
+    by_itself = plan.contract.neighbours == "add-remove"
+    return partial(sampler.parts, folds) if by_itself else by_place(folds)

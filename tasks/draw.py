@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,35 +49,48 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
         Its id.
     """
     mechanism = plan.mechanism
+    folds: list[Array] = []
     if isinstance(mechanism, Additive):
-        manifest, matrix = _noisy_sum(plan, mechanism, sums, release)
+        manifest, matrix, folds = _noisy_sum(plan, mechanism, sums, release)
     elif isinstance(mechanism, RowWise):
         manifest = _manifest(plan, release)
         matrix = _rows_into(folder, plan, mechanism, manifest, sums.rows) / manifest.rows.value
     elif isinstance(mechanism, Output):
         manifest = _manifest(plan, release)
-        truth = _summed(sums) / (mechanism.lattice.ball * plan.contract.rows)
+        truth = _known(sums.gram) / (mechanism.lattice.ball * plan.contract.rows)
         matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
     else:
         raise StepFailed(f"{mechanism.name}: nothing knows how to draw it.")
-    write_matrices(folder, manifest, matrix)
+    write_matrices(folder, manifest, matrix, folds)
 
 
 def _noisy_sum(
     plan: Plan, mechanism: Additive, sums: Accumulated, release: str
-) -> tuple[ReleaseManifest, Array]:
-    """The noisy second moment, divided by what is public of the number of rows or noisy itself."""
-    drawn = mechanism.perturb(_summed(sums), sums.rows)
-    matrix = drawn.gram.astype(np.float64) / mechanism.lattice.divisor
-    trace = float(np.trace(matrix)) - mechanism.law.mean * len(matrix)
-    manifest = _manifest(plan, release, trace if drawn.rows is None else float(drawn.rows))
-    return manifest, matrix / manifest.rows.value
+) -> tuple[ReleaseManifest, Array, list[Array]]:
+    """The noisy second moment, divided by what is public of the number of rows or noisy itself.
+
+    Of folds, which every one has noise of its own, what they make together, and each of them.
+    """
+    if len(sums.parts) != plan.request.folds:
+        raise StepFailed("draw: the sums are not those of the folds that were asked for.")
+    drawn = [mechanism.perturb(_known(part.gram), part.rows) for part in sums.parts]
+    matrices = [each.gram.astype(np.float64) / mechanism.lattice.divisor for each in drawn]
+    mean = mechanism.law.mean * mechanism.setting.p
+    noisy = [
+        float(np.trace(matrix)) - mean if each.rows is None else float(each.rows)
+        for matrix, each in zip(matrices, drawn, strict=True)
+    ]
+    manifest = _manifest(plan, release, noisy)
+    folds = [
+        matrix / part.value for matrix, part in zip(matrices, manifest.fold_rows, strict=False)
+    ]
+    return manifest, sum(matrices[1:], matrices[0]) / manifest.rows.value, folds
 
 
-def _summed(sums: Accumulated) -> NDArray[Any]:
-    if sums.gram is None:
+def _known(gram: NDArray[Any] | None) -> NDArray[Any]:
+    if gram is None:
         raise StepFailed("draw: the sums that it needs were not made.")
-    return sums.gram
+    return gram
 
 
 def average_into(folder: Path, plan: Plan, gathered: Gathered, release: str) -> None:
@@ -86,19 +99,25 @@ def average_into(folder: Path, plan: Plan, gathered: Gathered, release: str) -> 
     write_matrices(folder, manifest, gathered.total / manifest.rows.value)
 
 
-def write_matrices(folder: Path, manifest: ReleaseManifest, matrix: Array) -> None:
-    """Write a released matrix with its repaired forms, card and description."""
+def write_matrices(
+    folder: Path, manifest: ReleaseManifest, matrix: Array, folds: Sequence[Array] = ()
+) -> None:
+    """Write a released matrix with its repaired forms and folds, card and description."""
     law = manifest.noise
     unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
     projected = project(unbiased, manifest.trace)
-    denoised = denoise(unbiased, law, manifest.trace) if law.invariant else None
-    write_release(folder, manifest, matrix, projected, denoised)
+    mended = law.shrinkable
+    denoised = denoise(unbiased, law, manifest.trace, manifest.rows.value) if mended else None
+    write_release(folder, manifest, matrix, projected, denoised, folds)
 
 
 def _manifest(
-    plan: Plan, release: str, noisy: float = 1.0, sources: Mapping[str, str] | None = None
+    plan: Plan,
+    release: str,
+    noisy: Sequence[float] = (),
+    sources: Mapping[str, str] | None = None,
 ) -> ReleaseManifest:
-    """See `release_manifest`. `noisy` is the noisy number of rows, where it is not public."""
+    """See `release_manifest`. `noisy` are the noisy numbers of rows, where they are not public."""
     return release_manifest(
         plan.asked,
         release=release,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from archive.release import EstimateBundle, read_estimate, read_release, write_estimate
+from archive.estimate import EstimateBundle, read_estimate, write_estimate
+from archive.release import read_release
 from archive.store import Archive
 from estimators import Estimator
 from schemas.home import Home
@@ -32,5 +33,6 @@ def make_estimate(
     with sealed_once(archive, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
-            write_estimate(staged, *fit(bundle, estimator))
+            manifest, found = fit(bundle, estimator)
+            write_estimate(staged, manifest, found.matrices, found.tables, found.edges)
     return read_estimate(place)

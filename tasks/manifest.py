@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 import mechanisms
 from archive.card import card
-from archive.release import Array, ReleaseBundle, software
-from estimators import Estimator, Evidence
+from archive.release import ReleaseBundle, software
+from estimators import Estimate, Estimator
 from mechanisms.additive import Additive
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
@@ -27,6 +27,7 @@ from schemas.manifest import (
 )
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec, Whole
+from tables.folds import rows_by_place
 from tasks.setting import setting
 
 
@@ -49,7 +50,22 @@ def calibrate(asked: Asked) -> Mechanism:
         )
     mechanism = known.of(spec, setting(asked))
     refuse_weaker(mechanism, spec)
+    if asked.folds > 1:
+        _check_folds(asked, mechanism)
     return mechanism
+
+
+def _check_folds(asked: Asked, mechanism: Mechanism) -> None:
+    if not isinstance(mechanism, Additive) or mechanism.law.family not in _SUMS:
+        raise RequestError(
+            f"key 'folds': '{mechanism.name}' is not published in folds.",
+            "Use 'gaussian' or 'gaussian-iid', whose sums have a law of the same kind.",
+        )
+    if asked.folds > asked.dataset.rows:
+        raise RequestError("key 'folds': there are fewer rows than folds.", "Ask for fewer.")
+
+
+_SUMS = ("gaussian-isotropic", "gaussian-iid")
 
 
 def refuse_weaker(mechanism: Mechanism, spec: MechanismSpec) -> None:
@@ -80,26 +96,37 @@ def refuse_weaker(mechanism: Mechanism, spec: MechanismSpec) -> None:
     )
 
 
-def rows_facts(asked: Asked, mechanism: Mechanism, noisy: float) -> RowsFacts:
-    """The number of rows to divide by.
+def rows_facts(asked: Asked, mechanism: Mechanism, noisy: Sequence[float]) -> list[RowsFacts]:
+    """The number of rows to divide the matrix of each fold by; of all, where there are no folds.
 
     Parameters
     ----------
     asked, mechanism
         As from `calibrate`.
     noisy
-        The noisy count where one was paid for, else the noisy trace: unit rows each add one to
-        it. Taken as one where it is less, so that the division is always defined.
+        Of every fold the noisy count where one was paid for, else the noisy trace: unit rows each
+        add one to it. Taken as one where it is less, so that the division is always defined.
     """
     if asked.neighbours == "replace-one" or not isinstance(mechanism, Additive):
-        return RowsFacts(value=asked.dataset.rows, status="public", sd=0.0)
+        public = rows_by_place(asked.dataset.rows, asked.folds)
+        return [RowsFacts(value=rows, status="public", sd=0.0) for rows in public]
     sd = mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(asked.names))
-    return RowsFacts(value=max(1.0, noisy), status="noisy", sd=sd)
+    return [RowsFacts(value=max(1.0, each), status="noisy", sd=sd) for each in noisy]
 
 
-def noise_law(mechanism: Mechanism, rows: float) -> NoiseLaw:
+def all_rows(folds: Sequence[RowsFacts]) -> RowsFacts:
+    """The number of rows of all folds."""
+    return RowsFacts(
+        value=sum(each.value for each in folds),
+        status=folds[0].status,
+        sd=folds[0].sd * math.sqrt(len(folds)),
+    )
+
+
+def noise_law(mechanism: Mechanism, rows: float, folds: int = 1) -> NoiseLaw:
     """The law of the released matrix: a sum over rows is divided by their number."""
-    return mechanism.law if mechanism.publishes == "precision" else mechanism.law.divided_by(rows)
+    law = mechanism.law.summed(folds) if folds > 1 else mechanism.law
+    return law if mechanism.publishes == "precision" else law.divided_by(rows)
 
 
 def largest_trace(asked: Asked, mechanism: Mechanism) -> float:
@@ -142,7 +169,7 @@ def release_manifest(
     *,
     release: str,
     published: str,
-    noisy: float,
+    noisy: Sequence[float],
     versions: dict[str, str],
     sources: Mapping[str, str] | None = None,
 ) -> ReleaseManifest:
@@ -165,13 +192,14 @@ def release_manifest(
     kind = "second-moment" if sources else mechanism.publishes
     lattice = mechanism.lattice
     guarantee = guarantee_facts(mechanism.guarantee, asked.mechanism.get("delta", 0.0))
-    rows = rows_facts(asked, mechanism, noisy)
+    folds = rows_facts(asked, mechanism, noisy)
+    rows = all_rows(folds)
     calibration = CalibrationFacts(
         constants=mechanism.plan(),
         arithmetic=mechanism.arithmetic,
         lattice=LatticeFacts(bits=lattice.bits, shrink=lattice.shrink),
     )
-    noise = noise_law(mechanism, rows.value)
+    noise = noise_law(mechanism, rows.value, asked.folds)
     return ReleaseManifest(
         **{name: getattr(asked, name) for name in Asked.model_fields},
         format=FORMAT,
@@ -179,6 +207,7 @@ def release_manifest(
         release=release,
         published=published,
         rows=rows,
+        fold_rows=tuple(folds if asked.folds > 1 else ()),
         calibration=calibration,
         guarantee=guarantee,
         noise=noise,
@@ -189,13 +218,13 @@ def release_manifest(
     )
 
 
-def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, Array]:
+def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, Estimate]:
     """An estimate and what it says of itself.
 
     Raises
     ------
     RequestError
-        If the settings give no finite matrix.
+        If the settings give no finite numbers, or suit no such release.
     """
     facts = bundle.manifest
     if facts.kind == "precision":
@@ -203,23 +232,25 @@ def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, 
             f"'{facts.dataset.id}/{facts.release}' is a precision matrix already.",
             "Estimate from a release of the second moment.",
         )
-    evidence = Evidence(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
-    found = estimator.fit(evidence)
-    if not np.isfinite(found.matrix).all():
+    found = estimator.fit(bundle.evidence)
+    if not all(np.isfinite(matrix).all() for matrix in found.matrices.values()):
         raise RequestError(
             f"{estimator.name}: these settings give no finite matrix.", "Use a larger penalty."
         )
     manifest = EstimateManifest(
         format=FORMAT,
-        kind="precision",
+        kind=found.kind,
         estimate=estimator.id,
         dataset=facts.dataset,
         release=facts.release,
         release_sha256=bundle.sha256,
         names=tuple(facts.names),
         estimator=estimator.model_dump(),
-        penalty=found.penalty,
+        tuning=dict(found.tuning),
+        matrices=tuple(found.matrices),
+        tables=tuple(found.tables),
+        graph=found.edges is not None,
         privacy="post-processing of the release; no further privacy cost",
         software=software(),
     )
-    return manifest, found.matrix
+    return manifest, found

@@ -60,7 +60,7 @@ class Plan:
     @property
     def law(self) -> NoiseLaw:
         """Noise on the published matrix, at the declared number of rows."""
-        return noise_law(self.mechanism, self.contract.rows)
+        return noise_law(self.mechanism, self.contract.rows, self.request.folds)
 
     @property
     def columns(self) -> int:
@@ -82,6 +82,7 @@ class Plan:
             "columns": self.columns,
             "neighbours": self.contract.neighbours,
             "normalisation": self.request.normalisation.model_dump(),
+            "folds": self.request.folds,
             "mechanism": self.mechanism.name,
             "publishes": self.mechanism.publishes,
             "arithmetic": self.mechanism.arithmetic,
@@ -188,6 +189,7 @@ def asked(contract: Contract, request: Request) -> Asked:
         unit=contract.unit,
         normalisation=request.normalisation,
         mechanism=request.mechanism.asked(),
+        folds=request.folds,
     )
 
 

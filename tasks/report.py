@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from archive.estimate import EstimateBundle, read_estimate
 from archive.release import (
-    EstimateBundle,
     ReleaseBundle,
     ReportBundle,
-    read_estimate,
     read_release,
     read_report,
     software,

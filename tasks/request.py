@@ -34,7 +34,7 @@ class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
     """One release, as it is asked for: see `schemas.request.ReleaseRequest`."""
 
     estimates: tuple[AnyEstimator, ...] = tuple(
-        each(name=name) for name, each in estimators.registry.items()
+        estimators.registry[name](name=name) for name in estimators.BY_DEFAULT
     )
 
 

@@ -571,7 +571,11 @@ def played(plan: Plan, folder: Path) -> Seen:
         patch.setattr("tasks.draw.read_rows", lambda path, columns, rows: iter(writer.parts))
         patch.setattr("tasks.draw.write_matrices", lambda *written: taken.append(written[1:]))
         draw_into(folder, plan, alone(accumulate)(plan).sums, "r1")
-    [(manifest, matrix)] = taken
+    [(manifest, matrix, folds)] = taken
+    if folds:
+        sizes = [part.value for part in manifest.fold_rows]
+        sums = [fold * rows for fold, rows in zip(folds, sizes, strict=True)]
+        return Seen(tape.requests, np.array(sums) * plan.mechanism.lattice.divisor, sum(sizes))
     mechanism, rows = plan.mechanism, manifest.rows.value
     if plan.contract.neighbours == "replace-one":
         rows = float(plan.contract.rows)  # the public number, whatever the matrix was divided by

@@ -12,7 +12,8 @@ from sklearn.covariance import graphical_lasso as by_scikit_learn
 from estimators import Evidence
 from estimators.admm import admm
 from estimators.denoise import denoise
-from estimators.graphical_lasso import GraphicalLasso, auto_penalty, graphical_lasso
+from estimators.glasso import graphical_lasso
+from estimators.graphical_lasso import GraphicalLasso, auto_penalty
 from schemas.errors import NoMinimiser, RequestError
 from schemas.noise import NoiseLaw
 
@@ -234,7 +235,7 @@ def test_same_numbers_again() -> None:
 
 
 def test_neither_answer_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("estimators.graphical_lasso._LIMIT", 2)
+    monkeypatch.setattr("estimators.glasso._LIMITS", {"admm": 2})
     with pytest.raises(RequestError, match=r"penalty 0\.5.*larger penalty") as caught:
         graphical_lasso(noisy(0), 0.5)
     assert not isinstance(caught.value, NoMinimiser)
@@ -287,11 +288,11 @@ def test_denoised_input_always_has_an_estimate(sd: float) -> None:
 def test_auto_penalty_follows_what_is_unknown() -> None:
     for source in ("denoised", "raw"):
         quiet, loud = evidence(2, 10, 50_000, 1e-5), evidence(2, 10, 50_000, 2e-3)
-        few = Evidence(quiet.raw, quiet.denoised, quiet.law, 100.0)
+        few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
         base = auto_penalty(quiet, source)
         assert 0 < base < min(auto_penalty(loud, source), auto_penalty(few, source))
     single = Evidence(np.array([[0.4]]), np.array([[0.4]]), law(0.1), 10.0)
-    assert GraphicalLasso().fit(single).penalty > 0
+    assert GraphicalLasso().fit(single).tuning["penalty"] > 0
 
 
 @pytest.mark.parametrize("source", ["denoised", "raw"])
@@ -316,5 +317,5 @@ def test_settings_name_the_estimate() -> None:
         GraphicalLasso.model_validate({"penalize_diagonal": "yes"})
     seen = evidence(3, 6, 1000, 1e-3)
     fitted = GraphicalLasso(penalty=0.02, input="raw").fit(seen)
-    assert fitted.penalty == 0.02
+    assert fitted.tuning["penalty"] == 0.02
     assert_optimal(seen.raw, 0.02, fitted.matrix, 1e-6)

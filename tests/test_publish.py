@@ -212,7 +212,7 @@ def test_estimates_that_are_none_are_refused(tmp_path: Path, home: Path) -> None
     indefinite = replace(bundle, raw=np.diag([1.0, 0.5, -1.0]))
     with pytest.raises(RequestError, match="larger penalty"):
         fit(indefinite, Ridge(penalty=1e-320, input="raw"))
-    assert fit(indefinite, Ridge(penalty=1e-3, input="raw"))[0].penalty == 1e-3
+    assert fit(indefinite, Ridge(penalty=1e-3, input="raw"))[0].tuning == {"penalty": 1e-3}
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "a/../../b", ".staging", "", "a\x00b", "ａ"])

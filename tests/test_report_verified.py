@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from archive.bundle import seal
+from archive.estimate import read_estimate
 from archive.package import read_manifest, write_descriptor
-from archive.release import read_estimate, read_release, report_descriptor
+from archive.release import read_release, report_descriptor
 from reports.compare import same_pictures, same_words
 from schemas.errors import BundleError
 from schemas.manifest import ReportManifest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -113,11 +114,17 @@ def verify(
 def estimate(
     name: Annotated[str, typer.Argument(metavar="RELEASE", help="DATASET/RELEASE.")],
     estimator: Annotated[str, typer.Option(help="Which estimator.")] = "ridge",
-    penalty: Annotated[str, typer.Option(help="A positive number, or auto.")] = "auto",
-    source: Annotated[str, typer.Option("--input", help="denoised or raw.")] = "denoised",
+    penalty: Annotated[str, typer.Option(help="A positive number, or auto.")] = "",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Another setting; repeatable."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Estimate a precision matrix from a release. Reads the release alone; costs no privacy."""
+    """Estimate from a release: a precision matrix, a covariance, a graph, intervals, classes.
+
+    Reads the release alone; costs no privacy. docs/estimators.md lists estimators and settings.
+    """
     import estimators
     from schemas.model import parse
 
@@ -125,8 +132,9 @@ def estimate(
     if estimator not in estimators.registry:
         known = ", ".join(estimators.registry)
         raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
-    settings = {"name": estimator, "penalty": _number(penalty), "input": source}
-    chosen = parse(estimators.registry[estimator], settings, "estimate", RequestError)
+    asked = [*([f"penalty={penalty}"] if penalty else []), *(settings or [])]
+    facts = {"name": estimator} | dict(map(_setting, asked))
+    chosen = parse(estimators.registry[estimator], facts, "estimate", RequestError)
     done, page = running.estimate(found.id, chosen)
     path = archive_here().estimate(*found.id.split("/"), done)
     if json:
@@ -158,11 +166,17 @@ def mechanisms(json: AsJson = False) -> None:
         view.mechanisms_text(known)
 
 
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _setting(text: str) -> tuple[str, Any]:
+    """``key=value``, the value a number, true, false, or a text."""
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise RequestError(f"--set: '{text}' is no setting.", "Write --set key=value.")
+    if value in {"true", "false"}:
+        return key, value == "true"
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return key, number(value)
+    return key, value
 
 
 def _release(name: str) -> Release:

@@ -1,0 +1,117 @@
+"""One cell of the comparison: a table, a number of rows, an epsilon, a repetition; and the file."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.graphs import data, releases
+from benchmarks.graphs.methods import REFERENCE, measured
+from benchmarks.graphs.scores import Scores, Target
+from benchmarks.graphs.truths import KINDS, truth
+from estimators.tuning import graph
+
+COLUMNS = (20, 60)
+ROWS = (500, 5000, 50_000)
+EPSILONS = (0.5, 1.0, 4.0)
+REPETITIONS = 2
+_REPEATABLE = 1e-10  # of the largest eigenvalue: above it a table has a precision matrix
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured together.
+
+    Parameters
+    ----------
+    source
+        A kind of graph, or a table.
+    p, n
+        Columns and rows.
+    epsilon
+        At delta = 1e-6, replace-one.
+    repetition
+        From 0.
+    """
+
+    source: str
+    p: int
+    n: int
+    epsilon: float
+    repetition: int
+
+    @property
+    def synthetic(self) -> bool:
+        return self.source in KINDS
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell measured: scores by method, and seconds."""
+
+    cell: Cell
+    seconds: float
+    methods: dict[str, Scores]
+
+
+def plan(quick: bool, repetitions: int = REPETITIONS) -> Iterator[Cell]:
+    """All cells, a whole repetition before the next."""
+    if quick:
+        yield from (Cell(kind, 20, n, 1.0, 0) for kind in KINDS for n in ROWS[:2])
+        yield from (Cell(name, *_shape(name), 1.0, 0) for name in data.present()[:2])
+        return
+    for repetition in range(repetitions):
+        for kind, p, n, epsilon in product(KINDS, COLUMNS, ROWS, EPSILONS):
+            yield Cell(kind, p, n, epsilon, repetition)
+        for name, epsilon in product(data.present(), EPSILONS):
+            yield Cell(name, *_shape(name), epsilon, repetition)
+
+
+def measure(cell: Cell) -> Result:
+    """Every method on one release of each kind, from a seed that is the cell's own."""
+    rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
+    started = time.perf_counter()
+    if cell.synthetic:
+        made = truth(cell.source, cell.p, rng)
+        rows = made.rows(cell.n, rng)
+        target = Target(made.moment, made.edges, True)
+    else:
+        rows = data.load(cell.source)
+        known = releases.exact(rows)
+        values = np.linalg.eigvalsh(known.raw)
+        edges = graph(REFERENCE.fit(known).matrix)
+        target = Target(known.raw, edges, bool(values[0] > _REPEATABLE * values[-1]))
+    methods = dict(measured(rows, target, cell.epsilon, rng))
+    return Result(cell, round(time.perf_counter() - started, 2), methods)
+
+
+def read(path: Path) -> dict[Cell, Result]:
+    """What the file holds; a line cut short by an interruption is measured again."""
+    found: dict[Cell, Result] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            fields = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        cell = Cell(**fields["cell"])
+        methods = {name: Scores(**each) for name, each in fields["methods"].items()}
+        found[cell] = Result(cell, fields["seconds"], methods)
+    return found
+
+
+def append(path: Path, result: Result) -> None:
+    """One line more."""
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(result)) + "\n")
+
+
+def _shape(name: str) -> tuple[int, int]:
+    n, p = data.load(name).shape
+    return p, n

@@ -1,0 +1,67 @@
+"""Tables on disk, where there are any: rows of length one by public constants."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+FOLDER = Path(os.environ.get("GRAMERCY_TABLES", "/work/shared/data"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the folder.
+
+    Parameters
+    ----------
+    title
+        What the page says of it.
+    logarithm
+        Whether its columns are taken as logarithms of 1 + x.
+    """
+
+    title: str
+    logarithm: bool = False
+
+
+TABLES = {
+    "sachs": Table("flow cytometry, Sachs et al. (2005), logarithms", logarithm=True),
+    "wine_quality": Table("wine quality, Cortez et al. (2009)"),
+    "credit_default_tw": Table("credit card clients, Yeh and Lien (2009)"),
+    "ecoli70_gaussian": Table("draws from the ecoli70 network of the bnlearn repository"),
+    "ionosphere": Table("radar returns, Sigillito et al. (1989)"),
+    "parkinsons": Table("voice recordings, Little et al. (2007)"),
+}
+
+
+def present() -> list[str]:
+    """Those that are there."""
+    return [name for name in TABLES if (FOLDER / name / "data.csv").exists()]
+
+
+def load(name: str) -> Array:
+    """Rows of length one; a centre and scale a column, known to one digit.
+
+    A steward would declare them in the contract. Here they are the mean and deviation, rounded to
+    one digit; columns that are constant are left out.
+    """
+    table = pd.read_csv(FOLDER / name / "data.csv").dropna().to_numpy(float)
+    if TABLES[name].logarithm:
+        table = np.log1p(table)
+    table = table[:, table.std(axis=0) > 0]
+    scale = _one_digit(table.std(axis=0))
+    centred = (table - np.round(table.mean(axis=0) / scale) * scale) / scale
+    unit: Array = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+    return unit
+
+
+def _one_digit(values: Array) -> Array:
+    power = 10.0 ** np.floor(np.log10(values))
+    rounded: Array = np.round(values / power) * power
+    return rounded

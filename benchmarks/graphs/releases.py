@@ -1,0 +1,97 @@
+"""The releases compared: one exact guarantee, replace-one, seeded noise (benchmarks only)."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.utility.matrices import goe, triangle
+from estimators.denoise import denoise, project
+from mechanisms.gaussian import Gaussian
+from mechanisms.gaussian_iid import GaussianIid
+from mechanisms.rows import Rows
+from schemas.evidence import Evidence, Fold
+from schemas.noise import Family, NoiseLaw
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+DELTA = 1e-6
+FOLDS = 5
+_MECHANISMS: dict[str, type[Gaussian | Rows]] = {
+    "gaussian": Gaussian,
+    "gaussian-iid": GaussianIid,
+    "rows": Rows,
+}
+
+
+@lru_cache
+def scale(mechanism: str, p: int, epsilon: float) -> float:
+    """Of the noise on the Gram matrix, or on a cell: it does not depend on the rows."""
+    made = _MECHANISMS[mechanism].calibrated(
+        p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=DELTA
+    )
+    return made.scale
+
+
+def isotropic(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """Ours: white noise in svec."""
+    n, p = rows.shape
+    s = scale("gaussian", p, epsilon) / n
+    law = _law("gaussian-isotropic", s, s / math.sqrt(2))
+    return _evidence(rows.T @ rows / n + goe(rng, p, s), law, n)
+
+
+def folded(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """Ours in folds: every one with the noise of a whole release, since a row touches one fold."""
+    n, p = rows.shape
+    s = scale("gaussian", p, epsilon)
+    folds = []
+    for part in np.array_split(rows, FOLDS):
+        m = len(part)
+        folds.append(Fold(part.T @ part / m + goe(rng, p, s / m), float(m)))
+    raw = sum((fold.moment * fold.rows for fold in folds), np.zeros((p, p))) / n
+    s *= math.sqrt(FOLDS) / n
+    return _evidence(raw, _law("gaussian-isotropic", s, s / math.sqrt(2)), n, tuple(folds))
+
+
+def independent(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """Su, Guo and Zhang; Wang and Xu; Li and Wang: one scale on the upper triangle."""
+    n, p = rows.shape
+    s = scale("gaussian-iid", p, epsilon) / n
+    noise = triangle(lambda shape: rng.standard_normal(shape) * s, p)
+    return _evidence(rows.T @ rows / n + noise, _law("gaussian-iid", s, s), n)
+
+
+def noisy_rows(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """GPP: every row noisy by itself, and the variance subtracted."""
+    n, p = rows.shape
+    s = scale("rows", p, epsilon)
+    noisy = rows + rng.standard_normal(rows.shape) * s
+    v = s * s
+    law = NoiseLaw(
+        family="noisy-rows",
+        sd_diagonal=math.sqrt((4 * v / p + 2 * v * v) / n),
+        sd_off_diagonal=math.sqrt((2 * v / p + v * v) / n),
+        cell_variance=v,
+    )
+    return _evidence(noisy.T @ noisy / n - v * np.eye(p), law, n)
+
+
+def exact(rows: Array) -> Evidence:
+    """No privacy at all."""
+    n = len(rows)
+    return _evidence(rows.T @ rows / n, NoiseLaw.none(), n)
+
+
+def _law(family: Family, diagonal: float, off_diagonal: float) -> NoiseLaw:
+    return NoiseLaw(family=family, sd_diagonal=diagonal, sd_off_diagonal=off_diagonal)
+
+
+def _evidence(raw: Array, law: NoiseLaw, n: int, folds: tuple[Fold, ...] = ()) -> Evidence:
+    """Ours are denoised; the papers' methods take the raw matrix."""
+    ours = law.family == "gaussian-isotropic"
+    repaired = denoise(raw, law, 1.0, float(n)) if ours else project(raw)
+    return Evidence(raw, repaired, law, float(n), folds=folds)

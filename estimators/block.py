@@ -1,0 +1,135 @@
+"""One connected block of the graphical lasso: what every solver of it takes and gives.
+
+minimise over positive definite T:  -log det T + tr(S T) + sum of penalties_ij |T_ij|, i != j
+
+Its dual: maximise log det W + p over the box |W_ij - S_ij| <= penalties_ij, W_ii = S_ii; at the
+optimum W is the inverse of T. Hence there is a minimiser where the box holds a positive definite
+matrix, and any W of the box bounds what T still exceeds the least value by: the duality gap. Where
+it holds none, some T >= 0 has tr(S T) + sum of penalties_ij |T_ij| <= 0, and that is a proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ROUNDING = float(np.finfo(np.float64).eps)
+_CLEARLY = 1e-12  # how far below zero, relative to its terms, a sum must be to be negative
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a solver may begin: the solution of a problem like this one.
+
+    Parameters
+    ----------
+    matrix
+        Its precision matrix, symmetric, shape (p, p).
+    dual
+        What proved its gap, positive definite, shape (p, p). Not in this problem's box, maybe.
+    """
+
+    matrix: Array
+    dual: Array
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a solver ended.
+
+    Parameters
+    ----------
+    kind
+        ``minimiser``; ``unbounded``: there is none, and `matrix` proves it; ``unsettled``: neither
+        was found within the limit.
+    matrix
+        Symmetric, shape (p, p): the minimiser or the certificate, each positive definite.
+    gap
+        Duality gap of the minimiser: by how much, at most, its objective exceeds the least.
+    iterations
+        Eigendecompositions made, or sweeps over the columns.
+    dual
+        Of the minimiser, where there is one: what proves the gap; shape (p, p).
+    """
+
+    kind: Literal["minimiser", "unbounded", "unsettled"]
+    matrix: Array
+    gap: float
+    iterations: int
+    dual: Array | None = None
+
+
+class BlockSolver(Protocol):
+    """Solves one block, or says that it could not: never anything else.
+
+    Parameters
+    ----------
+    S
+        Symmetric, unit diagonal, shape (p, p); may be indefinite.
+    penalties
+        Symmetric, not negative, zero on the diagonal, shape (p, p).
+    tol
+        Largest duality gap per column.
+    limit
+        Most iterations.
+    start
+        Where to begin.
+    """
+
+    def __call__(
+        self, S: Array, penalties: Array, tol: float, limit: int, start: Start | None = None
+    ) -> Outcome: ...
+
+
+def soft_threshold(matrix: Array, by: Array | float) -> Array:
+    """Every entry moved towards zero by `by`, and no further than zero."""
+    moved: Array = np.sign(matrix) * np.maximum(np.abs(matrix) - by, 0.0)
+    return moved
+
+
+def slope(S: Array, penalties: Array | float, direction: Array) -> float:
+    """Slope h(T) = tr(S T) + sum of penalties_ij |T_ij|, off the diagonal.
+
+    Where T is positive semidefinite, not zero, and h(T) <= 0, there is no minimiser.
+    """
+    off = np.abs(direction - np.diag(np.diagonal(direction)))
+    return float((S * direction).sum() + (penalties * off).sum())
+
+
+def is_positive_definite(matrix: Array) -> bool:
+    """Whether the Cholesky factorisation passes."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def duality_gap(T: Array, W: Array) -> float:
+    """How far T is from the least value, at most: tr(W T) - p - log det(W T).
+
+    W has to be in the box, and where T has an entry on its border, S_ij + penalties_ij sign(T_ij):
+    the terms that are left out then cancel. Infinite unless both are positive definite. With
+    T = R R', of R' W R, which is near the identity: so it loses no digits, and is not negative.
+    """
+    try:
+        R = np.linalg.cholesky(T)
+        product = R.T @ W @ R
+        logs = np.log(np.diagonal(np.linalg.cholesky((product + product.T) / 2)))
+    except np.linalg.LinAlgError:
+        return np.inf
+    return float((np.diagonal(product) - 1 - 2 * logs).sum())
+
+
+def certificate(S: Array, penalties: Array, X: Array) -> Array | None:
+    """The proof that there is no minimiser, of trace 1, if X is one: clearly, rounding aside."""
+    # A rounding error's worth of identity: positive definite as stored, not only on paper.
+    T: Array = X / np.trace(X) + 4 * ROUNDING * len(X) * np.eye(len(X))
+    size = slope(np.abs(S), penalties, np.abs(T))
+    clear = slope(S, penalties, T) <= -_CLEARLY * size
+    return T if clear and is_positive_definite(T) else None

@@ -1,0 +1,30 @@
+"""The rules that a request may name for a penalty, by their names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from estimators.cross_validation import Scored, cross_validation
+from estimators.information import ebic
+from estimators.stability import stars
+from estimators.tuning import Array, Choice, Path
+from schemas.evidence import Evidence
+
+Rule = Literal["ebic", "cross-validation", "stability"]
+
+
+def choose(
+    rule: Rule, evidence: Evidence, path: Path, grid: Array, scored: Scored = "estimate"
+) -> Choice:
+    """The penalty that a rule chooses from a grid; see the rules.
+
+    Raises
+    ------
+    RequestError
+        If no penalty of the grid has an estimate, or the rule needs folds and there are none.
+    """
+    if rule == "ebic":
+        return ebic(evidence, path, grid)
+    if rule == "stability":
+        return stars(evidence, evidence.repaired, path, grid)
+    return cross_validation(evidence, path, grid, scored=scored)

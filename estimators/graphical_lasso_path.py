@@ -1,0 +1,86 @@
+"""The graphical lasso at many penalties, each begun where the one before ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.block import Start
+from estimators.glasso import Solution, Solver, solve
+from estimators.glasso_problem import Problem
+from schemas.errors import RequestError
+
+Array = NDArray[np.float64]
+
+
+class Path(list[Solution]):
+    """Solutions in the order in which their penalties were asked for.
+
+    Attributes
+    ----------
+    end
+        What stopped the path: the `NoMinimiser` of the largest penalty that has no minimiser, with
+        its certificate and a feasible penalty (or the error of one that did not settle). The
+        solutions are then those of the larger penalties alone: read a solution's `penalty`, not
+        its place. None where every penalty has its solution.
+    """
+
+    end: RequestError | None = None
+
+
+def graphical_lasso_path(
+    S: Array,
+    penalties: Sequence[float | Array],
+    *,
+    penalize_diagonal: bool = False,
+    solver: Solver = "auto",
+    tol: float = 1e-6,
+) -> Path:
+    """The minimisers at several penalties, down to the smallest that has one.
+
+    Parameters
+    ----------
+    S
+        Symmetric, shape (p, p); may be indefinite.
+    penalties
+        Numbers, or matrices, as `graphical_lasso` takes them; at least one, in any order. Of any
+        two, one may not be below the other in one entry and above it in another, since only then
+        does the larger have a minimiser where the smaller has.
+    penalize_diagonal, solver, tol
+        See `graphical_lasso`.
+
+    Raises
+    ------
+    ValueError
+        As `graphical_lasso`; or if two penalties cannot be compared, or there are none.
+    NoMinimiser, RequestError
+        As `graphical_lasso`, if not even the largest penalty has a minimiser. One further down
+        does not lose the others: it is the path's `end`.
+
+    Notes
+    -----
+    From the largest penalty down. Where a penalty has no minimiser no smaller one has, because the
+    dual's box shrinks; so the path stops there.
+    """
+    problems = [Problem.checked(S, each, penalize_diagonal) for each in penalties]
+    if not problems:
+        raise ValueError("a path needs at least one penalty")
+    order = sorted(range(len(problems)), key=lambda k: -float(problems[k].penalties.sum()))
+    if any((problems[a].penalties < problems[b].penalties).any() for a, b in pairwise(order)):
+        raise ValueError("of any two penalties, one must be no less than the other in every entry")
+    found: dict[int, Solution] = {}
+    start: Start | None = None
+    path = Path()
+    for k in order:
+        try:
+            found[k], start = solve(problems[k], solver, tol, start)
+        except RequestError as error:
+            if not found:
+                raise
+            path.end = error
+            break
+    path.extend(found[k] for k in sorted(found))
+    return path

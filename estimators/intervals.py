@@ -1,0 +1,143 @@
+"""Standard errors and intervals for every entry of what a release tells.
+
+Coverage of 95 % intervals, simulated, of the entries that are known (AR(1), hub and random graphs;
+p = 10 to 40; n = 1,000 to 50,000; Gaussian rows, and such rows divided by their length; noise of
+deviation 0 to 0.2 times the average power of a column):
+
+| noise | correlations | partial correlations |
+|---|---|---|
+| none | 94.8 % to 95.3 % | 94.7 % to 95.9 % |
+| gaussian-isotropic, gaussian-iid, laplace | 94.7 % to 95.4 % | 94.8 % to 97.1 % |
+| k-norm, matrix-laplace | 94.7 % to 95.7 % | 94.8 % to 97.1 % |
+| wishart | 94.3 % to 96.1 % | 95.3 % to 97.6 %: its skewness is left out |
+
+Partial correlations are above 96 % only close to the noise at which they become unknown. Where few
+correlations are known (fewer than one in five: columns whose power is lost in the noise), these are
+the lucky ones, and 92 % to 95 % of them hold.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import ndtri
+
+from estimators.estimator import Estimate, Estimator
+from estimators.row_law import in_words
+from estimators.tails import critical, shape_of
+from estimators.uncertainty import Of, has_intercept, moments, of_all, related
+from schemas.evidence import Evidence
+
+Array = NDArray[np.float64]
+Bounds = tuple[Array, Array, Array, Array]  # estimate, standard error, lower, upper
+
+Level = Annotated[float, Field(strict=True, gt=0.5, lt=1, allow_inf_nan=False)]
+
+
+class Intervals(Estimator):
+    """``intervals``: standard errors, and intervals for one entry at a time.
+
+    Parameters
+    ----------
+    of
+        ``correlation`` (the default), ``partial-correlation``, or ``covariance``. About means,
+        where the release has a column of ones first; about zero otherwise.
+    level
+        Share of such intervals that hold the truth, over releases.
+
+    Notes
+    -----
+    The truth is the population's second moment of the rows as they were normalised, and what
+    follows from it. Noise is taken by its exact law; sampling by a stated law of the rows, as
+    fourth moments are not released: the table ``laws`` says which.
+
+    Where nothing is known, for the noise is too strong, the estimate is 0 with standard error 1,
+    and the interval is all of [-1, 1]; ``unknown`` counts such pairs. Entries of the column of
+    ones have no correlations, and say the same; among covariances they are the released ones.
+    """
+
+    name: Literal["intervals"] = "intervals"
+    of: Literal["covariance", "correlation", "partial-correlation"] = "correlation"
+    level: Level = 0.95
+
+    def fit(self, evidence: Evidence) -> Estimate:
+        """See `Estimator.fit`."""
+        if self.of == "covariance":
+            found, unknown = _of_covariance(evidence, self.level)
+        else:
+            found, unknown = _of_correlation(evidence, self.of, self.level)
+        names = ("estimate", "standard_error", "lower", "upper")
+        tuning = {
+            "level": self.level,
+            "critical_value": float(-ndtri((1 - self.level) / 2)),
+            "unknown": float(unknown),
+        }
+        matrices = dict(zip(names, found, strict=True))
+        return Estimate("intervals", matrices, tuning, {"laws": laws(evidence)})
+
+
+def laws(evidence: Evidence) -> pd.DataFrame:
+    """What errors were reckoned by: a row for noise, one for sampling."""
+    rows = in_words(unit=evidence.unit, intercept=has_intercept(evidence))
+    return pd.DataFrame(
+        {"error": ["noise", "sampling"], "law": [evidence.law.family, rows], "exact": [1, 0]}
+    )
+
+
+def whole(matrix: Array, p: int, otherwise: float, diagonal: float) -> Array:
+    """Of all p columns, where the first may have been left out as that of ones; shape (p, p)."""
+    first = p - len(matrix)
+    found = np.full((p, p), otherwise)
+    found[first:, first:] = matrix
+    np.fill_diagonal(found, diagonal)
+    return found
+
+
+def _of_correlation(evidence: Evidence, of: Of, level: float) -> tuple[Bounds, int]:
+    found, p = related(evidence, of), len(evidence.raw)
+    lower, upper = found.interval(level)
+    estimate = np.where(found.known, found.estimate, 0.0)
+    deviation = np.where(found.known, found.deviation, 1.0)
+    bounds = (
+        whole(estimate, p, 0.0, 1.0),
+        whole(deviation, p, 1.0, 0.0),
+        whole(lower, p, -1.0, 1.0),
+        whole(upper, p, 1.0, 1.0),
+    )
+    return bounds, p * (p - 1) // 2 - int(found.known.sum()) // 2
+
+
+def _of_covariance(evidence: Evidence, level: float) -> tuple[Bounds, int]:
+    plain, p = of_all(evidence), len(evidence.raw)
+    estimate, spreads, shape = (
+        plain.matrix.copy(),
+        plain.variances(),
+        shape_of(evidence.law, plain.linear),
+    )
+    unknown = np.zeros((p, p), dtype=bool)
+    sampled, noisy = spreads
+    found = moments(evidence)
+    if found.first:
+        inner = np.s_[1:, 1:]
+        estimate[inner], shape[inner] = found.matrix, shape_of(evidence.law, found.linear)
+        sampled[inner], noisy[inner] = found.variances()
+        unknown[inner] = found.lost
+    variance = sampled + noisy
+    share = np.divide(noisy, variance, out=np.zeros((p, p)), where=variance > 0)
+    deviation = np.sqrt(variance)
+    reach = critical(1 - level, share, shape) * deviation
+    lower, upper = estimate - reach, estimate + reach
+    # A row is no longer than 1, and its power is not negative.
+    diagonal = np.eye(p, dtype=bool)
+    lower, upper = (np.where(diagonal, np.maximum(m, 0.0), m) for m in (lower, upper))
+    bounds = (
+        np.where(unknown, 0.0, estimate),
+        np.where(unknown, 1.0, deviation),
+        np.where(unknown, -1.0, lower),
+        np.where(unknown, 1.0, upper),
+    )
+    return bounds, int(np.triu(unknown).sum())

@@ -1,0 +1,72 @@
+"""What a release tells: all that an estimator may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.manifest import ColumnFacts, LevelsFacts
+from schemas.noise import NoiseLaw
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One of several disjoint parts of the rows, published with noise of its own.
+
+    Parameters
+    ----------
+    moment
+        Second moment of the part, less the noise's mean; shape (p, p).
+    rows
+        Public or noisy number of its rows.
+    """
+
+    moment: Array
+    rows: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that an estimator may look at: what a release has published.
+
+    Parameters
+    ----------
+    raw
+        Released second moment, less the noise's mean; symmetric, shape (p, p), may be indefinite.
+        Thresholds, intervals and tests take it, because they know its noise.
+    repaired
+        The best positive semidefinite form of it: denoised, or else projected; shape (p, p).
+    law
+        Noise law in the units of `raw`.
+    rows
+        Public or noisy number of rows.
+    names
+        Of the p columns; may be empty.
+    columns
+        The table's column behind each column of the matrix, None for the intercept; may be empty.
+    unit
+        Whether rows were divided by their own length.
+    folds
+        Disjoint parts of the rows, where the release has them: `raw` is what they make together.
+    """
+
+    raw: Array
+    repaired: Array
+    law: NoiseLaw
+    rows: float
+    names: tuple[str, ...] = ()
+    columns: tuple[ColumnFacts | LevelsFacts | None, ...] = ()
+    unit: bool = True
+    folds: tuple[Fold, ...] = ()
+
+    @property
+    def deviations(self) -> Array:
+        """Standard deviation of the noise on every entry of `raw`, shape (p, p).
+
+        Of noisy rows to first order: they follow from the matrix itself, taken as repaired.
+        """
+        return self.law.row_deviations(np.diag(self.repaired), self.rows)

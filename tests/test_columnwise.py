@@ -1,0 +1,113 @@
+"""Lasso problems of all columns: optimal by their own conditions, exact zeros, clear failures."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from estimators.columnwise import Columns, columnwise, correlations
+from schemas.errors import RequestError
+from schemas.evidence import Evidence
+from schemas.noise import NoiseLaw
+
+
+def sample(seed: int, p: int, n: int, spread: float = 0.0) -> np.ndarray:
+    """A sample's second moment; with `spread`, of columns of unlike units."""
+    rng = np.random.default_rng(seed)
+    root = np.linalg.cholesky(0.6 ** np.abs(np.subtract.outer(range(p), range(p))))
+    rows = rng.normal(size=(n, p)) @ root.T * np.exp(spread * rng.normal(size=p))
+    return np.asarray(rows.T @ rows / n)
+
+
+def assert_optimal(S: np.ndarray, C: np.ndarray, penalties: np.ndarray, found: Columns) -> None:
+    """The subgradient holds zero, entry by entry, in the units of the problem."""
+    b = found.coefficients
+    gradient = S @ b - C
+    terms = (np.abs(S) @ np.abs(b) + np.abs(C)).max(axis=0)
+    slack = 1e-10 * np.outer(np.sqrt(np.diag(S)), terms / np.sqrt(np.diag(S)).min())
+    there = b != 0
+    with np.errstate(invalid="ignore"):
+        assert (np.abs(gradient + penalties * np.sign(b)) <= slack)[there].all()
+    assert (np.abs(gradient) <= penalties + slack)[~there].all()
+    assert (b[np.isinf(penalties)] == 0).all()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.05, 0.005])
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+@pytest.mark.parametrize(("p", "n"), [(1, 5), (2, 30), (12, 200), (40, 60)])
+def test_optimal(p: int, n: int, spread: float, share: float) -> None:
+    """With a penalty of its own for every entry, and some coefficients held at zero."""
+    S = sample(p, p, n, spread)
+    rng = np.random.default_rng(1)
+    C = S @ rng.normal(size=(p, 7))
+    penalties = share * np.abs(C).max(axis=0) * rng.uniform(0.5, 2.0, size=(p, 7))
+    penalties[rng.random((p, 7)) < 0.1] = math.inf
+    found = columnwise(S, C, penalties)
+    assert_optimal(S, C, penalties, found)
+    assert found.residual <= 1e-11
+
+
+def test_without_penalty_it_is_the_inverse() -> None:
+    S = sample(3, 8, 100)
+    found = columnwise(S, np.eye(8), np.zeros((8, 8))).coefficients
+    np.testing.assert_allclose(found, np.linalg.inv(S), rtol=1e-9, atol=1e-9)
+
+
+def test_one_column_in_closed_form() -> None:
+    found = columnwise(np.array([[4.0]]), np.array([[3.0, -3.0, 0.5]]), np.full((1, 3), 1.0))
+    np.testing.assert_allclose(found.coefficients, [[0.5, -0.5, 0.0]], rtol=1e-15)
+
+
+def test_nearly_singular_matrices_settle() -> None:
+    """Fewer rows than columns and a tiny floor: descent alone takes thousands of sweeps."""
+    S = sample(5, 60, 40) + 1e-3 * np.eye(60)
+    penalties = np.full((60, 60), 0.03)
+    found = columnwise(S, np.eye(60), penalties)
+    assert_optimal(S, np.eye(60), penalties, found)
+    assert found.sweeps < 200
+    same = columnwise(S, np.eye(60), penalties)
+    assert (found.coefficients == same.coefficients).all()
+
+
+def test_a_singular_matrix_has_an_answer_where_there_is_one() -> None:
+    S = np.ones((2, 2))
+    found = columnwise(S, S, np.array([[math.inf, 0.25], [0.25, math.inf]]))
+    np.testing.assert_allclose(found.coefficients, [[0.0, 0.75], [0.75, 0.0]], rtol=1e-12)
+    with pytest.raises(RequestError, match=r"singular.*larger penalty"):
+        columnwise(S, np.eye(2), np.full((2, 2), 0.1))  # no bottom along (1, -1)
+
+
+def test_refuses_what_is_no_problem() -> None:
+    good, eye = np.eye(2), np.zeros((2, 2))
+    for bad, words in [
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), "semidefinite"),
+        (np.array([[1.0, 0.2], [0.3, 1.0]]), "symmetric"),
+        (np.diag([1.0, 0.0]), "positive diagonal"),
+        (np.array([[1.0, math.nan], [math.nan, 1.0]]), "finite"),
+        (np.ones((2, 3)), "square"),
+        (np.ones((0, 0)), "square"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            columnwise(bad, eye, eye)
+    for C, penalties in [
+        (eye, np.zeros((2, 3))),
+        (np.zeros((3, 2)), np.zeros((3, 2))),
+        (eye, np.full((2, 2), -1.0)),
+        (eye, np.full((2, 2), math.nan)),
+        (np.full((2, 2), math.inf), eye),
+    ]:
+        with pytest.raises(ValueError, match="penalties"):
+            columnwise(good, C, penalties)
+
+
+def test_correlations_of_what_was_repaired() -> None:
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.1, sd_off_diagonal=0.07)
+    repaired = np.array([[0.49, 0.2, 0.0], [0.2, 0.24, 0.0], [0.0, 0.0, 0.0]])
+    found, root = correlations(Evidence(repaired, repaired, law, 100.0))
+    np.testing.assert_allclose(root, np.sqrt([0.5, 0.25, 0.01]), rtol=1e-14)
+    assert (np.diagonal(found) == 1).all()
+    assert found[0, 1] == pytest.approx(0.2 / math.sqrt(0.125))
+    none = Evidence(np.zeros((2, 2)), np.zeros((2, 2)), NoiseLaw.none(), 100.0)
+    assert (correlations(none)[0] == np.eye(2)).all()  # without noise there is no floor
