@@ -139,7 +139,7 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     average = max(float(np.trace(evidence.repaired)) / p, 0.0)
     sampling = average / math.sqrt(max(evidence.rows, 1.0))
     level = float(ndtri(1 - 0.05 / max(p * (p - 1), 1)))
-    noise = evidence.law.sd_off_diagonal
+    noise = evidence.typical_noise
     if source == "raw":
         return level * math.hypot(_RAW_SHARE * noise, sampling)
     before, after = (_off_diagonal_norm(each) for each in (evidence.raw, evidence.repaired))

@@ -122,7 +122,7 @@ def auto_penalty(evidence: Evidence) -> float:
     level = float(ndtri(1 - 0.05 / max(p * (p - 1), 1)))
     before, after = (_off_diagonal_norm(each) for each in (evidence.raw, evidence.repaired))
     left = min(max(after / before, _LEAST_LEFT), 1.0) if before > 0 else 1.0
-    return level * left**2 * math.hypot(evidence.law.sd_off_diagonal / average, sampling)
+    return level * left**2 * math.hypot(evidence.typical_noise / average, sampling)
 
 
 def _off_diagonal_norm(matrix: Array) -> float:

@@ -139,7 +139,7 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     with them the Stein loss from the denoised matrix is within 6 % of that of the best penalty.
     """
     p = evidence.raw.shape[0]
-    noise = evidence.law.sd_off_diagonal * math.sqrt(p)
+    noise = evidence.typical_noise * math.sqrt(p)
     average = max(float(np.trace(evidence.repaired)) / p, noise / p)
     unknown = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
     of_unknown, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)

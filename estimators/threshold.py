@@ -139,7 +139,7 @@ def paper_threshold(evidence: Evidence, constant: float) -> float:
     """The papers' threshold, in the units of the matrix: see the module."""
     log = math.log(len(evidence.raw))
     sampling = constant * math.sqrt(log / max(evidence.rows, 1.0))
-    return sampling + 4 * evidence.law.sd_off_diagonal * math.sqrt(log)
+    return sampling + 4 * evidence.typical_noise * math.sqrt(log)
 
 
 def paper_constant(evidence: Evidence, name: Named) -> float:

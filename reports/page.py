@@ -69,7 +69,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         inside=INSIDE,
         hidden=float(pairs.mean()) if pairs.size else 0.0,
         largest_of_noise=largest_of_noise(p * (p - 1) // 2, facts.noise.family),
-        noise_sd=_typical(release),
+        noise_sd=release.evidence.typical_noise,
         first_order=facts.noise.family == "noisy-rows",
         found=found,
         negative=int((found.released < 0).sum()),
@@ -103,15 +103,6 @@ def _pictured(shown: Shown) -> dict[str, Any]:
     if shown.sparse and shown.edges and shown.weights is not None:
         picture = figures.graph(shown.id, shown.weights, shown.names)
     return {**vars(shown), "sparse": shown.sparse, "picture": picture, "pairs": p * (p - 1) // 2}
-
-
-def _typical(release: ReleaseBundle) -> float:
-    """Deviation of an entry off the diagonal; of noisy rows, whose entries differ, on average."""
-    p = len(release.manifest.names)
-    if release.manifest.noise.family != "noisy-rows" or p == 1:
-        return release.manifest.noise.sd_off_diagonal
-    above = release.deviations[np.triu_indices(p, 1)]
-    return float(np.sqrt(np.mean(above**2)))
 
 
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:

@@ -70,3 +70,11 @@ class Evidence:
         Of noisy rows to first order: they follow from the matrix itself, taken as repaired.
         """
         return self.law.row_deviations(np.diag(self.repaired), self.rows)
+
+    @property
+    def typical_noise(self) -> float:
+        """Standard deviation of the noise off the diagonal; of noisy rows, root mean square."""
+        p = len(self.raw)
+        if self.law.cell_variance is None or p == 1:
+            return self.law.sd_off_diagonal
+        return float(np.sqrt(np.mean(self.deviations[np.triu_indices(p, 1)] ** 2)))
