@@ -84,7 +84,7 @@ def laws(evidence: Evidence) -> pd.DataFrame:
     """What errors were reckoned by: a row for noise, one for sampling."""
     rows = in_words(unit=evidence.unit, intercept=has_intercept(evidence))
     return pd.DataFrame(
-        {"error": ["noise", "sampling"], "law": [evidence.law.family, rows], "exact": [1, 0]}
+        {"error": ["noise", "sampling"], "law": [evidence.law.family, rows], "exact": ["yes", "no"]}
     )
 
 

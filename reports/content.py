@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+import estimators
 from archive.estimate import EstimateBundle
 from archive.release import ReleaseBundle
 from estimators.moments import centred, means, without_means
@@ -131,8 +132,8 @@ class Shown:
 
     Parameters
     ----------
-    id, name, tuning
-        Of the estimate.
+    id, name, settings, tuning
+        Of the estimate; `settings` in words, where they are not the usual ones.
     quantity
         What its edges weigh.
     weights
@@ -149,6 +150,7 @@ class Shown:
 
     id: str
     name: str
+    settings: str
     tuning: Mapping[str, float]
     quantity: str
     weights: Array | None
@@ -181,6 +183,7 @@ class Shown:
         return cls(
             facts.estimate,
             str(facts.estimator["name"]),
+            _settings(facts.estimator),
             facts.tuning,
             _QUANTITY.get(facts.kind, "strength"),
             weights,
@@ -189,6 +192,13 @@ class Shown:
             names,
             {name: _head(table) for name, table in bundle.tables.items()},
         )
+
+
+def _settings(estimator: Mapping[str, Any]) -> str:
+    """Settings that are not the usual ones, in words."""
+    usual = estimators.registry[estimator["name"]](name=estimator["name"]).model_dump()
+    unusual = {key: value for key, value in estimator.items() if value != usual.get(key)}
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in unusual.items())
 
 
 _QUANTITY = {"precision": "partial correlation", "covariance": "correlation"}
