@@ -291,7 +291,7 @@ def test_a_release_that_protects_cells(tmp_path: Path) -> None:
     assert deviations[1, 1] > 1.5 * deviations[2, 2]  # the power is nearly all the first column's
     facts = bundle.manifest
     v = facts.noise.cell_variance or 0.0
-    expected = (4 * bundle.projected[1, 1] * v + 2 * v * v) / facts.rows.value
+    expected = (4 * bundle.repaired[1, 1] * v + 2 * v * v) / facts.rows.value
     assert deviations[1, 1] == pytest.approx(expected**0.5)
     for entry in strongest(bundle, about_means=False):
         at = facts.names.index(entry.row), facts.names.index(entry.col)
