@@ -74,7 +74,8 @@ METHODS = {
     "lw": Method("LW thresholding", "Theirs, theta likewise.", ours=False),
     "gpp": Method(
         "GPP, best penalty",
-        "Noise on every row, 2 / sigma-GDP; the variance subtracted; the graphical lasso likewise.",
+        "Noise on every row, 2 / sigma-GDP; the variance subtracted; the graphical lasso likewise. "
+        "It publishes rows, which asks far more of the noise than one matrix does.",
         ours=False,
     ),
     "exact": Method("no privacy: graphical lasso, ebic, refit", "From the exact matrix."),
