@@ -71,6 +71,7 @@ class ReleaseBundle:
             facts.behind,
             isinstance(facts.normalisation, Unit),
             self._folds,
+            facts.trace,
         )
 
     @property

@@ -20,8 +20,8 @@ from scipy.stats import false_discovery_control
 
 from estimators.estimator import Estimate, Estimator
 from estimators.intervals import laws, whole
-from estimators.relation import Relation
-from estimators.uncertainty import related
+from estimators.uncertainty.related import related
+from estimators.uncertainty.relation import Relation
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

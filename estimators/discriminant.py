@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.class_tables import Units, shares
-from estimators.denoise import project
 from estimators.estimator import Estimate, Estimator
 from estimators.graphical_lasso import GraphicalLasso
+from estimators.noise.denoise import project
 from estimators.ridge import Ridge
 from schemas.errors import RequestError
 from schemas.evidence import Evidence

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from estimators.denoise import denoise
+from estimators.noise.denoise import denoise
 from schemas.contract import INTERCEPT, features
 from schemas.evidence import Evidence
 from schemas.manifest import ColumnFacts, LevelsFacts
@@ -68,7 +68,8 @@ def of_matrix(
     law = NoiseLaw.none() if law is None else law
     raw: Array = given / 2 + given.T / 2 - law.mean * np.eye(p)
     repaired = denoise(raw, law, trace, n_samples)
-    return Evidence(raw, repaired, law, float(n_samples), tuple(names), tuple(columns), unit)
+    known = (law, float(n_samples), tuple(names), tuple(columns), unit)
+    return Evidence(raw, repaired, *known, trace=trace)
 
 
 def of_rows(X: ArrayLike, *, names: Sequence[str] = ()) -> Evidence:

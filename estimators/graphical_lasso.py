@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.special import ndtri
 
-from estimators.choosing import Rule, choose
-from estimators.cross_validation import Scored, training
 from estimators.estimator import Estimate, Estimator, partial_correlations
-from estimators.glasso import graphical_lasso
-from estimators.graphical_lasso_path import graphical_lasso_path
-from estimators.information import refitted
-from estimators.tuning import graph, penalties
+from estimators.solvers.glasso import graphical_lasso
+from estimators.solvers.path import graphical_lasso_path
+from estimators.tuning.choosing import Rule, choose
+from estimators.tuning.cross_validation import Scored, training
+from estimators.tuning.information import refitted
+from estimators.tuning.path import graph, penalties
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.model import Positive
@@ -105,7 +105,7 @@ class GraphicalLasso(Estimator):
         return mended
 
     def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
-        """See `estimators.tuning.Path`."""
+        """See `estimators.tuning.path.Path`."""
         try:
             found = graphical_lasso_path(
                 self.matrix(evidence),

@@ -27,9 +27,9 @@ from pydantic import Field
 from scipy.special import ndtri
 
 from estimators.estimator import Estimate, Estimator
-from estimators.row_law import in_words
-from estimators.tails import critical, shape_of
-from estimators.uncertainty import Of, has_intercept, moments, of_all, related
+from estimators.uncertainty.related import Of, has_intercept, moments, of_all, related
+from estimators.uncertainty.row_law import in_words
+from estimators.uncertainty.tails import critical, shape_of
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

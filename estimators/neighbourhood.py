@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from estimators.columnwise import columnwise, correlations
 from estimators.estimator import Estimate, Estimator
+from estimators.solvers.columnwise import columnwise, correlations
 from schemas.evidence import Evidence
 from schemas.model import Positive
 

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.cross_validation import cross_validation
 from estimators.estimator import Estimate, Estimator, precision_estimate
-from estimators.tuning import around
+from estimators.tuning.cross_validation import cross_validation
+from estimators.tuning.path import around
 from schemas.evidence import Evidence
 from schemas.model import Positive
 
@@ -58,7 +58,7 @@ class Ridge(Estimator):
         return evidence.repaired if self.input == "denoised" else evidence.raw
 
     def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
-        """See `estimators.tuning.Path`."""
+        """See `estimators.tuning.path.Path`."""
         return list(ridge_path(self.matrix(evidence), grid))
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from estimators.columnwise import columnwise, correlations
 from estimators.estimator import Estimate, Estimator, partial_correlations, precision_estimate
 from estimators.neighbourhood import auto_penalty, combined
+from estimators.solvers.columnwise import columnwise, correlations
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

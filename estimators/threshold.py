@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from estimators.block import soft_threshold
 from estimators.estimator import Estimate, Estimator
+from estimators.solvers.block import soft_threshold
 from schemas.evidence import Evidence
 from schemas.model import Positive
 

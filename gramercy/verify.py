@@ -34,7 +34,7 @@ from archive.release import (
 )
 from archive.rows import read_rows
 from archive.store import Archive
-from estimators.denoise import denoise, project
+from estimators.noise.denoise import denoise, project
 from ledger import Ledger
 from mechanisms.additive import Additive
 from mechanisms.guarantee import Guarantee

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from estimators.spectrum import Spectrum
+from estimators.noise.spectrum import Spectrum
 from reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from schemas.manifest import GuaranteeFacts
 

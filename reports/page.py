@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from archive.estimate import EstimateBundle
 from archive.release import ReleaseBundle, rows_file, stems
-from estimators.spectrum import spectrum
+from estimators.noise.spectrum import spectrum
 from reports import figures
 from reports.content import (
     INSIDE,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from archive.release import ReleaseBundle
-from estimators.spectrum import Spectrum
+from estimators.noise.spectrum import Spectrum
 from reports.content import INSIDE
 from schemas.contract import INTERCEPT
 from schemas.manifest import GuaranteeFacts, ReleaseManifest

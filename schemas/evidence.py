@@ -52,6 +52,8 @@ class Evidence:
         Whether rows were divided by their own length.
     folds
         Disjoint parts of the rows, where the release has them: `raw` is what they make together.
+    trace
+        A public bound on the trace of the matrix without noise: 1 for rows of the unit ball.
     """
 
     raw: Array
@@ -62,6 +64,7 @@ class Evidence:
     columns: tuple[ColumnFacts | LevelsFacts | None, ...] = ()
     unit: bool = True
     folds: tuple[Fold, ...] = ()
+    trace: float = 1.0
 
     @property
     def deviations(self) -> Array:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from archive.release import published_columns, rows_file, software, write_release
 from archive.rows import RowWriter, read_rows
-from estimators.certified import solve_within
-from estimators.denoise import denoise, project
+from estimators.noise.denoise import denoise, project
+from estimators.solvers.certified import solve_within
 from mechanisms.additive import Additive
 from mechanisms.output import Output
 from mechanisms.rowwise import RowWise

@@ -16,7 +16,7 @@ from prefect.runtime import flow_run
 
 from archive.release import read_release
 from archive.store import Archive
-from estimators.spectrum import spectrum
+from estimators.noise.spectrum import spectrum
 from ledger import Ledger, Statement
 from schemas.home import Home
 from schemas.manifest import ReleaseManifest

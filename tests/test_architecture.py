@@ -71,7 +71,7 @@ def test_noise_has_one_source() -> None:
         tops = {module.split(".")[0] for module in imported(path)}
         assert not tops & {"random", "secrets"}, name
         assert "urandom" not in text or name == "mechanisms/sampler.py"
-        assert "np.random" not in text or name == "estimators/noise.py"
+        assert "np.random" not in text or name == "estimators/noise/draws.py"
 
 
 def test_analysts_import_is_light() -> None:

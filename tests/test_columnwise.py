@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from estimators.columnwise import Columns, columnwise, correlations
+from estimators.solvers.columnwise import Columns, columnwise, correlations
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw

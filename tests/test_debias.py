@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mpmath import MPContext
 
-from estimators.debias import debiased, discrete_variance, rounded_variance
+from estimators.noise.debias import debiased, discrete_variance, rounded_variance
 from mechanisms.discrete import discrete_gaussian_variance
 from mechanisms.rowwise import rounded_variance as of_the_mechanisms
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from estimators.denoise import SIMULATED_UP_TO, denoise, project, repair_name
-from estimators.noise import draw, of_rows, rows_like
+from estimators.noise.denoise import SIMULATED_UP_TO, denoise, project, repair_name
+from estimators.noise.draws import draw, of_rows, rows_like
 from mechanisms.gaussian import Gaussian
 from schemas.noise import Family, NoiseLaw
 from tests.making import at_scale

@@ -14,10 +14,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from archive.release import read_release
 from archive.store import Archive
-from estimators.denoise import project
 from estimators.discriminant import Discriminant
 from estimators.evidence import of_matrix
-from estimators.noise import draw
+from estimators.noise.denoise import project
+from estimators.noise.draws import draw
 from estimators.scikit import DiscriminantClassifier
 from mechanisms.gaussian import Gaussian
 from schemas.contract import INTERCEPT, features

@@ -13,8 +13,8 @@ import estimators
 from archive.estimate import read_estimate
 from archive.store import Archive
 from estimators import Estimate, Estimator, Evidence
-from estimators.denoise import project
-from estimators.noise import draw, stream
+from estimators.noise.denoise import project
+from estimators.noise.draws import draw, stream
 from gramercy.verify import verify_release
 from schemas.errors import RequestError
 from schemas.home import Home

@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import minimize
 
 from estimators import Evidence
-from estimators.denoise import SIMULATED_UP_TO, denoise
-from estimators.noise import draw, of_rows, rows_like
+from estimators.noise.denoise import SIMULATED_UP_TO, denoise
+from estimators.noise.draws import draw, of_rows, rows_like
+from estimators.noise.spectrum import spectrum
 from estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
-from estimators.spectrum import spectrum
 from mechanisms.gaussian import Gaussian
 from mechanisms.rows import Rows
 from schemas.noise import Family, NoiseLaw

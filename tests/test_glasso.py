@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from sklearn.covariance import graphical_lasso as by_scikit_learn
 
-from estimators.admm import admm
-from estimators.block import Start, duality_gap, soft_threshold
-from estimators.coordinate_descent import coordinate_descent
-from estimators.glasso import Solver, graphical_lasso
-from estimators.graphical_lasso_path import graphical_lasso_path
+from estimators.solvers.admm import admm
+from estimators.solvers.block import Start, duality_gap, soft_threshold
+from estimators.solvers.coordinate_descent import coordinate_descent
+from estimators.solvers.glasso import Solver, graphical_lasso
+from estimators.solvers.path import graphical_lasso_path
 from schemas.errors import NoMinimiser, RequestError
 from tests.making import at_scale
 

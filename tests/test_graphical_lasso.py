@@ -10,10 +10,10 @@ import pytest
 from sklearn.covariance import graphical_lasso as by_scikit_learn
 
 from estimators import Evidence
-from estimators.admm import admm
-from estimators.denoise import denoise
-from estimators.glasso import graphical_lasso
 from estimators.graphical_lasso import GraphicalLasso, auto_penalty
+from estimators.noise.denoise import denoise
+from estimators.solvers.admm import admm
+from estimators.solvers.glasso import graphical_lasso
 from schemas.errors import NoMinimiser, RequestError
 from schemas.noise import NoiseLaw
 
@@ -235,7 +235,7 @@ def test_same_numbers_again() -> None:
 
 
 def test_neither_answer_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("estimators.glasso._LIMITS", {"admm": 2})
+    monkeypatch.setattr("estimators.solvers.glasso._LIMITS", {"admm": 2})
     with pytest.raises(RequestError, match=r"penalty 0\.5.*larger penalty") as caught:
         graphical_lasso(noisy(0), 0.5)
     assert not isinstance(caught.value, NoMinimiser)

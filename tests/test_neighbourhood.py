@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from estimators.denoise import denoise
 from estimators.neighbourhood import (
     NeighbourhoodSelection,
     auto_penalty,
     combined,
     neighbourhoods,
 )
+from estimators.noise.denoise import denoise
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw
 from tests.making import at_scale

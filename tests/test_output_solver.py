@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 import mechanisms
-from estimators import certified
-from estimators.certified import certified_gap, distance_of, limit, solve_within
+from estimators.solvers import certified
+from estimators.solvers.certified import certified_gap, distance_of, limit, solve_within
 from schemas.errors import RequestError, StepFailed
 from tests.making import at_scale
 

@@ -18,8 +18,8 @@ import pytest
 
 from archive.release import ReleaseBundle, read_release
 from archive.store import Archive
-from estimators.noise import draw
-from estimators.spectrum import semicircle_quantiles, spectrum
+from estimators.noise.draws import draw
+from estimators.noise.spectrum import semicircle_quantiles, spectrum
 from reports.content import strongest
 from reports.page import release_page
 from reports.words import best_guess, largest_of_noise, notes, the_attack

@@ -20,9 +20,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimators import registry
-from estimators.denoise import denoise
 from estimators.evidence import of_classes, of_matrix, of_rows
-from estimators.noise import draw, stream
+from estimators.noise.denoise import denoise
+from estimators.noise.draws import draw, stream
 from estimators.scikit import (
     DiscriminantClassifier,
     MatrixEstimator,
@@ -69,11 +69,11 @@ def test_scikit_learn_is_content(estimator: Any, check: Any) -> None:
 
 
 def test_every_estimator_of_matrices_has_its_face() -> None:
-    """To mend: a class of it in estimators/scikit.py."""
+    """To mend: a class of it in estimators/scikit/estimators.py."""
     for name, spec in registry.items():
         if spec not in BY_SPEC:
             found = spec.model_validate({}).fit(seen())
-            assert found.kind == "intervals", f"'{name}' has no class in estimators/scikit.py"
+            assert found.kind == "intervals", f"estimators/scikit has no class for '{name}'"
 
 
 @pytest.mark.parametrize("face", FACES)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators.denoise import project
+from estimators.noise.denoise import project
 from estimators.threshold import (
     ThresholdedCovariance,
     auto_deviations,

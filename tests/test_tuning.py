@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimators import tuning
-from estimators.cross_validation import cross_validation, training
-from estimators.denoise import denoise, project
 from estimators.evidence import of_matrix
 from estimators.graphical_lasso import GraphicalLasso
-from estimators.graphical_lasso_path import graphical_lasso_path
-from estimators.information import ebic, effective_rows, refitted
-from estimators.noise import stream
+from estimators.noise.denoise import denoise, project
+from estimators.noise.draws import stream
 from estimators.ridge import Ridge, ridge_precision
-from estimators.stability import bootstrap, redrawn, stars
-from estimators.tuning import around, best, graph, loss, made, penalties
+from estimators.solvers.path import graphical_lasso_path
+from estimators.tuning import path as path_room
+from estimators.tuning.cross_validation import cross_validation, training
+from estimators.tuning.information import ebic, effective_rows, refitted
+from estimators.tuning.path import around, best, graph, loss, made, penalties
+from estimators.tuning.stability import bootstrap, redrawn, stars
 from schemas.errors import RequestError
 from schemas.evidence import Evidence, Fold
 from schemas.noise import Family, NoiseLaw
@@ -62,14 +62,14 @@ def folded(
     of_gram = sd * n / math.sqrt(k)
     folds = tuple(Fold(sample(rng, sigma, m) + goe(rng, p, of_gram / m), m) for m in sizes)
     raw = sum(fold.moment * fold.rows for fold in folds) / n
-    repaired = tuning.denoise(raw, law_of(sd), 1.0, n)
+    repaired = path_room.denoise(raw, law_of(sd), 1.0, n)
     return Evidence(raw, repaired, law_of(sd), float(n), folds=folds)
 
 
 @pytest.fixture
 def quickly_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
     """By projection: for what does not depend on the repair."""
-    monkeypatch.setattr(tuning, "denoise", lambda raw, law, trace, rows: project(raw, trace))
+    monkeypatch.setattr(path_room, "denoise", lambda raw, law, trace, rows: project(raw, trace))
 
 
 def lasso(evidence: Evidence, grid: Array) -> list[Array | None]:
@@ -368,13 +368,13 @@ def test_a_penalty_without_a_minimiser_is_no_candidate() -> None:
 
 
 @pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "none"])
-@pytest.mark.parametrize("unit", [True, False])
-def test_repair_is_that_of_a_release(family: Family, unit: bool) -> None:
+@pytest.mark.parametrize("trace", [1.0, math.inf])
+def test_repair_is_that_of_a_release(family: Family, trace: float) -> None:
     raw = ar1(5) + goe(np.random.default_rng(17), 5, 0.05)
     law = law_of(0.05).model_copy(update={"family": family})
     law = NoiseLaw.none() if family == "none" else law
-    expected = of_matrix(raw, 100.0, law, unit=unit, trace=1.0 if unit else math.inf)
-    like = Evidence(raw, raw, law, 100.0, ("a",) * 5, unit=unit, folds=(Fold(raw, 1.0),))
+    expected = of_matrix(raw, 100.0, law, trace=trace)
+    like = Evidence(raw, raw, law, 100.0, ("a",) * 5, folds=(Fold(raw, 1.0),), trace=trace)
     again = made(like, raw, law, 100.0)
     np.testing.assert_allclose(again.repaired, expected.repaired, atol=1e-12)
     assert again.names == like.names

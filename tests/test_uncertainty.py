@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy.stats import laplace, norm
 
-from estimators.denoise import project
 from estimators.discoveries import Discoveries
 from estimators.intervals import Intervals
-from estimators.noise import draw, of_rows
-from estimators.noise import rows_like as like_rows
-from estimators.relation import relation
-from estimators.row_law import of_rows as sampling_of
-from estimators.spread import Spread, of_noise
-from estimators.tails import critical, shape_of, two_sided
-from estimators.uncertainty import Of, related
+from estimators.noise.denoise import project
+from estimators.noise.draws import draw, of_rows
+from estimators.noise.draws import rows_like as like_rows
+from estimators.uncertainty.related import Of, related
+from estimators.uncertainty.relation import relation
+from estimators.uncertainty.row_law import of_rows as sampling_of
+from estimators.uncertainty.spread import Spread, of_noise
+from estimators.uncertainty.tails import critical, shape_of, two_sided
 from schemas.evidence import Evidence
 from schemas.noise import Family, NoiseLaw
 from tests.making import at_scale

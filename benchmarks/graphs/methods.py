@@ -20,7 +20,7 @@ from estimators.neighbourhood import NeighbourhoodSelection
 from estimators.ridge import Ridge
 from estimators.scio import Scio
 from estimators.threshold import ThresholdedCovariance
-from estimators.tuning import around, graph, penalties
+from estimators.tuning.path import around, graph, penalties
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

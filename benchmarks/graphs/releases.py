@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.utility.matrices import goe, triangle
-from estimators.denoise import denoise, project
+from estimators.noise.denoise import denoise, project
 from mechanisms.gaussian import Gaussian
 from mechanisms.gaussian_iid import GaussianIid
 from mechanisms.rows import Rows

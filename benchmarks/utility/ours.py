@@ -10,7 +10,7 @@ from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy
 from benchmarks.utility.matrices import Array, Rng, goe, projected, triangle
 from benchmarks.utility.method import Forms, Method, each
-from estimators.denoise import denoise
+from estimators.noise.denoise import denoise
 from mechanisms import registry
 from schemas.noise import Family, NoiseLaw
 

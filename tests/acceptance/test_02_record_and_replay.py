@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from estimators.certified import solve_within
+from estimators.solvers.certified import solve_within
 from mechanisms import sampler
 from mechanisms.additive import Additive
 from mechanisms.output import Output

@@ -1,6 +1,6 @@
 """Errors of a release: what noise and sampling make of second moments and what follows from them.
 
-The noise law is known exactly; the law of the rows is stated (see `estimators.row_law`). The
+The noise law is known exactly; the law of the rows is stated (see `uncertainty.row_law`). The
 target is the population second moment of the rows as they were normalised; where a column of ones
 was put first, moments are about the means it shows, to first order in them.
 
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.moments import without_means
-from estimators.relation import Relation, relation
-from estimators.row_law import of_rows
-from estimators.spread import Spread, of_noise
-from estimators.tails import shape_of
+from estimators.uncertainty.relation import Relation, relation
+from estimators.uncertainty.row_law import of_rows
+from estimators.uncertainty.spread import Spread, of_noise
+from estimators.uncertainty.tails import shape_of
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

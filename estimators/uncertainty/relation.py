@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.spread import Spread
-from estimators.tails import critical, two_sided
+from estimators.uncertainty.spread import Spread
+from estimators.uncertainty.tails import critical, two_sided
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class Relation:
     noise
         a, b and c.
     shape
-        Of the noise; see `estimators.tails`.
+        Of the noise; see `estimators.uncertainty.tails`.
     known
         Where anything is known: never on the diagonal.
     score

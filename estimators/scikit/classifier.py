@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from estimators.discriminant import Discriminant
 from estimators.estimator import Estimator
 from estimators.evidence import of_classes
-from estimators.fitted import evidence_in, name_columns
+from estimators.scikit.fitted import evidence_in, name_columns
 from schemas.contract import features
 from schemas.evidence import Evidence
 from schemas.manifest import LevelsFacts
@@ -40,7 +40,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Shapes (K, p) and (K,), in the units of the table's columns. Only differences between
         classes count. For two classes too there are two rows.
     estimate_, tuning_, n_samples_, n_features_in_, feature_names_in_
-        See `estimators.fitted.MatrixEstimator`; the features are all columns but the classes.
+        See `estimators.scikit.fitted.MatrixEstimator`; features are all columns but the classes.
     """
 
     spec: ClassVar[type[Estimator]] = Discriminant

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from estimators.admm import admm
-from estimators.block import (
+from estimators.solvers.admm import admm
+from estimators.solvers.block import (
     BlockSolver,
     Outcome,
     Start,
@@ -30,9 +30,9 @@ from estimators.block import (
     is_positive_definite,
     slope,
 )
-from estimators.coordinate_descent import coordinate_descent
-from estimators.feasible import no_minimiser
-from estimators.glasso_problem import Problem
+from estimators.solvers.coordinate_descent import coordinate_descent
+from estimators.solvers.feasible import no_minimiser
+from estimators.solvers.problem import Problem
 from schemas.errors import RequestError
 
 Array = NDArray[np.float64]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise import Stream, draw, of_rows, rows_like, stream, wishart
-from estimators.tuning import Choice, Path, graph, made, sizes
+from estimators.noise.draws import Stream, draw, of_rows, rows_like, stream, wishart
+from estimators.tuning.path import Choice, Path, graph, made, sizes
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

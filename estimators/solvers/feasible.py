@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.block import is_positive_definite, soft_threshold
-from estimators.glasso_problem import Problem
+from estimators.solvers.block import is_positive_definite, soft_threshold
+from estimators.solvers.problem import Problem
 from schemas.errors import NoMinimiser
 
 Array = NDArray[np.float64]

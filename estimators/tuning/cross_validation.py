@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.information import refitted
-from estimators.tuning import Choice, Path, best, graph, loss, made
+from estimators.tuning.information import refitted
+from estimators.tuning.path import Choice, Path, best, graph, loss, made
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
-from estimators.noise import Stream, draw, of_rows, stream
+from estimators.noise.draws import Stream, draw, of_rows, stream
 from schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]

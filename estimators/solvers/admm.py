@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.block import (
+from estimators.solvers.block import (
     ROUNDING,
     Outcome,
     Start,
@@ -28,7 +28,7 @@ _MEMORY = 5
 def admm(S: Array, penalties: Array, tol: float, limit: int, start: Start | None = None) -> Outcome:
     """Minimise -log det T + tr(S T) + sum of penalties_ij |T_ij| over positive definite T.
 
-    See `estimators.block.BlockSolver`.
+    See `estimators.solvers.block.BlockSolver`.
 
     Notes
     -----

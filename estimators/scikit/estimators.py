@@ -1,44 +1,20 @@
-"""The estimators in the style of scikit-learn: ``fit``, ``covariance_``, ``precision_``.
-
-Each has the settings of its estimator, where they are explained, and nothing of its own. What `fit`
-takes is an opened release, its `Evidence`, or rows that are not private; `fit_matrix` takes a
-second moment and its noise law. See `estimators.fitted.MatrixEstimator`.
-
->>> import numpy as np
->>> from estimators.scikit import RidgePrecision
->>> rows = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0], [1.0, 1.0]])
->>> RidgePrecision(penalty=0.1).fit(rows).precision_.round(2)
-array([[ 1.09, -0.25],
-       [-0.25,  1.21]])
-"""
+"""One class an estimator: its settings, and what it estimates."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from estimators.choosing import Rule
-from estimators.classifier import DiscriminantClassifier
 from estimators.discoveries import Discoveries
-from estimators.fitted import MatrixEstimator
 from estimators.graphical_lasso import GraphicalLasso
 from estimators.neighbourhood import NeighbourhoodSelection
 from estimators.ridge import Ridge
+from estimators.scikit.fitted import MatrixEstimator
 from estimators.scio import Scio
 from estimators.threshold import ThresholdedCovariance
+from estimators.tuning.choosing import Rule
 
 Auto = Literal["auto"]
 Input = Literal["denoised", "raw"]
-
-__all__ = [
-    "DiscoveredGraph",
-    "DiscriminantClassifier",
-    "MatrixEstimator",
-    "NeighbourhoodGraph",
-    "RidgePrecision",
-    "ScioPrecision",
-    "SparseCovariance",
-    "SparsePrecision",
-]
 
 
 class RidgePrecision(MatrixEstimator):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.block import (
+from estimators.solvers.block import (
     Outcome,
     Start,
     duality_gap,
@@ -37,7 +37,7 @@ def coordinate_descent(
 ) -> Outcome:
     """Minimise -log det T + tr(S T) + sum of penalties_ij |T_ij| over positive definite T.
 
-    See `estimators.block.BlockSolver`. Never ``unbounded``.
+    See `estimators.solvers.block.BlockSolver`. Never ``unbounded``.
 
     Notes
     -----

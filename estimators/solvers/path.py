@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.block import Start
-from estimators.glasso import Solution, Solver, solve
-from estimators.glasso_problem import Problem
+from estimators.solvers.block import Start
+from estimators.solvers.glasso import Solution, Solver, solve
+from estimators.solvers.problem import Problem
 from schemas.errors import RequestError
 
 Array = NDArray[np.float64]

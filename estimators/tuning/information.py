@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from estimators.tuning import Choice, Path, best, graph, loss
+from estimators.tuning.path import Choice, Path, best, graph, loss
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from estimators.denoise import denoise
+from estimators.noise.denoise import denoise
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw
@@ -90,8 +90,7 @@ def around(penalty: float, count: int = COUNT, reach: float = _REACH) -> Array:
 
 def made(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
     """Evidence of the same columns with another matrix, repaired as a release is, and no folds."""
-    trace = 1.0 if like.unit else np.inf
-    repaired = denoise(raw, law, trace, rows)
+    repaired = denoise(raw, law, like.trace, rows)
     return replace(like, raw=raw, repaired=repaired, law=law, rows=rows, folds=())
 
 

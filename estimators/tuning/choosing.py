@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from estimators.cross_validation import Scored, cross_validation
-from estimators.information import ebic
-from estimators.stability import stars
-from estimators.tuning import Array, Choice, Path
+from estimators.tuning.cross_validation import Scored, cross_validation
+from estimators.tuning.information import ebic
+from estimators.tuning.path import Array, Choice, Path
+from estimators.tuning.stability import stars
 from schemas.evidence import Evidence
 
 Rule = Literal["ebic", "cross-validation", "stability"]

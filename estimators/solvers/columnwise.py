@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.block import soft_threshold
+from estimators.solvers.block import soft_threshold
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.denoise import SIMULATED_UP_TO
-from estimators.noise import draw, of_rows, rows_like, stream
+from estimators.noise.denoise import SIMULATED_UP_TO
+from estimators.noise.draws import draw, of_rows, rows_like, stream
 from schemas.noise import Family, NoiseLaw
 
 Array = NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from estimators.admm import admm, proximal
-from estimators.block import soft_threshold
+from estimators.solvers.admm import admm, proximal
+from estimators.solvers.block import soft_threshold
 from schemas.errors import StepFailed
 
 Array = NDArray[np.float64]

@@ -1,0 +1,35 @@
+"""The estimators in the style of scikit-learn: ``fit``, ``covariance_``, ``precision_``.
+
+Each has the settings of its estimator, where they are explained, and nothing of its own. What `fit`
+takes is an opened release, its `Evidence`, or rows that are not private; `fit_matrix` takes a
+second moment and its noise law. See `estimators.scikit.fitted.MatrixEstimator`.
+
+>>> import numpy as np
+>>> from estimators.scikit import RidgePrecision
+>>> rows = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0], [1.0, 1.0]])
+>>> RidgePrecision(penalty=0.1).fit(rows).precision_.round(2)
+array([[ 1.09, -0.25],
+       [-0.25,  1.21]])
+"""
+
+from estimators.scikit.classifier import DiscriminantClassifier
+from estimators.scikit.estimators import (
+    DiscoveredGraph,
+    NeighbourhoodGraph,
+    RidgePrecision,
+    ScioPrecision,
+    SparseCovariance,
+    SparsePrecision,
+)
+from estimators.scikit.fitted import MatrixEstimator
+
+__all__ = [
+    "DiscoveredGraph",
+    "DiscriminantClassifier",
+    "MatrixEstimator",
+    "NeighbourhoodGraph",
+    "RidgePrecision",
+    "ScioPrecision",
+    "SparseCovariance",
+    "SparsePrecision",
+]

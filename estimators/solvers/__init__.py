@@ -1,0 +1,1 @@
+"""Numerical solvers, apart from what they are used for."""

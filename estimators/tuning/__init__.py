@@ -1,0 +1,1 @@
+"""Choosing a penalty without private data."""

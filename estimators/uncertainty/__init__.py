@@ -1,0 +1,1 @@
+"""What noise and sampling make of second moments and of what follows from them."""
