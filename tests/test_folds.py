@@ -15,12 +15,15 @@ from archive.bundle import seal
 from archive.matrices import write_matrix
 from archive.release import ReleaseBundle, read_release, stems
 from archive.store import Archive
+from estimators.graphical_lasso import GraphicalLasso
+from estimators.ridge import Ridge
 from gramercy.verify import verify_release
 from mechanisms import sampler
 from schemas.errors import BundleError, RequestError
 from schemas.home import Home
 from tables.folds import by_place, rows_by_place
 from tasks.accumulate import accumulate
+from tasks.estimate import make_estimate
 from tasks.plan import Plan
 from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, lines
 from tests.audit import played
@@ -170,6 +173,20 @@ def test_every_fold_has_the_noise_of_one_release(tmp_path: Path) -> None:
     spread = bundle.raw[above].std() / bundle.manifest.noise.sd_off_diagonal
     assert abs(spread - 1) < 6 / math.sqrt(2 * folds.shape[1])
     assert bundle.manifest.noise.sd_off_diagonal == pytest.approx(2 * single.sd_off_diagonal / 40)
+
+
+def test_cross_validation_by_analysts(tmp_path: Path) -> None:
+    """From the release alone, sealed beside it, and verified."""
+    place, _ = released(tmp_path)
+    archive, name = Archive(Home.default().archive), place.parent.name
+    for each in (
+        Ridge(penalty="cross-validation"),
+        GraphicalLasso(penalty="cross-validation", refit=True),
+    ):
+        made = make_estimate(archive, "toy", name, each)
+        assert made.manifest.tuning["penalty"] in made.tables["tuning"]["penalty"].to_numpy()
+    found = verify_release(archive, "toy", name, None)
+    assert len([check for check in found.checks if check.startswith("estimate")]) == 2
 
 
 def test_a_forged_fold_is_found(tmp_path: Path) -> None:
