@@ -129,3 +129,19 @@ def test_all_of_them_beside_one_release(tmp_path: Path) -> None:
 def test_classes_need_levels() -> None:
     with pytest.raises(RequestError, match="level"):
         estimator("discriminant").fit(seen(4, 0.01))
+
+
+def test_a_class_that_is_lost_in_the_noise(tmp_path: Path) -> None:
+    """What is not known of it is not a number, on disk and when it is verified."""
+    with_levels(tmp_path)
+    columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
+    columns["kind"] = {"levels": ["a", "b", "c"]}  # nobody is a c
+    request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
+    request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
+    facts = {"rows": 400, "columns": columns, "intercept": True}
+    release = run_steps(scene(tmp_path, request=request, **facts))
+    archive = Archive(Home.default().archive)
+    made = make_estimate(archive, "toy", release, estimator("discriminant"))
+    assert made.tables["classes"].set_index("class")["share"].isna().to_dict()["c"]
+    make_report(archive, "toy", release, [made.manifest.estimate])
+    assert not verify_release(archive, "toy", release, None).unchecked
