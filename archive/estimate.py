@@ -97,7 +97,7 @@ def read_estimate(folder: Path) -> EstimateBundle:
 def _write_table(folder: Path, stem: str, table: pd.DataFrame) -> None:
     held = pa.Table.from_pandas(table, preserve_index=False)
     pq.write_table(held, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
-    (folder / f"{stem}.csv").write_text(_csv(table), encoding="utf-8", newline="\n")
+    (folder / f"{stem}.csv").write_bytes(_csv(table).encode())
 
 
 def _csv(table: pd.DataFrame) -> str:
@@ -112,7 +112,7 @@ def _read_table(folder: Path, stem: str) -> pd.DataFrame:
         # Without Arrow's threads: a process that ends while they start is aborted.
         held = pq.read_table(io.BytesIO(path.read_bytes()), use_threads=False, pre_buffer=False)
         table: pd.DataFrame = held.to_pandas()
-        same = (folder / f"{stem}.csv").read_text(encoding="utf-8") == _csv(table)
+        same = (folder / f"{stem}.csv").read_bytes() == _csv(table).encode()
     except Exception:  # whatever a parser makes of a file that was tampered with
         raise BundleError(f"{path}: is no table.") from None
     if not same:

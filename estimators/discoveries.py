@@ -66,7 +66,7 @@ class Discoveries(Estimator):
             "rate": self.rate,
             "edges": float(chosen.sum()),
             "largest_p_value": float(p_values[chosen].max(initial=0.0)),
-            "untested": float(p * (p - 1) // 2 - _tested(found)),
+            "untested": float(len(chosen) * (len(chosen) - 1) // 2 - _tested(found)),
         }
         level = 1 - self.rate * max(float(chosen.sum()), 1.0) / pairs
         names = evidence.names or tuple(str(i) for i in range(p))

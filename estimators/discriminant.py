@@ -19,8 +19,9 @@ of short rows, and ``prior: equal`` does without them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from estimators.noise.denoise import project
 from estimators.ridge import Ridge
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
-from schemas.manifest import LevelsFacts
+from schemas.manifest import Asked, LevelsFacts
 from schemas.model import Positive
 
 Array = NDArray[np.float64]
@@ -70,6 +71,10 @@ class Discriminant(Estimator):
     penalty: Literal["auto"] | Positive = "auto"
     prior: Literal["shares", "equal"] = "shares"
 
+    def check(self, asked: Asked) -> None:
+        """See `Estimator.check`."""
+        _column_of_classes(asked.columns, self.classes)
+
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`.
 
@@ -88,7 +93,7 @@ class Discriminant(Estimator):
             If the release has no such column of levels, or no feature; or fewer than two classes
             stand out of the noise.
         """
-        facts = _column_of_classes(evidence, self.classes)
+        facts = _column_of_classes(evidence.columns, self.classes)
         places = [i for i, each in enumerate(evidence.columns) if each == facts]
         taken = {*places, *_intercept(evidence)}
         x = [i for i in range(len(evidence.raw)) if i not in taken]
@@ -135,8 +140,8 @@ class Discriminant(Estimator):
         )
 
 
-def _column_of_classes(evidence: Evidence, asked: str | None) -> LevelsFacts:
-    known = {each.name: each for each in evidence.columns if isinstance(each, LevelsFacts)}
+def _column_of_classes(columns: Sequence[Any], asked: str | None) -> LevelsFacts:
+    known = {each.name: each for each in columns if isinstance(each, LevelsFacts)}
     if not known:
         raise RequestError(
             "The release has no column of levels, so it knows of no classes.",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
-from schemas.manifest import EstimateKind
+from schemas.manifest import Asked, EstimateKind
 from schemas.model import digest
 from schemas.request import EstimatorSpec
 
@@ -64,6 +64,15 @@ class Estimator(EstimatorSpec, ABC):
     @abstractmethod
     def fit(self, evidence: Evidence) -> Estimate:
         """Estimate from what was published, deterministically."""
+
+    def check(self, asked: Asked) -> None:
+        """Refuse a release that these settings cannot be estimated from, before it is paid for.
+
+        Raises
+        ------
+        RequestError
+            By what is asked for alone.
+        """
 
     @property
     def id(self) -> str:

@@ -20,11 +20,12 @@ from estimators.estimator import Estimate, Estimator, partial_correlations
 from estimators.solvers.glasso import graphical_lasso
 from estimators.solvers.path import graphical_lasso_path
 from estimators.tuning.choosing import Rule, choose
-from estimators.tuning.cross_validation import Scored, training
+from estimators.tuning.cross_validation import Scored, check_folds, training
 from estimators.tuning.information import refitted
 from estimators.tuning.path import graph, penalties
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
+from schemas.manifest import Asked
 from schemas.model import Positive
 
 Array = NDArray[np.float64]
@@ -67,6 +68,11 @@ class GraphicalLasso(Estimator):
         if self.refit and self.input == "raw":
             raise ValueError("'refit' needs 'input: denoised': the raw matrix may have no inverse")
         return self
+
+    def check(self, asked: Asked) -> None:
+        """See `Estimator.check`."""
+        if self.penalty == "cross-validation":
+            check_folds(asked.folds)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""

@@ -33,6 +33,7 @@ from estimators.uncertainty.tails import critical, shape_of
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
+_CLEAREST = 25
 Bounds = tuple[Array, Array, Array, Array]  # estimate, standard error, lower, upper
 
 Level = Annotated[float, Field(strict=True, gt=0.5, lt=1, allow_inf_nan=False)]
@@ -77,7 +78,19 @@ class Intervals(Estimator):
             "unknown": float(unknown),
         }
         matrices = dict(zip(names, found, strict=True))
-        return Estimate("intervals", matrices, tuning, {"laws": laws(evidence)})
+        tables = {"clearest": _clearest(matrices, evidence), "laws": laws(evidence)}
+        return Estimate("intervals", matrices, tuning, tables)
+
+
+def _clearest(matrices: dict[str, Array], evidence: Evidence) -> pd.DataFrame:
+    """The pairs that lie most of their standard errors from zero, for people to look at."""
+    row, column = np.triu_indices(len(evidence.raw), 1)
+    names = np.array(evidence.names or [str(i) for i in range(len(evidence.raw))], dtype=object)
+    values = {key: matrix[row, column] for key, matrix in matrices.items()}
+    away = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
+    first = np.argsort(-away, kind="stable")[:_CLEAREST]
+    told = {key: value[first] for key, value in values.items()}
+    return pd.DataFrame({"row": names[row[first]], "column": names[column[first]], **told})
 
 
 def laws(evidence: Evidence) -> pd.DataFrame:
@@ -108,7 +121,8 @@ def _of_correlation(evidence: Evidence, of: Of, level: float) -> tuple[Bounds, i
         whole(lower, p, -1.0, 1.0),
         whole(upper, p, 1.0, 1.0),
     )
-    return bounds, p * (p - 1) // 2 - int(found.known.sum()) // 2
+    q = len(found.known)
+    return bounds, q * (q - 1) // 2 - int(found.known.sum()) // 2
 
 
 def _of_covariance(evidence: Evidence, level: float) -> tuple[Bounds, int]:

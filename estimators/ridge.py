@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.estimator import Estimate, Estimator, precision_estimate
-from estimators.tuning.cross_validation import cross_validation
+from estimators.tuning.cross_validation import check_folds, cross_validation
 from estimators.tuning.path import around
 from schemas.evidence import Evidence
+from schemas.manifest import Asked
 from schemas.model import Positive
 
 Array = NDArray[np.float64]
@@ -39,6 +40,11 @@ class Ridge(Estimator):
     name: Literal["ridge"] = "ridge"
     penalty: Literal["auto", "cross-validation"] | Positive = "auto"
     input: Literal["denoised", "raw"] = "denoised"
+
+    def check(self, asked: Asked) -> None:
+        """See `Estimator.check`."""
+        if self.penalty == "cross-validation":
+            check_folds(asked.folds)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.errors import GramercyError
+from schemas.errors import GramercyError, RequestError
 from tasks.estimate import estimate as estimate_one
 from tasks.policy import private_flow
 from tasks.request import AnyEstimator
@@ -27,8 +27,8 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
 
     Raises
     ------
-    GramercyError
-        Of the first that could not be made, once all others are.
+    RequestError
+        Naming those that could not be made, once all others are.
     """
     dataset, _, name = release.partition("/")
     tag(dataset, name)
@@ -37,8 +37,8 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
         try:
             done.append(estimate_one(dataset, name, each))
         except GramercyError as failure:  # one that cannot be had stops no other
-            failures.append(failure)
+            failures.append(f"{each.name}: {failure}")
     show_estimates(dataset, name, done)
     if failures:
-        raise failures[0]
+        raise RequestError("\n".join(failures))
     return done

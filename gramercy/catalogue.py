@@ -128,16 +128,18 @@ class Release:
             yield pd.DataFrame(batch.T, columns=columns)
 
     @cached_property
-    def estimates(self) -> Mapping[str, pd.DataFrame]:
-        """What was estimated from this release, by the id of the estimate.
+    def estimates(self) -> Mapping[str, Mapping[str, pd.DataFrame]]:
+        """What was estimated from this release: by the id of the estimate, and by name.
 
-        The main matrix of each, or the main table of one that has no matrix.
+        Matrices first, then tables; ``edges`` are the weights of its graph.
         """
         found = {}
         for name in self._archive.estimates(self._dataset, self._release):
             held = read_estimate(self._archive.estimate(self._dataset, self._release, name))
-            main = [*map(self._labelled, held.matrices.values()), *held.tables.values()]
-            found[name] = main[0]
+            frames = {key: self._labelled(matrix) for key, matrix in held.matrices.items()}
+            if held.edges is not None:
+                frames["edges"] = self._labelled(held.edges)
+            found[name] = frames | dict(held.tables)
         return found
 
     @property

@@ -155,7 +155,7 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
         facts,
         release=place.parent.name,
         published=facts.published,
-        noisy=[part.value for part in facts.fold_rows or [facts.rows]],
+        noisy=[part.seen for part in facts.fold_rows or [facts.rows]],
         versions=facts.software,
         sources=facts.sources,
     )
@@ -165,23 +165,25 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
-    """Under add-remove the divisor is the noisy trace, or a noisy count, which is whole.
+    """Under add-remove the number of rows is the noisy trace, or a noisy count, which is whole.
 
-    Folds are divided each by its own, and make the matrix together.
+    Folds have one each, and make the matrix together.
     """
     facts = bundle.manifest
-    parts: list[tuple[Array, float]] = [(bundle.unbiased, facts.rows.value)]
+    parts = [(bundle.unbiased, facts.rows)]
     if bundle.folds:
-        parts = [(fold.moment, fold.rows) for fold in bundle.evidence.folds]
-        together = np.sum([moment * rows for moment, rows in parts], axis=0)
+        moments = [fold.moment for fold in bundle.evidence.folds]
+        parts = list(zip(moments, facts.fold_rows, strict=True))
+        together = np.sum([moment * rows.value for moment, rows in parts], axis=0)
         if not _close(together / facts.rows.value, bundle.unbiased):
             raise BundleError(f"{place / 'second_moment.npy'}: is not what its folds make.")
-    for moment, value in parts:
-        trace = float(np.trace(moment))
-        if facts.neighbours == "add-remove":
-            from_trace = abs(trace - 1) < 1e-9 or (value == 1 and trace < 1)
-            if not (value == round(value) if facts.counted else from_trace):
-                raise BundleError(f"{place / DESCRIPTOR}: the number of rows is not the noisy one.")
+    if facts.neighbours != "add-remove":
+        return
+    for moment, rows in parts:
+        trace = float(np.trace(moment)) * rows.value
+        from_trace = math.isclose(rows.seen, trace, rel_tol=1e-9, abs_tol=1e-9)
+        if not (rows.seen == round(rows.seen) if facts.counted else from_trace):
+            raise BundleError(f"{place / DESCRIPTOR}: the number of rows is not the noisy one.")
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
@@ -198,9 +200,16 @@ def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
             _on_lattice(path, moment * part.value * mechanism.lattice.divisor)
     if isinstance(mechanism, Output):
         _on_lattice(path, bundle.raw / mechanism.step)
-    largest = facts.trace + facts.noise.mean + 60 * facts.noise.sd_diagonal
-    if facts.neighbours == "replace-one" and not (np.abs(bundle.raw) <= largest).all():
-        raise BundleError(f"{path}: no noise makes entries this large.")
+    of_one = facts.noise.divided_by(math.sqrt(facts.folds) / facts.rows.value)  # part, summed
+    matrices = [(bundle.raw, facts.noise)]
+    matrices += [
+        (fold, of_one.divided_by(part.value))
+        for fold, part in zip(bundle.folds, facts.fold_rows, strict=True)
+    ]
+    for matrix, law in matrices:
+        largest = facts.trace + facts.noise.mean + 60 * law.sd_diagonal
+        if facts.neighbours == "replace-one" and not (np.abs(matrix) <= largest).all():
+            raise BundleError(f"{path}: no noise makes entries this large.")
 
 
 def _on_lattice(path: Path, units: Array) -> None:

@@ -90,7 +90,7 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
             "table": f"{plan.contract.rows} rows ({n_known}) x {plan.columns} columns",
             "protects": f"one {plan.contract.unit}, {plan.contract.neighbours}",
             "rows": normalisation(plan.request.normalisation),
-            "publishes": PUBLISHES[plan.mechanism.publishes],
+            "publishes": PUBLISHES[plan.mechanism.publishes] + _folds(plan.request.folds),
             "mechanism": f"{plan.mechanism.name}, {plan.mechanism.arithmetic} arithmetic",
             **{
                 f"  {name.replace('_', ' ')}": f"{value:.6g}"
@@ -114,6 +114,10 @@ PUBLISHES = {
     "reports": "one noisy report a row, and their average",
     "precision": "a noisy precision matrix",
 }
+
+
+def _folds(folds: int) -> str:
+    return f", in {folds} folds with noise of their own" if folds > 1 else ""
 
 
 def guarantee_text(facts: Mapping[str, Any]) -> str:

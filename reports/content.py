@@ -127,6 +127,43 @@ def strongest(bundle: ReleaseBundle, about_means: bool) -> list[Entry]:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """The first lines of a table.
+
+    Parameters
+    ----------
+    name
+        Of the table.
+    head, lines
+        What the page shows of it.
+    numbers
+        Which columns are numbers.
+    total
+        How many lines there are.
+    aside
+        Whether only some readers want it.
+    """
+
+    name: str
+    head: list[str]
+    lines: list[list[Any]]
+    numbers: list[bool]
+    total: int
+    aside: bool
+
+    @classmethod
+    def of(cls, name: str, table: pd.DataFrame) -> Listing:
+        """From a sealed table."""
+        few = table.iloc[:_MOST, :_MOST]
+        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in few.dtypes]
+        lines = [list(line) for line in few.itertuples(index=False)]
+        return cls(name, list(few.columns), lines, numbers, len(table), name in _ASIDE)
+
+
+_ASIDE = {"laws", "means", "precision", "tuning"}
+
+
+@dataclass(frozen=True)
 class Shown:
     """What the page says of one estimate.
 
@@ -145,7 +182,7 @@ class Shown:
     names
         The p columns: all but the intercept.
     tables
-        Head and first lines of its tables.
+        Its tables, those that are looked at in passing last.
     """
 
     id: str
@@ -157,7 +194,7 @@ class Shown:
     edges: int
     strongest: list[tuple[str, str, float]]
     names: Sequence[str]
-    tables: Mapping[str, tuple[list[str], list[list[Any]]]]
+    tables: Sequence[Listing]
 
     @property
     def sparse(self) -> bool:
@@ -185,12 +222,15 @@ class Shown:
             str(facts.estimator["name"]),
             _settings(facts.estimator),
             facts.tuning,
-            _QUANTITY.get(facts.kind, "strength"),
+            _QUANTITY.get(facts.kind, "weight"),
             weights,
             edges,
             strongest,
             names,
-            {name: _head(table) for name, table in bundle.tables.items()},
+            sorted(
+                (Listing.of(name, table) for name, table in bundle.tables.items() if len(table)),
+                key=lambda each: each.aside,
+            ),
         )
 
 
@@ -201,12 +241,10 @@ def _settings(estimator: Mapping[str, Any]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in unusual.items())
 
 
-_QUANTITY = {"precision": "partial correlation", "covariance": "correlation"}
-
-
-def _head(table: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    few = table.iloc[:_MOST, :_MOST]
-    return list(few.columns), [list(line) for line in few.itertuples(index=False)]
+_QUANTITY = {
+    "precision": "partial correlation",
+    "covariance": "correlation",
+}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -110,6 +111,11 @@ AnyColumn = Annotated[
 ]
 
 
+def _unspeakable(name: str) -> bool:
+    """Whether a name holds what XML and terminals do not take: controls, and no characters."""
+    return any(unicodedata.category(letter) in {"Cc", "Cs", "Cn"} for letter in name)
+
+
 def features(name: str, levels: Iterable[str | float] | None) -> list[str]:
     """Columns of the matrix that a column of the table becomes."""
     if levels is None:
@@ -164,6 +170,8 @@ class Contract(Model):
             )
         if any(not name or name != name.strip() for name in self.columns):
             raise ValueError("a column's name in 'columns' is empty or has blanks around it")
+        if any(_unspeakable(f) for n in self.columns for f in features(n, self.levels(n))):
+            raise ValueError("a name in 'columns' holds a control character; rename it")
         all_features = [INTERCEPT, *(f for n in self.columns for f in features(n, self.levels(n)))]
         if len(set(all_features)) < len(all_features):
             raise ValueError("two columns of the matrix would have one name; rename one")

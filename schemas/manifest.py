@@ -10,7 +10,7 @@ from pydantic import Field
 from schemas.contract import INTERCEPT, Neighbours, ProtectedUnit, features
 from schemas.model import Digest, Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
-from schemas.request import AnyNormalisation, Unit
+from schemas.request import MOST_FOLDS, AnyNormalisation, Unit
 
 FORMAT: Literal[4] = 4
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
@@ -61,7 +61,7 @@ class Asked(Model):
     unit: ProtectedUnit
     normalisation: AnyNormalisation
     mechanism: dict[str, Any]
-    folds: Annotated[int, Field(strict=True, ge=1)] = 1
+    folds: Annotated[int, Field(strict=True, ge=1, le=MOST_FOLDS)] = 1
 
     @property
     def names(self) -> list[str]:
@@ -103,10 +103,12 @@ class Asked(Model):
 class RowsFacts(Model):
     """The number of rows: ``public`` under replace-one; else ``noisy``, with its deviation.
 
-    The released matrix is the noisy Gram matrix divided by `value`.
+    The released matrix is the noisy Gram matrix divided by `value`: what was `seen`, taken as one
+    where it is less.
     """
 
     value: Annotated[float, Field(ge=1)]
+    seen: Real
     status: Literal["public", "noisy"]
     sd: float
 

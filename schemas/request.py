@@ -24,6 +24,8 @@ from schemas.model import (
     label,
 )
 
+MOST_FOLDS = 20
+
 
 class Unit(Model):
     """Every row is divided by its own l2 norm; a row with nothing left is the zero row."""
@@ -192,7 +194,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     mechanism: MechanismT
     normalisation: Normalisation = Unit()
     estimates: tuple[EstimateT, ...] = ()
-    folds: Annotated[int, Field(strict=True, ge=1, le=20)] = 1
+    folds: Annotated[int, Field(strict=True, ge=1, le=MOST_FOLDS)] = 1
     timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     new_charge: Label | None = None
 

@@ -62,11 +62,19 @@ class Accumulated:
     @property
     def gram(self) -> NDArray[Any] | None:
         """Exact Gram matrix of all rows; see `Sum`."""
-        grams = [part.gram for part in self.parts if part.gram is not None]
-        if not grams or not grams[1:]:
-            return grams[0] if grams else None
-        total: NDArray[Any] = np.sum([each.astype(object) for each in grams], axis=0)
+        total: NDArray[Any] | None = None
+        for part in self.parts:
+            if part.gram is None:
+                return None
+            total = part.gram if total is None else _added(total, part.gram)
         return total
+
+
+def _added(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """The exact sum: in 64 bits where it fits, which the diagonals bound; in Python's integers."""
+    fits = int(np.diag(one).max()) + int(np.diag(other).max()) < 1 << 62
+    total: NDArray[Any] = one + other if fits else one.astype(object) + other
+    return total
 
 
 def accumulate(

@@ -8,6 +8,7 @@ counted as a malformed row: every line after the header is a row, whatever is in
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -66,8 +67,10 @@ class RecordLines:
         return part
 
     def _sound_pieces(self, stream: IO[bytes]) -> Iterator[bytes]:
+        mark = codecs.BOM_UTF8
         for block in self._whole_lines(stream):
-            lines = block.replace(b"\r\n", b"\n")
+            lines = block.removeprefix(mark).replace(b"\r\n", b"\n")
+            mark = b""
             if not lines.isascii():  # parsers give up on a table for one byte that is not UTF-8
                 lines = lines.decode("utf-8", "replace").encode()
             if self._width is None:

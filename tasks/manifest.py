@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -106,21 +107,29 @@ def rows_facts(asked: Asked, mechanism: Mechanism, noisy: Sequence[float]) -> li
     noisy
         Of every fold the noisy count where one was paid for, else the noisy trace: unit rows each
         add one to it. Taken as one where it is less, so that the division is always defined.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many as folds.
     """
     if asked.neighbours == "replace-one" or not isinstance(mechanism, Additive):
         public = rows_by_place(asked.dataset.rows, asked.folds)
-        return [RowsFacts(value=rows, status="public", sd=0.0) for rows in public]
+        return [_rows(float(rows), "public", 0.0) for rows in public]
+    if len(noisy) != asked.folds:
+        raise ValueError("every fold has a number of rows")
     sd = mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(asked.names))
-    return [RowsFacts(value=max(1.0, each), status="noisy", sd=sd) for each in noisy]
+    return [_rows(each, "noisy", sd) for each in noisy]
+
+
+def _rows(seen: float, status: Literal["public", "noisy"], sd: float) -> RowsFacts:
+    return RowsFacts(value=max(1.0, seen), seen=seen, status=status, sd=sd)
 
 
 def all_rows(folds: Sequence[RowsFacts]) -> RowsFacts:
-    """The number of rows of all folds."""
-    return RowsFacts(
-        value=sum(each.value for each in folds),
-        status=folds[0].status,
-        sd=folds[0].sd * math.sqrt(len(folds)),
-    )
+    """The number of rows of all folds, from what was seen of each, so that it has no bias."""
+    first = folds[0]
+    return _rows(sum(each.seen for each in folds), first.status, first.sd * math.sqrt(len(folds)))
 
 
 def noise_law(mechanism: Mechanism, rows: float, folds: int = 1) -> NoiseLaw:

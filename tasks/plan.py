@@ -117,6 +117,12 @@ def make_plan(request: Request, *, averaging: bool = False) -> Plan:
             "key 'estimates': this release is a precision matrix already.",
             "Write 'estimates: []'.",
         )
+    public = asked(contract, request)
+    for place, each in enumerate(request.estimates):
+        try:
+            each.check(public)
+        except RequestError as error:
+            raise RequestError(f"key 'estimates.{place}': {error}") from None
     if averaging and mechanism.publishes != "reports":
         raise RequestError(
             f"key 'mechanism.name': '{mechanism.name}' makes no reports.", "Write 'name: local'."

@@ -59,6 +59,9 @@ def test_the_main_job(
     assert len(budget["charges"]) == 1
     (verified,) = answer("verify", capsys=capsys)
     assert any("ledger" in words for words in verified["checks"])
+    twice = ("--penalty", "0.5", "--set", "penalty=0.4")
+    for wrong in (twice, ("--set", "penalty"), ("--set", "rate=2"), ("--set", "input='no'")):
+        assert run("estimate", "toy/v1-r1", *wrong, capsys=capsys)[0] == 2
     estimated = answer("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
     assert Path(estimated["path"]).is_dir()
     assert len(answer("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 13
@@ -115,7 +118,11 @@ def test_steward_hears_of_repairs(
         ({"dataset": "unregistered"}, {}, "unregistered.yaml"),
         ({"estimates": [{"name": "rige"}]}, {}, "must be one of 'ridge', 'graphical-lasso'"),
         ({"estimates": [{"name": "ridge", "penalty": "x"}]}, {}, "'estimates.0.penalty': must be"),
+        ({"estimates": [{"name": "discriminant"}]}, {}, "'estimates.0': The release has no column"),
+        ({"folds": 21}, {}, "folds"),
         ({"normalisation": {"kind": "clip", "radius": -1}}, {}, "'normalisation.radius': must"),
+        ({}, {"columns": {"c\x01": {"lower": 0, "upper": 1}}}, "control character"),
+        ({}, {"columns": {"c": {"levels": ["a\r\nb"]}}}, "control character"),
         ({}, {"id": "Has Spaces"}, "'id'"),
         ({}, {"rows": 0}, "rows"),
         ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, "without quotes"),

@@ -20,7 +20,7 @@ from schemas.manifest import FORMAT, DatasetFacts, EstimateManifest
 NAMES = ("c0", "sex=female", "größe & <b>")
 MATRIX = np.array([[1.0, 0.1, 0.0], [0.1, 2.0, -1 / 3], [0.0, -1 / 3, np.pi]])
 EDGES = np.array([[0.0, 0.1, 0.0], [0.1, 0.0, -0.3], [0.0, -0.3, 0.0]])
-TABLE = pd.DataFrame({"class": ["a", "b, c"], "share": [1 / 3, 2 / 3], "rows": [3, 7]})
+TABLE = pd.DataFrame({"class": ["a\r\nb", "b, c"], "share": [1 / 3, 2 / 3], "rows": [3, 7]})
 
 
 def written(folder: Path, **facts: Any) -> Path:

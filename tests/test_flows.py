@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 from prefect.settings import get_current_settings
 
-from schemas.errors import GramercyError, NoMinimiser, SpentFailure, StepFailed, TableError
+from schemas.errors import (
+    GramercyError,
+    NoMinimiser,
+    RequestError,
+    SpentFailure,
+    StepFailed,
+    TableError,
+)
 from tasks.policy import private_flow, private_task
 from tasks.request import read_request
 from tests.leaks import stored, unpickled
@@ -70,7 +77,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("estimators.graphical_lasso.graphical_lasso", none)
     hopeless = request.estimates[1].model_copy(update={"input": "raw"})
-    with pytest.raises(NoMinimiser, match="no minimiser"):
+    with pytest.raises(RequestError, match="graphical-lasso: no minimiser"):
         estimate(done, (hopeless,))
     assert report(done, (*request.estimates, hopeless)) == shown
 

@@ -13,7 +13,8 @@ from scipy import stats
 
 from archive.bundle import seal
 from archive.matrices import write_matrix
-from archive.release import ReleaseBundle, read_release, stems
+from archive.package import write_descriptor
+from archive.release import ReleaseBundle, read_release, release_descriptor, stems
 from archive.store import Archive
 from estimators.graphical_lasso import GraphicalLasso
 from estimators.ridge import Ridge
@@ -24,10 +25,11 @@ from schemas.home import Home
 from tables.folds import by_place, rows_by_place
 from tasks.accumulate import accumulate
 from tasks.estimate import make_estimate
+from tasks.manifest import all_rows, rows_facts
 from tasks.plan import Plan
 from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, lines
 from tests.audit import played
-from tests.making import alone, plan_of, run_steps, scene, table
+from tests.making import alone, edit_json, plan_of, run_steps, scene, table
 
 BOTH = ("replace-one", "add-remove")
 
@@ -146,7 +148,7 @@ def test_a_release_in_folds(tmp_path: Path, neighbours: str, normalisation: Any)
     )
     facts = bundle.manifest
     assert len(bundle.folds) == len(bundle.evidence.folds) == 4
-    assert sum(part.value for part in facts.fold_rows) == pytest.approx(facts.rows.value)
+    assert sum(part.seen for part in facts.fold_rows) == pytest.approx(facts.rows.seen)
     if neighbours == "replace-one":
         assert [part.value for part in facts.fold_rows] == [11, 10, 10, 10]
     together = sum(fold.moment * fold.rows for fold in bundle.evidence.folds) / facts.rows.value
@@ -189,16 +191,76 @@ def test_cross_validation_by_analysts(tmp_path: Path) -> None:
     assert len([check for check in found.checks if check.startswith("estimate")]) == 2
 
 
-def test_a_forged_fold_is_found(tmp_path: Path) -> None:
-    place, bundle = released(tmp_path)
-    forged = bundle.folds[1] + np.eye(3)
+def test_few_rows_are_counted_without_bias(tmp_path: Path) -> None:
+    """Most folds see fewer rows than none; all of them together see what there is."""
+    plan = planned(tmp_path, "add-remove", request={"folds": 10})
+    mechanism = plan.mechanism
+    seen = np.random.default_rng(1).normal(1.0, 30.0, size=(4000, 10))
+    totals = [all_rows(rows_facts(plan.asked, mechanism, list(each))).seen for each in seen]
+    assert abs(np.mean(totals) - 10) < 6 * 30 * math.sqrt(10 / 4000)
+    with pytest.raises(ValueError, match="every fold"):
+        rows_facts(plan.asked, mechanism, [1.0])
+
+
+def resealed(place: Path) -> None:
     for path in place.iterdir():
         path.chmod(0o644)
-    write_matrix(place, stems(bundle.manifest)[-3], forged, bundle.manifest.names)
     (place / "SHA256SUMS").unlink()
     seal(place)
-    with pytest.raises(BundleError, match="not what its folds make"):
+
+
+def refusal(place: Path) -> str:
+    with pytest.raises(BundleError) as refused:
         verify_release(Archive(Home.default().archive), "toy", place.parent.name, None)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(("by", "words"), [((1, 0), "folds make"), ((1e5, -1e5), "this large")])
+def test_forged_folds_are_found(tmp_path: Path, by: tuple[float, float], words: str) -> None:
+    """Also such that they make the same together."""
+    place, bundle = released(tmp_path)
+    for path in place.iterdir():
+        path.chmod(0o644)
+    for k, more in enumerate(by):
+        forged = bundle.folds[k] + more * np.eye(3)
+        write_matrix(place, stems(bundle.manifest)[k - 4], forged, bundle.manifest.names)
+    write_descriptor(place, release_descriptor(place, bundle.manifest))
+    resealed(place)
+    assert words in refusal(place)
+
+
+@pytest.mark.parametrize("folds", [1, 2, 5, 19, 500])
+def test_another_number_of_folds_is_found(tmp_path: Path, folds: int) -> None:
+    place, _ = released(tmp_path, neighbours="add-remove")
+    edit_json(place / "datapackage.json", lambda facts: facts["dp"].update(folds=folds))
+    resealed(place)
+    assert refusal(place)
+
+
+@pytest.mark.parametrize("kept", [1, 3])
+def test_folds_that_were_left_out_are_found(tmp_path: Path, kept: int) -> None:
+    place, _ = released(tmp_path, neighbours="add-remove")
+
+    def cut(facts: Any) -> None:
+        facts["dp"]["fold_rows"] = facts["dp"]["fold_rows"][:kept]
+
+    edit_json(place / "datapackage.json", cut)
+    resealed(place)
+    assert refusal(place)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        ({"name": "ridge", "penalty": "cross-validation"}, "estimates.0.*without folds"),
+        ({"name": "discriminant"}, "estimates.0.*no column of levels"),
+    ],
+)
+def test_what_cannot_be_estimated_is_refused_before_it_is_paid_for(
+    tmp_path: Path, estimate: Any, words: str
+) -> None:
+    with pytest.raises(RequestError, match=words):
+        planned(tmp_path, "replace-one", request={"folds": 1, "estimates": [estimate]})
 
 
 def test_another_number_of_folds_is_another_request(tmp_path: Path) -> None:

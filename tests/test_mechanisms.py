@@ -447,6 +447,10 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run("plan", request, "--compare", capsys=capsys)
     assert code == 0
     assert "times the least" in out
+    in_folds = scene(tmp_path, request=asked("gaussian", epsilon=2.0) | {"folds": 4})
+    ranked, _ = compare(read_request(in_folds))
+    assert {each.name for each in ranked} == {"gaussian", "gaussian-iid"}
+    assert ranked[0].error == pytest.approx(plan_of(in_folds).matrix_error)
     by_decibels = {"mechanism": {"name": "rows", "snr": 0.0, "delta": 1e-6}}
     offers, _ = compare(read_request(scene(tmp_path, request=by_decibels)))
     gaussian = next(each for each in offers if each.name == "gaussian")

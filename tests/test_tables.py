@@ -19,7 +19,7 @@ from schemas.contract import Column, Contract, Levels
 from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit
-from tables.accumulate import accumulate
+from tables.accumulate import Accumulated, Sum, accumulate
 from tables.lines import BLOCK, RecordLines
 from tables.normalise import normalise
 from tables.read import Malformed, _parsed, cells, column_types, open_source
@@ -250,6 +250,29 @@ def test_malformed_rows_count_as_zero_rows(tmp_path: Path) -> None:
     sums = accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10))
     assert (sums.rows, sums.malformed) == (2, 1)
     assert abs(np.trace(sums.gram) / Lattice(3, 10).divisor - 1) < 0.01
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_byte_order_mark_before_a_quoted_name(tmp_path: Path, in_place: bool) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(b'\xef\xbb\xbf"c0","c,1",c2\n1,2,3\n')
+    columns = {name: {"lower": -5.0, "upper": 5.0} for name in ("c0", "c,1", "c2")}
+    facts = contract_facts(file, rows=1) | {"columns": columns}
+    facts["budget"] = {"epsilon": 1.0, "delta": 1e-6}
+    contract = Contract.model_validate(facts)
+    sums = accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10), in_place=in_place)
+    assert (sums.rows, sums.malformed) == (1, 0)
+
+
+def test_sums_of_parts_are_exact_beyond_64_bits() -> None:
+    big = Sum(np.array([[1 << 61]], dtype=np.int64), 1)
+    beyond = Sum(np.array([[1 << 70]], dtype=object), 1)
+    for parts, expected in (((big, big), 1 << 62), ((big, beyond), (1 << 61) + (1 << 70))):
+        sums = Accumulated(parts, Repairs.none(1), 0)
+        assert sums.gram is not None
+        assert int(sums.gram[0, 0]) == expected
+    small = Sum(np.array([[5]], dtype=np.int64), 2)
+    assert Accumulated((small, small), Repairs.none(1), 0).gram.dtype == np.int64
 
 
 def test_repair_uses_public_constants() -> None:

@@ -292,10 +292,10 @@ def test_cross_validation_of_graphs() -> None:
 
 def test_no_folds_no_cross_validation() -> None:
     evidence = seen(np.random.default_rng(13), ar1(3), 100, 0.01)
-    with pytest.raises(RequestError, match="no folds"):
+    with pytest.raises(RequestError, match="without folds"):
         cross_validation(evidence, ridge, np.array([1.0]))
     one = replace(evidence, folds=(Fold(evidence.raw, 100.0),))
-    with pytest.raises(RequestError, match="no folds"):
+    with pytest.raises(RequestError, match="without folds"):
         cross_validation(one, ridge, np.array([1.0]))
 
 

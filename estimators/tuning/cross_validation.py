@@ -59,11 +59,7 @@ def cross_validation(
     RequestError
         If the release has fewer than two folds.
     """
-    if len(evidence.folds) < 2:
-        raise RequestError(
-            "This release has no folds, which cross-validation needs.",
-            "Ask for folds in the release request, or use 'penalty: auto' or 'ebic'.",
-        )
+    check_folds(len(evidence.folds))
     losses = np.full((len(evidence.folds), len(grid)), np.inf)
     for out in range(len(evidence.folds)):
         held, others = evidence.folds[out], training(evidence, out)
@@ -82,6 +78,15 @@ def cross_validation(
         close = np.flatnonzero(weights @ excess / weights.sum() <= spread)
     within = Choice(float(grid[close[0]]), grid, scores, choice.edges)
     return within
+
+
+def check_folds(folds: int) -> None:
+    """Raises RequestError where there are fewer than two."""
+    if folds < 2:
+        raise RequestError(
+            "A release without folds has nothing for cross-validation.",
+            "Ask for 'folds' in the request of a release, or choose another 'penalty'.",
+        )
 
 
 def training(evidence: Evidence, out: int) -> Evidence:

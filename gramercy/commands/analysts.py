@@ -133,7 +133,10 @@ def estimate(
         known = ", ".join(estimators.registry)
         raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
     asked = [*([f"penalty={penalty}"] if penalty else []), *(settings or [])]
-    facts = {"name": estimator} | dict(map(_setting, asked))
+    pairs = [("name", estimator), *map(_setting, asked)]
+    facts = dict(pairs)
+    if len(facts) < len(pairs):
+        raise RequestError("--set: a setting is given twice.", "Give it once.")
     chosen = parse(estimators.registry[estimator], facts, "estimate", RequestError)
     done, page = running.estimate(found.id, chosen)
     path = archive_here().estimate(*found.id.split("/"), done)
@@ -167,12 +170,14 @@ def mechanisms(json: AsJson = False) -> None:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """``key=value``, the value a number, true, false, or a text."""
+    """``key=value``, the value a number, true, false, or a text; in quotes a text always."""
     key, equals, value = text.partition("=")
     if not (key and equals and value):
         raise RequestError(f"--set: '{text}' is no setting.", "Write --set key=value.")
     if value in {"true", "false"}:
         return key, value == "true"
+    if value[0] in "'\"" and value[-1] == value[0]:
+        return key, value[1:-1]
     for number in (int, float):
         with contextlib.suppress(ValueError):
             return key, number(value)
