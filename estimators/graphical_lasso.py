@@ -17,12 +17,13 @@ from pydantic import Field, model_validator
 from scipy.special import ndtri
 
 from estimators.estimator import Estimate, Estimator, partial_correlations
+from estimators.repaired import floored, share_left
 from estimators.solvers.glasso import graphical_lasso
 from estimators.solvers.path import graphical_lasso_path
 from estimators.tuning.choosing import Rule, choose
 from estimators.tuning.cross_validation import Scored, check_folds, training
 from estimators.tuning.information import refitted
-from estimators.tuning.path import graph, penalties
+from estimators.tuning.path import MOST, graph, penalties
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.manifest import Asked
@@ -32,9 +33,7 @@ Array = NDArray[np.float64]
 
 _REPRODUCIBLE = 1e-13  # gap per column at which two machines' estimates are one, to 1e-6
 _ON_THE_PATH = 1e-9  # the same for estimates that are only compared
-_FLOOR = 0.1  # of the noise's standard deviation on the diagonal
 _RAW_SHARE = 0.7
-_LEAST_LEFT = 0.02
 
 
 class GraphicalLasso(Estimator):
@@ -86,7 +85,8 @@ class GraphicalLasso(Estimator):
                 seen += [training(evidence, k) for k in range(len(evidence.folds))]
             grid = penalties(*map(self.matrix, seen))
             scored: Scored = "graph" if self.refit else "estimate"
-            choice = choose(self.penalty, evidence, self.path, grid, scored)
+            path = self.path if self.penalty == "cross-validation" else self.sparse_path
+            choice = choose(self.penalty, evidence, path, grid, scored)
             penalty, tables["tuning"] = choice.penalty, choice.table
             if choice.frequencies is not None:
                 matrices["stability"] = choice.frequencies
@@ -106,18 +106,24 @@ class GraphicalLasso(Estimator):
         """What it works from; shape (p, p)."""
         if self.input == "raw":
             return evidence.raw
-        floor = _FLOOR * evidence.law.sd_diagonal
-        mended: Array = evidence.repaired + floor * np.eye(len(evidence.raw))
-        return mended
+        return floored(evidence)
 
-    def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
-        """See `estimators.tuning.path.Path`."""
+    def sparse_path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
+        """The same as `path`, as far as the first graph that is not sparse."""
+        p = len(evidence.raw)
+        return self.path(evidence, grid, most_edges=int(MOST * p * (p - 1) / 2))
+
+    def path(
+        self, evidence: Evidence, grid: Array, *, most_edges: int | None = None
+    ) -> list[Array | None]:
+        """See `estimators.tuning.path.Path`, and `graphical_lasso_path` for `most_edges`."""
         try:
             found = graphical_lasso_path(
                 self.matrix(evidence),
                 list(grid),
                 penalize_diagonal=self.penalize_diagonal,
                 tol=_ON_THE_PATH,
+                most_edges=most_edges,
             )
         except RequestError:  # not even the largest penalty has a minimiser
             return [None] * len(grid)
@@ -148,10 +154,5 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     noise = evidence.typical_noise
     if source == "raw":
         return level * math.hypot(_RAW_SHARE * noise, sampling)
-    before, after = (_off_diagonal_norm(each) for each in (evidence.raw, evidence.repaired))
-    left = min(max(after / before, _LEAST_LEFT), 1.0) if before > 0 else 1.0
+    left = share_left(evidence)
     return level * left * math.sqrt(left) * math.hypot(noise, sampling)
-
-
-def _off_diagonal_norm(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from estimators.estimator import Estimate, Estimator
-from estimators.solvers.columnwise import columnwise, correlations
+from estimators.repaired import correlations, share_left
+from estimators.solvers.columnwise import columnwise
 from schemas.evidence import Evidence
 from schemas.model import Positive
 
 Array = NDArray[np.float64]
-
-_LEAST_LEFT = 0.02
 
 Rule = Literal["and", "or"]
 
@@ -120,10 +119,5 @@ def auto_penalty(evidence: Evidence) -> float:
     average = float((correlations(evidence)[1] ** 2).mean())
     sampling = 1 / math.sqrt(max(evidence.rows, 1.0))
     level = float(ndtri(1 - 0.05 / max(p * (p - 1), 1)))
-    before, after = (_off_diagonal_norm(each) for each in (evidence.raw, evidence.repaired))
-    left = min(max(after / before, _LEAST_LEFT), 1.0) if before > 0 else 1.0
-    return level * left**2 * math.hypot(evidence.typical_noise / average, sampling)
-
-
-def _off_diagonal_norm(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))
+    unknown = math.hypot(evidence.typical_noise / average, sampling)
+    return level * share_left(evidence) ** 2 * unknown

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from estimators.estimator import Estimate, Estimator, precision_estimate
 from estimators.tuning.cross_validation import check_folds, cross_validation
 from estimators.tuning.path import around
+from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.manifest import Asked
 from schemas.model import Positive
@@ -147,6 +148,8 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     p = evidence.raw.shape[0]
     noise = evidence.typical_noise * math.sqrt(p)
     average = max(float(np.trace(evidence.repaired)) / p, noise / p)
+    if not average > 0:
+        raise RequestError("The matrix is zero throughout, and tells nothing.")
     unknown = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
     of_unknown, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)
     floor = 1 / (1 / (of_unknown * unknown) + 1 / (of_average * average))

@@ -18,7 +18,8 @@ from pydantic import Field
 
 from estimators.estimator import Estimate, Estimator, partial_correlations, precision_estimate
 from estimators.neighbourhood import auto_penalty, combined
-from estimators.solvers.columnwise import columnwise, correlations
+from estimators.repaired import correlations
+from estimators.solvers.columnwise import columnwise
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

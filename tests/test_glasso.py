@@ -128,7 +128,7 @@ def test_the_edge_is_where_a_conic_solver_has_it(solver: Solver, seed: int) -> N
 
 
 def _precision(S: np.ndarray, penalty: Any, given: Any) -> np.ndarray:
-    return graphical_lasso(S, penalty, tol=1e-13, **given).precision
+    return graphical_lasso(S, penalty, **given).precision
 
 
 @pytest.mark.parametrize("solver", BOTH)
@@ -178,7 +178,7 @@ def test_a_minimiser_or_a_proof(solver: Solver) -> None:
                 raised = error.feasible * (1.0 if isinstance(penalty, float) else penalty)
                 assert (charged(raised, len(S), diagonal) >= P).all()
                 found = graphical_lasso(S, raised, **given)
-                assert residual(S, charged(raised, len(S), diagonal), found.precision) < 0.1
+                assert residual(S, charged(raised, len(S), diagonal), found.precision) <= 1e-5
         else:
             assert residual(S, P, T) <= 1e-5
     assert indefinite > seed / 2
@@ -386,7 +386,7 @@ def test_path_begins_where_it_was(solver: Solver) -> None:
     penalties = list(np.geomspace(0.6, 0.05, 20))
     warm = graphical_lasso_path(S, penalties, solver=solver)
     cold = [graphical_lasso(S, penalty, solver=solver) for penalty in penalties]
-    assert sum(each.iterations for each in warm) < 0.8 * sum(each.iterations for each in cold)
+    assert sum(each.iterations for each in warm) < 0.9 * sum(each.iterations for each in cold)
 
 
 def test_path_ends_where_there_is_no_minimiser() -> None:

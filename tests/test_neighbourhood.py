@@ -16,6 +16,7 @@ from estimators.neighbourhood import (
     neighbourhoods,
 )
 from estimators.noise.denoise import denoise
+from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw
 from tests.making import at_scale
@@ -146,7 +147,12 @@ def test_there_is_always_a_graph() -> None:
     for sd in (1e-5, 0.03, 1.0):
         assert NeighbourhoodSelection().fit(evidence(1, 10, 2000, sd)).edges is not None
     half = np.diag([0.5, 0.5, 0.0])
-    for matrix in (np.zeros((3, 3)), half, np.array([[0.4]])):
+    nothing = np.zeros((3, 3))
+    with pytest.raises(RequestError, match="tells nothing"):
+        NeighbourhoodSelection().fit(Evidence(nothing, nothing, NoiseLaw.none(), 100.0))
+    noise_alone = Evidence(nothing, nothing, law(0.1), 100.0)
+    assert NeighbourhoodSelection().fit(noise_alone).edges is not None
+    for matrix in (half, np.array([[0.4]])):
         for noise in (law(0.1), NoiseLaw.none()):
             found = NeighbourhoodSelection().fit(Evidence(matrix, matrix, noise, 100.0))
             assert not found.matrix.any()

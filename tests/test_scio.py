@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from estimators.estimator import partial_correlations
 from estimators.neighbourhood import auto_penalty
 from estimators.scio import Scio, scio
+from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw
 from tests.test_neighbourhood import correlation, evidence, hub, law
@@ -124,7 +125,11 @@ def test_there_is_always_an_estimate() -> None:
         assert found.tuning["penalty"] <= 0.9
         np.linalg.cholesky(found.matrix)
     half = np.diag([0.5, 0.5, 0.0])
-    for matrix in (np.zeros((3, 3)), half, np.array([[0.4]])):
+    nothing = np.zeros((3, 3))
+    with pytest.raises(RequestError, match="tells nothing"):
+        Scio().fit(Evidence(nothing, nothing, NoiseLaw.none(), 100.0))
+    assert Scio().fit(Evidence(nothing, nothing, law(0.1), 100.0)).edges is not None
+    for matrix in (half, np.array([[0.4]])):
         for noise in (law(0.1), NoiseLaw.none()):
             found = Scio().fit(Evidence(matrix, matrix, noise, 100.0))
             np.linalg.cholesky(found.matrix)

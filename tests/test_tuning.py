@@ -9,15 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimators.evidence import of_matrix
+from estimators.evidence import of_matrix, of_rows
 from estimators.graphical_lasso import GraphicalLasso
 from estimators.noise.denoise import denoise, project
 from estimators.noise.draws import stream
+from estimators.repaired import floored
 from estimators.ridge import Ridge, ridge_precision
+from estimators.solvers.glasso import graphical_lasso
 from estimators.solvers.path import graphical_lasso_path
 from estimators.tuning import path as path_room
 from estimators.tuning.cross_validation import cross_validation, training
-from estimators.tuning.information import ebic, effective_rows, refitted
+from estimators.tuning.information import ebic, effective_rows, refit_or_none, refitted
 from estimators.tuning.path import around, best, graph, loss, made, penalties
 from estimators.tuning.stability import bootstrap, redrawn, stars
 from schemas.errors import RequestError
@@ -114,8 +116,9 @@ def test_best_needs_something_to_choose_from() -> None:
     grid = np.array([3.0, 2.0, 1.0])
     choice = best(grid, np.array([np.inf, 1.0, 1.0]), [None, np.eye(2), np.ones((2, 2))])
     assert choice.penalty == 2.0
-    assert choice.edges.tolist() == [0, 0, 1]
+    assert choice.edges.tolist() == [-1, 0, 1]
     assert list(choice.table) == ["penalty", "score", "edges"]
+    assert choice.table["penalty"].tolist() == [2.0, 1.0]
     with pytest.raises(RequestError, match="denoised"):
         best(grid, np.full(3, np.inf), [None, None, None])
 
@@ -290,6 +293,35 @@ def test_cross_validation_of_graphs() -> None:
     assert graphs[1].sum() > graphs[0].sum()  # prediction keeps weak edges
 
 
+@pytest.mark.parametrize(("n", "p", "penalty"), [(2, 6, 0.1), (2, 6, 0.3), (8, 20, 0.02)])
+def test_a_refit_is_right_or_refused(n: int, p: int, penalty: float) -> None:
+    """Of fewer rows than columns, and without noise that would call for a floor."""
+    evidence = of_rows(np.random.default_rng(1).standard_normal((n, p)))
+    matrix = floored(evidence)
+    edges = graph(graphical_lasso(matrix, penalty).precision)
+    found = refit_or_none(matrix, edges)
+    if found is None:
+        with pytest.raises(RequestError):
+            GraphicalLasso(penalty=penalty, refit=True).fit(evidence)
+        return
+    np.linalg.cholesky(found)
+    missed = np.abs(np.linalg.inv(found) - matrix)[edges | np.eye(p, dtype=bool)]
+    assert missed.max() <= 1e-6 * np.abs(matrix).max()
+    assert (found[~(edges | np.eye(p, dtype=bool))] == 0).all()
+
+
+def test_a_refit_of_strong_factors() -> None:
+    """Nearly singular, and with edges that are not its own."""
+    rng, p = np.random.default_rng(3), 30
+    S = 0.999 + 0.001 * np.eye(p)
+    edges = np.triu(rng.uniform(size=(p, p)) < 0.1, 1)
+    edges |= edges.T
+    found = refitted(S, edges)
+    np.linalg.cholesky(found)
+    missed = np.abs(np.linalg.inv(found) - S)[edges | np.eye(p, dtype=bool)]
+    assert missed.max() <= 1e-6
+
+
 def test_no_folds_no_cross_validation() -> None:
     evidence = seen(np.random.default_rng(13), ar1(3), 100, 0.01)
     with pytest.raises(RequestError, match="without folds"):
@@ -349,6 +381,30 @@ def test_stability_is_repeatable_and_counts() -> None:
     np.testing.assert_allclose(first.instability, (2 * pairs * (1 - pairs)).mean(axis=1))
 
 
+def test_dense_graphs_end_a_path_and_are_never_stable() -> None:
+    """What is left out counts as all pairs; the choice is that of the whole paths."""
+    rng, p = np.random.default_rng(22), 12
+    evidence = seen(rng, ar1(p), 5000, 2e-3)
+    lasso_of = GraphicalLasso()
+    grid = penalties(lasso_of.matrix(evidence))
+    whole, ended = lasso_of.path(evidence, grid), lasso_of.sparse_path(evidence, grid)
+    counts = [None if T is None else graph(T).sum() // 2 for T in ended]
+    last = counts.index(None) - 1
+    assert [each for each in counts if each is not None][-1] > p * (p - 1) / 4
+    assert all(T is None for T in ended[last + 1 :])
+    for T, same in zip(ended[: last + 1], whole[: last + 1], strict=True):
+        assert T is not None
+        assert same is not None
+        assert np.array_equal(T, same)
+    truth = evidence.repaired
+    choice = stars(evidence, truth, lasso_of.sparse_path, grid, draws=8)
+    every = bootstrap(evidence, truth, lasso_of.path, grid, 8)
+    assert choice.penalty == grid[every.stable(0.05)[-1]]
+    assert np.isinf(choice.scores[last + 1 :]).all()
+    never = bootstrap(evidence, truth, lambda _, some: [None] * len(some), grid, 2)
+    assert not never.stable(1.0).size
+
+
 def test_a_penalty_without_a_minimiser_is_no_candidate() -> None:
     """The raw matrix: small penalties have none, and are never chosen."""
     rng = np.random.default_rng(16)
@@ -397,7 +453,7 @@ def test_a_request_names_a_rule(rule: str) -> None:
     assert f1(found.edges != 0, truth) >= 0.7
     table = found.tables["tuning"]
     assert found.tuning["penalty"] in table["penalty"].to_numpy()
-    assert len(table) == 20
+    assert len(table) == 20 if rule == "cross-validation" else 5 < len(table) <= 20
     free = (found.edges != 0) | np.eye(p, dtype=bool)
     matrix = GraphicalLasso().matrix(evidence)
     np.testing.assert_allclose(np.linalg.inv(found.matrix)[free], matrix[free], rtol=1e-6)

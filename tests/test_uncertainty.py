@@ -204,6 +204,9 @@ def test_tail_of_laplace_noise() -> None:
     assert critical(0.05, one[:1], one[:1])[0] == pytest.approx(
         math.log(20) / math.sqrt(2), rel=1e-6
     )
+    many = np.linspace(0.0, 8.0, (1 << 16) + 3)  # more than are done at once
+    found = two_sided(many, np.ones_like(many), np.ones_like(many))
+    np.testing.assert_allclose(found, 2 * laplace.sf(many * math.sqrt(2)), rtol=5e-4)
     rng = np.random.default_rng(5)
     both = math.sqrt(0.4) * rng.normal(size=400_000)
     both += math.sqrt(0.6) * rng.laplace(scale=math.sqrt(0.5), size=both.size)
@@ -378,6 +381,17 @@ def test_false_discoveries(family: Family, strength: float, of: Of) -> None:
     assert power > 0.5
     seen = releases(population, n, law, unit=False, times=10)
     assert false_share(population, of, seen, 0.2, "any")[0] <= 0.12
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_few_rows_make_no_edges(unit: bool) -> None:
+    """Three a column: those that are held fixed are missed in the p-values, too."""
+    p, times = 15, at_scale(60, 400)
+    found = [
+        Discoveries(rate=0.1).fit(seen).tuning["edges"] > 0
+        for seen in releases(np.eye(p) / p, 3 * p, NoiseLaw.none(), unit=unit, times=times)
+    ]
+    assert np.mean(found) <= 0.1 + (0.07 if times < 200 else 0.02)
 
 
 def test_laplace_noise_alone_makes_no_edges() -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ROUNDING = float(np.finfo(np.float64).eps)
+_VIOLATED = 1e-6  # on a unit diagonal
 _CLEARLY = 1e-12  # how far below zero, relative to its terms, a sum must be to be negative
 
 
@@ -124,6 +125,29 @@ def duality_gap(T: Array, W: Array) -> float:
     except np.linalg.LinAlgError:
         return np.inf
     return float((np.diagonal(product) - 1 - 2 * logs).sum())
+
+
+def is_optimal(S: Array, penalties: Array, T: Array, gap: float, tol: float) -> bool:
+    """Whether T can be called the minimiser: by its gap, and by the conditions it has to meet.
+
+    A gap bounds the square of what is still wrong with T, so a small one alone leaves the inverse
+    of T off by its root.
+    """
+    if gap > tol * len(S):
+        return False
+    W: Array = np.linalg.inv(T).astype(np.float64)
+    rounding = 10 * ROUNDING * float(np.linalg.norm(T) * np.linalg.norm(W))
+    return violation(S, penalties, T, W) <= max(tol, _VIOLATED + rounding)
+
+
+def violation(S: Array, penalties: Array, T: Array, W: Array) -> float:
+    """By how much the inverse W of T misses W_ij = S_ij + penalties_ij sign(T_ij), at most.
+
+    Where T_ij is zero W_ij may be anything within the penalty of S_ij. Zero at the minimiser.
+    """
+    away = W - S
+    missed = np.where(T == 0, np.abs(away) - penalties, np.abs(away - penalties * np.sign(T)))
+    return float(missed.max())
 
 
 def certificate(S: Array, penalties: Array, X: Array) -> Array | None:

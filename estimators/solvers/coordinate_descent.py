@@ -21,6 +21,7 @@ from estimators.solvers.block import (
     Outcome,
     Start,
     duality_gap,
+    is_optimal,
     is_positive_definite,
     soft_threshold,
 )
@@ -63,7 +64,7 @@ def coordinate_descent(
         border = S + penalties * np.sign(T)
         dual = np.where(T != 0, border, np.clip(W, S - penalties, S + penalties))
         gap = duality_gap(T, dual)
-        if gap <= tol * p:
+        if is_optimal(S, penalties, T, gap, tol):
             return Outcome("minimiser", T, gap, sweep, dual)
     return Outcome("unsettled", T, np.inf, limit)
 

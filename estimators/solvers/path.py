@@ -25,7 +25,8 @@ class Path(list[Solution]):
         What stopped the path: the `NoMinimiser` of the largest penalty that has no minimiser, with
         its certificate and a feasible penalty (or the error of one that did not settle). The
         solutions are then those of the larger penalties alone: read a solution's `penalty`, not
-        its place. None where every penalty has its solution.
+        its place. None where every penalty has its solution, or the path ended with a graph that
+        has more edges than were asked for.
     """
 
     end: RequestError | None = None
@@ -38,6 +39,7 @@ def graphical_lasso_path(
     penalize_diagonal: bool = False,
     solver: Solver = "auto",
     tol: float = 1e-6,
+    most_edges: int | None = None,
 ) -> Path:
     """The minimisers at several penalties, down to the smallest that has one.
 
@@ -51,6 +53,9 @@ def graphical_lasso_path(
         does the larger have a minimiser where the smaller has.
     penalize_diagonal, solver, tol
         See `graphical_lasso`.
+    most_edges
+        The path ends with the first graph of more edges. For rules that look at sparse graphs
+        alone: the dense ones of the smallest penalties take the longest.
 
     Raises
     ------
@@ -82,5 +87,11 @@ def graphical_lasso_path(
                 raise
             path.end = error
             break
+        if most_edges is not None and _edges(found[k].precision) > most_edges:
+            break
     path.extend(found[k] for k in sorted(found))
     return path
+
+
+def _edges(precision: Array) -> int:
+    return (int(np.count_nonzero(precision)) - len(precision)) // 2

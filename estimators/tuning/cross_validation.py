@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.tuning.information import refitted
+from estimators.repaired import floored
+from estimators.tuning.information import refit_or_none
 from estimators.tuning.path import Choice, Path, best, graph, loss, made
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
@@ -112,4 +113,4 @@ def _judged(T: Array, others: Evidence, scored: Scored) -> Array | None:
     edges, p = graph(T), len(T)
     if edges.sum() > _MOST * p * (p - 1):
         return None
-    return refitted(others.repaired + 0.1 * others.law.sd_diagonal * np.eye(p), edges)
+    return refit_or_none(floored(others), edges)

@@ -10,19 +10,26 @@ number of rows that a table without noise would need to know as much.
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from estimators.repaired import floored
+from estimators.solvers.block import is_positive_definite
+from estimators.solvers.glasso import graphical_lasso
 from estimators.tuning.path import Choice, Path, best, graph, loss
+from schemas.errors import RequestError
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 
 GAMMA = 0.0
-_TOL = 1e-9  # of a unit diagonal
+_TOL = 1e-11  # of a unit diagonal
+_MISSED = 1e-9  # by the inverse, on the edges
+_REPRODUCIBLE = 1e-13
 _SWEEPS = 200
 _MOST = 0.5  # of all pairs; the criterion is made for sparse graphs
 
@@ -59,7 +66,7 @@ def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> C
     """
     found = path(evidence, grid)
     p, rows = len(evidence.raw), effective_rows(evidence)
-    floor = 0.1 * evidence.law.sd_diagonal * np.eye(p)
+    matrix = floored(evidence)
     price = math.log(max(rows, 2.0)) + 4 * gamma * math.log(p)
     scores = np.full(len(grid), np.inf)
     known: dict[bytes, float] = {}
@@ -69,8 +76,9 @@ def ebic(evidence: Evidence, path: Path, grid: Array, gamma: float = GAMMA) -> C
             continue
         key = np.packbits(edges).tobytes()
         if key not in known:
-            refit = refitted(evidence.repaired + floor, edges)
-            known[key] = rows * loss(evidence.raw, refit) + edges.sum() / 2 * price
+            refit = refit_or_none(matrix, edges)
+            known[key] = np.inf if refit is None else rows * loss(evidence.raw, refit)
+            known[key] += edges.sum() / 2 * price
         scores[at] = known[key]
     return best(grid, scores, found)
 
@@ -111,13 +119,19 @@ def refitted(matrix: Array, edges: NDArray[np.bool_]) -> Array:
     Returns
     -------
     ndarray, shape (p, p)
-        Symmetric; its inverse equals S on the edges and on the diagonal.
+        Symmetric, positive definite; its inverse equals S on the edges and on the diagonal.
+
+    Raises
+    ------
+    RequestError
+        If it was not found: S is too near to singular.
 
     Notes
     -----
     Hastie, Tibshirani and Friedman (2009), Algorithm 17.1: column by column, the regression on the
     neighbours under the present W = inverse of T. Every connected component alone, since T is
-    block diagonal; on a unit diagonal.
+    block diagonal; on a unit diagonal. Where that does not settle, the graphical lasso with no
+    penalty on the edges, and on other entries one that no W_ij of a unit diagonal can reach.
     """
     root = np.sqrt(np.diagonal(matrix))
     scale = np.outer(root, root)
@@ -126,9 +140,28 @@ def refitted(matrix: Array, edges: NDArray[np.bool_]) -> Array:
     for label in range(count):
         block = np.flatnonzero(labels == label)
         here = np.ix_(block, block)
-        found[here] = _refitted_block(unit[here], edges[here])
+        with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
+            found[here] = _refitted_block(unit[here], edges[here])
+        if not _fits(unit[here], edges[here], found[here]):
+            unreachable = np.where(edges[here], 0.0, 2.0)
+            found[here] = graphical_lasso(unit[here], unreachable, tol=_REPRODUCIBLE).precision
     whole: Array = found / scale
     return whole
+
+
+def refit_or_none(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
+    """`refitted`, or None where there is nothing to be found."""
+    try:
+        return refitted(matrix, edges)
+    except RequestError:
+        return None
+
+
+def _fits(S: Array, edges: NDArray[np.bool_], T: Array) -> bool:
+    if not (np.isfinite(T).all() and is_positive_definite(T)):
+        return False
+    missed = np.abs(np.linalg.inv(T) - S)[edges | np.eye(len(S), dtype=bool)]
+    return bool(missed.max() <= _MISSED)
 
 
 def _refitted_block(S: Array, edges: NDArray[np.bool_]) -> Array:

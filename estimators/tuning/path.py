@@ -26,6 +26,7 @@ Path = Callable[[Evidence, Array], Sequence[Array | None]]
 
 COUNT = 20  # penalties on a grid
 _REACH = 100.0  # from the largest penalty to the least
+MOST = 0.5  # of all pairs: rules that choose a graph look at sparse ones alone
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Choice:
     scores
         The rule's criterion at each, the least of them best; infinite where it has none.
     edges
-        Number of edges of each estimate; shape (m,).
+        Number of edges of each estimate, -1 where there is none; shape (m,).
     frequencies
         How often each pair was an edge at `penalty`, for rules that count; shape (p, p).
     """
@@ -54,8 +55,9 @@ class Choice:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One line a penalty, as a report shows it."""
-        return pd.DataFrame({"penalty": self.penalties, "score": self.scores, "edges": self.edges})
+        """One line a penalty that has an estimate, as a report shows it."""
+        columns = {"penalty": self.penalties, "score": self.scores, "edges": self.edges}
+        return pd.DataFrame(columns)[self.edges >= 0].reset_index(drop=True)
 
 
 def penalties(*matrices: Array, count: int = COUNT, reach: float = _REACH) -> Array:
@@ -113,8 +115,8 @@ def graph(precision: Array) -> NDArray[np.bool_]:
 
 
 def sizes(path: Sequence[Array | None]) -> NDArray[np.int64]:
-    """Number of edges of every estimate."""
-    return np.array([0 if T is None else int(graph(T).sum()) // 2 for T in path], dtype=np.int64)
+    """Number of edges of every estimate, -1 where there is none."""
+    return np.array([-1 if T is None else int(graph(T).sum()) // 2 for T in path], dtype=np.int64)
 
 
 def best(grid: Array, scores: Array, path: Sequence[Array | None]) -> Choice:

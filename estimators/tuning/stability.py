@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.noise.draws import Stream, draw, of_rows, rows_like, stream, wishart
-from estimators.tuning.path import Choice, Path, graph, made, sizes
+from estimators.tuning.path import MOST, Choice, Path, graph, made, sizes
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 
 DRAWS = 20
 THRESHOLD = 0.05
-_MOST = 0.5  # of all pairs
+_GLANCE, _HOPELESS = 5, 3.0  # after so many draws, so many times the threshold
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,25 @@ class Stability:
         found: Array = (2 * f * (1 - f)).sum(axis=(1, 2)) / max(p * (p - 1), 1)
         return found
 
+    def stable(self, threshold: float) -> NDArray[np.intp]:
+        """Places of the penalties whose graphs are sparse, on average, and stable."""
+        return np.flatnonzero(self.sparse & (self.instability <= threshold))
+
+    @property
+    def sparse(self) -> NDArray[np.bool_]:
+        """Where the mean graph has at most half of all pairs; shape (m,)."""
+        p = self.frequencies.shape[1]
+        sparse: NDArray[np.bool_] = self.frequencies.sum(axis=(1, 2)) <= MOST * p * (p - 1)
+        return sparse
+
 
 def bootstrap(
-    evidence: Evidence, truth: Array, path: Path, grid: Array, draws: int = DRAWS
+    evidence: Evidence,
+    truth: Array,
+    path: Path,
+    grid: Array,
+    draws: int = DRAWS,
+    threshold: float = 1.0,
 ) -> Stability:
     """Frequencies of edges over releases drawn as if `truth` were the second moment.
 
@@ -60,11 +76,15 @@ def bootstrap(
     truth
         Positive semidefinite, shape (p, p).
     path
-        Of an estimator with exact zeros.
+        Of an estimator with exact zeros. Where it has no estimate all pairs are counted as edges:
+        either the graph got too dense to go on, or there is none, and neither is sparse and stable.
     grid
         Penalties, falling.
     draws
         How many.
+    threshold
+        Largest instability of interest. Penalties below the last that comes near it in the first
+        draws are left out of the others, and count as graphs of all pairs: they take the longest.
 
     Notes
     -----
@@ -72,11 +92,16 @@ def bootstrap(
     little less, along the trace.
     """
     source = stream()
-    counts = np.zeros((len(grid), *truth.shape))
-    for _ in range(draws):
+    counts, kept = np.zeros((len(grid), *truth.shape)), len(grid)
+    all_pairs = ~np.eye(len(truth), dtype=bool)
+    for drawn in range(1, draws + 1):
         again = made(evidence, redrawn(evidence, truth, source), evidence.law, evidence.rows)
-        for at, T in enumerate(path(again, grid)):
-            counts[at] += 0.0 if T is None else graph(T)
+        for at, T in enumerate(path(again, grid[:kept])):
+            counts[at] += all_pairs if T is None else graph(T)
+        if drawn == _GLANCE < draws:
+            near = Stability(grid, counts / drawn).stable(_HOPELESS * threshold)
+            kept = int(near[-1]) + 1 if near.size else 1
+    counts[kept:] = draws * all_pairs
     return Stability(grid, counts / draws)
 
 
@@ -122,7 +147,8 @@ def stars(
     Returns
     -------
     Choice
-        Scores are the instabilities. The largest penalty is chosen where none is stable.
+        Scores are the instabilities, infinite where graphs are not sparse or far from stable. The
+        largest penalty is chosen where none is stable.
 
     Notes
     -----
@@ -131,10 +157,9 @@ def stars(
     edges of one strength, as those of a chain, all enter at one penalty, where each of them is a
     toss-up, and are all stable a little below it.
     """
-    found = bootstrap(evidence, truth, path, grid, draws)
-    p = len(truth)
-    sparse = found.frequencies.sum(axis=(1, 2)) <= _MOST * p * (p - 1)
-    stable = np.flatnonzero(sparse & (found.instability <= threshold))
+    found = bootstrap(evidence, truth, path, grid, draws, threshold)
+    scores = np.where(found.sparse, found.instability, np.inf)
+    stable = found.stable(threshold)
     at = int(stable[-1]) if stable.size else 0
     whole = sizes(path(evidence, grid))
-    return Choice(float(grid[at]), grid, found.instability, whole, found.frequencies[at])
+    return Choice(float(grid[at]), grid, scores, whole, found.frequencies[at])

@@ -128,9 +128,8 @@ def _partial(evidence: Evidence, found: Moments) -> Relation:
     sampling = moments(replace(evidence, repaired=plain)).sampling.through(inverse)
     noise = _less_bias(found.noise, inverse).through(inverse)
     shape = shape_of(evidence.law, inverse @ found.linear)
-    direct = relation(inverse, inverse, sampling, noise, shape, np.ones(q, dtype=bool))
-    # As many rows fewer as there are columns to hold fixed.
-    return replace(direct, sampling=direct.sampling * (rows / freedom)).turned()
+    every = np.ones(q, dtype=bool)
+    return relation(inverse, inverse, sampling, noise, shape, every, rows / freedom).turned()
 
 
 def _nothing(q: int) -> Relation:

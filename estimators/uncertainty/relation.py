@@ -15,6 +15,7 @@ nothing is known.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,7 @@ class Relation:
             outside = np.where(held, outside, middle)
         return np.where(whole, found, outside)
 
-    @property
+    @cached_property
     def p_values(self) -> Array:
         """Two-sided, of no correlation; 1 on the diagonal."""
         found = two_sided(np.abs(self.score), self.share, self.shape)
@@ -118,6 +119,7 @@ def relation(
     noise: Spread,
     shape: Array,
     known: NDArray[np.bool_],
+    inflation: float = 1.0,
 ) -> Relation:
     """Correlations of a matrix whose errors are known.
 
@@ -133,13 +135,15 @@ def relation(
         Of the noise.
     known
         Of which columns the diagonal stands clear of the noise, shape (p,).
+    inflation
+        Of sampling variances: by as many rows fewer as there are columns held fixed.
     """
     p = len(matrix)
     power = np.maximum(np.diag(plain), 0.0)
     own = 1 / np.sqrt(np.where(power > 0, power, 1.0))
     r = np.clip(plain * np.outer(own, own), -_ALMOST, _ALMOST)
     sa, sb, sc = _quadratic(sampling.scaled(own), p)
-    factor = np.maximum(sa + sb * r + sc * r**2, 0.0) / (1 - r**2) ** 2
+    factor = inflation * np.maximum(sa + sb * r + sc * r**2, 0.0) / (1 - r**2) ** 2
 
     scale = 1 / np.sqrt(np.where(known, np.diag(matrix), np.where(power > 0, power, 1.0)))
     both = np.outer(scale, scale)

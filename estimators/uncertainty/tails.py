@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 _NORMAL = 1e-3  # excess kurtosis that makes no difference
 _NODES, _SHARES, _HALVINGS = 81, 33, 45
 _COARSE = 8  # shapes are told apart by 1/8 of their logarithm
+_AT_ONCE = 1 << 16  # entries: 40 MB an array of all their nodes
 
 
 def shape_of(law: NoiseLaw, linear: Array) -> Array:
@@ -129,8 +130,12 @@ def _mixture(shape: float) -> tuple[Array, Array]:
 
 
 def _tail(t: Array, share: Array, values: Array, weights: Array) -> Array:
-    deviation = np.sqrt((1 - share)[:, None] + share[:, None] * values)
-    found: Array = 2 * (ndtr(-t[:, None] / deviation) @ weights)
+    found = np.empty_like(t)
+    for begin in range(0, t.size, _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        noisy = share[part, None]
+        deviation = np.sqrt((1 - noisy) + noisy * values)
+        found[part] = 2 * (ndtr(-t[part, None] / deviation) @ weights)
     return found
 
 

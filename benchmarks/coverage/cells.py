@@ -1,0 +1,210 @@
+"""One cell: a graph, columns, rows and their law; in it every noise. And the file of cells."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+
+from benchmarks.coverage.populations import (
+    GRAPHS,
+    QUANTITIES,
+    ROWS,
+    Array,
+    Population,
+    Quantity,
+    Rows,
+    population,
+)
+from benchmarks.coverage.releases import kinds, law_of, release
+from benchmarks.coverage.scores import Coverage, Edges, Entries, Found
+from estimators.noise.draws import Stream
+from schemas.noise import Family
+
+Kind = tuple[Family, float]
+SIZES = (1000, 10_000, 50_000)
+COLUMNS = (10, 30)
+PRECISE = 0.005  # standard error of a coverage, at which there are releases enough
+LEAST, MOST, QUICK = 16, 150, 8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured together, on the same rows.
+
+    Parameters
+    ----------
+    graph
+        Of the precision matrix.
+    p, n
+        Columns and rows.
+    rows
+        ``gaussian``, or ``unit``: such rows divided by their length.
+    """
+
+    graph: str
+    p: int
+    n: int
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One noise in a cell, measured.
+
+    Parameters
+    ----------
+    family, strength
+        Of the noise; its deviation over the average diagonal entry.
+    releases
+        How many.
+    coverage
+        By quantity.
+    found
+        By kind of correlation, where some pairs have none; then by rate.
+    """
+
+    family: Family
+    strength: float
+    releases: int
+    coverage: dict[Quantity, Coverage]
+    found: dict[Quantity, dict[str, Found]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell measured.
+
+    Parameters
+    ----------
+    most
+        Releases, at most.
+    stray
+        The largest correlation of pairs that are not related, where there are such pairs.
+    seconds
+        Of one core.
+    """
+
+    cell: Cell
+    most: int
+    stray: dict[Quantity, float]
+    seconds: float
+    settings: list[Setting]
+
+    @property
+    def kinds(self) -> set[Kind]:
+        return {(each.family, each.strength) for each in self.settings}
+
+    def also(self, other: Result) -> Result:
+        """With the rest of the same cell."""
+        return replace(
+            self,
+            most=min(self.most, other.most),
+            seconds=round(self.seconds + other.seconds, 2),
+            settings=[
+                each for each in self.settings if (each.family, each.strength) not in other.kinds
+            ]
+            + other.settings,
+        )
+
+
+def plan(quick: bool) -> Iterator[tuple[Cell, int]]:
+    """All cells and their releases at most: some 30 s each."""
+    if quick:
+        laws: tuple[Rows, ...] = ("unit", "gaussian", "unit")
+        for graph, rows in zip(GRAPHS, laws, strict=True):
+            yield Cell(graph, COLUMNS[0], SIZES[0], rows), QUICK
+        return
+    for n, p, graph, rows in product(SIZES[::-1], COLUMNS, GRAPHS, ROWS):
+        yield Cell(graph, p, n, rows), MOST
+
+
+def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int, list[Kind]]]:
+    """Of the plan, what is not done; in a cell of which a part is done, the rest."""
+    for cell, most in plan(quick):
+        have = done[cell].kinds if cell in done and done[cell].most >= most else set()
+        wanted = [kind for kind in kinds() if kind not in have]
+        if wanted:
+            yield cell, most, wanted
+
+
+def measure(cell: Cell, most: int, wanted: list[Kind]) -> Result:
+    """Some noises on the same samples of rows; every seed is the cell's and the noise's own."""
+    started = time.process_time()
+    sampled = population(cell.graph, cell.p, cell.rows)
+    moments = Samples(sampled.moments(cell.n, zlib.crc32(repr(cell).encode())))
+    settings = [_setting_of(cell, *kind, sampled, moments, most) for kind in wanted]
+    stray = {of: float(f"{sampled.stray(of):.3g}") for of in sampled.tested}
+    return Result(cell, most, stray, round(time.process_time() - started, 2), settings)
+
+
+class Samples:
+    """Second moments, drawn when they are first asked for."""
+
+    def __init__(self, source: Iterator[Array]) -> None:
+        self.source, self.drawn = source, list[Array]()
+
+    def __getitem__(self, index: int) -> Array:
+        while len(self.drawn) <= index:
+            self.drawn.append(next(self.source))
+        return self.drawn[index]
+
+
+def _setting_of(
+    cell: Cell, family: Family, strength: float, sampled: Population, moments: Samples, most: int
+) -> Setting:
+    """Releases until every coverage is precise; only its error says when, never the coverage."""
+    law = law_of(family, cell.p, cell.n, sampled.power, strength)
+    source = Stream(zlib.crc32(f"{cell} {family} {strength}".encode()))
+    entries = [Entries(of, sampled.targets[of]) for of in QUANTITIES]
+    edges = [Edges(of, sampled.related[of]) for of in sampled.tested]
+    counted: list[Entries | Edges] = [*entries, *edges]
+    for count in range(1, most + 1):
+        seen = release(moments[count - 1], cell.n, law, source, unit=cell.rows == "unit")
+        for each in counted:
+            each.add(seen)
+        if count >= LEAST and all(each.error() <= PRECISE for each in entries):
+            break
+    coverage = {each.of: each.summary() for each in entries}
+    return Setting(family, strength, count, coverage, {each.of: each.summary() for each in edges})
+
+
+def read(path: Path) -> dict[Cell, Result]:
+    """What the file holds; a line cut short by an interruption is measured again."""
+    found: dict[Cell, Result] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            fields = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        cell = Cell(**fields.pop("cell"))
+        settings = [_setting(**each) for each in fields.pop("settings")]
+        result = Result(cell, settings=settings, **fields)
+        found[cell] = found[cell].also(result) if cell in found else result
+    return found
+
+
+def append(path: Path, result: Result) -> None:
+    """One line more."""
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(result)) + "\n")
+
+
+def _setting(
+    family: Family,
+    strength: float,
+    releases: int,
+    coverage: dict[Quantity, dict[str, float]],
+    found: dict[Quantity, dict[str, dict[str, float]]],
+) -> Setting:
+    return Setting(
+        family,
+        strength,
+        releases,
+        {of: Coverage(**each) for of, each in coverage.items()},
+        {of: {r: Found(**each) for r, each in rates.items()} for of, rates in found.items()},
+    )

@@ -1,0 +1,110 @@
+"""What is sampled: rows whose second moment, correlations and graph are known."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.graphs.truths import KINDS, Truth, truth
+from estimators.noise.draws import Stream, wishart
+
+Array = NDArray[np.float64]
+Rows = Literal["gaussian", "unit"]
+Quantity = Literal["covariance", "correlation", "partial-correlation"]
+QUANTITIES: tuple[Quantity, ...] = ("covariance", "correlation", "partial-correlation")
+RELATIONS: tuple[Quantity, ...] = QUANTITIES[1:]
+ROWS: dict[Rows, str] = {"gaussian": "Gaussian", "unit": "unit"}
+GRAPHS = KINDS
+POWER = {"gaussian": 0.5, "unit": 1.0}  # E |x|^2: Gaussian rows are rarely longer than 1
+_NONE = 1e-9  # a correlation that is none, but for rounding
+
+
+@dataclass(frozen=True)
+class Population:
+    """Rows of one law.
+
+    Parameters
+    ----------
+    targets
+        The population's second moment, and its correlations, by quantity; shape (p, p) each.
+    related
+        Pairs of columns that are truly related, by kind of correlation; shape (p, p). Of unit rows
+        those of the Gaussian rows before they were divided.
+    moments
+        Second moments of n rows, again and again.
+    """
+
+    targets: dict[Quantity, Array]
+    related: dict[Quantity, NDArray[np.bool_]]
+    moments: Callable[[int, int], Iterator[Array]]
+
+    @property
+    def power(self) -> float:
+        """The average diagonal entry of the second moment."""
+        moment = self.targets["covariance"]
+        return float(np.trace(moment)) / len(moment)
+
+    @property
+    def tested(self) -> list[Quantity]:
+        """The kinds of correlation of which some pairs have none."""
+        pairs = len(self.targets["covariance"]) * (len(self.targets["covariance"]) - 1)
+        return [of for of, related in self.related.items() if related.sum() < pairs]
+
+    def stray(self, of: Quantity) -> float:
+        """The largest correlation among pairs that are not related: 0 for Gaussian rows."""
+        off = ~self.related[of] & ~np.eye(len(self.related[of]), dtype=bool)
+        return float(np.abs(self.targets[of][off]).max(initial=0.0))
+
+
+def population(graph: str, p: int, rows: Rows) -> Population:
+    """One graph of each kind and size; the random one has a public seed."""
+    made = truth(graph, p, np.random.default_rng(zlib.crc32(f"{graph} {p}".encode())))
+    covariance = made.root @ made.root.T * (POWER["gaussian"] / p)
+    plain = _targets(covariance)
+    related = {of: np.abs(plain[of]) > _NONE for of in RELATIONS}
+    for each in related.values():
+        np.fill_diagonal(each, False)
+    if rows == "unit":
+        return Population(_targets(made.moment), related, _unit(made))
+    return Population(plain, related, _gaussian(covariance))
+
+
+def _targets(moment: Array) -> dict[Quantity, Array]:
+    return {
+        "covariance": moment,
+        "correlation": _correlations(moment),
+        "partial-correlation": -_correlations(np.asarray(np.linalg.inv(moment), dtype=np.float64)),
+    }
+
+
+def _correlations(matrix: Array) -> Array:
+    root = np.sqrt(np.diag(matrix))
+    found: Array = matrix / np.outer(root, root)
+    return found
+
+
+def _gaussian(covariance: Array) -> Callable[[int, int], Iterator[Array]]:
+    """Without the rows: their second moment is a Wishart matrix."""
+    root = np.linalg.cholesky(covariance)
+
+    def moments(n: int, seed: int) -> Iterator[Array]:
+        source = Stream(seed)
+        while True:
+            yield root @ wishart(source, len(root), n) @ root.T / n
+
+    return moments
+
+
+def _unit(made: Truth) -> Callable[[int, int], Iterator[Array]]:
+    def moments(n: int, seed: int) -> Iterator[Array]:
+        rng = np.random.default_rng(seed)
+        while True:
+            rows = made.rows(n, rng)
+            yield rows.T @ rows / n
+
+    return moments

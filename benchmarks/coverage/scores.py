@@ -1,0 +1,145 @@
+"""What is counted over the releases of one setting, with its error over them.
+
+The entries of one release err together, so that releases are what is counted, not entries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from benchmarks.coverage.populations import Quantity
+from estimators.discoveries import Discoveries
+from estimators.intervals import Intervals
+from schemas.evidence import Evidence
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+LEVEL = 0.95
+RATES = (0.05, 0.1)
+_SOME = 5  # releases that know something, for an error over them
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of the intervals of one quantity.
+
+    Parameters
+    ----------
+    known
+        Share of the entries whose interval is not everything.
+    held
+        Share of these that hold the truth; None where there are none.
+    error
+        Standard error of `held`, over releases; None where fewer than five know any.
+    width
+        Root mean square width over that of an oracle: the normal interval by the deviation of the
+        estimate over the releases. Of the entries that all releases know; else None.
+    """
+
+    known: float
+    held: float | None
+    error: float | None
+    width: float | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of the discoveries at one rate.
+
+    Parameters
+    ----------
+    false
+        Mean share of false ones among them; 0 in a release with none.
+    error
+        Its standard error, over releases.
+    power
+        Mean share of the true edges that were found.
+    """
+
+    false: float
+    error: float
+    power: float
+
+
+@dataclass
+class Entries:
+    """The intervals of one quantity, release by release."""
+
+    of: Quantity
+    target: Array
+    known: list[Flags] = field(default_factory=list)
+    held: list[Flags] = field(default_factory=list)
+    widths: list[Array] = field(default_factory=list)
+    estimates: list[Array] = field(default_factory=list)
+
+    def add(self, evidence: Evidence) -> None:
+        found = Intervals(of=self.of, level=LEVEL).fit(evidence).matrices
+        pairs = np.triu_indices(len(self.target), 0 if self.of == "covariance" else 1)
+        lower, upper, truth = found["lower"][pairs], found["upper"][pairs], self.target[pairs]
+        known = (lower > -1) | (upper < 1)
+        self.known.append(known)
+        self.held.append(known & (lower <= truth) & (truth <= upper))
+        self.widths.append(upper - lower)
+        self.estimates.append(found["estimate"][pairs])
+
+    def error(self) -> float:
+        """Standard error of the quotient of the held and the known, over releases; 0 of none.
+
+        Infinite where a few releases know something.
+        """
+        held, counts = (np.sum(each, axis=1) for each in (self.held, self.known))
+        if np.count_nonzero(counts) < _SOME:
+            return math.inf if counts.any() else 0.0
+        left = held - held.sum() / counts.sum() * counts
+        return math.sqrt(len(left) * float(left @ left) / (len(left) - 1)) / float(counts.sum())
+
+    def summary(self) -> Coverage:
+        known = np.array(self.known)
+        always, share = known.all(axis=0), _digits(known.mean())
+        if not known.any():
+            return Coverage(share, None, None, None)
+        ratio, width = np.sum(self.held) / known.sum(), None
+        if always.any():
+            spread = np.var(np.array(self.estimates)[:, always], axis=0, ddof=1).mean()
+            mean = (np.array(self.widths)[:, always] ** 2).mean()
+            if spread > 0:
+                width = _digits(math.sqrt(mean / spread) / (2 * -ndtri((1 - LEVEL) / 2)))
+        error = self.error()
+        return Coverage(share, _digits(ratio), _digits(error) if error < math.inf else None, width)
+
+
+@dataclass
+class Edges:
+    """The discoveries of one kind of correlation, release by release."""
+
+    of: Quantity
+    related: Flags
+    shares: dict[float, list[tuple[float, float]]] = field(default_factory=dict)
+
+    def add(self, evidence: Evidence) -> None:
+        """One fit serves all rates: those at which a pair is chosen are told."""
+        adjusted = Discoveries.model_validate({"of": self.of}).fit(evidence).matrices["adjusted"]
+        upper = np.triu(np.ones_like(self.related), 1)
+        true = self.related & upper
+        for rate in RATES:
+            chosen = (adjusted <= rate) & upper
+            false = (chosen & ~true).sum() / max(chosen.sum(), 1)
+            power = (chosen & true).sum() / true.sum()
+            self.shares.setdefault(rate, []).append((false, power))
+
+    def summary(self) -> dict[str, Found]:
+        found = {}
+        for rate, pairs in self.shares.items():
+            false, power = np.array(pairs).T
+            error = false.std(ddof=1) / math.sqrt(len(false))
+            found[f"{rate:g}"] = Found(_digits(false.mean()), _digits(error), _digits(power.mean()))
+        return found
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.4g}")

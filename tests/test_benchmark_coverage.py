@@ -1,0 +1,162 @@
+"""The coverage benchmark: its populations are what they are said to be, and what it counts too."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.coverage import cells, page, releases, run, tables
+from benchmarks.coverage.populations import GRAPHS, QUANTITIES, population
+from benchmarks.coverage.scores import Edges, Entries
+from estimators.noise.denoise import denoise
+from estimators.noise.draws import Stream
+from schemas.evidence import Evidence
+from schemas.noise import Family, NoiseLaw
+
+SOME: list[tuple[Family, float]] = [("none", 0.0), ("laplace", 0.01), ("noisy-rows", 0.2)]
+CELL = cells.Cell("hub", 10, 1000, "unit")
+
+
+@pytest.mark.parametrize("rows", ["gaussian", "unit"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_samples_are_of_the_population(graph: str, rows: str) -> None:
+    assert rows in {"gaussian", "unit"}
+    made = population(graph, 10, rows)
+    drawn = np.mean(list(islice(made.moments(20_000, 1), 5)), axis=0)
+    target = made.targets["covariance"]
+    assert np.trace(target) == pytest.approx(made.power * 10)
+    assert made.power == pytest.approx(0.1 if rows == "unit" else 0.05)
+    np.testing.assert_allclose(drawn, target, atol=0.05 * made.power)
+    partial = made.targets["partial-correlation"][made.related["partial-correlation"]]
+    stray = made.stray("partial-correlation")
+    assert stray < (0.01 if rows == "unit" else 1e-9)
+    assert np.abs(partial).min() > 0.1
+
+
+@pytest.mark.parametrize("family", releases.FAMILIES[1:])
+def test_noise_is_as_strong_as_told(family: Family) -> None:
+    p, n, moment, strength = 6, 500, np.eye(6) / 6, 0.01
+    law = releases.law_of(family, p, n, 1 / p, strength)
+    source, off = Stream(1), ~np.eye(p, dtype=bool)
+    made = [releases.release(moment, n, law, source, unit=True) for _ in range(40)]
+    spread = math.sqrt(np.mean([(each.raw - moment)[off] ** 2 for each in made]))
+    assert spread == pytest.approx(strength / p, rel=0.2)
+    assert law.sd_off_diagonal == pytest.approx(strength / p)
+
+
+def test_strong_noise_is_denoised() -> None:
+    law = releases.law_of("gaussian-isotropic", 6, 500, 1 / 6, 0.2)
+    seen = releases.release(np.eye(6) / 6, 500, law, Stream(1), unit=True)
+    assert np.linalg.eigvalsh(seen.repaired)[0] > 0
+    np.testing.assert_array_equal(seen.repaired, denoise(seen.raw, law, 1.0, 500.0))
+
+
+def test_intervals_are_counted() -> None:
+    moment, target = np.eye(2) / 2, np.array([[1.0, 0.1], [0.1, 1.0]])
+    entries = Entries("correlation", target)
+    for rows in (100.0, 100.0, 100_000.0) * 2:  # the last interval is too short for 0.1
+        entries.add(Evidence(moment, moment, NoiseLaw.none(), rows, unit=False))
+    found = entries.summary()
+    assert found.known == 1
+    assert found.held == pytest.approx(2 / 3, abs=1e-4)
+    assert found.error == pytest.approx(math.sqrt(4 / 15 / 6), abs=1e-4)  # of four 1 and two 0
+    seldom = Entries("correlation", target)
+    for _ in range(4):
+        seldom.add(Evidence(moment, moment, NoiseLaw.none(), 100.0, unit=False))
+    assert seldom.error() == math.inf
+    assert seldom.summary().error is None
+    lost = Entries("partial-correlation", target)
+    for _ in range(2):
+        lost.add(Evidence(-moment, moment, NoiseLaw.none(), 100.0, unit=False))
+    assert (lost.summary().known, lost.summary().held, lost.error()) == (0, None, 0)
+
+
+def test_an_oracle_has_the_same_width() -> None:
+    made, law = population("random", 10, "gaussian"), NoiseLaw.none()
+    entries = Entries("covariance", made.targets["covariance"])
+    for moment in islice(made.moments(1000, 3), 60):
+        entries.add(releases.release(moment, 1000, law, Stream(1), unit=False))
+    width = entries.summary().width
+    assert width is not None
+    assert width == pytest.approx(1, abs=0.1)
+
+
+def test_discoveries_are_counted() -> None:
+    moment = np.eye(3)
+    moment[0, 1] = moment[1, 0] = moment[1, 2] = moment[2, 1] = 0.5
+    related = np.zeros((3, 3), dtype=bool)
+    related[0, 1] = related[1, 0] = True
+    edges = Edges("correlation", related)
+    edges.add(Evidence(moment, moment, NoiseLaw.none(), 1000.0, unit=False))
+    edges.add(Evidence(np.eye(3), np.eye(3), NoiseLaw.none(), 1000.0, unit=False))
+    found = edges.summary()["0.05"]
+    assert (found.false, found.error, found.power) == (0.25, 0.25, 0.5)
+
+
+@pytest.fixture(scope="module")
+def measured() -> cells.Result:
+    """A few kinds of noise, two releases each."""
+    return cells.measure(CELL, 2, SOME)
+
+
+def test_a_cell_is_measured_kept_and_shown(tmp_path: Path, measured: cells.Result) -> None:
+    path = tmp_path / "results.jsonl"
+    assert [(each.family, each.strength) for each in measured.settings] == SOME
+    assert measured.stray["partial-correlation"] < 0.01
+    cells.append(path, measured)
+    held = cells.read(path)
+    assert held == {CELL: measured}
+    half = tmp_path / "half.jsonl"
+    for some in (measured.settings[:1], measured.settings[1:]):
+        cells.append(half, replace(measured, seconds=measured.seconds / 2, settings=some))
+    assert cells.read(half)[CELL].settings == measured.settings
+    with path.open("a") as file:
+        file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
+    assert cells.read(path) == held
+    lines = tables.intervals(held)
+    assert len(lines) == len(SOME) * len(QUANTITIES)
+    assert tables.known(lines)["held"].between(0, 1).all()
+    outside = tables.outside(lines)
+    assert (~outside["held"].between(*tables.BAND)).all()
+    page.write(tmp_path)
+    text = (tmp_path / "results.md").read_text()
+    assert text.count("| hub | 10 | 1000 | unit |") == len(outside)
+    assert "## False discoveries" in text
+    assert (tmp_path / "figures/coverage.svg").exists()
+    assert (tmp_path / "figures/power.svg").exists()
+
+
+def test_releases_are_drawn_until_coverage_is_precise(monkeypatch: pytest.MonkeyPatch) -> None:
+    one: list[cells.Kind] = [("gaussian-iid", 0.001)]
+    monkeypatch.setattr(cells, "PRECISE", 0.05)
+    monkeypatch.setattr(cells, "LEAST", 5)
+    (setting,) = cells.measure(CELL, 60, one).settings
+    assert 5 <= setting.releases < 60
+    assert max(each.error or 0 for each in setting.coverage.values()) <= 0.05
+    monkeypatch.setattr(cells, "PRECISE", 0.0)
+    assert cells.measure(CELL, 4, one).settings[0].releases == 4
+
+
+def test_the_command_measures_nothing_twice(
+    tmp_path: Path, measured: cells.Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr(page, "write", written.append)
+    monkeypatch.setattr(cells, "kinds", lambda: iter(SOME))
+    for cell, most in cells.plan(quick=True):
+        cells.append(tmp_path / "results.jsonl", replace(measured, cell=cell, most=most))
+    held = cells.read(tmp_path / "results.jsonl")
+    assert list(cells.missing(True, held)) == []
+    first = next(iter(held))
+    held[first] = replace(held[first], settings=measured.settings[1:])
+    assert list(cells.missing(True, held)) == [(first, cells.QUICK, SOME[:1])]
+    before = (tmp_path / "results.jsonl").read_text()
+    run.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
+    assert (tmp_path / "results.jsonl").read_text() == before
+    assert written == [tmp_path]
