@@ -238,7 +238,11 @@ def _settings(estimator: Mapping[str, Any]) -> str:
     """Settings that are not the usual ones, in words."""
     usual = estimators.registry[estimator["name"]](name=estimator["name"]).model_dump()
     unusual = {key: value for key, value in estimator.items() if value != usual.get(key)}
-    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in unusual.items())
+    said = {True: "yes", False: "no"}
+    words = (
+        (k.replace("_", " "), said[v] if isinstance(v, bool) else v) for k, v in unusual.items()
+    )
+    return ", ".join(f"{key} {value}" for key, value in words)
 
 
 _QUANTITY = {
