@@ -14,6 +14,7 @@ import pytest
 from benchmarks.coverage import cells, page, releases, run, tables
 from benchmarks.coverage.populations import GRAPHS, QUANTITIES, population
 from benchmarks.coverage.scores import Edges, Entries
+from benchmarks.measuring import append
 from estimators.noise.denoise import denoise
 from estimators.noise.draws import Stream
 from schemas.evidence import Evidence
@@ -109,12 +110,12 @@ def test_a_cell_is_measured_kept_and_shown(tmp_path: Path, measured: cells.Resul
     path = tmp_path / "results.jsonl"
     assert [(each.family, each.strength) for each in measured.settings] == SOME
     assert measured.stray["partial-correlation"] < 0.01
-    cells.append(path, measured)
+    append(path, measured)
     held = cells.read(path)
     assert held == {CELL: measured}
     half = tmp_path / "half.jsonl"
     for some in (measured.settings[:1], measured.settings[1:]):
-        cells.append(half, replace(measured, seconds=measured.seconds / 2, settings=some))
+        append(half, replace(measured, seconds=measured.seconds / 2, settings=some))
     assert cells.read(half)[CELL].settings == measured.settings
     with path.open("a") as file:
         file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
@@ -150,7 +151,7 @@ def test_the_command_measures_nothing_twice(
     monkeypatch.setattr(page, "write", written.append)
     monkeypatch.setattr(cells, "kinds", lambda: iter(SOME))
     for cell, most in cells.plan(quick=True):
-        cells.append(tmp_path / "results.jsonl", replace(measured, cell=cell, most=most))
+        append(tmp_path / "results.jsonl", replace(measured, cell=cell, most=most))
     held = cells.read(tmp_path / "results.jsonl")
     assert list(cells.missing(True, held)) == []
     first = next(iter(held))

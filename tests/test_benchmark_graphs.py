@@ -12,6 +12,7 @@ import pytest
 from benchmarks.graphs import cells, data, page, releases, run, scores, tables
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
+from benchmarks.measuring import append
 from mechanisms.guarantee import gdp_delta
 from schemas.evidence import Evidence
 
@@ -93,7 +94,7 @@ def test_a_cell_is_measured_kept_and_shown(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     result = cells.measure(cells.Cell("hub", 20, 500, 4.0, 0))
     assert result.methods.keys() == METHODS.keys()
-    cells.append(path, result)
+    append(path, result)
     held = cells.read(path)
     assert held == {result.cell: result}
     with path.open("a") as file:
@@ -132,7 +133,7 @@ def test_the_command_measures_nothing_twice(
     monkeypatch.setattr(data, "FOLDER", tmp_path)
     result = cells.Result(cells.Cell("ar1", 20, 500, 1.0, 0), 1.0, {})
     for cell in cells.plan(quick=True):
-        cells.append(tmp_path / "results.jsonl", cells.Result(cell, 1.0, {}))
+        append(tmp_path / "results.jsonl", cells.Result(cell, 1.0, {}))
     before = (tmp_path / "results.jsonl").read_text()
     run.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert (tmp_path / "results.jsonl").read_text() == before

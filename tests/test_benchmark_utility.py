@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.measuring import append
 from benchmarks.utility import cells, page
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy, zcdp_delta
@@ -72,7 +73,7 @@ def test_conversions_agree_with_gaussian_noise() -> None:
 def test_a_cell_is_measured_kept_and_shown(tmp_path: Path) -> None:
     for name in ("gaussian", "gausscov", "separatecov", "adaptivecov", "emcov"):
         result = cells.measure(cells.Cell("breast-cancer", "zcdp", 0.1, name), 2)
-        cells.append(tmp_path / "results.jsonl", result)
+        append(tmp_path / "results.jsonl", result)
     held = cells.read(tmp_path / "results.jsonl")
     assert held[result.cell] == result
     with (tmp_path / "results.jsonl").open("a") as file:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from benchmarks.coverage.populations import (
 )
 from benchmarks.coverage.releases import kinds, law_of, release
 from benchmarks.coverage.scores import Coverage, Edges, Entries, Found
+from benchmarks.measuring import lines
 from estimators.noise.draws import Stream
 from schemas.noise import Family
 
@@ -174,24 +174,14 @@ def _setting_of(
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds; a line cut short by an interruption is measured again."""
+    """What the file holds."""
     found: dict[Cell, Result] = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            fields = json.loads(line)
-        except json.JSONDecodeError:
-            continue
+    for fields in lines(path):
         cell = Cell(**fields.pop("cell"))
         settings = [_setting(**each) for each in fields.pop("settings")]
         result = Result(cell, settings=settings, **fields)
         found[cell] = found[cell].also(result) if cell in found else result
     return found
-
-
-def append(path: Path, result: Result) -> None:
-    """One line more."""
-    with path.open("a") as file:
-        file.write(json.dumps(asdict(result)) + "\n")
 
 
 def _setting(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,7 @@ from schemas.evidence import Evidence
 from schemas.noise import Family, NoiseLaw
 
 Array = NDArray[np.float64]
-FAMILIES: tuple[Family, ...] = (
-    "none",
-    "gaussian-isotropic",
-    "gaussian-iid",
-    "laplace",
-    "k-norm",
-    "matrix-laplace",
-    "wishart",
-    "noisy-rows",
-)
+FAMILIES: tuple[Family, ...] = ("none", *(each for each in get_args(Family) if each != "none"))
 STRENGTHS = (0.001, 0.01, 0.02, 0.05, 0.2)
 WEAK = 0.015  # below, denoising changes little and takes most of the time: projected
 

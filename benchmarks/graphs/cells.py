@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from benchmarks.graphs import data, releases
 from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
+from benchmarks.measuring import lines
 from estimators.tuning.path import graph
 
 COLUMNS = (20, 60)
@@ -93,23 +93,13 @@ def measure(cell: Cell) -> Result:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds; a line cut short by an interruption is measured again."""
+    """What the file holds."""
     found: dict[Cell, Result] = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            fields = json.loads(line)
-        except json.JSONDecodeError:
-            continue
+    for fields in lines(path):
         cell = Cell(**fields["cell"])
         methods = {name: Scores(**each) for name, each in fields["methods"].items()}
         found[cell] = Result(cell, fields["seconds"], methods)
     return found
-
-
-def append(path: Path, result: Result) -> None:
-    """One line more."""
-    with path.open("a") as file:
-        file.write(json.dumps(asdict(result)) + "\n")
 
 
 def _shape(name: str) -> tuple[int, int]:

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-FOLDER = Path(os.environ.get("GRAMERCY_TABLES", "/work/shared/data"))
+# Beside the checkout, unless the variable says otherwise.
+FOLDER = Path(os.environ.get("GRAMERCY_TABLES", Path(__file__).parents[3] / "shared" / "data"))
 
 
 @dataclass(frozen=True)

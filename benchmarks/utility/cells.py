@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measuring import lines
 from benchmarks.utility.data import TABLES, load
 from benchmarks.utility.guarantees import GRID, Kind, Privacy
 from benchmarks.utility.matrices import Array
@@ -104,20 +104,10 @@ def _summary(pairs: Array) -> Error:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds; a line cut short by an interruption is measured again."""
+    """What the file holds."""
     found: dict[Cell, Result] = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            fields = json.loads(line)
-        except json.JSONDecodeError:
-            continue
+    for fields in lines(path):
         forms = {form: Error(**error) for form, error in fields["forms"].items()}
         cell = Cell(**fields["cell"])
         found[cell] = Result(cell, fields["repetitions"], fields["seconds"], forms)
     return found
-
-
-def append(path: Path, result: Result) -> None:
-    """One line more."""
-    with path.open("a") as file:
-        file.write(json.dumps(asdict(result)) + "\n")
