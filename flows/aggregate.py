@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tasks.announce import announce
 from tasks.gather import gather, refuse_other_sources
+from tasks.history import hold_to_history
 from tasks.plan import make_plan
 from tasks.policy import private_flow
 from tasks.publish import publish, replay
@@ -29,13 +30,14 @@ def aggregate(request: Request, reports: list[str]) -> str:
     """
     plan = make_plan(request.on(scheduled()), averaging=True)
     dataset = plan.contract.id
-    tag(dataset)
+    tag(dataset, charges=True)
+    hold_to_history()
     done = replay(plan)
     if done is None:
         done = publish(plan, gather(plan, reports))
     else:
         refuse_other_sources(plan, done, reports)
     announce(dataset, done, request.estimates)
-    tag(dataset, done)
+    tag(dataset, done, charges=True)
     show_release(dataset, done)
     return f"{dataset}/{done}"

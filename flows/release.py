@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tasks.accumulate import accumulate
 from tasks.announce import announce
+from tasks.history import hold_to_history
 from tasks.plan import make_plan, refuse_late
 from tasks.policy import private_flow
 from tasks.publish import publish, replay
@@ -30,7 +31,8 @@ def release(request: Request) -> str:
     """
     plan = make_plan(request.on(scheduled()))
     dataset = plan.contract.id
-    tag(dataset)
+    tag(dataset, charges=True)
+    hold_to_history()
     done, sampled = replay(plan), None
     if done is None:
         refuse_late(request, scheduled(), now())
@@ -39,6 +41,6 @@ def release(request: Request) -> str:
     announce(dataset, done, request.estimates)  # before anything that may still fail
     if sampled is not None:
         record(dataset, done, sampled)
-    tag(dataset, done)
+    tag(dataset, done, charges=True)
     show_release(dataset, done)
     return f"{dataset}/{done}"

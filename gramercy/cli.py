@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from gramercy import __version__, view
-from gramercy.commands import analysts, stewards
+from gramercy.commands import analysts, auditors, keys, stewards
 from schemas.errors import GramercyError, Refused
 
 app = typer.Typer(
@@ -35,14 +35,17 @@ for _command in (
     stewards.randomize,
     stewards.aggregate,
     stewards.budget,
+    stewards.withdraw,
     stewards.serve,
     analysts.list_,
     analysts.show,
     analysts.verify,
     analysts.estimate,
     analysts.mechanisms,
+    auditors.audit,
 ):
     app.command(_command.__name__.rstrip("_"))(_command)
+app.add_typer(keys.app, name="keys")
 
 _INTERRUPTED = 130
 

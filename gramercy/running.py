@@ -12,7 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from gramercy import view
-from schemas.errors import GramercyError, RequestError, ServerError
+from schemas.errors import Discrepancies, GramercyError, RequestError, ServerError
 from schemas.home import Home
 from tasks.progress import SHOWN
 
@@ -33,8 +33,10 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
 
     home = Home.default()
     planned = make_plan(asked, averaging=reports is not None)
-    seen = outlook(planned, Ledger(home.ledger))
-    charged = seen.before.charges
+    ledger, archive = Ledger.of(home), Archive.of(home)
+    seen = outlook(planned, ledger)
+    dataset = planned.contract.id
+    charged = ledger.charges(dataset) if dataset in ledger.datasets() else ()
     if seen.answered is None and reports is None:
         open_source(planned.contract.source)  # a wrong path is told before Prefect starts
     for place in reports or ():
@@ -47,8 +49,7 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     from flows.report import report as report_flow
 
     done = _run(aggregate_flow, asked, reports) if reports else _run(release_flow, asked)
-    dataset, name = done.split("/")
-    archive = Archive(home.archive)
+    name = done.split("/")[1]
     problems: list[str] = []
     report = None
     with _noted(problems):
@@ -88,11 +89,25 @@ def estimate(release: str, estimator: Any) -> tuple[str, Path]:
 
     (done,) = _run(estimate_flow, release, (estimator,))
     dataset, name = release.split("/")
-    archive = Archive(Home.default().archive)
+    archive = Archive.of(Home.default())
     places = [archive.estimate(dataset, name, each) for each in archive.estimates(dataset, name)]
     known = tuple(restored(read_estimate(place).manifest.estimator) for place in places)
     page = archive.report(dataset, name, _run(report_flow, release, known)) / PAGE
     return str(done), page
+
+
+def audit(folder: Path | None) -> Path:
+    """Audit with Prefect's history; returns the page, whatever was found."""
+    import datetime
+
+    now = datetime.datetime.now(datetime.UTC)
+    place = folder or Home.default().audits / now.strftime("%Y-%m-%dT%H%M%SZ")
+    start_prefect()
+    from flows.audit import audit as audit_flow
+
+    with contextlib.suppress(Discrepancies):
+        _run(audit_flow, str(place.absolute()))
+    return place / "audit.html"
 
 
 def start_prefect() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +15,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ledger import Raise, Statement
+from ledger import Charge, Raise, Statement
+from mechanisms.guarantee import Guarantee
 from schemas.manifest import GuaranteeFacts
 from schemas.request import AnyNormalisation, Clip
 from tasks.compare import Declined, Offer
@@ -206,7 +209,8 @@ def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:
         words = f"published already, as {seen.answered.release}: nothing would be charged"
         return {"budget": _budget(before), "effect": Text(words, style="green")}
     if seen.answered and plan.request.new_charge != seen.answered.release:
-        words = f"charged before, as {seen.answered.release}, and interrupted: needs --new-charge"
+        became = "withdrawn" if seen.answered.state == "withdrawn" else "interrupted"
+        words = f"charged before, as {seen.answered.release}, and {became}: needs --new-charge"
         return {"budget": _budget(before), "effect": Text(words, style="red")}
     if not before.admits(plan.guarantee):
         words = "does not fit the budget: the release would be refused"
@@ -242,11 +246,15 @@ def verified_text(facts: Mapping[str, Any]) -> None:
 
 
 def statement_facts(
-    dataset: str, statement: Statement, raises: Sequence[Raise] = ()
+    dataset: str,
+    statement: Statement,
+    raises: Sequence[Raise] = (),
+    charges: Sequence[Charge] = (),
 ) -> dict[str, Any]:
     """A budget statement as plain data."""
     return {
         "dataset": dataset,
+        "year_of_data": statement.window or None,
         "epsilon": statement.budget.epsilon,
         "delta": statement.budget.delta,
         "spent_epsilon": _finite(statement.spent),
@@ -263,8 +271,9 @@ def statement_facts(
                 "pure": _finite(c.guarantee.pure),
                 "at": c.at,
                 "state": c.state,
+                **({"reason": c.reason} if c.reason else {}),
             }
-            for c in statement.charges
+            for c in charges
         ],
     }
 
@@ -273,23 +282,96 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def statement_text(dataset: str, statement: Statement, raises: Sequence[Raise]) -> None:
-    """Print a budget statement, with a bar of what is spent."""
-    budget = statement.budget
-    share = min(1.0, statement.spent / budget.epsilon)
-    filled = round(30 * share)
-    bar = Text("█" * filled, style="yellow").append("░" * (30 - filled), style="dim")
-    say(bold(dataset), "  ", bar, "\n", _budget(statement))
+def statement_text(
+    dataset: str,
+    statement: Statement,
+    raises: Sequence[Raise],
+    charges: Sequence[Charge],
+    planned: Guarantee | None = None,
+) -> None:
+    """Print a budget statement, with a bar of what is spent and what a planned release takes."""
+    of = f", data of {statement.window}" if statement.window else ""
+    say(bold(dataset + of), "  ", _bar(statement, planned), "\n", _budget(statement))
+    if planned is not None:
+        fits = statement.admits(planned)
+        after = _budget(statement.after(planned)) if fits else "it does not fit, and is refused"
+        say(Text("planned: ", style="cyan"), after)
     for each in raises[1:]:
         to = f"epsilon {each.budget.epsilon:g}, delta {each.budget.delta:g}"
         say(f"raised to {to} on {each.at.partition('T')[0]}: {each.reason}")
-    table = Table("release", "version", "mu", "epsilon at delta", "state", "charged", box=None)
-    for c in statement.charges:
-        epsilon = f"{c.guarantee.epsilon(budget.delta):.4g} at {budget.delta:g}"
-        day = c.at.partition("T")[0]
-        table.add_row(c.release, c.version, f"{c.guarantee.mu:.4g}", epsilon, c.state, day)
-    if statement.charges:
-        out.print(table)
+    if charges:
+        out.print(_charges_table(statement, charges))
+    if len(charges) > _SHOWN:
+        say(f"... the last {_SHOWN} of {len(charges)}; --json has all.")
+
+
+_BAR, _SHOWN = 30, 30
+
+
+def _bar(statement: Statement, planned: Guarantee | None = None) -> Text:
+    """How much of the budget is spent, planned and left, by the square of mu: those add up."""
+    spent = statement.total.mu**2
+    whole = max(spent + statement.left.mu**2, 1e-300)
+    filled = min(_BAR, math.ceil(_BAR * spent / whole))
+    wanted = math.ceil(_BAR * planned.mu**2 / whole) if planned else 0
+    wanted = min(_BAR - filled, wanted)
+    bar = Text("█" * filled, style="yellow").append("▒" * wanted, style="cyan")
+    return bar.append("░" * (_BAR - filled - wanted), style="dim")
+
+
+def _charges_table(statement: Statement, charges: Sequence[Charge]) -> Table:
+    """The last charges, each with what was spent after it."""
+    budget, first = statement.budget, max(0, len(charges) - _SHOWN)
+    columns = ("release", "version", "mu", f"epsilon at {budget.delta:g}", "spent after it")
+    table = Table(*columns, "state", "charged", box=None)
+    running = Statement(budget)
+    for place, c in enumerate(charges):
+        running = running.after(c.guarantee)
+        if place < first:
+            continue
+        table.add_row(
+            c.release,
+            c.version,
+            f"{c.guarantee.mu:.4g}",
+            f"{c.guarantee.epsilon(budget.delta):.4g}",
+            Text(f"{running.spent:.4g} ").append("▪" * _tenths(running), style="yellow"),
+            c.state,
+            c.at.partition("T")[0],
+        )
+    return table
+
+
+def _tenths(statement: Statement) -> int:
+    whole = statement.total.mu**2 + statement.left.mu**2
+    return math.ceil(10 * statement.total.mu**2 / whole) if whole else 0
+
+
+def audit_text(found: Mapping[str, Any], page: Path) -> None:
+    """Print what an audit found."""
+    wrong = found["discrepancies"]
+    for each in found["releases"]:
+        # What is wrong with it is said below.
+        sign = Text("  ✗ ", style="red") if each["bundle"] == "wrong" else Text("  ✓ ", "green")
+        say(sign, each["release"], Text(f"  {each['state']}; {each['bundle']}", style="dim"))
+    for each in found["notes"]:
+        say(Text("Note: ", style="yellow"), each)
+    for each in wrong:
+        say(Text("Discrepancy: ", style="red"), bold(each["subject"]), f": {each['words']}")
+    entries, charges = found["head"]["seq"], len(found["releases"])
+    words = f"{entries} entries of the ledger, {charges} charges: "
+    say(words, bold("everything agrees." if not wrong else f"{len(wrong)} discrepancies."))
+    say(f"Report: {page}")
+
+
+@contextlib.contextmanager
+def doing(what: str, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Say on the terminal what is being done; to be called with the name of each in turn."""
+    with err.status(f"{what} ...") if err.is_terminal and not quiet else _silence() as status:
+        yield lambda name: status.update(Text(f"{what} {name} ...")) if status else None
+
+
+def _silence() -> contextlib.nullcontext[None]:
+    return contextlib.nullcontext()
 
 
 def panel(title: str, facts: Mapping[str, str], *lines: str) -> None:

@@ -1,20 +1,75 @@
-"""The database under the ledger: durable, and one writer at a time."""
+"""The database under the ledger: SQLite or PostgreSQL, durable, and one writer at a time."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
-_BUSY_SECONDS = 60
+from schemas.errors import LedgerError
+
+BUSY_SECONDS = 60  # that a writer waits for its turn, or for a connection
+
+WRITES = {"writes": True}  # an execution option of a connection whose transaction writes
 
 
-def sqlite(path: Path) -> Engine:
-    """An engine whose every transaction takes the write lock first, and is durable when it ends."""
+def engine_of(where: Path | str) -> Engine:
+    """An engine whose transactions are durable when they end, and see each other's writes.
+
+    Parameters
+    ----------
+    where
+        Path of an SQLite file, made when absent, or the URL of a PostgreSQL database.
+
+    Raises
+    ------
+    LedgerError
+        If it is neither, or PostgreSQL's driver is not installed.
+    """
+    if isinstance(where, Path):
+        return _sqlite(where)
+    try:
+        url = make_url(where)
+    except ArgumentError:
+        url = URL.create("none")
+    if url.get_backend_name() == "sqlite" and url.database:
+        return _sqlite(Path(url.database))
+    if url.get_backend_name() == "postgresql":
+        return _postgresql(url.set(drivername="postgresql+psycopg"))
+    raise LedgerError(
+        "GRAMERCY_LEDGER_URL: names no database that can hold a ledger.",
+        "Write postgresql://user@host/database or sqlite:////path/of/ledger.sqlite.",
+    )
+
+
+def described(engine: Engine) -> str:
+    """The database, as one would name it to a colleague: without its password."""
+    if engine.dialect.name == "sqlite":
+        return str(engine.url.database)
+    return engine.url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+
+def place(db: Connection) -> str:
+    """Where this database really is: a copy of it is elsewhere."""
+    if db.dialect.name == "sqlite":
+        return str(Path(str(db.engine.url.database)).resolve())
+    system = db.scalar(text("SELECT system_identifier FROM pg_control_system()"))
+    return f"postgresql:{system}:{db.scalar(text('SELECT current_database()'))}"
+
+
+def _sqlite(path: Path) -> Engine:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # fingerprints of private files are in it
     engine = create_engine(
-        f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS}
+        URL.create("sqlite", database=str(path)),
+        poolclass=NullPool,
+        connect_args={"timeout": BUSY_SECONDS},
     )
 
     @event.listens_for(engine, "connect")
@@ -25,6 +80,44 @@ def sqlite(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        # A writer takes the lock first: it reads nothing that another is about to change.
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        import psycopg
+    except ImportError:
+        raise LedgerError(
+            "GRAMERCY_LEDGER_URL: PostgreSQL's driver is not installed.",
+            "Run pip install 'gramercy[postgresql]'.",
+        ) from None
+    # READ COMMITTED: after the wait for its turn, a writer sees what the others have written.
+    engine = create_engine(url, poolclass=NullPool, isolation_level="READ COMMITTED")
+
+    @event.listens_for(engine, "do_connect")
+    def _wait_for_a_connection(_: Any, __: Any, args: Any, settings: dict[str, Any]) -> Any:
+        end = time.monotonic() + BUSY_SECONDS
+        settings.setdefault("connect_timeout", BUSY_SECONDS)
+        while True:
+            try:
+                return psycopg.connect(*args, **settings)
+            except psycopg.OperationalError as refused:
+                crowded = "too many clients" in str(refused) or "connection slots" in str(refused)
+                if not crowded or time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _: Any) -> None:
+        with connection.cursor() as cursor:
+            # A server may be set to forget what it has acknowledged. Here it must not.
+            cursor.execute("SET synchronous_commit = on")
+            cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
+            cursor.execute(f"SET statement_timeout = '{2 * BUSY_SECONDS}s'")
+        connection.commit()
 
     return engine

@@ -1,38 +1,48 @@
 """Write-ahead accounting: a charge is durable before its noise exists, and stays whatever happens.
 
-Admission follows docs/privacy.md: all charges of a data set together must fit its budget by basic
-composition of pure epsilons or by the Gaussian-DP filter of Smith and Thakurta (2022).
+Admission follows docs/privacy.md: all charges of a data set together (of one calendar year of its
+data, where its budget is per year) must fit its budget by basic composition of pure epsilons or by
+the Gaussian-DP filter of Smith and Thakurta (2022). It looks at no clock.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from ledger.database import sqlite
-from ledger.statement import Charge, Raise, Statement, admit, compare_terms, spent_failure
-from ledger.tables import budgets, charges, datasets, marks, metadata
+from ledger.database import WRITES, described, engine_of, place
+from ledger.entry import Entry
+from ledger.examine import BEFORE, Finding, examine
+from ledger.journal import append, lock, read, walk
+from ledger.migrate import migrate
+from ledger.schema import entries, head
+from ledger.statement import Charge, Raise, Statement, admit, compare_terms, unanswered
+from ledger.turns import on_every_machine, on_this_machine
+from mechanisms.composition import Total
 from mechanisms.guarantee import Guarantee
+from schemas.anchor import Anchor
 from schemas.contract import Budget, Contract
-from schemas.errors import LedgerError, RequestError, SpentFailure
+from schemas.errors import LedgerError, RequestError, SpentFailure, UntrustedLedger
+from schemas.home import Home
 from schemas.model import canonical
+
+_OF_RELEASES = ["reserved", *BEFORE]
 
 
 class Ledger:
-    """The budget ledger of one home.
+    """A budget ledger.
 
     Parameters
     ----------
-    path
-        SQLite file; made when absent.
+    where
+        Path of an SQLite file, made when absent, or the URL of a PostgreSQL database.
 
     Raises
     ------
@@ -40,21 +50,36 @@ class Ledger:
         If it cannot be opened, or stays locked for a minute.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._where = str(path)
+    def __init__(self, where: Path | str) -> None:
+        self.where = str(where) if isinstance(where, Path) else "GRAMERCY_LEDGER_URL"
         with self._trouble():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)  # fingerprints of private files are in it
-            self._engine = sqlite(path)
-            with self._engine.begin() as db:
-                metadata.create_all(db)
+            self._engine = engine_of(where)
+            self.where = described(self._engine)
+            migrate(self._engine)
+
+    @classmethod
+    def of(cls, home: Home) -> Ledger:
+        """The ledger of a home: its own, or the one of $GRAMERCY_LEDGER_URL."""
+        return cls(home.ledger_url or home.ledger)
+
+    @classmethod
+    def known(cls, home: Home) -> Ledger | None:
+        """The ledger of a home, if it has one; none is made."""
+        return cls.of(home) if home.ledger_url or home.ledger.exists() else None
+
+    def alone(self, name: str) -> AbstractContextManager[None]:
+        """Hold the turn of this name; others wait, on every machine that shares this ledger."""
+        if self._engine.dialect.name == "sqlite":
+            return on_this_machine(Path(str(self._engine.url.database)).parent / "locks", name)
+        return on_every_machine(self._engine, name)
 
     def datasets(self) -> list[str]:
         """Ids of the registered data sets."""
-        with self._transaction() as db:
-            return list(db.scalars(select(datasets.c.id).order_by(datasets.c.id)))
+        registered = select(entries.c.dataset).where(entries.c.kind == "registered")
+        with self._reading() as db:
+            return sorted(db.scalars(registered))
 
-    def preview(self, contract: Contract) -> Statement:
+    def preview(self, contract: Contract, version: str) -> Statement:
         """The statement that a release of this contract would be charged to; changes nothing.
 
         A data set is registered by its first charge. Until then it has the contract's budget.
@@ -63,57 +88,83 @@ class Ledger:
         ------
         TermsChanged
             If the data set was registered with other terms.
+        UntrustedLedger
+            If this is a copy of a ledger that lies elsewhere.
         """
-        with self._transaction() as db:
-            if self._terms(db, contract.id) is None:
-                return Statement(contract.budget, ())
+        window = contract.window(version)
+        with self._reading() as db:
+            self._hold_to_place(db)
+            if not self._registered(db, contract.id):
+                return Statement(contract.budget, window=window)
             self._hold_to_terms(db, contract)
-            return self._statement(db, contract.id)
+            return self._statement(db, contract.id, window)
 
     def raise_budget(self, dataset: str, budget: Budget, reason: str) -> None:
-        """Enter a larger lifetime budget, with the reason for it.
+        """Enter a larger budget, with the reason for it.
 
         Raises
         ------
         RequestError
             If the reason is empty, the budget is not larger, or delta is 1/rows or more.
         """
-        if not reason.strip():
-            raise RequestError("A budget is raised for a reason.", "State it with --reason.")
-        with self._transaction() as db:
-            now = self._budget(db, dataset)
-            if budget == now or budget.epsilon < now.epsilon or budget.delta < now.delta:
+        reason = _stated(reason, "A budget is raised for a reason.")
+        with self._writing() as db:
+            now = self._raises(db, dataset)[-1].budget
+            asked = budget.model_copy(update={"per": now.per})
+            if asked == now or asked.epsilon < now.epsilon or asked.delta < now.delta:
                 raise RequestError(
                     f"The budget of '{dataset}' is epsilon {now.epsilon:g}, delta {now.delta:g}.",
                     "It can only be raised.",
                 )
-            rows = db.scalar(select(datasets.c.rows).where(datasets.c.id == dataset)) or 1
-            if budget.delta >= 1 / rows:
+            rows = read(db, *_budgets(dataset), first=True)[0].told["rows"]
+            if asked.delta >= 1 / rows:
                 raise RequestError(
                     f"delta must lie below 1/rows = {1 / rows:.3g}.",
                     "Otherwise one row in the table may be given away.",
                 )
-            self._enter_budget(db, dataset, budget, reason.strip())
+            append(db, _budget_entry("raised", dataset, asked, {"reason": reason}))
 
-    def statement(self, dataset: str) -> Statement:
-        """Budget and charges of a registered data set.
+    def statement(self, dataset: str, window: str = "") -> Statement:
+        """Budget and total of a registered data set, or of one year of its data.
 
         Raises
         ------
         RequestError
             If it is not registered.
         """
-        with self._transaction() as db:
-            return self._statement(db, dataset)
+        with self._reading() as db:
+            return self._statement(db, dataset, window)
+
+    def statements(self, dataset: str) -> tuple[Statement, ...]:
+        """One, or one for every calendar year of the data that was charged."""
+        charged = (entries.c.dataset == dataset) & (entries.c.kind == "reserved")
+        with self._reading() as db:
+            windows = sorted(db.scalars(select(entries.c.window).where(charged).distinct()))
+            return tuple(self._statement(db, dataset, window) for window in windows or [""])
+
+    def around(self, dataset: str, release: str) -> tuple[Statement, Statement]:
+        """The statement before a release was charged, and after; with the budget now in force."""
+        named = (entries.c.release == release, entries.c.kind == "reserved")
+        with self._reading() as db:
+            (entry,) = read(db, entries.c.dataset == dataset, *named)
+            window = str(entry.window)
+            before = self._total(db, dataset, window, entries.c.seq < entry.seq)
+            budget = self._raises(db, dataset)[-1].budget
+            return Statement(budget, before, window), Statement(budget, entry.total, window)
+
+    def charges(self, dataset: str) -> tuple[Charge, ...]:
+        """Every charge of a data set, oldest first."""
+        with self._reading() as db:
+            return tuple(self._charges(db, dataset))
 
     def raises(self, dataset: str) -> tuple[Raise, ...]:
         """Every budget that a data set has had, the registered one first."""
-        with self._transaction() as db:
+        with self._reading() as db:
             return self._raises(db, dataset)
 
     def find(self, dataset: str, request: str) -> Charge | None:
         """The charge that answers this very request: the published one, else the last."""
-        with self._transaction() as db:
+        with self._reading() as db:
             return self._find(db, dataset, request)
 
     def charge(
@@ -137,7 +188,7 @@ class Ledger:
         fingerprint
             Of the raw files; kept here alone.
         instead_of
-            The spent release of the same request that is paid for again.
+            The spent or withdrawn release of the same request that is paid for again.
 
         Raises
         ------
@@ -147,121 +198,220 @@ class Ledger:
             If the same request was charged before.
         BudgetRefused
             If the charge does not fit; shows asked, spent and remaining.
+        UntrustedLedger
+            If this is a copy of a ledger that lies elsewhere.
         """
-        dataset = contract.id
-        with self._transaction() as db:
-            if self._terms(db, dataset) is None:
+        dataset, window = contract.id, contract.window(version)
+        with self._writing() as db:
+            self._hold_to_place(db)
+            if not self._registered(db, dataset):
                 self._register(db, contract)
             self._hold_to_terms(db, contract)
             before = self._find(db, dataset, request)
-            if before is not None and (before.state, before.release) != ("spent", instead_of):
-                raise spent_failure(dataset, before)
-            statement = self._statement(db, dataset)
+            again = before and before.state in {"spent", "withdrawn"}
+            if before is not None and not (again and before.release == instead_of):
+                raise unanswered(dataset, before)
+            statement = self._statement(db, dataset, window)
             admit(dataset, statement, guarantee)
-            release = f"{version}-r{len(statement.charges) + 1}"
-            db.execute(
-                insert(charges).values(
-                    dataset=dataset,
-                    release=release,
-                    version=version,
-                    request=request,
-                    mu=guarantee.mu,
-                    delta0=guarantee.delta0,
-                    pure=guarantee.pure if guarantee.pure < math.inf else None,
-                    fingerprint=fingerprint,
-                    at=_now(),
-                )
+            turn = 1 + self._turns(db, dataset)
+            facts = {
+                "version": version,
+                "turn": turn,
+                "total": str(statement.charged.plus(guarantee)),
+                "fingerprint": fingerprint,
+            }
+            entry = Entry(
+                "reserved",
+                dataset,
+                f"{version}-r{turn}",
+                window,
+                request,
+                mu=float(guarantee.mu),
+                delta0=float(guarantee.delta0),
+                pure=float(guarantee.pure) if guarantee.pure < math.inf else None,
+                facts=canonical(facts),
             )
-        return Charge(release, version, guarantee, fingerprint, _now(), "charged")
+            return _charge([append(db, entry)])
 
-    def mark(self, dataset: str, release: str, mark: str, detail: str = "") -> None:
-        """Record once that a release was ``drawn``, ``sealed``, ``published`` or ``spent``.
+    def mark(self, dataset: str, release: str, state: str, **facts: str) -> None:
+        """Record once that a release was ``drawn``, ``sealed``, ``published``, ``spent``...
+
+        Parameters
+        ----------
+        dataset, release
+            Which.
+        state
+            What it becomes.
+        **facts
+            ``sha256`` of what was sealed; ``reason`` why it is spent or withdrawn.
 
         Raises
         ------
         SpentFailure
-            If it was recorded before: so noise cannot be drawn twice for one charge.
+            If it was before, or is none that can become it: noise is never drawn twice.
         """
-        try:
-            with self._transaction() as db:
-                db.execute(
-                    insert(marks).values(
-                        dataset=dataset, release=release, mark=mark, detail=detail, at=_now()
-                    )
+        named = (entries.c.dataset == dataset, entries.c.release == release)
+        with self._writing() as db:
+            known = read(db, *named)
+            now = known[-1].kind if known else "never charged"
+            if now not in BEFORE[state]:
+                raise SpentFailure(
+                    f"Release '{dataset}/{release}' was already {now}, and cannot be {state}."
                 )
-        except IntegrityError:
-            raise SpentFailure(f"Release '{dataset}/{release}' was already {mark}.") from None
+            append(db, Entry(state, dataset, release, facts=canonical(facts)))
 
-    def detail(self, dataset: str, release: str, mark: str) -> str | None:
-        """What was recorded with a mark: for ``sealed``, the digest of the bundle."""
-        row = (marks.c.dataset == dataset) & (marks.c.release == release) & (marks.c.mark == mark)
-        with self._transaction() as db:
-            found: str | None = db.scalar(select(marks.c.detail).where(row))
-            return found
+    def head(self) -> Anchor:
+        """The last entry: to be told outside of this ledger."""
+        with self._reading() as db:
+            return self._head(db)
+
+    def hold_to(self, anchor: Anchor | None) -> None:
+        """Hold this ledger to where its archive has seen it stand.
+
+        Parameters
+        ----------
+        anchor
+            The newest that was told; None where there is none.
+
+        Raises
+        ------
+        UntrustedLedger
+            If it is older than that, another, or rewritten; or if it has drawn noise, and nobody
+            was told.
+        """
+        with self._reading() as db:
+            now = self._head(db)
+            if anchor is None:
+                moved = entries.c.kind.in_(["opened", "moved"])
+                (since,) = read(db, moved, last=True)
+                drawn = (entries.c.kind == "drawn", entries.c.seq > since.seq)
+                unheard = read(db, *drawn, first=True)
+                wrong = "its archive has never heard of it" if unheard else ""
+            elif anchor.ledger != now.ledger:
+                wrong = "the archive belongs to another ledger"
+            elif anchor.seq > now.seq:
+                wrong = f"it ends at entry {now.seq}, and the archive has seen entry {anchor.seq}"
+            else:
+                at = select(entries.c.hash).where(entries.c.seq == anchor.seq)
+                same = db.scalar(at) == anchor.hash
+                wrong = "" if same else f"entry {anchor.seq} is not the one the archive has seen"
+        if wrong:
+            raise UntrustedLedger(
+                f"{self.where}: {wrong}.",
+                "Restore the ledger and the archive that belong together: what was charged is "
+                "spent, recorded or not. If the archive alone is lost for good, or the ledger was "
+                "moved, say so with 'gramercy budget --moved --reason WHY'.",
+            )
+
+    def elsewhere(self) -> str | None:
+        """Where this ledger belongs, if that is not here: this is a copy of it."""
+        with self._reading() as db:
+            (placed,) = read(db, entries.c.kind.in_(["opened", "moved"]), last=True)
+            belongs = str(placed.told["place"])
+            return None if belongs == place(db) else belongs
+
+    def move(self, reason: str) -> None:
+        """Enter that the ledger, or its archive, lies elsewhere now, on the steward's word.
+
+        Raises
+        ------
+        RequestError
+            If no reason is given.
+        """
+        reason = _stated(reason, "A ledger is moved for a reason.")
+        with self._writing() as db:
+            append(db, Entry("moved", facts=canonical({"place": place(db), "reason": reason})))
+
+    def examine(self, anchors: Iterable[Anchor] = ()) -> list[Finding]:
+        """Everything that is wrong with this ledger; see `ledger.examine.examine`."""
+        with self._reading() as db:
+            return examine(walk(db), self._head(db), anchors)
+
+    def entries(self) -> list[Entry]:
+        """The whole journal, in order."""
+        with self._reading() as db:
+            return list(walk(db))
+
+    def _head(self, db: Connection) -> Anchor:
+        last = db.execute(select(head.c.seq, head.c.hash).where(head.c.id == 1)).one()
+        (opened,) = read(db, entries.c.kind == "opened", first=True)
+        return Anchor(ledger=opened.told["ledger"], seq=last.seq, hash=last.hash)
+
+    def _hold_to_place(self, db: Connection) -> None:
+        (placed,) = read(db, entries.c.kind.in_(["opened", "moved"]), last=True)
+        if placed.told["place"] != place(db):
+            raise UntrustedLedger(
+                f"{self.where}: this ledger belongs at {placed.told['place']}. A copy would spend "
+                "the same budget twice.",
+                "Use that one. If it was moved, and nobody uses it there any more, say so with "
+                "'gramercy budget --moved --reason WHY'.",
+            )
+
+    def _registered(self, db: Connection, dataset: str) -> bool:
+        return bool(read(db, entries.c.dataset == dataset, entries.c.kind == "registered"))
 
     def _register(self, db: Connection, contract: Contract) -> None:
         terms = contract.terms()
         terms.pop("budget")
-        entry = {"id": contract.id, "terms": canonical(terms), "rows": contract.rows, "at": _now()}
-        db.execute(insert(datasets).values(entry))
-        self._enter_budget(db, contract.id, contract.budget, "registered")
+        facts = {"terms": canonical(terms), "rows": contract.rows, "reason": "registered"}
+        append(db, _budget_entry("registered", contract.id, contract.budget, facts))
 
     def _hold_to_terms(self, db: Connection, contract: Contract) -> None:
-        then = json.loads(self._terms(db, contract.id) or "{}")
+        first, *_ = budgets = read(db, *_budgets(contract.id))
+        then = json.loads(first.told["terms"])
         now = json.loads(canonical(contract.terms()))
         # A contract may still state a budget from before it was raised; the last one is in force.
-        stated = [each.budget.model_dump() for each in self._raises(db, contract.id)]
+        stated = [each.budget.model_dump() for each in budgets]
         then["budget"] = now["budget"] if now["budget"] in stated else stated[-1]
         compare_terms(contract.id, then, now)
 
-    def _terms(self, db: Connection, dataset: str) -> str | None:
-        found: str | None = db.scalar(select(datasets.c.terms).where(datasets.c.id == dataset))
-        return found
+    def _statement(self, db: Connection, dataset: str, window: str) -> Statement:
+        budget = self._raises(db, dataset)[-1].budget
+        return Statement(budget, self._total(db, dataset, window), window)
 
-    def _statement(self, db: Connection, dataset: str) -> Statement:
-        budget = self._budget(db, dataset)
-        chosen = select(charges).where(charges.c.dataset == dataset).order_by(charges.c.seq)
-        states = self._states(db, dataset)
-        rows = db.execute(chosen).all()
-        return Statement(budget, tuple(_charge(r, states) for r in rows))
+    def _total(self, db: Connection, dataset: str, window: str, *where: Any) -> Total:
+        charged = (entries.c.kind == "reserved", entries.c.window == window)
+        found = read(db, entries.c.dataset == dataset, *charged, *where, last=True)
+        return found[0].total if found else Total()
+
+    def _turns(self, db: Connection, dataset: str) -> int:
+        charged = (entries.c.dataset == dataset, entries.c.kind == "reserved")
+        found = read(db, *charged, last=True)
+        return int(found[0].told["turn"]) if found else 0
 
     def _find(self, db: Connection, dataset: str, request: str) -> Charge | None:
-        same = (charges.c.dataset == dataset) & (charges.c.request == request)
-        states = self._states(db, dataset)
-        found = [
-            _charge(row, states)
-            for row in db.execute(select(charges).where(same).order_by(charges.c.seq))
-        ]
-        return next((c for c in found if c.state == "published"), found[-1] if found else None)
+        found = list(self._charges(db, dataset, entries.c.request == request))
+        return next((c for c in found if c.answers), found[-1] if found else None)
 
-    def _states(self, db: Connection, dataset: str) -> dict[str, set[str]]:
-        states: dict[str, set[str]] = {}
-        query = select(marks.c.release, marks.c.mark).where(marks.c.dataset == dataset)
-        for release, mark in db.execute(query):
-            states.setdefault(release, set()).add(mark)
-        return states
-
-    def _budget(self, db: Connection, dataset: str) -> Budget:
-        return self._raises(db, dataset)[-1].budget
+    def _charges(self, db: Connection, dataset: str, *where: Any) -> Iterator[Charge]:
+        """Charges with all that became of them."""
+        of_releases = (entries.c.dataset == dataset, entries.c.kind.in_(_OF_RELEASES))
+        asked = select(entries.c.release).where(*of_releases, *where) if where else None
+        chosen = () if asked is None else (entries.c.release.in_(asked),)
+        known: dict[str, list[Entry]] = {}
+        for entry in read(db, *of_releases, *chosen):
+            known.setdefault(str(entry.release), []).append(entry)
+        return map(_charge, known.values())
 
     def _raises(self, db: Connection, dataset: str) -> tuple[Raise, ...]:
-        chosen = select(budgets).where(budgets.c.dataset == dataset).order_by(budgets.c.seq)
-        rows = db.execute(chosen).all()
-        if not rows:
+        found = read(db, *_budgets(dataset))
+        if not found:
             raise RequestError(
-                f"No data set '{dataset}' in {self._where}.", "Release from its contract first."
+                f"No data set '{dataset}' in {self.where}.", "Release from its contract first."
             )
-        return tuple(
-            Raise(Budget(epsilon=row.epsilon, delta=row.delta), row.reason, row.at) for row in rows
-        )
-
-    def _enter_budget(self, db: Connection, dataset: str, budget: Budget, reason: str) -> None:
-        entry = {"dataset": dataset, **budget.model_dump(), "reason": reason, "at": _now()}
-        db.execute(insert(budgets).values(entry))
+        return tuple(Raise(each.budget, each.told["reason"], each.at) for each in found)
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _reading(self) -> Iterator[Connection]:
         with self._trouble(), self._engine.begin() as db:
+            yield db
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction that has its turn from the start, so that what it reads stays true."""
+        options = self._engine.connect().execution_options(**WRITES)
+        with self._trouble(), options as db, db.begin():
+            lock(db)
             yield db
 
     @contextmanager
@@ -272,21 +422,42 @@ class Ledger:
         except IntegrityError:
             raise
         except (SQLAlchemyError, OSError) as caught:
-            failure = type(caught).__name__
+            driver = caught.orig if isinstance(caught, DBAPIError) else None
+            failure = type(driver or caught).__name__
         if failure:
             raise LedgerError(
-                f"{self._where}: the ledger cannot be used ({failure}).",
-                "Check that the disk has room, the file is yours, and no other process holds it.",
+                f"{self.where}: the ledger cannot be used ({failure}).",
+                "Check that the disk has room, the file is yours, the server answers, and no other "
+                "process holds it.",
             )
 
 
-def _charge(row: Row[Any], states: dict[str, set[str]]) -> Charge:
-    known = states.get(row.release, set())
-    state = next((m for m in ("published", "spent", "sealed", "drawn") if m in known), "charged")
-    pure = math.inf if row.pure is None else row.pure
-    guarantee = Guarantee(row.mu, row.delta0, pure)
-    return Charge(row.release, row.version, guarantee, row.fingerprint, row.at, state)
+def _stated(reason: str, otherwise: str) -> str:
+    if not reason.strip():
+        raise RequestError(otherwise, "State it with --reason.")
+    return reason.strip()
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+def _budgets(dataset: str) -> tuple[Any, ...]:
+    return entries.c.dataset == dataset, entries.c.kind.in_(["registered", "raised"])
+
+
+def _budget_entry(kind: str, dataset: str, budget: Budget, facts: dict[str, Any]) -> Entry:
+    said = canonical(facts | {"per": budget.per})
+    return Entry(kind, dataset, epsilon=budget.epsilon, delta=budget.delta, facts=said)
+
+
+def _charge(known: list[Entry]) -> Charge:
+    """A charge from its own entry and the marks after it."""
+    first, last = known[0], known[-1]
+    return Charge(
+        str(first.release),
+        first.told["version"],
+        str(first.window),
+        first.guarantee,
+        first.told["fingerprint"],
+        first.at,
+        last.kind,
+        next((each.told["sha256"] for each in known if each.kind == "sealed"), ""),
+        last.told.get("reason", ""),
+    )

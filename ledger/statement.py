@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.guarantee import Guarantee, compose, gdp_epsilon, gdp_mu, within
+from mechanisms.composition import NOTHING, Total, within
+from mechanisms.guarantee import Guarantee, gdp_epsilon, gdp_mu
 from schemas.contract import Budget
 from schemas.errors import BudgetRefused, SpentFailure, TermsChanged
 
@@ -23,6 +24,8 @@ class Charge:
         Release id: the version and a counter, so it says nothing about the data.
     version
         Public label of the data.
+    window
+        The calendar year of the data, where budgets are per year; else empty.
     guarantee
         What was charged.
     fingerprint
@@ -30,20 +33,32 @@ class Charge:
     at
         When, UTC, ISO 8601.
     state
-        ``charged``, ``drawn``, ``sealed``, ``published`` or ``spent``.
+        ``reserved``, ``drawn``, ``sealed``, ``published``, ``spent`` or ``withdrawn``.
+    sha256
+        Digest of the sealed bundle; empty before there is one.
+    reason
+        Why it is spent or withdrawn.
     """
 
     release: str
     version: str
+    window: str
     guarantee: Guarantee
     fingerprint: str
     at: str
     state: str
+    sha256: str = ""
+    reason: str = ""
+
+    @property
+    def answers(self) -> bool:
+        """Whether it stands for a release that is there to be read."""
+        return self.state == "published"
 
 
 @dataclass(frozen=True)
 class Raise:
-    """A lifetime budget as it was registered or raised, why, and when (UTC, ISO 8601)."""
+    """A budget as it was registered or raised, why, and when (UTC, ISO 8601)."""
 
     budget: Budget
     reason: str
@@ -57,18 +72,21 @@ class Statement:
     Parameters
     ----------
     budget
-        The lifetime budget in force.
-    charges
-        Every charge, oldest first.
+        The budget in force.
+    charged
+        All charges added up.
+    window
+        The calendar year of the data that it is about, where budgets are per year; else empty.
     """
 
     budget: Budget
-    charges: tuple[Charge, ...]
+    charged: Total = NOTHING
+    window: str = ""
 
     @property
     def total(self) -> Guarantee:
         """All charges composed."""
-        return compose(c.guarantee for c in self.charges)
+        return self.charged.guarantee
 
     @property
     def spent(self) -> float:
@@ -89,33 +107,24 @@ class Statement:
         """Epsilon of one more Gaussian release at the budget's delta."""
         return gdp_epsilon(self.left.mu, self.budget.delta)
 
-    def admits(self, guarantee: Guarantee) -> bool:
-        """Whether one more charge fits, by the ledger's rule."""
-        return within(compose([self.total, guarantee]), self.budget.epsilon, self.budget.delta)
+    def admits(self, guarantee: Guarantee, times: int = 1) -> bool:
+        """Whether one more charge, or several of the same, fit; by the ledger's rule."""
+        total = self.charged.plus(guarantee, times).guarantee
+        return within(total, self.budget.epsilon, self.budget.delta)
 
     def times(self, guarantee: Guarantee) -> int:
         """How many such charges still fit, one after the other; at most a million."""
-
-        def fit(count: int) -> bool:
-            total = Guarantee(
-                math.sqrt(self.total.mu**2 + count * guarantee.mu**2) * (1 + 1e-15),
-                min(1.0, self.total.delta0 + count * guarantee.delta0),
-                self.total.pure + count * guarantee.pure if count else self.total.pure,
-            )
-            return within(total, self.budget.epsilon, self.budget.delta)
-
         few, many = 0, 1
-        while many <= _COUNTED and fit(many):
+        while many <= _COUNTED and self.admits(guarantee, many):
             few, many = many, 2 * many
         while many - few > 1:
             middle = (few + many) // 2
-            few, many = (middle, many) if fit(middle) else (few, middle)
+            few, many = (middle, many) if self.admits(guarantee, middle) else (few, middle)
         return min(few, _COUNTED)
 
     def after(self, guarantee: Guarantee) -> Statement:
         """The statement that one more charge would leave."""
-        planned = Charge("planned", "planned", guarantee, "", "", "charged")
-        return Statement(self.budget, (*self.charges, planned))
+        return Statement(self.budget, self.charged.plus(guarantee), self.window)
 
 
 def admit(dataset: str, statement: Statement, asked: Guarantee) -> None:
@@ -129,21 +138,28 @@ def admit(dataset: str, statement: Statement, asked: Guarantee) -> None:
     if statement.admits(asked):
         return
     budget = statement.budget
+    of = f" for the data of {statement.window}" if statement.window else ""
     raise BudgetRefused(
-        f"The budget of '{dataset}' (epsilon {budget.epsilon:g}, delta {budget.delta:g}) does not "
-        f"hold this release: asked epsilon {asked.epsilon(budget.delta):.4g} at that delta "
+        f"The budget of '{dataset}'{of} (epsilon {budget.epsilon:g}, delta {budget.delta:g}) does "
+        f"not hold this release: asked epsilon {asked.epsilon(budget.delta):.4g} at that delta "
         f"(mu {asked.mu:.4g}), spent {statement.spent:.4g} (mu {statement.total.mu:.4g}), "
         f"remaining {statement.remaining:.4g} (mu {statement.left.mu:.4g}).",
         "Ask for a smaller epsilon, or raise the budget with 'gramercy budget --raise'.",
     )
 
 
-def spent_failure(dataset: str, charge: Charge) -> SpentFailure:
+def unanswered(dataset: str, charge: Charge) -> SpentFailure:
     """What to say of a charge with nothing to show for it."""
+    name, again = f"'{dataset}/{charge.release}'", "To pay for a new release of the same version, "
+    if charge.state == "withdrawn":
+        return SpentFailure(
+            f"Release {name} was withdrawn: {charge.reason.rstrip('.')}. Its charge is spent.",
+            again + "add --new-charge.",
+        )
     return SpentFailure(
-        f"Release '{dataset}/{charge.release}' was charged (mu = {charge.guarantee.mu:.4g}) and "
-        "then interrupted: the charge is spent, and no noise will be drawn for it again.",
-        "To pay for a new release of the same version, add --new-charge.",
+        f"Release {name} was charged (mu = {charge.guarantee.mu:.4g}) and then interrupted: the "
+        "charge is spent, and no noise will be drawn for it again.",
+        again + "add --new-charge.",
     )
 
 

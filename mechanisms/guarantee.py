@@ -1,14 +1,14 @@
-"""Exact guarantees: Gaussian differential privacy, its conversions and its composition.
+"""Exact guarantees: Gaussian differential privacy and its conversions.
 
 Everything is evaluated with 60 digits and rounded towards less privacy: epsilon, delta, mu upwards,
 calibrated mu downwards. Sources: Dong, Roth, Su (2022), Corollary 1 for delta(epsilon); Balle and
-Wang (2018) for the calibration; Smith and Thakurta (2022) for adaptive composition.
+Wang (2018) for the calibration.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -246,25 +246,10 @@ class Guarantee:
         return min(1.0, _up(min(bounds)))
 
 
-def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """The guarantee of all of them together, also when each was chosen after seeing the others."""
-    squares, failures, pure = _mp.mpf(0), _mp.mpf(0), _mp.mpf(0)
-    for each in guarantees:
-        squares += _mp.mpf(each.mu) ** 2
-        failures += _mp.mpf(each.delta0)
-        pure += _mp.mpf(each.pure)
-    return Guarantee(_up(_mp.sqrt(squares)), min(1.0, _up(failures)), _up(pure))
-
-
-def within(total: Guarantee, epsilon: float, delta: float) -> bool:
-    """Whether `total` fits a budget: by basic composition or by the GDP filter, whichever holds.
-
-    Both are valid for adaptively chosen releases, and so is their union. NaN never fits.
-    """
-    if total.pure <= epsilon:
-        return True
-    left = _mp.mpf(delta) - _mp.mpf(total.delta0)
-    return bool(left > 0 and total.mu < math.inf and _delta(total.mu, epsilon) <= left)
+def gdp_within(mu: float, delta0: float, epsilon: float, delta: float) -> bool:
+    """Whether mu-GDP that fails with probability `delta0` is (epsilon, delta)-private."""
+    left = _mp.mpf(delta) - _mp.mpf(delta0)
+    return bool(left > 0 and mu < math.inf and _delta(mu, epsilon) <= left)
 
 
 def noise_scale(squared_sensitivity: float, mu: float) -> float:

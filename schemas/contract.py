@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from schemas.errors import ContractError
+from schemas.errors import ContractError, RequestError
 from schemas.model import Delta, Epsilon, Model, Real, Slug, read_yaml
 
 MOST_COLUMNS = 5000
 INTERCEPT = "(intercept)"
+YEAR = "{year}"
+_YEAR = re.compile(r"([0-9]{4})(?![0-9])")
 # Cells of a CSV that are read as missing.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
@@ -30,10 +33,14 @@ class Budget(Model):
     ----------
     epsilon, delta
         Every adaptively chosen sequence of releases is (epsilon, delta)-differentially private.
+    per
+        ``lifetime``, or ``year``: a budget for every calendar year of the *data*, whatever the
+        clock says. A release then has the rows of one year, and the guarantee is for each row.
     """
 
     epsilon: Epsilon
     delta: Delta
+    per: Literal["lifetime", "year"] = "lifetime"
 
 
 class Column(Model):
@@ -134,6 +141,7 @@ class Contract(Model):
         For people: what the data are, and who answers for them.
     source
         Path, glob or URL of the CSV or Parquet files; relative paths start at the contract's file.
+        Where the budget is per year it holds ``{year}``: the files of each year are apart.
     rows
         Under ``replace-one`` the public number of rows, checked when the table is read. Under
         ``add-remove`` a public planning figure, never compared with the data.
@@ -168,6 +176,11 @@ class Contract(Model):
             raise ValueError(
                 "'budget.delta' must lie below 1/rows, or one row in the table may be given away"
             )
+        if (YEAR in self.source) != (self.budget.per == "year"):
+            raise ValueError(
+                f"'source' holds '{YEAR}' if, and only if, 'budget.per' is 'year': the rows of "
+                "each year lie in files of their own"
+            )
         if any(not name or name != name.strip() for name in self.columns):
             raise ValueError("a column's name in 'columns' is empty or has blanks around it")
         if any(_unspeakable(f) for n in self.columns for f in features(n, self.levels(n))):
@@ -188,6 +201,31 @@ class Contract(Model):
         """Levels of a column, or None where it holds numbers."""
         column = self.columns[name]
         return column.levels if isinstance(column, Levels) else None
+
+    def window(self, version: str) -> str:
+        """The calendar year of the data whose budget a version is charged to; or nothing.
+
+        Raises
+        ------
+        RequestError
+            If budgets are per year, and the version does not say which.
+        """
+        if self.budget.per == "lifetime":
+            return ""
+        year = _YEAR.match(version)
+        if year is None:
+            raise RequestError(
+                f"key 'version': '{version}' does not begin with a year, and the budget of "
+                f"'{self.id}' is per year of the data.",
+                "Write a version such as 2026 or 2026-W48.",
+            )
+        return year[1]
+
+    def of_version(self, version: str) -> Contract:
+        """The same for the files that hold a version's rows."""
+        window = self.window(version)
+        source = self.source.replace(YEAR, window) if window else self.source
+        return self.model_copy(update={"source": source})
 
     def in_whole_numbers(self) -> Contract:
         """The same with bounds and centres that are whole, and nothing scaled.

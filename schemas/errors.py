@@ -88,12 +88,20 @@ class SpentFailure(Refused):
     """A charge was made for this release and nothing was published: it stays spent."""
 
 
+class Discrepancies(Refused):
+    """An audit found what cannot be."""
+
+
 class BundleError(Invalid):
     """A bundle that is not what was sealed."""
 
 
 class LedgerError(GramercyError):
     """The ledger cannot be read or written."""
+
+
+class UntrustedLedger(Refused, LedgerError):
+    """A ledger that may have forgotten what was charged: a copy, an older one, or a changed one."""
 
 
 class ArchiveError(GramercyError):

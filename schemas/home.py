@@ -33,8 +33,28 @@ class Home:
         return self.root / "ledger.sqlite"
 
     @property
+    def ledger_url(self) -> str | None:
+        """A database that takes the place of `ledger`: ``$GRAMERCY_LEDGER_URL``."""
+        return os.environ.get("GRAMERCY_LEDGER_URL") or None
+
+    @property
     def archive(self) -> Path:
         return self.root / "archive"
+
+    @property
+    def archive_url(self) -> str | None:
+        """``$GRAMERCY_ARCHIVE_URL``: where the archive lies, unless it is the home's own folder."""
+        return os.environ.get("GRAMERCY_ARCHIVE_URL") or None
+
+    @property
+    def keys(self) -> Path:
+        """The key that signs bundles, and the public keys by which they are known."""
+        return self.root / "keys"
+
+    @property
+    def staging(self) -> Path:
+        """What is on its way to an archive elsewhere."""
+        return self.root / "staging"
 
     @property
     def contracts(self) -> Path:
@@ -44,6 +64,10 @@ class Home:
     def internal(self) -> Path:
         """The steward's own records. Not for publication: they are exact functions of the data."""
         return self.root / "internal"
+
+    @property
+    def audits(self) -> Path:
+        return self.root / "audits"
 
     @property
     def locks(self) -> Path:

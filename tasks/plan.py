@@ -145,7 +145,7 @@ def contract_of(request: Request) -> Contract:
             "File name and id must agree.",
         )
     request.check(contract)
-    return contract
+    return contract if "%" in request.version else contract.of_version(request.version)
 
 
 def refuse_late(request: Request, planned: datetime.datetime, now: datetime.datetime) -> None:
@@ -228,4 +228,5 @@ def outlook(plan: Plan, ledger: Ledger) -> Outlook:
     TermsChanged
         If the data set was registered with other terms.
     """
-    return Outlook(ledger.preview(plan.contract), ledger.find(plan.contract.id, plan.key))
+    before = ledger.preview(plan.contract, plan.request.version)
+    return Outlook(before, ledger.find(plan.contract.id, plan.key))

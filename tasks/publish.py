@@ -1,29 +1,30 @@
 """Charge, draw, seal, commit: the one step after which something is public.
 
-The order is what makes it safe: the charge is durable before any noise exists; a release id is
-drawn for once; a bundle appears whole, by one rename, after its charge. A process that dies in
-between leaves a charge without a release, which the next run calls spent, or a release whose charge
-lacks its last mark, which the next run completes.
+The order is what makes it safe: the charge is durable, and told to the archive, before any noise
+exists; a release id is drawn for once; a bundle appears whole, by one rename, after its charge. A
+process that dies in between leaves a charge without a release, which the next run calls spent; or a
+sealed bundle that only has to be put in its place, or lacks its charge's last mark, which the next
+run completes, with the same bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import numpy as np
 
 from archive.release import ReleaseBundle, read_release
 from archive.store import Archive
-from ledger import Charge, Ledger, Statement, admit, spent_failure
+from ledger import Charge, Ledger, admit, unanswered
 from mechanisms import sampler
-from schemas.errors import BundleError, LedgerError, SpentFailure
+from schemas.errors import BundleError, LedgerError, SpentFailure, UntrustedLedger
 from schemas.home import Home
 from tables.read import open_source
 from tasks import steward
 from tasks.accumulate import Collected
 from tasks.draw import average_into, draw_into
 from tasks.gather import Gathered
-from tasks.locks import alone
 from tasks.plan import Plan
 from tasks.policy import private_task
 
@@ -43,15 +44,16 @@ def replay(plan: Plan) -> str | None:
         If the same request was charged before and interrupted.
     BudgetRefused
         If the request is new, and its charge would not fit.
+    UntrustedLedger
+        If the ledger is older than its archive has seen it, or a copy.
     """
-    home = Home.default()
-    ledger, archive = Ledger(home.ledger), Archive(home.archive)
-    statement = ledger.preview(plan.contract)
-    with alone(home, plan.contract.id):
+    ledger, archive = _books()
+    statement = ledger.preview(plan.contract, plan.request.version)
+    with ledger.alone(plan.contract.id):
         charge = _answered(plan, ledger, archive)
         if charge is None:
             # What would be refused after the table was read is refused before it.
-            _check_history(plan.contract.id, statement, archive)
+            _check_history(plan.contract.id, ledger, archive)
             admit(plan.contract.id, statement, plan.guarantee)
             return None
     with contextlib.suppress(Exception):  # a table that is gone or unreadable has changed, too
@@ -72,14 +74,28 @@ def publish(plan: Plan, collected: Collected | Gathered) -> str:
     SpentFailure
         If the same request was charged before and interrupted.
     """
-    home, dataset = Home.default(), plan.contract.id
-    ledger, archive = Ledger(home.ledger), Archive(home.archive)
+    dataset = plan.contract.id
+    ledger, archive = _books()
     # What can fail without noise fails before the charge: the sampler, the archive's disk.
     sampler.self_test()
-    with alone(home, dataset), archive.staging(dataset, alone=True) as staged:
+    with ledger.alone(dataset):
         if answered := _answered(plan, ledger, archive):
             return answered.release
-        _check_history(dataset, ledger.preview(plan.contract), archive)
+        charge = _charged_and_drawn(plan, collected, ledger, archive)
+    if isinstance(collected, Collected):
+        bundle = read_release(archive.release(dataset, charge.release))
+        _record(plan, charge, collected, bundle)
+    return charge.release
+
+
+def _charged_and_drawn(
+    plan: Plan, collected: Collected | Gathered, ledger: Ledger, archive: Archive
+) -> Charge:
+    """The charge, and the bundle in its place; or a charge that is spent."""
+    dataset = plan.contract.id
+    with archive.staging(dataset, alone=True) as staged:
+        _check_history(dataset, ledger, archive)
+        archive.write_anchor(ledger.head())
         charge = ledger.charge(
             plan.contract,
             plan.request.version,
@@ -88,25 +104,30 @@ def publish(plan: Plan, collected: Collected | Gathered) -> str:
             collected.fingerprint,
             instead_of=plan.request.new_charge,
         )
-        place = archive.release(dataset, charge.release)
         try:
+            archive.write_anchor(ledger.head())
             ledger.mark(dataset, charge.release, "drawn")
             if isinstance(collected, Gathered):
                 average_into(staged, plan, collected, charge.release)
             else:
                 draw_into(staged, plan, collected.sums, charge.release)
             # The digest is in the ledger first, so that a bundle found later is known or foreign.
-            ledger.mark(dataset, charge.release, "sealed", archive.seal(staged))
-            archive.commit(staged, place)
+            ledger.mark(dataset, charge.release, "sealed", sha256=archive.seal(staged))
         except BaseException:
-            if not place.exists():
-                with contextlib.suppress(LedgerError, SpentFailure):
-                    ledger.mark(dataset, charge.release, "spent", "interrupted before its release")
+            with contextlib.suppress(LedgerError, SpentFailure):
+                ledger.mark(dataset, charge.release, "spent", reason="interrupted when drawn")
             raise
-        ledger.mark(dataset, charge.release, "published")
-    if isinstance(collected, Collected):
-        _record(plan, charge, collected, read_release(place))
-    return charge.release
+        sealed = archive.keep(staged)  # whatever fails from here on, the next run finishes
+        _put_in_place(dataset, charge, sealed, ledger, archive)
+    return charge
+
+
+def _put_in_place(
+    dataset: str, charge: Charge, sealed: Path, ledger: Ledger, archive: Archive
+) -> None:
+    archive.commit(sealed, archive.release(dataset, charge.release))
+    ledger.mark(dataset, charge.release, "published")
+    archive.write_anchor(ledger.head())
 
 
 def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBundle) -> None:
@@ -125,41 +146,61 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
     steward.record(plan.contract.id, charge.release, facts)
 
 
+def _books() -> tuple[Ledger, Archive]:
+    """Ledger and archive, which have to agree on where the ledger stands."""
+    home = Home.default()
+    ledger, archive = Ledger.of(home), Archive.of(home)
+    ledger.hold_to(archive.anchor())
+    return ledger, archive
+
+
 def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
     """The published charge for this request, after completing or closing an interrupted one.
 
-    Holding the lock, a charge without a mark is nobody's work in progress: its process died.
+    Holding the turn, a charge without its last mark is nobody's work in progress: its process died.
     """
     dataset = plan.contract.id
     charge = ledger.find(dataset, plan.key)
     if charge is None:
         return None
     place = archive.release(dataset, charge.release)
-    if place.exists():
-        if read_release(place).sha256 != ledger.detail(dataset, charge.release, "sealed"):
-            raise BundleError(f"{place}: is not the bundle that was published.", _RESTORE)
-        if charge.state != "published":  # it died between the rename and the last mark
-            ledger.mark(dataset, charge.release, "published")
-        return charge
+    if charge.state == "sealed":
+        left = archive.sealed_leftover(dataset, charge.sha256)
+        if left is not None and not place.exists():  # it died before the rename
+            _put_in_place(dataset, charge, left, ledger, archive)
+            return charge
+    if charge.state in {"spent", "withdrawn"} or not place.exists():
+        _close(plan, charge, place, ledger, archive)
+        return None
+    if read_release(place).sha256 != charge.sha256:
+        raise BundleError(f"{place}: is not the bundle that was published.", _RESTORE)
+    if charge.state == "sealed":  # it died between the rename and the last mark
+        ledger.mark(dataset, charge.release, "published")
+        archive.write_anchor(ledger.head())
+    return charge
+
+
+def _close(plan: Plan, charge: Charge, place: Path, ledger: Ledger, archive: Archive) -> None:
+    """Call a charge with nothing to show for it spent; let it pass if it is paid for again."""
+    dataset = plan.contract.id
     if charge.state == "published":
         raise BundleError(f"{place}: was published, and is gone.", _RESTORE)
-    if charge.state != "spent":
-        ledger.mark(dataset, charge.release, "spent", "found without a release")
+    if charge.state not in {"spent", "withdrawn"}:
+        ledger.mark(dataset, charge.release, "spent", reason="found without a release")
         archive.sweep(dataset)
-    if plan.request.new_charge == charge.release:
-        return None
-    raise spent_failure(dataset, charge)
+    if plan.request.new_charge != charge.release:
+        raise unanswered(dataset, charge)
 
 
 _RESTORE = "Restore it from a copy: noise is never drawn again for a published release."
 
 
-def _check_history(dataset: str, statement: Statement, archive: Archive) -> None:
+def _check_history(dataset: str, ledger: Ledger, archive: Archive) -> None:
     """Refuse to charge a ledger that has forgotten releases which the archive still holds."""
-    known = {charge.release for charge in statement.charges}
+    known = {c.release for c in ledger.charges(dataset)}
     forgotten = [name for d, name in archive.releases() if d == dataset and name not in known]
     if forgotten:
-        raise LedgerError(
+        raise UntrustedLedger(
             f"The archive holds '{dataset}/{forgotten[0]}', and the ledger does not know it: the "
             "ledger is older than the archive.",
             "Restore the ledger that belongs to it: its charges are spent, recorded or not.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from prefect import get_client
 from prefect.artifacts import create_link_artifact, create_table_artifact
@@ -17,9 +18,10 @@ from prefect.runtime import flow_run
 from archive.release import read_release
 from archive.store import Archive
 from estimators.noise.spectrum import spectrum
-from ledger import Ledger, Statement
+from ledger import Ledger
 from schemas.home import Home
 from schemas.manifest import ReleaseManifest
+from tasks.history import ledger_tag, tell
 
 
 def scheduled() -> datetime.datetime:
@@ -35,10 +37,19 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def tag(dataset: str, release: str | None = None) -> None:
-    """Tag this run by data set and release, so that history can be filtered."""
+def tag(dataset: str, release: str | None = None, *, charges: bool = False) -> None:
+    """Tag this run by data set and release, so that history can be filtered.
+
+    Parameters
+    ----------
+    dataset, release
+        Which.
+    charges
+        Whether this run charges a ledger; its id is a tag, too, for audits.
+    """
     tags = {*flow_run.tags, f"dataset:{dataset}"}
     tags |= {f"release:{dataset}/{release}"} if release else set()
+    tags |= {ledger_tag(Ledger.of(Home.default()).head().ledger)} if charges else set()
     with get_client(sync_client=True) as client:
         client.update_flow_run(flow_run.id, tags=sorted(tags))
 
@@ -46,15 +57,12 @@ def tag(dataset: str, release: str | None = None) -> None:
 def show_release(dataset: str, release: str) -> None:
     """Attach privacy parameters, budget before and after, noise, and a link to the bundle."""
     home = Home.default()
-    archive = Archive(home.archive)
+    archive, ledger = Archive.of(home), Ledger.of(home)
     place = archive.release(dataset, release)
     bundle = read_release(place)
     name = f"{dataset}/{release}"
     _table("privacy", dataset, f"Privacy parameters of {name}", _privacy(bundle.manifest))
-    charges = Ledger(home.ledger).statement(dataset)
-    at = [charge.release for charge in charges.charges].index(release)
-    before = Statement(charges.budget, charges.charges[:at])
-    after = Statement(charges.budget, charges.charges[: at + 1])
+    before, after = ledger.around(dataset, release)
     budget = {
         "budget: epsilon": after.budget.epsilon,
         "budget: delta": after.budget.delta,
@@ -65,6 +73,7 @@ def show_release(dataset: str, release: str) -> None:
     }
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
     facts = bundle.manifest
+    tell(dataset, ledger.head())
     found = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
     noise = {
         "expected: no eigenvalue of the noise alone lies below": found.lower,
@@ -75,25 +84,34 @@ def show_release(dataset: str, release: str) -> None:
     }
     _table("noise", dataset, f"Noise of {name}, expected and as the release shows it", noise)
     words = f"Bundle of {name}"
-    create_link_artifact(place.as_uri(), name, key=f"bundle-{dataset}", description=words)
+    create_link_artifact(archive.uri(place), name, key=f"bundle-{dataset}", description=words)
 
 
 def show_estimates(dataset: str, release: str, estimates: Sequence[str]) -> None:
     """Attach the estimates that were made, and where they lie."""
-    archive = Archive(Home.default().archive)
-    places = {name: archive.estimate(dataset, release, name).as_uri() for name in estimates}
+    archive = Archive.of(Home.default())
+    places = {name: archive.uri(archive.estimate(dataset, release, name)) for name in estimates}
     _table("estimates", dataset, f"Estimates from {dataset}/{release}", places)
 
 
 def show_report(dataset: str, release: str, report: str) -> None:
     """Attach a link to a report."""
-    place = Archive(Home.default().archive).report(dataset, release, report)
+    archive = Archive.of(Home.default())
     name = f"{dataset}/{release}"
     create_link_artifact(
-        link=(place / "report.html").as_uri(),
+        link=archive.uri(archive.report(dataset, release, report) / "report.html"),
         link_text=f"Report on {name}",
         key=f"report-{dataset}",
         description=f"Report on {name}",
+    )
+
+
+def show_audit(page: str, discrepancies: Sequence[str]) -> None:
+    """Attach what an audit found, and a link to its page."""
+    found = {f"{place}": words for place, words in enumerate(discrepancies, 1)}
+    _table("audit", "of-the-home", "What does not agree", found or {"nothing": "all agrees"})
+    create_link_artifact(
+        Path(page).as_uri(), "Audit", key="audit-page", description="The auditor's page"
     )
 
 

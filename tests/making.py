@@ -23,6 +23,7 @@ from tasks.policy import sealed
 from tasks.publish import publish, replay
 from tasks.report import make_report
 from tasks.request import read_request
+from tests.writers import FACTS
 
 FULL = os.environ.get("GRAMERCY_FULL") == "1"
 
@@ -42,15 +43,8 @@ def table(path: Path, rows: int = 40, p: int = 3, seed: int = 7) -> Path:
 
 
 def contract_facts(source: Path | str = "table.csv", rows: int = 40, p: int = 3) -> dict[str, Any]:
-    return {
-        "id": "toy",
-        "title": "A toy",
-        "curator": "Nobody",
-        "source": str(source),
-        "rows": rows,
-        "budget": {"epsilon": 3.0, "delta": 1e-5},
-        "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(p)},
-    }
+    columns = {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(p)}
+    return FACTS | {"source": str(source), "rows": rows, "columns": columns}
 
 
 def write(path: Path, facts: dict[str, Any]) -> Path:

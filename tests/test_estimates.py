@@ -15,13 +15,13 @@ from archive.store import Archive
 from estimators import Estimate, Estimator, Evidence
 from estimators.noise.denoise import project
 from estimators.noise.draws import draw, stream
-from gramercy.verify import verify_release
 from schemas.errors import RequestError
 from schemas.home import Home
 from schemas.noise import Family, NoiseLaw
 from tasks.estimate import make_estimate
 from tasks.report import make_report
 from tasks.request import restored
+from tasks.verify import verify_release
 from tests.making import run_steps, scene
 
 NAMES = list(estimators.registry)

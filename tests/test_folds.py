@@ -18,7 +18,6 @@ from archive.release import ReleaseBundle, read_release, release_descriptor, ste
 from archive.store import Archive
 from estimators.graphical_lasso import GraphicalLasso
 from estimators.ridge import Ridge
-from gramercy.verify import verify_release
 from mechanisms import sampler
 from schemas.errors import BundleError, RequestError
 from schemas.home import Home
@@ -27,6 +26,7 @@ from tasks.accumulate import accumulate
 from tasks.estimate import make_estimate
 from tasks.manifest import all_rows, rows_facts
 from tasks.plan import Plan
+from tasks.verify import verify_release
 from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, lines
 from tests.audit import played
 from tests.making import alone, edit_json, plan_of, run_steps, scene, table

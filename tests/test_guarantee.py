@@ -12,10 +12,10 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import integrate, optimize, special, stats
 
 from mechanisms.chi_squared import profile, two_steps
+from mechanisms.composition import compose, within
 from mechanisms.concentrated import zcdp_delta
 from mechanisms.guarantee import (
     Guarantee,
-    compose,
     gaussian_mu,
     gdp_delta,
     gdp_epsilon,
@@ -23,7 +23,6 @@ from mechanisms.guarantee import (
     gdp_pure,
     noise_scale,
     pure_gdp,
-    within,
 )
 from tests.making import at_scale
 

@@ -17,7 +17,6 @@ from archive.package import read_manifest
 from archive.release import read_release, release_card, release_descriptor
 from archive.store import Archive
 from gramercy.catalogue import Catalogue, Release
-from gramercy.verify import verify_release
 from ledger import Ledger, Statement
 from mechanisms.guarantee import Guarantee, gdp_mu
 from mechanisms.rowwise import RowWise
@@ -34,6 +33,7 @@ from schemas.home import Home
 from schemas.manifest import ReleaseManifest
 from tasks.compare import compare
 from tasks.request import read_request
+from tasks.verify import verify_release
 from tests.conformance import CASES, PAIRS
 from tests.making import (
     answer,
@@ -90,7 +90,7 @@ def test_release_estimate_report_verify(
     assert (root / "release" / "CARD.md").read_text().startswith("# A toy")
     facts = release.manifest
     assert facts.guarantee.epsilon <= 2.0
-    assert ledger.statement("toy").charges[0].guarantee.mu == facts.guarantee.mu
+    assert ledger.charges("toy")[0].guarantee.mu == facts.guarantee.mu
     if name == "output":
         with pytest.raises(RequestError, match="precision"):
             _ = release.second_moment
@@ -477,7 +477,7 @@ def test_mechanisms_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_pure_charges_add_up_as_such() -> None:
     """A budget of 3 holds three pure releases of 1, which Gaussian composition would not."""
-    statement = Statement(Budget(epsilon=3.0, delta=1e-6), ())
+    statement = Statement(Budget(epsilon=3.0, delta=1e-6))
     one = Guarantee.of_pure(1.0)
     assert statement.times(one) == 3
     assert statement.after(one).times(one) == 2

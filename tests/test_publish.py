@@ -17,7 +17,6 @@ from archive.release import read_release
 from archive.store import Archive
 from estimators.ridge import Ridge
 from gramercy.catalogue import Catalogue
-from gramercy.verify import verify_release
 from ledger import Ledger
 from mechanisms.additive import COUNT_WEIGHT
 from mechanisms.gaussian import Gaussian
@@ -25,6 +24,7 @@ from schemas.errors import BudgetRefused, RequestError, TableError, TermsChanged
 from schemas.home import Home
 from tasks.manifest import fit
 from tasks.validate import validate
+from tasks.verify import verify_release
 from tests.making import alone, contract_facts, plan_of, run_steps, scene, table
 
 ROWS, P = 3000, 40

@@ -115,7 +115,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
     assert names == ["graphical-lasso", "ridge"]
     assert len(archive.reports(*done)) == 1
     assert Release(archive, *done).report is not None
-    assert len(Ledger(home / "ledger.sqlite").statement("breast-cancer").charges) == 1
+    assert len(Ledger(home / "ledger.sqlite").charges("breast-cancer")) == 1
 
 
 def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:

@@ -152,22 +152,34 @@ def budget(
         tuple[float, float] | None,
         typer.Option("--raise", metavar="EPSILON DELTA", help="Raise the lifetime budget."),
     ] = None,
-    reason: Annotated[str, typer.Option(help="Why it is raised; kept in the ledger.")] = "",
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="REQUEST", help="Show what this release would leave, too."),
+    ] = None,
+    moved: Annotated[
+        bool, typer.Option("--moved", help="The ledger was moved here, or its archive is lost.")
+    ] = False,
+    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")] = "",
     json: AsJson = False,
 ) -> None:
-    """Show what was spent and what remains, or raise a budget for a stated reason."""
+    """Show what was spent and what remains; or raise a budget, for a stated reason."""
     from ledger import Ledger
     from schemas.contract import Budget
     from schemas.model import parse
 
-    ledger = Ledger(Home.default().ledger)
+    ledger = Ledger.of(Home.default())
+    if moved:
+        ledger.move(reason)
+    if plan is not None:
+        _show_budget_with(plan, ledger, json)
+        return
     if raise_to:
         if dataset is None:
             raise RequestError("Which data set's budget?", "Name it before --raise.")
         named = dict(zip(("epsilon", "delta"), raise_to, strict=True))
         ledger.raise_budget(dataset, parse(Budget, named, "--raise", RequestError), reason)
     names = [dataset] if dataset else ledger.datasets()
-    known = [(name, ledger.statement(name), ledger.raises(name)) for name in names]
+    known = [each for name in names for each in _budgets(ledger, name)]
     if json:
         view.as_json([view.statement_facts(*each) for each in known])
         return
@@ -175,6 +187,60 @@ def budget(
         view.statement_text(*each)
     if not names:
         view.say("No data set is registered yet: a first release registers it.")
+
+
+def _budgets(ledger: Any, dataset: str) -> list[tuple[Any, ...]]:
+    """What a data set has spent: one statement, or one for every calendar year of its data."""
+    raises, charges = ledger.raises(dataset), ledger.charges(dataset)
+    return [
+        (dataset, each, raises, [c for c in charges if c.window == each.window])
+        for each in ledger.statements(dataset)
+    ]
+
+
+def _show_budget_with(request: Path, ledger: Any, json: bool) -> None:
+    from tasks.plan import make_plan, outlook
+    from tasks.request import read_request
+
+    worked_out = make_plan(running.today(read_request(request)))
+    dataset, seen = worked_out.contract.id, outlook(worked_out, ledger)
+    if json:
+        view.as_json(view.plan_facts(worked_out, seen))
+        return
+    registered = dataset in ledger.datasets()
+    raises, charges = (ledger.raises(dataset), ledger.charges(dataset)) if registered else ((), ())
+    shown = [each for each in charges if each.window == seen.before.window]
+    replayed = seen.answered if seen.answered and seen.answered.answers else None
+    planned = None if replayed else worked_out.guarantee
+    view.statement_text(dataset, seen.before, raises, shown, planned)
+    if replayed:
+        view.say(f"published already, as {replayed.release}: it would cost nothing")
+
+
+def withdraw(
+    name: Annotated[str, typer.Argument(metavar="RELEASE", help="DATASET/RELEASE.")],
+    reason: Annotated[str, typer.Option(help="Why; public, in the catalogue.")] = "",
+    yes: Yes = False,
+    json: AsJson = False,
+) -> None:
+    """Mark a bad release in the catalogue. It stays readable, and its charge stays spent."""
+    from tasks.withdraw import withdraw as withdraw_release
+
+    release = Release(archive(), *_split(name))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise RequestError("Nobody is there to be asked.", "Add --yes to withdraw it.")
+        typer.confirm(f"Withdraw {release.id}? Nothing is refunded.", abort=True, err=True)
+    place = withdraw_release(*_split(release.id), reason)
+    if json:
+        view.as_json({"release": release.id, "withdrawn": reason, "path": str(place)})
+    else:
+        view.say("Withdrawn: ", view.bold(release.id), f"\n{place}")
+
+
+def _split(name: str) -> tuple[str, str]:
+    dataset, _, release = name.partition("/")
+    return dataset, release
 
 
 def serve(
@@ -199,7 +265,7 @@ def _show_plan(asked: Any, json: bool = False, *, averaging: bool = False) -> No
     from tasks.plan import make_plan, outlook
 
     worked_out = make_plan(asked, averaging=averaging)
-    seen = outlook(worked_out, Ledger(Home.default().ledger))
+    seen = outlook(worked_out, Ledger.of(Home.default()))
     if json:
         view.as_json(view.plan_facts(worked_out, seen))
     else:
@@ -211,7 +277,7 @@ def _interrupted(asked: Any, averaging: bool) -> str | None:
     from ledger import Ledger
     from tasks.plan import make_plan, outlook
 
-    charge = outlook(make_plan(asked, averaging=averaging), Ledger(Home.default().ledger)).answered
+    charge = outlook(make_plan(asked, averaging=averaging), Ledger.of(Home.default())).answered
     return charge.release if charge is not None and charge.state != "published" else None
 
 

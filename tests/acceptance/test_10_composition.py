@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from mechanisms.guarantee import Guarantee, compose, gdp_delta, within
+from mechanisms.composition import compose, within
+from mechanisms.guarantee import Guarantee, gdp_delta
 from tests.making import at_scale
 
 INTERVAL = 1e-3

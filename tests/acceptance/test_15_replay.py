@@ -33,8 +33,8 @@ def test_in_parallel(tmp_path: Path, home: Path) -> None:
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         done = list(pool.map(once, [str(request)] * turns, range(turns)))
     assert set(done) == {"v1-r1"}
-    statement = Ledger(Home.default().ledger).statement("toy")
-    assert [c.state for c in statement.charges] == ["published"]
+    charges = Ledger(Home.default().ledger).charges("toy")
+    assert [c.state for c in charges] == ["published"]
     assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
     assert not list((home / "archive/.staging").iterdir())
 
@@ -54,7 +54,7 @@ def test_the_table_changed_in_between(tmp_path: Path, home: Path) -> None:
     assert recall("toy", "v1-r1")["table_changed_since"] is True
 
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
-    assert len(Ledger(Home.default().ledger).statement("toy").charges) == 1
+    assert len(Ledger(Home.default().ledger).charges("toy")) == 1
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_another_request_is_another_charge(tmp_path: Path, home: Path, change: d
     first = run_steps(scene(tmp_path))
     second = run_steps(scene(tmp_path, request=change))
     assert first != second
-    assert len(Ledger(Home.default().ledger).statement("toy").charges) == 2
+    assert len(Ledger(Home.default().ledger).charges("toy")) == 2
     raw = [np.load(home / "archive/toy" / r / "release/second_moment.npy") for r in (first, second)]
     assert (raw[0] != raw[1]).any()
 

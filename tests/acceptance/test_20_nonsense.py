@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
 from ledger import Ledger
-from ledger.tables import charges
+from ledger.schema import entries
 from mechanisms.guarantee import Guarantee
 from schemas.errors import Invalid
-from schemas.home import Home
 from tables import read
 from tasks.request import Request
-from tests.making import MECHANISM, run_steps, scene
+from tests.making import MECHANISM, scene
+from tests.writers import charge
 
 NONSENSE: list[Any] = [0, -1.0, math.nan, math.inf, -math.inf, 1e308, "1", True, None, [1]]
 TOO_LARGE_DELTAS: list[Any] = [1.0, 2.0, 0.5, 1 / 40]
@@ -62,33 +63,38 @@ def test_flow_parameters_are_as_strict(value: Any) -> None:
         )
 
 
-def test_impossible_charges_are_refused_by_code_and_by_the_database(tmp_path: Path) -> None:
-    run_steps(scene(tmp_path))
-    ledger = Ledger(Home.default().ledger)
+def test_impossible_charges_are_refused_by_code_and_by_the_database(
+    database: Path | str,
+) -> None:
+    ledger = Ledger(database)
+    charge(ledger, "v1")
     for mu in (-1.0, math.nan):
         with pytest.raises(ValueError, match="mu"):
             Guarantee(mu)
-    good = {
-        "dataset": "toy",
-        "release": "x",
-        "version": "x",
-        "request": "x",
-        "mu": 0.1,
-        "delta0": 0.0,
-        "pure": None,
-        "fingerprint": "",
-        "at": "",
-    }
+    good = asdict(ledger.entries()[-1]) | {"release": "x", "seq": 9}
     for bad in (
         {"mu": -1.0},
         {"mu": 0.0},
+        {"mu": None},
         {"mu": math.nan},
         {"mu": math.inf},
         {"delta0": -1e-9},
         {"delta0": math.nan},
+        {"delta0": None},
         {"delta0": 1.0},
         {"pure": -1.0},
+        {"pure": math.inf},
+        {"kind": "refunded"},
+        {"seq": 0},
+        {"release": "v1-r1"},
+        {"kind": "raised", "epsilon": math.nan, "delta": 1e-6},
+        {"kind": "raised", "epsilon": 1.0, "delta": 1.0},
+        {"kind": "raised", "epsilon": None, "delta": None},
     ):
-        with pytest.raises(IntegrityError, match=r"CHECK|NOT NULL"), ledger._transaction() as db:
-            db.execute(insert(charges).values(good | bad))
-    assert len(ledger.statement("toy").charges) == 1
+        with pytest.raises(IntegrityError), ledger._writing() as db:
+            db.execute(insert(entries).values(good | bad))
+    with ledger._writing() as db, db.begin_nested() as undone:  # it is those that are refused
+        db.execute(insert(entries).values(good))
+        undone.rollback()
+    assert len(ledger.charges("toy")) == 1
+    assert ledger.examine([ledger.head()]) == []

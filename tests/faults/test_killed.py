@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from archive.store import Archive
-from gramercy.verify import verify_release
 from ledger import Ledger
 from mechanisms import sampler
 from schemas.errors import (
@@ -23,6 +22,7 @@ from schemas.errors import (
     StepFailed,
 )
 from schemas.home import Home
+from tasks.verify import verify_release
 from tests.faults.kill_at import POINTS, UNCHARGED, VISIBLE
 from tests.making import bundle_bytes, run_steps, scene
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 
 def states() -> list[str]:
     ledger = Ledger(Home.default().ledger)
-    return [c.state for c in ledger.statement("toy").charges] if ledger.datasets() else []
+    return [c.state for c in ledger.charges("toy")] if ledger.datasets() else []
 
 
 @pytest.mark.parametrize("point", list(POINTS))

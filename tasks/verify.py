@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from archive.bundle import SUMS
+from archive.bundle import SIGNATURE, SUMS, check, signer
 from archive.estimate import GRAPH, EstimateBundle, estimate_descriptor, read_estimate
 from archive.package import DESCRIPTOR, read_descriptor
 from archive.release import (
@@ -33,6 +33,7 @@ from archive.release import (
     stems,
 )
 from archive.rows import read_rows
+from archive.signature import key_id
 from archive.store import Archive
 from estimators.noise.denoise import denoise, project
 from ledger import Ledger
@@ -64,8 +65,9 @@ def known_releases(archive: Archive, ledger: Ledger | None) -> list[tuple[str, s
     """(data set, release) of what lies in the archive, and of what the ledger says should."""
     known = set(archive.releases())
     for dataset in ledger.datasets() if ledger else ():
-        charges = ledger.statement(dataset).charges if ledger else ()
-        known |= {(dataset, each.release) for each in charges if each.state == "published"}
+        charges = ledger.charges(dataset) if ledger else ()
+        states = {"published", "withdrawn"}
+        known |= {(dataset, each.release) for each in charges if each.state in states}
     return sorted(known)
 
 
@@ -91,7 +93,9 @@ def to_verify(archive: Archive, ledger: Ledger | None, names: list[str]) -> list
     return list(dict.fromkeys(chosen))
 
 
-def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger | None) -> Verified:
+def verify_release(
+    archive: Archive, dataset: str, release: str, ledger: Ledger | None, *, beside: bool = True
+) -> Verified:
     """Recompute a release and its estimates.
 
     Parameters
@@ -100,6 +104,8 @@ def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger 
         Where it lies.
     ledger
         Where it was charged, for whoever has it.
+    beside
+        Whether to recompute estimates and reports; else their seals are verified alone.
 
     Raises
     ------
@@ -113,28 +119,46 @@ def verify_release(archive: Archive, dataset: str, release: str, ledger: Ledger 
             "Restore it from a copy: noise is never drawn again for a published release.",
         )
     bundle = _held(place, lambda: read_release(place))
-    done = ["seal: every file is what was sealed", "formats: all hold the same numbers"]
+    archive.hold_to_key(place)
+    done = [
+        "seal: every file is what was sealed",
+        f"signature: by the key {key_id(signer(place))}, {_whose(archive)}",
+        "formats: all hold the same numbers",
+    ]
     left: list[str] = []
-    for words, check in _CHECKS.items():
-        _held(place, lambda check=check: check(place, bundle))  # type: ignore[misc]
+    for words, holds in _CHECKS.items():
+        _held(place, lambda holds=holds: holds(place, bundle))  # type: ignore[misc]
         done.append(words)
     if bundle.manifest.sources:
         told, doubt = _held(place, lambda: _check_average(archive, place, bundle))
         done += [told] if told else []
         left += [doubt] if doubt else []
     for name in archive.estimates(dataset, release):
-        beside = archive.estimate(dataset, release, name)
-        _held(beside, lambda beside=beside: _check_estimate(beside, bundle))  # type: ignore[misc]
-        done.append(f"estimate {name}: recomputed from this release")
+        at = archive.estimate(dataset, release, name)
+        _seal(archive, at)
+        if beside:
+            _held(at, lambda at=at: _check_estimate(at, bundle))  # type: ignore[misc]
+            done.append(f"estimate {name}: recomputed from this release")
     for name in archive.reports(dataset, release):
-        page = archive.report(dataset, release, name)
-        told, doubt = _held(page, lambda page=page: _check_report(archive, page, bundle))  # type: ignore[misc]
-        done.append(f"report {name}: {told}")
-        left += [f"report {name}: {doubt}"] if doubt else []
+        at = archive.report(dataset, release, name)
+        _seal(archive, at)
+        if beside:
+            told, doubt = _held(at, lambda at=at: _check_report(archive, at, bundle))  # type: ignore[misc]
+            done.append(f"report {name}: {told}")
+            left += [f"report {name}: {doubt}"] if doubt else []
     if ledger is not None:
         _check_charge(place, bundle, ledger)
         done.append("ledger: this guarantee was charged, and this bundle published")
     return Verified(f"{dataset}/{release}", tuple(done), tuple(left))
+
+
+def _seal(archive: Archive, place: Path) -> None:
+    check(place)
+    archive.hold_to_key(place)
+
+
+def _whose(archive: Archive) -> str:
+    return "which is trusted" if archive.trusted else "whose owner nobody has named"
 
 
 def _held(place: Path, check: Callable[[], Any]) -> Any:
@@ -328,17 +352,14 @@ def _check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tupl
 def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     facts = bundle.manifest
     dataset = facts.dataset.id
-    known = ledger.statement(dataset).charges if dataset in ledger.datasets() else ()
-    charge = {c.release: c for c in known}.get(facts.release)
+    charge = {c.release: c for c in ledger.charges(dataset)}.get(facts.release)
     if charge is None:
         raise BundleError(f"{place}: was never charged in this home's ledger.")
     stated = facts.guarantee
     pure = math.inf if stated.pure is None else stated.pure
     if charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
         raise BundleError(f"{place / DESCRIPTOR}: states another guarantee than was charged.")
-    if charge.state != "published" or ledger.detail(dataset, facts.release, "sealed") != (
-        bundle.sha256
-    ):
+    if charge.state not in {"published", "withdrawn"} or charge.sha256 != bundle.sha256:
         raise BundleError(f"{place / SUMS}: is not the bundle that was published.")
 
 
@@ -364,7 +385,7 @@ def _same(one: Any, other: Any) -> bool:
 def _no_more_than_listed(place: Path) -> None:
     listed = {resource["path"] for resource in read_descriptor(place)["resources"]}
     for path in place.iterdir():
-        if path.name not in listed | {DESCRIPTOR, SUMS}:
+        if path.name not in listed | {DESCRIPTOR, SUMS, SIGNATURE}:
             raise BundleError(f"{path}: is no part of a release.")
 
 

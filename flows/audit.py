@@ -1,0 +1,34 @@
+"""Audit the ledger, the archive and the run history against each other."""
+
+from __future__ import annotations
+
+from schemas.errors import Discrepancies
+from tasks.audit import audit_home
+from tasks.policy import private_flow
+from tasks.runview import show_audit
+
+
+@private_flow
+def audit(folder: str | None = None) -> str:
+    """Verify every charge, bundle and run; reads everything, and changes nothing.
+
+    Parameters
+    ----------
+    folder
+        Where the report goes; default: a new folder in the home.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Raises
+    ------
+    Discrepancies
+        Naming each. The report is written all the same.
+    """
+    page, discrepancies = audit_home(folder)
+    show_audit(page, discrepancies)
+    if discrepancies:
+        raise Discrepancies("\n".join(discrepancies), f"See {page}.")
+    return page

@@ -1,0 +1,1 @@
+"""Versions of the ledger's schema; `ledger.migrate` runs them."""

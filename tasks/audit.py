@@ -1,0 +1,318 @@
+"""Audit a home: ledger, archive and run history have to tell one story.
+
+Reads everything and changes nothing: neither charges nor bundles, whatever it finds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archive.withdrawal import read_withdrawal
+
+from archive.release import read_release
+from archive.store import Archive
+from ledger import Charge, Ledger, Statement
+from schemas.anchor import Anchor
+from schemas.errors import ArchiveError, Invalid, LedgerError
+from schemas.home import Home
+from tasks.history import History, recall
+from tasks.policy import private_task
+from tasks.verify import verify_release
+
+_UNFINISHED = {"reserved", "drawn", "sealed"}
+_MADE = {"published", "withdrawn"}
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """Something that cannot be where all is well.
+
+    Parameters
+    ----------
+    subject
+        The release, the data set, or ``ledger``.
+    words
+        What is wrong.
+    """
+
+    subject: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A charge, and what there is to show for it.
+
+    Parameters
+    ----------
+    dataset, release
+        Which.
+    charge
+        As the ledger has it.
+    bundle
+        What became of the bundle, in a word or two.
+    runs
+        Names of the flow runs that published it; None where history was not looked at.
+    """
+
+    dataset: str
+    charge: Charge
+    bundle: str
+    runs: tuple[str, ...] | None
+
+    @property
+    def id(self) -> str:
+        """DATASET/RELEASE."""
+        return f"{self.dataset}/{self.charge.release}"
+
+
+@dataclass
+class Audit:
+    """What was found.
+
+    Parameters
+    ----------
+    ledger, archive
+        Where they lie.
+    head
+        The ledger's last entry.
+    at
+        When, UTC, ISO 8601.
+    history
+        Whether Prefect was asked.
+    anchors
+        How often the ledger's place was found told outside of it.
+    statements
+        (data set, statement) of every budget.
+    releases
+        Every charge, in the order of the ledger.
+    discrepancies
+        Everything that cannot be.
+    notes
+        What an auditor should know, though nothing is wrong with it.
+    """
+
+    ledger: str
+    archive: str
+    head: Anchor
+    at: str
+    history: bool = False
+    anchors: int = 0
+    statements: list[tuple[str, Statement]] = field(default_factory=list)
+    releases: list[Audited] = field(default_factory=list)
+    discrepancies: list[Discrepancy] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def make_audit(
+    history: History | None = None, on_release: Callable[[str], None] = lambda _: None
+) -> Audit:
+    """Audit the home in use.
+
+    Parameters
+    ----------
+    history
+        What Prefect remembers; None where it is not to be asked.
+    on_release
+        Is told every release before it is verified.
+
+    Raises
+    ------
+    LedgerError, ArchiveError
+        If one of them cannot be read at all.
+    """
+    home = Home.default()
+    ledger, archive = Ledger.of(home), Archive.of(home)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    audit = Audit(ledger.where, archive.where, ledger.head(), now, history is not None)
+    audit.discrepancies += _chain(ledger, archive, history, audit)
+    charged: set[tuple[str, str]] = set()
+    for dataset in ledger.datasets():
+        audit.statements += [(dataset, each) for each in ledger.statements(dataset)]
+        for charge in ledger.charges(dataset):
+            on_release(f"{dataset}/{charge.release}")
+            charged.add((dataset, charge.release))
+            audit.releases.append(_audited(ledger, archive, dataset, charge, history, audit))
+    for dataset, release in archive.releases():
+        if (dataset, release) not in charged:
+            words = "a bundle lies in the archive, and the ledger has no charge for it"
+            audit.discrepancies.append(Discrepancy(f"{dataset}/{release}", words))
+    if history is not None:
+        audit.discrepancies += _unknown_runs(history, audit.releases)
+        audit.notes += _lost_runs(audit.releases)
+    return audit
+
+
+def _chain(
+    ledger: Ledger, archive: Archive, history: History | None, audit: Audit
+) -> Iterator[Discrepancy]:
+    """Whether the journal is whole, and agrees with whoever was told of it."""
+    anchors: list[Anchor] = list(history.anchors) if history else []
+    try:
+        told = archive.anchor()
+        ledger.hold_to(told)
+        anchors += [told] if told else []
+    except (LedgerError, Invalid) as found:
+        yield Discrepancy("ledger", str(found))
+    audit.anchors = len(anchors)
+    for finding in ledger.examine(anchors):
+        yield Discrepancy(finding.subject, f"entry {finding.entry} {finding.words}")
+    if (moved := ledger.elsewhere()) is not None:
+        yield Discrepancy("ledger", f"is a copy: it belongs at {moved}")
+
+
+def _audited(
+    ledger: Ledger,
+    archive: Archive,
+    dataset: str,
+    charge: Charge,
+    history: History | None,
+    audit: Audit,
+) -> Audited:
+    """A charge held against the archive; what is wrong goes into the audit."""
+    if charge.state in _UNFINISHED:
+        charge = _settled(ledger, dataset, charge)
+    name = f"{dataset}/{charge.release}"
+    check = _made if charge.state in _MADE else _nothing_made
+    bundle, wrong = "not made", list[str]()
+    try:
+        bundle = check(ledger, archive, dataset, charge)
+    except (Invalid, ArchiveError) as found:
+        bundle, wrong = "wrong", [str(found)]
+    audit.discrepancies += [Discrepancy(name, words) for words in wrong]
+    runs = None if history is None else tuple(history.runs.get(name, ()))
+    return Audited(dataset, charge, bundle, runs)
+
+
+def _settled(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
+    """The charge once whoever is at work on it, if anyone is, has finished."""
+    try:
+        with ledger.alone(dataset):
+            pass
+    except LedgerError:  # an auditor may not be allowed to take turns
+        return charge
+    return next(c for c in ledger.charges(dataset) if c.release == charge.release)
+
+
+def _made(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
+    """A bundle is there, is the one that was charged, and says what follows from what was asked."""
+    verify_release(archive, dataset, charge.release, ledger, beside=False)
+    place = archive.withdrawal(dataset, charge.release)
+    if archive.holds(place) != (charge.state == "withdrawn"):
+        raise Invalid(f"{archive.shown(place)}: the ledger says '{charge.state}'.")
+    if charge.state == "published":
+        return "verified"
+    notice = read_withdrawal(place).manifest
+    released = read_release(archive.release(dataset, charge.release)).sha256
+    if (notice.release_sha256, notice.reason) != (released, charge.reason):
+        raise Invalid(f"{archive.shown(place)}: does not say what the ledger says.")
+    return "verified, withdrawn"
+
+
+def _nothing_made(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
+    """No bundle is there, and the ledger says why."""
+    place = archive.release(dataset, charge.release)
+    if archive.holds(place):
+        raise Invalid(f"{archive.shown(place)}: the ledger says '{charge.state}'.")
+    if charge.state in _UNFINISHED:
+        raise Invalid(
+            "was charged and then interrupted, and its failure is not on record.",
+            "Release the same request again: it is then finished, or recorded as spent.",
+        )
+    return "none, as recorded"
+
+
+def _unknown_runs(history: History, releases: Sequence[Audited]) -> Iterator[Discrepancy]:
+    known = {each.id for each in releases if each.charge.state in _MADE}
+    for name in sorted(history.runs.keys() - known):
+        runs = ", ".join(history.runs[name])
+        yield Discrepancy(name, f"was published by run {runs}, and the ledger does not know it")
+
+
+def _lost_runs(releases: Iterable[Audited]) -> Iterator[str]:
+    for each in releases:
+        if each.charge.state in _MADE and not each.runs:
+            yield f"{each.id}: its flow run is no longer in Prefect's history."
+
+
+def facts(audit: Audit) -> dict[str, Any]:
+    """An audit as plain data. Of private facts the ledger's fingerprints alone are left out."""
+    return {
+        "at": audit.at,
+        "ledger": audit.ledger,
+        "archive": audit.archive,
+        "head": audit.head.model_dump(),
+        "anchors": audit.anchors,
+        "runs": audit.history,
+        "discrepancies": [asdict(each) for each in audit.discrepancies],
+        "notes": audit.notes,
+        "budgets": [_budget(*each) for each in audit.statements],
+        "releases": [_release(each) for each in audit.releases],
+    }
+
+
+def _budget(dataset: str, statement: Statement) -> dict[str, Any]:
+    spent, left = statement.total.mu**2, statement.left.mu**2
+    return {
+        "dataset": dataset,
+        "year_of_data": statement.window or None,
+        **statement.budget.model_dump(),
+        "spent_epsilon": _finite(statement.spent),
+        "remaining_epsilon": _finite(statement.remaining),
+        "share": spent / (spent + left) if spent + left else 0.0,
+    }
+
+
+def _release(each: Audited) -> dict[str, Any]:
+    charge = each.charge
+    return {
+        "release": each.id,
+        "version": charge.version,
+        "at": charge.at,
+        "mu": charge.guarantee.mu,
+        "delta0": charge.guarantee.delta0,
+        "pure": _finite(charge.guarantee.pure),
+        "state": charge.state,
+        "reason": charge.reason,
+        "sha256": charge.sha256,
+        "bundle": each.bundle,
+        "runs": None if each.runs is None else list(each.runs),
+    }
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def write_audit(audit: Audit, folder: Path | None = None) -> Path:
+    """Write ``audit.html`` and ``audit.json``; returns the page.
+
+    Parameters
+    ----------
+    audit
+        What was found.
+    folder
+        Where; default: a new one in the home.
+    """
+    from reports.audit import audit_page
+
+    place = folder or Home.default().audits / audit.at.replace(":", "").replace("+0000", "Z")
+    said = facts(audit)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "audit.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    (place / "audit.html").write_text(audit_page(said), encoding="utf-8")
+    return place / "audit.html"
+
+
+@private_task
+def audit_home(folder: str | None) -> tuple[str, list[str]]:
+    """Audit the home with its run history; returns the page, and what does not agree, in words."""
+    audit = make_audit(recall())
+    page = write_audit(audit, Path(folder) if folder else None)
+    return str(page), [f"{each.subject}: {each.words}" for each in audit.discrepancies]

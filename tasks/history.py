@@ -1,0 +1,118 @@
+"""What Prefect's history remembers of a ledger: its runs, and where the ledger stood at each."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prefect import get_client
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterKey,
+    FlowRunFilter,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.sorting import ArtifactSort
+from pydantic import ValidationError
+
+from ledger import Ledger
+from schemas.anchor import Anchor
+from schemas.home import Home
+
+_PAGE = 200
+_RELEASE = "release:"
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs and anchors of one ledger.
+
+    Parameters
+    ----------
+    runs
+        By release: the names of the runs that published it.
+    anchors
+        Where the ledger stood, as runs have told.
+    """
+
+    runs: Mapping[str, Sequence[str]]
+    anchors: Sequence[Anchor]
+
+
+def ledger_tag(ledger: str) -> str:
+    """The tag of every run that charged this ledger."""
+    return f"ledger:{ledger}"
+
+
+def tell(dataset: str, anchor: Anchor) -> None:
+    """Attach to the run where the ledger stands: it holds nothing of what was charged."""
+    create_table_artifact(
+        table=[anchor.model_dump()],
+        key=_key(anchor.ledger),
+        description=f"The ledger after a release of {dataset}",
+    )
+
+
+def hold_to_history() -> None:
+    """Hold the ledger to where its runs have seen it stand.
+
+    Raises
+    ------
+    UntrustedLedger
+        If it is older than that, or rewritten: a restored backup has forgotten charges.
+    """
+    ledger = Ledger.of(Home.default())
+    for anchor in _anchors(ledger.head().ledger, 1):
+        ledger.hold_to(anchor)
+
+
+def recall() -> History:
+    """All that Prefect remembers of the ledger in use."""
+    ledger = Ledger.of(Home.default()).head().ledger
+    runs: dict[str, list[str]] = {}
+    for run in _runs(ledger):
+        for tag in run.tags:
+            if tag.startswith(_RELEASE):
+                runs.setdefault(tag.removeprefix(_RELEASE), []).append(run.name)
+    return History(runs, _anchors(ledger))
+
+
+def _runs(ledger: str) -> Iterator[Any]:
+    of_ledger = FlowRunFilter(tags=FlowRunFilterTags(all_=[ledger_tag(ledger)]))
+    with get_client(sync_client=True) as client:
+        found: list[Any] = []
+        while True:
+            page = client.read_flow_runs(flow_run_filter=of_ledger, limit=_PAGE, offset=len(found))
+            found += page
+            if len(page) < _PAGE:
+                return iter(found)
+
+
+def _anchors(ledger: str, limit: int | None = None) -> list[Anchor]:
+    """What is no anchor was written by nobody of ours, and tells nothing."""
+    of_ledger = ArtifactFilter(key=ArtifactFilterKey(any_=[_key(ledger)]))
+    found: list[Any] = []
+    with get_client(sync_client=True) as client:
+        while True:
+            page = client.read_artifacts(
+                artifact_filter=of_ledger,
+                sort=ArtifactSort.CREATED_DESC,
+                limit=limit or _PAGE,
+                offset=len(found),
+            )
+            found += page
+            if limit or len(page) < _PAGE:
+                break
+    anchors = []
+    for each in found:
+        with contextlib.suppress(ValidationError, ValueError, TypeError, IndexError):
+            anchors.append(Anchor.model_validate(json.loads(each.data)[0]))
+    return [each for each in anchors if each.ledger == ledger]
+
+
+def _key(ledger: str) -> str:
+    return f"ledger-{ledger}"
