@@ -1,27 +1,47 @@
-"""A bundle is a folder whose SHA256SUMS lists every file in it; nothing more, nothing less."""
+"""A bundle is a folder whose SHA256SUMS lists every file in it, and is signed; nothing more."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
+from archive import signature
+from archive.disk import make_durable
+from archive.keys import steward_key
 from schemas.errors import BundleError
+from schemas.home import Home
 
 SUMS = "SHA256SUMS"
+SIGNATURE = "SHA256SUMS.sig"
+SEAL = frozenset({SUMS, SIGNATURE})  # of every bundle; all other files are its content
 
 
-def seal(folder: Path) -> str:
-    """Write SHA256SUMS, make everything durable and read-only.
+def seal(folder: Path, keys: Path | None = None) -> str:
+    """Write SHA256SUMS, sign it, make everything durable and read-only.
+
+    Parameters
+    ----------
+    folder
+        The bundle. A seal that it had is replaced.
+    keys
+        Where the steward's key lies, or is made; default: the home in use.
 
     Returns
     -------
     str
         SHA-256 of SHA256SUMS: names the bundle's whole content.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no key to sign with.
     """
-    lines = [f"{file_digest(folder / name)}  {name}\n" for name in _files(folder)]
-    (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="\n")
-    for name in [*_files(folder), SUMS]:
+    key = steward_key(keys or Home.default().keys)
+    sums = "".join(f"{file_digest(folder / name)}  {name}\n" for name in content(folder)).encode()
+    for name, data in {SUMS: sums, SIGNATURE: signature.sign(key, sums)}.items():
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).write_bytes(data)
+    for name in [*content(folder), *sorted(SEAL)]:
         make_durable(folder / name)
         (folder / name).chmod(0o444)
     make_durable(folder)
@@ -36,8 +56,8 @@ def check(folder: Path) -> str:
     BundleError
         Naming the file that is missing, changed or not listed.
     """
-    listed = _listed(folder)
-    present = set(_files(folder))
+    listed = sealed_digests(folder)
+    present = set(content(folder))
     for name, expected in listed.items():
         if name not in present:
             raise BundleError(f"{folder / name}: is missing.", _MEND)
@@ -48,31 +68,55 @@ def check(folder: Path) -> str:
     return file_digest(folder / SUMS)
 
 
-_MEND = "Fetch the bundle again from its curator."
+def signer(folder: Path) -> str:
+    """The public key that signed a bundle's SHA256SUMS, in hexadecimal; its files are not read.
+
+    Raises
+    ------
+    BundleError
+        If there is no signature, or it is not one of SHA256SUMS.
+    """
+    sums = _read(folder / SUMS)
+    line = _read(folder / SIGNATURE, f"{_MEND[:-1]}; those of format 4 and older have none.")
+    if not signature.is_line(line):
+        raise BundleError(f"{folder / SIGNATURE}: is not what was sealed.", _MEND)
+    found = signature.signer(line, sums)
+    if found is None:  # either may have been changed
+        raise BundleError(f"{folder / SUMS}: is not what was signed in {SIGNATURE}.", _MEND)
+    return found
 
 
-def _listed(folder: Path) -> dict[str, str]:
+def sealed_digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of a bundle as its signed SHA256SUMS has them, by name.
+
+    Raises
+    ------
+    BundleError
+        If the list or its signature is not what was sealed.
+    """
+    signer(folder)
     listed: dict[str, str] = {}
-    try:
-        text = (folder / SUMS).read_bytes().decode("ascii")
-    except OSError:
-        raise BundleError(f"{folder / SUMS}: is missing.", _MEND) from None
-    except UnicodeDecodeError:
-        raise BundleError(f"{folder / SUMS}: is not what was sealed.", _MEND) from None
-    lines = text.split("\n")
+    lines = _read(folder / SUMS).decode("utf-8", "replace").split("\n")
     for line in lines[:-1]:
         digest, gap, name = line[:64], line[64:66], line[66:]
         if gap != "  " or not name or name in listed or name != Path(name).name:
             raise BundleError(f"{folder / SUMS}: is not what was sealed.", _MEND)
         listed[name] = digest
-    if not listed or lines[-1] or list(listed) != sorted(listed):
+    if not listed or lines[-1] or list(listed) != sorted(listed) or listed.keys() & SEAL:
         raise BundleError(f"{folder / SUMS}: is not what was sealed.", _MEND)
     return listed
 
 
-def _files(folder: Path) -> list[str]:
+def content(folder: Path) -> list[str]:
+    """Names of a bundle's files but those of its seal, sorted.
+
+    Raises
+    ------
+    BundleError
+        If the folder cannot be read.
+    """
     try:
-        return sorted(entry.name for entry in folder.iterdir() if entry.name != SUMS)
+        return sorted(entry.name for entry in folder.iterdir() if entry.name not in SEAL)
     except OSError:
         raise BundleError(f"{folder}: cannot be read.", "Check the path.") from None
 
@@ -86,10 +130,11 @@ def file_digest(path: Path) -> str:
         raise BundleError(f"{path}: cannot be read.", _MEND) from None
 
 
-def make_durable(path: Path) -> None:
-    """Have a file or folder written to the disk itself."""
-    handle = os.open(path, os.O_RDONLY)
+_MEND = "Fetch the bundle again from its curator."
+
+
+def _read(path: Path, mend: str = _MEND) -> bytes:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return path.read_bytes()
+    except OSError:
+        raise BundleError(f"{path}: is missing.", mend) from None

@@ -138,6 +138,7 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
         "",
         *(f"- `{name}`: {_meaning(name)}" for name in files),
         "- `SHA256SUMS`: check with `sha256sum -c SHA256SUMS`, or `gramercy verify`.",
+        "- `SHA256SUMS.sig`: the curator's Ed25519 signature of it.",
         "",
         "## Noise",
         "",

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import BundleError
-from schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReportManifest
+from schemas.manifest import (
+    FORMAT,
+    EstimateManifest,
+    ReleaseManifest,
+    ReportManifest,
+    WithdrawalManifest,
+)
 from schemas.model import Model, parse
 
 DESCRIPTOR = "datapackage.json"
@@ -26,7 +32,7 @@ _TYPES = {
     ".graphml": ("graphml", "application/graphml+xml"),
 }
 
-AnyManifest = ReleaseManifest | EstimateManifest | ReportManifest
+AnyManifest = ReleaseManifest | EstimateManifest | ReportManifest | WithdrawalManifest
 Manifest = TypeVar("Manifest", bound=Model)
 
 
@@ -118,7 +124,7 @@ def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):
         resource["schema"] = {"fields": _fields(path.with_suffix(".parquet"))}
-    elif kind == "csv" and not isinstance(manifest, ReportManifest):
+    elif kind == "csv" and isinstance(manifest, ReleaseManifest | EstimateManifest):
         numbers = [{"name": name, "type": "number"} for name in manifest.names]
         resource["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
     return resource

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from archive.bundle import check, make_durable, seal
-from schemas.errors import ArchiveError, UnknownRelease
+from archive.anchors import newest_anchor, write_anchor
+from archive.bundle import SIGNATURE, check, seal, signer
+from archive.disk import Files, make_durable
+from archive.keys import steward_key
+from archive.signature import key_id
+from schemas.anchor import Anchor
+from schemas.errors import ArchiveError, BundleError, UnknownRelease
+from schemas.home import Home
 
-_STAGING = ".staging"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+STAGING = ".staging"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -26,9 +33,58 @@ class Archive:
     ----------
     root
         Made when the first bundle is committed.
+    trusted
+        The public keys, in hexadecimal, of those whose bundles are to be read. Empty: whoever
+        reads has named none.
+    keys
+        The folder of the key that signs; default: that of the home in use.
     """
 
     root: Path
+    trusted: frozenset[str] = frozenset()
+    keys: Path | None = None
+
+    @classmethod
+    def of(cls, home: Home) -> Archive:
+        """The archive of a home, trusting every public key that lies in it.
+
+        Raises
+        ------
+        RequestError
+            If ``GRAMERCY_ARCHIVE_URL`` cannot be one, or a key is none.
+        """
+        from archive.keys import trusted_keys
+        from archive.remote import open_archive
+
+        return open_archive(
+            home.archive_url or home.archive,
+            trusted=trusted_keys(home.keys),
+            keys=home.keys,
+            staged_in=home.staging,
+        )
+
+    @property
+    def where(self) -> str:
+        """The archive, for people: its folder or URL."""
+        return str(self.root)
+
+    def shown(self, place: Path) -> str:
+        """A bundle's place, for people."""
+        return str(place)
+
+    def uri(self, place: Path) -> str:
+        """A bundle's place, as a link."""
+        return place.absolute().as_uri()
+
+    def there(self) -> bool:
+        """Whether there is such an archive.
+
+        Raises
+        ------
+        ArchiveError
+            If that cannot be found out.
+        """
+        return self.root.is_dir()
 
     def release(self, dataset: str, release: str) -> Path:
         """Where a release lies, or will lie.
@@ -48,13 +104,68 @@ class Archive:
         """Where a report lies, or will lie; raises as `release` does."""
         return self._inside(dataset, release, "reports", report)
 
+    def withdrawal(self, dataset: str, release: str) -> Path:
+        """Where the notice that a release was withdrawn lies, or will lie; raises as `release`."""
+        return self._inside(dataset, release, "withdrawn")
+
+    def holds(self, place: Path) -> bool:
+        """Whether a bundle was committed there, by now."""
+        return place.exists()
+
+    def hold_to_key(self, place: Path) -> None:
+        """Refuse a bundle that nobody who is trusted has signed, where anyone was named.
+
+        Raises
+        ------
+        BundleError
+            Naming its signature.
+        """
+        if not self.trusted:
+            return
+        public = signer(place)
+        if public not in self.trusted:
+            raise BundleError(
+                f"{self.shown(place)}/{SIGNATURE}: is by the key {key_id(public)}, which is none "
+                f"of those that are trusted ({', '.join(sorted(map(key_id, self.trusted)))}).",
+                "If it is the curator's, ask for its public key, and name it beside the others.",
+            )
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Have errors of what is read inside name the place that people know."""
+        yield
+
+    def anchor(self) -> Anchor | None:
+        """The newest anchor of the ledger that lies here, if any.
+
+        Raises
+        ------
+        BundleError
+            If a file is no anchor, or there are those of two ledgers, or of one that was forked.
+        ArchiveError
+            If the archive cannot be read.
+        """
+        with self._trouble("read"):
+            return newest_anchor(Files(self.root), self.where)
+
+    def write_anchor(self, anchor: Anchor) -> None:
+        """Anchor the ledger here, durably; older anchors of it are removed where possible.
+
+        Raises
+        ------
+        ArchiveError
+            If the archive cannot be written to.
+        """
+        with self._trouble():
+            write_anchor(Files(self.root), anchor)
+
     def releases(self) -> list[tuple[str, str]]:
         """(dataset, release id) of every committed release, in the order of their names."""
         found = self.root.glob("*/*/release")
         return sorted(
             (path.parent.parent.name, path.parent.name)
             for path in found
-            if path.is_dir() and path.parent.parent.name != _STAGING
+            if path.is_dir() and path.parent.parent.name != STAGING
         )
 
     def estimates(self, dataset: str, release: str) -> list[str]:
@@ -79,13 +190,20 @@ class Archive:
             Whose folder it is.
         alone
             No other folder of this owner is in use: what one that died has left is removed, too.
+            See `sealed_leftover` before.
+
+        Raises
+        ------
+        ArchiveError
+            If nothing could be sealed or committed: found here, before there is anything to lose.
         """
-        folder = self.root / _STAGING / f"{owner}.{uuid.uuid4().hex}"
+        self._ready()
+        folder = self._staging / f"{owner}.{uuid.uuid4().hex}"
         if alone:
             self.sweep(owner)
         with self._trouble():
-            self.root.mkdir(parents=True, exist_ok=True)
-            folder.parent.mkdir(exist_ok=True, mode=0o700)  # what is unfinished is nobody's yet
+            self._staging.parent.mkdir(parents=True, exist_ok=True)
+            self._staging.mkdir(exist_ok=True, mode=0o700)  # what is unfinished is nobody's yet
             folder.mkdir()
         try:
             yield folder
@@ -94,13 +212,35 @@ class Archive:
 
     def sweep(self, owner: str) -> None:
         """Remove what an owner's unfinished work has left."""
-        for left in (self.root / _STAGING).glob(f"{owner}.*"):
+        for left in self._staging.glob(f"{owner}.*"):
             shutil.rmtree(left, ignore_errors=True)
 
+    def sealed_leftover(self, owner: str, digest: str) -> Path | None:
+        """What a process that died has sealed and not committed: the very bytes, to be committed.
+
+        Parameters
+        ----------
+        owner
+            Whose folder it was.
+        digest
+            What `seal` returned.
+        """
+        for left in sorted(self._staging.glob(f"{owner}.*")):
+            with suppress(BundleError):
+                if check(left) == digest:
+                    return left
+        return None
+
     def seal(self, staged: Path) -> str:
-        """Seal a staged bundle and read it back; returns the digest of its SHA256SUMS."""
+        """Seal and sign a staged bundle, and read it back; the digest of its SHA256SUMS.
+
+        Raises
+        ------
+        ArchiveError
+            If it cannot be written or signed.
+        """
         with self._trouble():
-            digest = seal(staged)
+            digest = seal(staged, self._keys)
         check(staged)
         return digest
 
@@ -114,19 +254,32 @@ class Archive:
         """
         with self._trouble():
             place.parent.mkdir(parents=True, exist_ok=True)
-            if place.exists():
-                raise ArchiveError(
-                    f"{place}: already holds a bundle.",
-                    "A ledger older than this archive makes ids that are taken: restore the "
-                    "ledger that belongs to it.",
-                )
-            staged.rename(place)
+            if place.exists() or not renamed(staged, place):
+                raise self._taken(place)
             # The new folders must outlive a power cut, or the ledger would outlive them.
             for folder in place.relative_to(self.root).parents:
                 make_durable(self.root / folder)
 
+    @property
+    def _keys(self) -> Path:
+        return self.keys or Home.default().keys
+
+    @property
+    def _staging(self) -> Path:
+        return self.root / STAGING
+
+    def _ready(self) -> None:
+        steward_key(self._keys)
+
+    def _taken(self, place: Path) -> ArchiveError:
+        return ArchiveError(
+            f"{self.shown(place)}: already holds a bundle.",
+            "A ledger older than this archive makes ids that are taken: restore the ledger that "
+            "belongs to it.",
+        )
+
     def _inside(self, *names: str) -> Path:
-        if not all(_NAME.fullmatch(name) for name in names):
+        if not all(NAME.fullmatch(name) for name in names):
             raise UnknownRelease(
                 f"'{'/'.join(names[:2])}': is not the name of a release.",
                 "It is DATASET/RELEASE; see 'gramercy list'.",
@@ -134,14 +287,26 @@ class Archive:
         return self.root.joinpath(*names)
 
     @contextmanager
-    def _trouble(self) -> Iterator[None]:
-        reason = ""
+    def _trouble(self, doing: str = "write to") -> Iterator[None]:
+        reason, path = "", str(self.root)
         try:
             yield
         except OSError as caught:
+            path = str(caught.filename or path)
             reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
         if reason:
             raise ArchiveError(
-                f"{self.root}: cannot write to the archive ({reason}).",
-                "Make room, or make it writable.",
+                f"{path}: cannot {doing} the archive ({reason}).",
+                "Make room, or make it writable." if doing == "write to" else "Make it readable.",
             )
+
+
+def renamed(folder: Path, place: Path) -> bool:
+    """Whether a folder has become `place`; not if somebody else's did, a moment before."""
+    try:
+        folder.rename(place)
+    except OSError as caught:
+        if caught.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        return False
+    return True

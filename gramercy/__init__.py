@@ -1,4 +1,4 @@
-"""Gramercy's front door: ``gramercy.open(path)`` for analysts, the ``gramercy`` command for all."""
+"""Gramercy's front door: ``gramercy.open(url)`` for analysts, the ``gramercy`` command for all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from schemas.errors import (
 )
 
 if TYPE_CHECKING:
-    from gramercy.catalogue import Catalogue
+    from pathlib import Path
+
+    from gramercy.catalogue import Catalogue, Keys
 
 __version__ = "0.1.0"
 
@@ -55,8 +57,16 @@ __all__ = [
 ]
 
 
-def open(path: str) -> Catalogue:
-    """Open a catalogue of verified releases; see `gramercy.catalogue.Catalogue`."""
+def open(path: str | Path, key: Keys | None = None) -> Catalogue:
+    """Open a catalogue of verified releases; see `gramercy.catalogue.Catalogue`.
+
+    Parameters
+    ----------
+    path
+        The archive's folder, or its URL, as ``s3://bucket/path``.
+    key
+        The curator's public key, or several: paths of the files that ``gramercy keys`` names.
+    """
     from gramercy.catalogue import Catalogue
 
-    return Catalogue(path)
+    return Catalogue(path, key)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
+from archive.bundle import signer
 from archive.estimate import read_estimate
+from archive.keys import read_public
+from archive.package import DESCRIPTOR
 from archive.release import (
     PAGE,
     ReleaseBundle,
@@ -18,21 +21,38 @@ from archive.release import (
     read_report,
     rows_file,
 )
+from archive.remote import open_archive
 from archive.rows import read_rows
+from archive.signature import key_id
 from archive.store import Archive
-from schemas.errors import BundleError, RequestError, UnknownRelease
+from archive.withdrawal import read_withdrawal
+from schemas.errors import BundleError, GramercyError, RequestError, UnknownRelease
 from schemas.evidence import Evidence
 from schemas.manifest import GuaranteeFacts, ReleaseManifest
 from schemas.noise import NoiseLaw
+
+Keys = str | Path | Sequence[str | Path]
 
 
 class Release:
     """One published second moment, verified when it was loaded.
 
+    Its estimates and reports are verified before any of them is used. Where the archive names
+    public keys to trust, all of them must be signed by one of those.
+
     Parameters
     ----------
     archive, dataset, release
         Where it lies.
+
+    Attributes
+    ----------
+    id
+        DATASET/RELEASE.
+    path
+        Its folder; of an archive at a URL, the copy on this machine.
+    signed_by
+        Id of the key that signed it: see ``gramercy keys``.
 
     Raises
     ------
@@ -46,9 +66,17 @@ class Release:
         self._archive, self._dataset, self._release = archive, dataset, release
         if (dataset, release) not in archive.releases():
             raise UnknownRelease(
-                f"{archive.root}: holds no release '{self.id}'.", "See 'gramercy list'."
+                f"{archive.where}: holds no release '{self.id}'.", "See 'gramercy list'."
             )
-        self._bundle: ReleaseBundle = read_release(self.path)
+        with archive.naming():
+            self._bundle: ReleaseBundle = read_release(self.path)
+            archive.hold_to_key(self.path)
+            self.signed_by = key_id(signer(self.path))
+            # A genuine bundle in another one's place is signed, too.
+            if (self.manifest.dataset.id, self.manifest.release) != (dataset, release):
+                raise BundleError(
+                    f"{self.path / DESCRIPTOR}: describes another release than its folder's."
+                )
 
     @property
     def manifest(self) -> ReleaseManifest:
@@ -135,7 +163,10 @@ class Release:
         """
         found = {}
         for name in self._archive.estimates(self._dataset, self._release):
-            held = read_estimate(self._archive.estimate(self._dataset, self._release, name))
+            place = self._archive.estimate(self._dataset, self._release, name)
+            with self._archive.naming():
+                held = read_estimate(place)
+                self._hold(place, held.manifest.release_sha256)
             frames = {key: self._labelled(matrix) for key, matrix in held.matrices.items()}
             if held.edges is not None:
                 frames["edges"] = self._labelled(held.edges)
@@ -155,15 +186,54 @@ class Release:
         found: dict[int, Path] = {}
         for place in places:
             with contextlib.suppress(BundleError):  # a damaged one hides no other
-                found[len(read_report(place).manifest.estimates)] = place
+                facts = read_report(place).manifest
+                self._hold(place, facts.release_sha256)
+                found[len(facts.estimates)] = place
         return found[max(found)] / PAGE if found else None
+
+    @cached_property
+    def withdrawn(self) -> str | None:
+        """Why the curator has withdrawn this release; None where that has not happened.
+
+        Raises
+        ------
+        BundleError
+            If there is a notice, and it is not what was sealed, or not of this release.
+        """
+        place = self._archive.withdrawal(self._dataset, self._release)
+        if not self._archive.holds(place):
+            return None
+        with self._archive.naming():
+            facts = read_withdrawal(place).manifest
+            self._hold(place, facts.release_sha256)
+        return facts.reason
+
+    def _hold(self, place: Path, release_sha256: str) -> None:
+        """Refuse what lies beside this release and is of another, or signed by nobody trusted."""
+        self._archive.hold_to_key(place)
+        if release_sha256 != self._bundle.sha256:
+            raise BundleError(f"{place / DESCRIPTOR}: is of another release than '{self.id}'.")
+
+    @property
+    def where(self) -> str:
+        """Its folder or URL, for people."""
+        return self.shown(self.path)
+
+    def shown(self, path: Path) -> str:
+        """The path or URL, for people, of what lies in the release or beside it."""
+        return self._archive.shown(path)
 
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)
 
     def __repr__(self) -> str:
-        g = self.guarantee
-        return f"<Release {self.id}: epsilon {g.epsilon:g} at delta {g.delta:g}, mu {g.mu:.4g}>"
+        g, withdrawn = self.guarantee, ""
+        try:
+            withdrawn = f"; withdrawn: {self.withdrawn}" if self.withdrawn else ""
+        except GramercyError:
+            withdrawn = "; its notice of withdrawal cannot be read"
+        told = f"epsilon {g.epsilon:g} at delta {g.delta:g}, mu {g.mu:.4g}{withdrawn}"
+        return f"<Release {self.id}: {told}>"
 
 
 class Catalogue(Mapping[str, Release]):
@@ -172,19 +242,31 @@ class Catalogue(Mapping[str, Release]):
     Parameters
     ----------
     path
-        The archive's folder.
+        The archive's folder, or its URL, as ``s3://bucket/path``.
+    key
+        The curator's public key, or several: files that the curator has given you. Only what they
+        signed is read. None: whatever is signed by anyone.
+
+    Raises
+    ------
+    RequestError
+        If there is no such archive, or a file holds no public key.
+    ArchiveError
+        If the store cannot be reached.
 
     Examples
     --------
     >>> import gramercy
-    >>> catalogue = gramercy.open("path/to/archive")  # doctest: +SKIP
+    >>> catalogue = gramercy.open("s3://bucket/archive", key="curator.pub")  # doctest: +SKIP
     >>> catalogue["breast-cancer/1995-r1"].denoised  # doctest: +SKIP
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._archive = Archive(Path(path).expanduser())
-        if not self._archive.root.is_dir():
-            raise RequestError(f"{path}: is not an archive.", "Give the path of its folder.")
+    def __init__(self, path: str | Path, key: Keys | None = None) -> None:
+        self._archive = open_archive(path, trusted=_named(key))
+        if not self._archive.there():
+            raise RequestError(
+                f"{self._archive.where}: is not an archive.", "Give the path of its folder."
+            )
 
     def __iter__(self) -> Iterator[str]:
         return (f"{dataset}/{release}" for dataset, release in self._archive.releases())
@@ -193,8 +275,18 @@ class Catalogue(Mapping[str, Release]):
         return len(self._archive.releases())
 
     def __repr__(self) -> str:
-        return f"<Catalogue {self._archive.root}: {', '.join(self) or 'no release'}>"
+        return f"<Catalogue {self._archive.where}: {', '.join(self) or 'no release'}>"
 
     def __getitem__(self, name: str) -> Release:
         dataset, _, release = str(name).partition("/")
         return Release(self._archive, dataset, release)
+
+
+def _named(key: Keys | None) -> frozenset[str]:
+    """Public keys from their files."""
+    if key is None:
+        return frozenset()
+    files = [key] if isinstance(key, str | Path) else list(key)
+    if not files:
+        raise RequestError("key: names no file.", "Name the curator's, or leave it out.")
+    return frozenset(read_public(Path(file).expanduser()) for file in files)

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from gramercy import __version__, view
-from gramercy.commands import analysts, stewards
+from gramercy.commands import analysts, keys, stewards
 from schemas.errors import GramercyError, Refused
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ for _command in (
     analysts.mechanisms,
 ):
     app.command(_command.__name__.rstrip("_"))(_command)
+app.add_typer(keys.app, name="keys")
 
 _INTERRUPTED = 130
 

@@ -37,6 +37,21 @@ class Home:
         return self.root / "archive"
 
     @property
+    def archive_url(self) -> str | None:
+        """``$GRAMERCY_ARCHIVE_URL``: where the archive lies, unless it is the home's own folder."""
+        return os.environ.get("GRAMERCY_ARCHIVE_URL") or None
+
+    @property
+    def keys(self) -> Path:
+        """The key that signs bundles, and the public keys by which they are known."""
+        return self.root / "keys"
+
+    @property
+    def staging(self) -> Path:
+        """What is on its way to an archive elsewhere."""
+        return self.root / "staging"
+
+    @property
     def contracts(self) -> Path:
         return self.root / "contracts"
 

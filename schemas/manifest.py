@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+import unicodedata
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from schemas.contract import INTERCEPT, Neighbours, ProtectedUnit, features
 from schemas.model import Digest, Label, Model, Positive, Real, Slug
 from schemas.noise import NoiseLaw
 from schemas.request import MOST_FOLDS, AnyNormalisation, Unit
 
-FORMAT: Literal[4] = 4
+FORMAT: Literal[5] = 5
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
 
 
@@ -172,7 +174,7 @@ class ReleaseManifest(Asked):
         NIST SP 800-226.
     """
 
-    format: Literal[4]
+    format: Literal[5]
     kind: ReleaseKind
     release: Label
     published: str
@@ -198,7 +200,7 @@ class ReportManifest(Model):
         Digests of the estimates that it shows, by their ids.
     """
 
-    format: Literal[4]
+    format: Literal[5]
     kind: Literal["report"]
     report: Label
     dataset: DatasetFacts
@@ -227,7 +229,7 @@ class EstimateManifest(Model):
         Whether it holds a graph.
     """
 
-    format: Literal[4]
+    format: Literal[5]
     kind: EstimateKind
     estimate: Label
     dataset: DatasetFacts
@@ -241,3 +243,50 @@ class EstimateManifest(Model):
     graph: bool
     privacy: Literal["post-processing of the release; no further privacy cost"]
     software: dict[str, str]
+
+
+def _day(text: str) -> str:
+    try:
+        day = datetime.date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day.isoformat() != text:
+        raise ValueError("must be a day, such as 2031-01-31")
+    return text
+
+
+_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, halves of characters, line separators
+_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # the text's direction
+
+
+def _one_line(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    if any(
+        unicodedata.category(each) in _UNSEEN or unicodedata.bidirectional(each) in _TURNING
+        for each in text
+    ):
+        raise ValueError("must be one line, without control characters")
+    return text
+
+
+class WithdrawalManifest(Model):
+    """A notice that a release should no longer be used. What was spent on it stays spent.
+
+    Parameters
+    ----------
+    release, release_sha256
+        The release, and the digest of its SHA256SUMS.
+    reason
+        Why, in the curator's words.
+    on
+        The day.
+    """
+
+    format: Literal[5]
+    kind: Literal["withdrawal"]
+    dataset: DatasetFacts
+    release: Label
+    release_sha256: Digest
+    reason: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+    on: Annotated[str, AfterValidator(_day)]

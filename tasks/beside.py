@@ -19,12 +19,12 @@ def sealed_once(archive: Archive, place: Path) -> Iterator[Path | None]:
     An event may be delivered twice, and the command line may run beside a worker: whoever comes
     second waits for the first, and finds its work.
     """
-    if place.exists():
+    if archive.holds(place):
         yield None
         return
     name = ".".join(place.relative_to(archive.root).parts)
     with alone(Home.default(), name):
-        if place.exists():
+        if archive.holds(place):
             yield None
             return
         with archive.staging(f"_{digest(name)[:16]}", alone=True) as staged:

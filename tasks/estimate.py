@@ -15,7 +15,7 @@ from tasks.policy import private_task
 @private_task
 def estimate(dataset: str, release: str, estimator: Estimator) -> str:
     """Compute one estimate, or find it done; returns its id."""
-    archive = Archive(Home.default().archive)
+    archive = Archive.of(Home.default())
     return make_estimate(archive, dataset, release, estimator).manifest.estimate
 
 

@@ -98,7 +98,7 @@ def refuse_other_sources(plan: Plan, release: str, places: Sequence[str]) -> Non
     RequestError
         If the published average is of others.
     """
-    place = Archive(Home.default().archive).release(plan.contract.id, release)
+    place = Archive.of(Home.default()).release(plan.contract.id, release)
     averaged = set(read_release(place).manifest.sources.values())
     if averaged != {read_release(Path(each)).sha256 for each in places}:
         raise RequestError(

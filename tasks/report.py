@@ -27,7 +27,7 @@ _DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
 @private_task
 def report(dataset: str, release: str, estimates: list[str]) -> str:
     """Write the report on a release and on these estimates, or find it done; returns its id."""
-    archive = Archive(Home.default().archive)
+    archive = Archive.of(Home.default())
     return make_report(archive, dataset, release, estimates).manifest.report
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -37,7 +36,7 @@ def list_(json: AsJson = False) -> None:
             told = f"  {words}  {how}  {each['published']}  {each['title']}"
             view.say(view.bold(each["release"]), told)
     if not found:
-        view.say(f"No release in {archive_here().root} yet.")
+        view.say(f"No release in {archive_here().where} yet.")
 
 
 def show(
@@ -70,8 +69,10 @@ def show(
             f"{facts.noise.sd_diagonal:.3g} on it"
             + (f", {facts.noise.mean:.3g} on average there" if facts.noise.mean else ""),
             "estimates": ", ".join(found.estimates) or "none",
-            "report": str(found.report or "none"),
-            "where": str(found.path),
+            "report": found.shown(page) if (page := found.report) else "none",
+            "signed by": found.signed_by,
+            "withdrawn": found.withdrawn or "no",
+            "where": found.where,
         },
     )
 
@@ -82,17 +83,17 @@ def verify(
         typer.Argument(metavar="[RELEASE]...", help="DATASET/RELEASE, or DATASET; default: all."),
     ] = None,
     archive: Annotated[
-        Path | None, typer.Option(help="An archive that is not this home's own.")
+        str | None, typer.Option(help="A folder or URL, instead of this home's own archive.")
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Recompute everything a release states, and name the file that is wrong."""
-    from archive.store import Archive
+    from archive.remote import open_archive
     from gramercy.verify import to_verify, verify_release
     from ledger import Ledger
 
     home = Home.default()
-    store = Archive(archive) if archive else archive_here()
+    store = open_archive(archive) if archive else archive_here()
     ledger = Ledger(home.ledger) if archive is None and home.ledger.exists() else None
     done = []
     for dataset, name in to_verify(store, ledger, names or []):
@@ -139,9 +140,9 @@ def estimate(
         raise RequestError("--set: a setting is given twice.", "Give it once.")
     chosen = parse(estimators.registry[estimator], facts, "estimate", RequestError)
     done, page = running.estimate(found.id, chosen)
-    path = archive_here().estimate(*found.id.split("/"), done)
+    path = found.shown(found.path.parent / "estimates" / done)
     if json:
-        facts = {"release": found.id, "estimate": done, "path": str(path), "report": str(page)}
+        facts = {"release": found.id, "estimate": done, "path": path, "report": str(page)}
         view.as_json(facts)
     else:
         view.say("Estimated: ", view.bold(done), f", no further privacy cost\n{path}")
@@ -203,5 +204,5 @@ def _listing(dataset: str, release: str) -> dict[str, Any]:
         "mu": each.guarantee.mu,
         "mechanism": each.manifest.mechanism["name"],
         "normalisation": view.normalisation(each.manifest.normalisation),
-        "path": str(each.path),
+        "path": each.where,
     }

@@ -17,4 +17,4 @@ def archive() -> Any:
     """The archive of the home in use."""
     from archive.store import Archive
 
-    return Archive(Home.default().archive)
+    return Archive.of(Home.default())
