@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,3 +56,34 @@ def prefect_server() -> Iterator[None]:
         temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
     ):
         yield
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """A real S3 server on this machine, with a bucket; its URL."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        environ.setenv("AWS_ACCESS_KEY_ID", "nobody")
+        environ.setenv("AWS_SECRET_ACCESS_KEY", "VERYSECRET")
+        environ.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        environ.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        import boto3
+
+        boto3.client("s3").create_bucket(Bucket="archives")
+        yield "s3://archives"
+    server.stop()
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an archive may lie that is not there yet."""
+    if request.param == "local":
+        return str(tmp_path / "elsewhere")
+    if request.param == "memory":
+        return f"memory://{uuid.uuid4().hex}"
+    return f"{request.getfixturevalue('s3')}/{uuid.uuid4().hex}"

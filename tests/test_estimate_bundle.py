@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from archive.bundle import seal
+from archive.bundle import SEAL, seal
 from archive.estimate import GRAPH, EstimateBundle, read_estimate, write_estimate
 from archive.package import read_descriptor
 from schemas.errors import BundleError
@@ -78,10 +78,7 @@ def test_the_graph_says_what_it_costs(tmp_path: Path) -> None:
 def test_tables_are_described(tmp_path: Path) -> None:
     place = written(tmp_path / "e")
     described = {each["path"]: each for each in read_descriptor(place)["resources"]}
-    assert described.keys() == {p.name for p in place.iterdir()} - {
-        "datapackage.json",
-        "SHA256SUMS",
-    }
+    assert described.keys() == {p.name for p in place.iterdir()} - SEAL - {"datapackage.json"}
     types = {f["name"]: f["type"] for f in described["classes.csv"]["schema"]["fields"]}
     assert types == {"class": "string", "share": "number", "rows": "number"}
     for name in ("classes.csv", "edges.csv", "weights.csv"):

@@ -3,52 +3,98 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from archive.release import read_release
+from archive.bundle import SEAL
+from archive.estimate import read_estimate
+from archive.release import read_release, read_report
 from schemas.errors import BundleError
-from tests.making import at_scale, run_steps, scene
+from tests.making import at_scale, run_all, scene
+
+Bundles = list[tuple[Path, Callable[[Path], Any]]]
 
 
-def test_damage_is_found(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
-    sealed = home / "archive/toy/v1-r1/release"
-    read_release(sealed)
+@pytest.fixture
+def bundles(tmp_path: Path) -> Bundles:
+    """One of each kind, and how it is read."""
+    root = run_all(scene(tmp_path))
+    estimates, reports = (sorted((root / kind).iterdir()) for kind in ("estimates", "reports"))
+    found: Bundles = [(root / "release", read_release)]
+    found += [(place, read_estimate) for place in estimates]
+    found += [(place, read_report) for place in reports]
+    for place, read in found:
+        read(place)
+    return found
+
+
+def refusal(sealed: Path, read: Callable[[Path], Any], name: str, data: bytes) -> str:
+    """What is said of a copy in which one file is changed."""
+    copy = sealed.parents[4] / "copy"
+    shutil.copytree(sealed, copy)
+    (copy / name).chmod(0o644)
+    (copy / name).write_bytes(data)
+    with pytest.raises(BundleError) as caught:
+        read(copy)
+    shutil.rmtree(copy)
+    return str(caught.value)
+
+
+def test_damage_is_found(bundles: Bundles) -> None:
     rng = np.random.default_rng(0)
-    names = sorted(p.name for p in sealed.iterdir())
-    for _ in range(at_scale(150, 1000)):
-        copy = tmp_path / "copy"
-        shutil.copytree(sealed, copy)
+    for turn in range(at_scale(200, 1000)):
+        sealed, read = bundles[turn % len(bundles)]
+        names = sorted(p.name for p in sealed.iterdir())
         name = names[rng.integers(len(names))]
-        data = bytearray((copy / name).read_bytes())
+        data = bytearray((sealed / name).read_bytes())
         at = int(rng.integers(len(data)))
         if rng.random() < 0.5:
             data[at] ^= 1 << int(rng.integers(8))
         else:
             data = data[:at]
-        (copy / name).chmod(0o644)
-        (copy / name).write_bytes(bytes(data))
-        with pytest.raises(BundleError) as caught:
-            read_release(copy)
-        # A damaged list of digests may accuse the file whose line was hit; never nothing.
-        assert name in str(caught.value) or name == "SHA256SUMS"
-        shutil.rmtree(copy)
+        told = refusal(sealed, read, name, bytes(data))
+        assert (name if name in SEAL else f"copy/{name}:") in told
 
 
-def test_missing_and_added_files_are_found(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
-    sealed = home / "archive/toy/v1-r1/release"
-    for name in sorted(p.name for p in sealed.iterdir()):
-        copy = tmp_path / "copy"
+def test_damage_to_the_seal_is_found(bundles: Bundles) -> None:
+    """The list and its signature hold each other: what does not fit accuses both, or the one."""
+    rng = np.random.default_rng(1)
+    for turn in range(at_scale(200, 1000)):
+        sealed, read = bundles[turn % len(bundles)]
+        name = sorted(SEAL)[turn // len(bundles) % 2]
+        data = bytearray((sealed / name).read_bytes())
+        at = int(rng.integers(len(data)))
+        if rng.random() < 0.7:
+            data[at] ^= 1 << int(rng.integers(8))
+        else:
+            data = data[:at]
+        assert name in refusal(sealed, read, name, bytes(data))
+
+
+def test_every_bit_of_a_signature_counts(bundles: Bundles) -> None:
+    sealed, read = bundles[-1]
+    line = (sealed / "SHA256SUMS.sig").read_bytes()
+    for bit in range(0, 8 * len(line), at_scale(7, 1)):
+        data = bytearray(line)
+        data[bit // 8] ^= 1 << bit % 8
+        assert "SHA256SUMS.sig" in refusal(sealed, read, "SHA256SUMS.sig", bytes(data))
+
+
+def test_missing_and_added_files_are_found(bundles: Bundles, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    for sealed, read in bundles:
+        for name in sorted(p.name for p in sealed.iterdir()):
+            shutil.copytree(sealed, copy)
+            (copy / name).unlink()
+            with pytest.raises(BundleError, match=f"{name}: is missing"):
+                read(copy)
+            shutil.rmtree(copy)
         shutil.copytree(sealed, copy)
-        (copy / name).unlink()
-        with pytest.raises(BundleError, match=name):
-            read_release(copy)
+        (copy / "extra.csv").write_text("x")
+        with pytest.raises(BundleError, match=r"extra\.csv"):
+            read(copy)
         shutil.rmtree(copy)
-    shutil.copytree(sealed, copy)
-    (copy / "extra.csv").write_text("x")
-    with pytest.raises(BundleError, match=r"extra\.csv"):
-        read_release(copy)

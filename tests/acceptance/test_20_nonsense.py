@@ -17,7 +17,7 @@ from mechanisms.guarantee import Guarantee
 from schemas.errors import Invalid
 from tables import read
 from tasks.request import Request
-from tests.making import MECHANISM, scene
+from tests.making import MECHANISM, run_steps, scene
 from tests.writers import charge
 
 NONSENSE: list[Any] = [0, -1.0, math.nan, math.inf, -math.inf, 1e308, "1", True, None, [1]]
