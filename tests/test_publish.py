@@ -66,7 +66,7 @@ def test_release(neighbours: str, how: str, tmp_path: Path, home: Path) -> None:
     truth = exact(tmp_path, how) / ROWS
     assert np.linalg.norm(denoised - truth) < np.linalg.norm(release.second_moment - truth)
     archive, ledger = Archive(home / "archive"), Ledger(Home.default().ledger)
-    assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 8
+    assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 9
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
