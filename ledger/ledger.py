@@ -265,13 +265,15 @@ class Ledger:
         with self._reading() as db:
             return self._head(db)
 
-    def hold_to(self, anchor: Anchor | None) -> None:
-        """Hold this ledger to where its archive has seen it stand.
+    def hold_to(self, anchor: Anchor | None, witness: str = "the archive") -> None:
+        """Hold this ledger to where it was seen to stand.
 
         Parameters
         ----------
         anchor
             The newest that was told; None where there is none.
+        witness
+            Who was told.
 
         Raises
         ------
@@ -286,15 +288,15 @@ class Ledger:
                 (since,) = read(db, moved, last=True)
                 drawn = (entries.c.kind == "drawn", entries.c.seq > since.seq)
                 unheard = read(db, *drawn, first=True)
-                wrong = "its archive has never heard of it" if unheard else ""
+                wrong = f"{witness} has never heard of it" if unheard else ""
             elif anchor.ledger != now.ledger:
-                wrong = "the archive belongs to another ledger"
+                wrong = f"{witness} belongs to another ledger"
             elif anchor.seq > now.seq:
-                wrong = f"it ends at entry {now.seq}, and the archive has seen entry {anchor.seq}"
+                wrong = f"it ends at entry {now.seq}, and {witness} has seen entry {anchor.seq}"
             else:
                 at = select(entries.c.hash).where(entries.c.seq == anchor.seq)
                 same = db.scalar(at) == anchor.hash
-                wrong = "" if same else f"entry {anchor.seq} is not the one the archive has seen"
+                wrong = "" if same else f"entry {anchor.seq} is not the one {witness} has seen"
         if wrong:
             raise UntrustedLedger(
                 f"{self.where}: {wrong}.",

@@ -67,7 +67,7 @@ def hold_to_history() -> None:
     """
     ledger = Ledger.of(Home.default())
     for anchor in _anchors(ledger.head().ledger, 1):
-        ledger.hold_to(anchor)
+        ledger.hold_to(anchor, "Prefect's history")
 
 
 def recall() -> History:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from gramercy import running, view
 from gramercy.catalogue import Release
@@ -36,7 +37,8 @@ def list_(json: AsJson = False) -> None:
             words = f"epsilon {each['epsilon']:.4g} at delta {each['delta']:g}"
             how = f"{each['mechanism']}, {each['normalisation']}"
             told = f"  {words}  {how}  {each['published']}  {each['title']}"
-            view.say(view.bold(each["release"]), told)
+            gone = f"  withdrawn: {each['withdrawn']}" if each["withdrawn"] else ""
+            view.say(view.bold(each["release"]), told, Text(gone, style="red"))
     if not found:
         view.say(f"No release in {archive_here().where} yet.")
 
@@ -214,4 +216,5 @@ def _listing(dataset: str, release: str) -> dict[str, Any]:
         "mechanism": each.manifest.mechanism["name"],
         "normalisation": view.normalisation(each.manifest.normalisation),
         "path": each.where,
+        "withdrawn": each.withdrawn,
     }

@@ -1,0 +1,274 @@
+"""The audit: nothing is found where all is well, and whatever is tampered with is named."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archive.store import Archive
+from gramercy.catalogue import Release
+from ledger import Ledger
+from mechanisms.guarantee import Guarantee
+from schemas.errors import Discrepancies, SpentFailure, UntrustedLedger
+from schemas.home import Home
+from tasks.audit import facts, make_audit, write_audit
+from tasks.history import History
+from tasks.request import read_request
+from tasks.withdraw import withdraw
+from tests.making import answer, contract_facts, edit_json, run, run_all, run_steps, scene
+from tests.writers import contract
+
+
+def told() -> list[tuple[str, str]]:
+    return [(each.subject, each.words) for each in make_audit().discrepancies]
+
+
+@pytest.fixture
+def audited(tmp_path: Path, any_home: Home) -> Home:
+    """A home with two releases, one of them with estimates and a report."""
+    run_all(scene(tmp_path))
+    run_steps(scene(tmp_path, request={"version": "v2"}))
+    return any_home
+
+
+def test_all_is_well(audited: Home, tmp_path: Path) -> None:
+    audit = make_audit()
+    assert audit.discrepancies == []
+    assert audit.notes == []
+    assert audit.anchors == 1
+    assert [(each.id, each.bundle) for each in audit.releases] == [
+        ("toy/v1-r1", "verified"),
+        ("toy/v2-r2", "verified"),
+    ]
+    page = write_audit(audit, tmp_path / "audit").read_text()
+    html.parser.HTMLParser().feed(page)
+    assert "Everything agrees" in page
+    assert "toy/v2-r2" in page
+    assert "http" not in page.replace('http-equiv="', "")
+    found = json.loads((tmp_path / "audit/audit.json").read_text())
+    assert found == facts(audit)
+    # What lies in the ledger for the steward alone is in neither.
+    fingerprint = Ledger.of(audited).charges("toy")[0].fingerprint
+    assert len(fingerprint) == 64
+    assert fingerprint not in page + json.dumps(found)
+
+
+def reseal(place: Path, change: Callable[[dict], None]) -> None:
+    """Change a bundle as one could who has the steward's key."""
+    edit_json(place / "datapackage.json", change)
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        (place / name).unlink()
+    Archive.of(Home.default()).seal(place)
+
+
+def forged_guarantee(home: Home) -> None:
+    place = home.archive / "toy/v1-r1/release"
+    reseal(place, lambda f: f["dp"]["guarantee"].update(mu=0.01))
+
+
+def forged_reason(home: Home) -> None:
+    withdraw("toy", "v1-r1", "wrong file")
+    place = home.archive / "toy/v1-r1/withdrawn"
+    notice = place / "NOTICE.md"
+    notice.chmod(0o644)
+    notice.write_text(notice.read_text().replace("wrong file", "all is well"))
+
+
+def lost_bundle(home: Home) -> None:
+    shutil.rmtree(home.archive / "toy/v1-r1/release")
+
+
+def foreign_bundle(home: Home) -> None:
+    shutil.copytree(home.archive / "toy/v1-r1", home.archive / "toy/v1-r9")
+
+
+def another_in_its_place(home: Home) -> None:
+    shutil.rmtree(home.archive / "toy/v1-r1")
+    shutil.copytree(home.archive / "toy/v2-r2", home.archive / "toy/v1-r1")
+
+
+def damaged_estimate(home: Home) -> None:
+    path = next(home.archive.glob("toy/v1-r1/estimates/*/precision.npy"))
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def stranger_signs(home: Home) -> None:
+    place = home.archive / "toy/v1-r1/release"
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        (place / name).unlink()
+    Archive(home.archive, keys=home.root / "stranger").seal(place)
+
+
+def notice_without_a_withdrawal(home: Home) -> None:
+    withdraw("toy", "v2-r2", "wrong file")
+    shutil.move(home.archive / "toy/v2-r2/withdrawn", home.archive / "toy/v1-r1/withdrawn")
+
+
+def interrupted(home: Home) -> None:
+    ledger = Ledger.of(home)
+    ledger.charge(contract(**contract_facts()), "v3", "another", Guarantee(0.01), "")
+    ledger.mark("toy", "v3-r3", "drawn")
+
+
+def spent_with_a_bundle(home: Home) -> None:
+    interrupted(home)
+    Ledger.of(home).mark("toy", "v3-r3", "spent", reason="interrupted")
+    shutil.copytree(home.archive / "toy/v2-r2", home.archive / "toy/v3-r3")
+
+
+def older_ledger(home: Home) -> None:
+    archive = Archive.of(home)
+    anchor = archive.anchor()
+    assert anchor is not None
+    archive.write_anchor(anchor.model_copy(update={"seq": anchor.seq + 5}))
+
+
+WRONG: dict[Callable[[Home], None], list[tuple[str, str]]] = {
+    forged_guarantee: [("toy/v1-r1", "'guarantee' does not follow from the rest of it")],
+    forged_reason: [("toy/v1-r1", "NOTICE.md")],
+    lost_bundle: [("toy/v1-r1", "was published, and is gone")],
+    foreign_bundle: [("toy/v1-r9", "the ledger has no charge for it")],
+    another_in_its_place: [("toy/v1-r1", "datapackage.json")],
+    damaged_estimate: [("toy/v1-r1", "precision.npy: is not what was sealed")],
+    stranger_signs: [("toy/v1-r1", "none of those that are trusted")],
+    notice_without_a_withdrawal: [
+        ("toy/v1-r1", "withdrawn: the ledger says 'published'"),
+        ("toy/v2-r2", "withdrawn: the ledger says 'withdrawn'"),
+    ],
+    interrupted: [("toy/v3-r3", "its failure is not on record")],
+    spent_with_a_bundle: [("toy/v3-r3", "release: the ledger says 'spent'")],
+    older_ledger: [("ledger", "the archive has seen entry"), ("ledger", "its anchor outside")],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.__name__)
+def test_what_is_wrong_is_named(
+    wrong: Callable[[Home], None], audited: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong(audited)
+    found, expected = told(), WRONG[wrong]
+    assert [subject for subject, _ in found] == [subject for subject, _ in expected]
+    for (_, words), (_, part) in zip(found, expected, strict=True):
+        assert part in words
+    code, out, _ = run("audit", capsys=capsys)
+    assert code == 2
+    assert all(subject in out for subject, _ in expected)
+
+
+def test_a_ledger_that_was_tampered_with(tmp_path: Path, home: Path) -> None:
+    run_steps(scene(tmp_path))
+    with sqlite3.connect(home / "ledger.sqlite") as db:
+        db.execute("DROP TRIGGER entries_no_update")
+        db.execute("UPDATE entries SET mu = mu / 2 WHERE kind = 'reserved'")
+    db.close()
+    subjects = {subject: words for subject, words in told()}
+    assert "was changed" in subjects["toy/v1-r1"] or "guarantee" in subjects["toy/v1-r1"]
+    assert any("entry 3 was changed" in words for _, words in told())
+
+
+def test_an_audit_on_the_command_line(
+    audited: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer("audit", "--output", tmp_path / "here", capsys=capsys)
+    assert found["discrepancies"] == []
+    assert len(found["releases"]) == 2
+    assert (tmp_path / "here/audit.html").exists()
+    code, out, _ = run("audit", capsys=capsys)
+    assert code == 0
+    assert "everything agrees" in out
+    assert str(audited.audits) in out
+
+
+def test_runs_are_held_against_the_ledger(audited: Home) -> None:
+    history = History({"toy/v1-r1": ["calm-owl"], "toy/v8-r8": ["odd-fox"]}, ())
+    audit = make_audit(history)
+    assert [each.runs for each in audit.releases] == [("calm-owl",), ()]
+    (found,) = audit.discrepancies
+    assert (found.subject, found.words) == (
+        "toy/v8-r8",
+        "was published by run odd-fox, and the ledger does not know it",
+    )
+    assert audit.notes == ["toy/v2-r2: its flow run is no longer in Prefect's history."]
+
+
+def test_prefect_remembers(
+    tmp_path: Path, home: Path, prefect_server: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its runs are joined to releases; and a home rolled back as a whole is refused and found."""
+    from flows.audit import audit
+    from flows.release import release
+    from tasks.history import recall
+
+    release(read_request(scene(tmp_path)))
+    shutil.copytree(home, tmp_path / "older")
+    release(read_request(scene(tmp_path, request={"version": "v2"})))
+    history = recall()
+    assert set(history.runs) == {"toy/v1-r1", "toy/v2-r2"}
+    assert all(len(runs) == 1 for runs in history.runs.values())
+    assert history.anchors[0] == Ledger.of(Home.default()).head()
+    found = answer("audit", "--runs", capsys=capsys)
+    assert (found["discrepancies"], found["notes"], found["anchors"]) == ([], [], 3)
+    assert [each["runs"] for each in found["releases"]] == [
+        list(history.runs["toy/v1-r1"]),
+        list(history.runs["toy/v2-r2"]),
+    ]
+    shutil.rmtree(home)
+    (tmp_path / "older").rename(home)
+    assert told() == []  # ledger and archive agree with each other
+    with pytest.raises(UntrustedLedger, match="and Prefect's history has seen entry"):
+        release(read_request(scene(tmp_path, request={"version": "v3"})))
+    with pytest.raises(Discrepancies, match=r"toy/v2-r2: was published by run"):
+        audit(str(tmp_path / "found"))
+    assert "its anchor outside has seen" in (tmp_path / "found/audit.json").read_text()
+    assert run("audit", "--runs", capsys=capsys)[0] == 2
+
+
+def test_a_withdrawn_release(audited: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    spent = Ledger.of(audited).statement("toy").spent
+    refused = run("withdraw", "toy/v1-r1", "--yes", capsys=capsys)
+    assert refused[0] == 2
+    assert "reason" in refused[2]
+    assert run("withdraw", "toy/v9-r9", "--reason", "x", "--yes", capsys=capsys)[0] == 2
+    assert run("withdraw", "toy/v1-r1", "--reason", "x", capsys=capsys)[0] == 2  # nobody to ask
+    facts = answer("withdraw", "toy/v1-r1", "--reason", "wrong file", "--yes", capsys=capsys)
+    assert facts["withdrawn"] == "wrong file"
+    assert Release(Archive.of(audited), "toy", "v1-r1").withdrawn == "wrong file"
+    assert Ledger.of(audited).statement("toy").spent == spent
+    assert told() == []
+    again = answer("withdraw", "toy/v1-r1", "--reason", "other", "--yes", capsys=capsys)
+    assert again["withdrawn"] == "wrong file"  # it was said once, and stands
+    listed = answer("list", capsys=capsys)
+    assert [each["withdrawn"] for each in listed] == ["wrong file", None]
+    assert "withdrawn: wrong file" in run("list", capsys=capsys)[1]
+    assert "wrong file" in run("show", "toy/v1-r1", capsys=capsys)[1]
+    assert "withdrawn" in run("budget", capsys=capsys)[1]
+
+
+def test_a_withdrawn_release_answers_no_request(tmp_path: Path, home: Path) -> None:
+    request = scene(tmp_path)
+    run_steps(request)
+    withdraw("toy", "v1-r1", "wrong file")
+    with pytest.raises(SpentFailure, match=r"withdrawn: wrong file.*--new-charge"):
+        run_steps(request)
+    assert run_steps(scene(tmp_path, request={"new_charge": "v1-r1"})) == "v1-r2"
+    assert told() == []
+
+
+def test_an_interrupted_withdrawal_is_finished(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_steps(scene(tmp_path))
+    with monkeypatch.context() as broken:
+        broken.setattr("tasks.withdraw.write_withdrawal", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            withdraw("toy", "v1-r1", "wrong file")
+    assert [subject for subject, _ in told()] == ["toy/v1-r1"]
+    withdraw("toy", "v1-r1", "another reason")
+    assert told() == []
