@@ -112,7 +112,7 @@ class Objects:
 
     def create(self, name: str, data: bytes) -> bool:
         """Create an object, unless there is one of this name: whether this did."""
-        # The memory:// of fsspec looks and then creates; a store is exclusive by itself.
+        # The memory:// of fsspec looks and then creates; S3 is exclusive by itself.
         alone = _MEMORY if self.url.startswith("memory:") else contextlib.nullcontext()
         with self._trouble(name, "cannot be written"), alone:
             system, path = self._to(name)

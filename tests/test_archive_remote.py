@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import shutil
+import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -333,8 +335,6 @@ def test_a_home_with_its_archive_elsewhere(
 
 
 def test_mirrors_are_private_and_go(s3: str, tmp_path: Path) -> None:
-    import subprocess
-
     code = (
         f"from archive.remote import open_archive as o; a = o('{s3}/m'); a.releases(); "
         f"assert o('{s3}/m').root == a.root != o('{s3}/n').root; "
@@ -350,6 +350,17 @@ def test_mirrors_are_private_and_go(s3: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert not Path(done.stdout.strip()).exists()
+
+
+def test_a_folder_needs_no_driver(made: Path) -> None:
+    """Nor is the catalogue's import slowed down by what only some archives need."""
+    code = (
+        "import sys, gramercy.catalogue; light = {'fsspec', 'cryptography'} - sys.modules.keys(); "
+        f"found = gramercy.open({str(made / 'archive')!r})['toy/v1-r1']; "
+        "print(sorted(light), 'fsspec' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['cryptography', 'fsspec'] False"
 
 
 def test_urls_of_folders(tmp_path: Path) -> None:
@@ -392,8 +403,6 @@ def test_stores_that_say_no(s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_a_store_that_does_not_answer(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     before = time.monotonic()
     with pytest.raises(ArchiveError, match=r"s3://archives/silent.*Connection") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import gramercy
+from archive.keys import new_key
 from mechanisms.additive import Noisy
 from mechanisms.gaussian import Gaussian
 from schemas.errors import GramercyError
@@ -84,11 +86,13 @@ def test_with_the_noisy_matrix_frozen_nothing_public_depends_on_the_data(
     half = np.random.default_rng(1).integers(-(10**7), 10**7, size=(3, 3))
     frozen = half + half.T + 10**8 * np.eye(3, dtype=np.int64)
     monkeypatch.setattr(Gaussian, "perturb", lambda *_: Noisy(frozen, None))
+    new_key(tmp_path / "keys")  # one curator, whose signature is the same for the same bytes
     seen = []
     for name, fill in (("clean", table), ("other", lambda p: table(p, seed=9)), ("bad", spoilt)):
         folder, home = tmp_path / name, tmp_path / f"home-{name}"
         folder.mkdir()
         fill(folder / "table.csv")
+        shutil.copytree(tmp_path / "keys", home / "keys")
         monkeypatch.setenv("GRAMERCY_HOME", str(home))
         seen.append(public(scene(folder, neighbours=neighbours)))
     assert any(name.startswith("reports/") for name in seen[0])
