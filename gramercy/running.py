@@ -55,13 +55,14 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     with _noted(problems):
         _run(estimate_flow, done, asked.estimates)
     with _noted(problems):
-        report = archive.report(dataset, name, _run(report_flow, done, asked.estimates)) / PAGE
+        made = archive.report(dataset, name, _run(report_flow, done, asked.estimates))
+        report = archive.shown(made / PAGE)
     asked_for = {each.id for each in asked.estimates}
     return {
         "release": done,
-        "path": str(archive.release(dataset, name)),
+        "path": archive.shown(archive.release(dataset, name)),
         "estimates": [each for each in archive.estimates(dataset, name) if each in asked_for],
-        "report": str(report) if report else None,
+        "report": report,
         "problems": problems,
         "replayed": name in {charge.release for charge in charged},
     }
@@ -76,7 +77,7 @@ def _noted(problems: list[str]) -> Iterator[None]:
         problems.append(str(error))
 
 
-def estimate(release: str, estimator: Any) -> tuple[str, Path]:
+def estimate(release: str, estimator: Any) -> tuple[str, str]:
     """Estimate from a release, and report on all its estimates; the id and the page."""
     from archive.estimate import read_estimate
     from archive.release import PAGE
@@ -93,7 +94,7 @@ def estimate(release: str, estimator: Any) -> tuple[str, Path]:
     places = [archive.estimate(dataset, name, each) for each in archive.estimates(dataset, name)]
     known = tuple(restored(read_estimate(place).manifest.estimator) for place in places)
     page = archive.report(dataset, name, _run(report_flow, release, known)) / PAGE
-    return str(done), page
+    return str(done), archive.shown(page)
 
 
 def audit(folder: Path | None) -> Path:

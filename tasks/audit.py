@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archive.withdrawal import read_withdrawal
-
 from archive.release import read_release
 from archive.store import Archive
+from archive.withdrawal import read_withdrawal
 from ledger import Charge, Ledger, Statement
 from schemas.anchor import Anchor
 from schemas.errors import ArchiveError, Invalid, LedgerError
@@ -156,8 +155,10 @@ def _chain(
     anchors: list[Anchor] = list(history.anchors) if history else []
     try:
         told = archive.anchor()
-        ledger.hold_to(told)
-        anchors += [told] if told else []
+        if told is not None and told.ledger == audit.head.ledger:
+            anchors.append(told)  # it is examined with the journal, entry by entry
+        else:
+            ledger.hold_to(told)
     except (LedgerError, Invalid) as found:
         yield Discrepancy("ledger", str(found))
     audit.anchors = len(anchors)

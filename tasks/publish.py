@@ -166,14 +166,16 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
     place = archive.release(dataset, charge.release)
     if charge.state == "sealed":
         left = archive.sealed_leftover(dataset, charge.sha256)
-        if left is not None and not place.exists():  # it died before the rename
+        if left is not None and not archive.holds(place):  # it died before the rename
             _put_in_place(dataset, charge, left, ledger, archive)
             return charge
-    if charge.state in {"spent", "withdrawn"} or not place.exists():
+    if charge.state in {"spent", "withdrawn"} or not archive.holds(place):
         _close(plan, charge, place, ledger, archive)
         return None
     if read_release(place).sha256 != charge.sha256:
-        raise BundleError(f"{place}: is not the bundle that was published.", _RESTORE)
+        raise BundleError(
+            f"{archive.shown(place)}: is not the bundle that was published.", _RESTORE
+        )
     if charge.state == "sealed":  # it died between the rename and the last mark
         ledger.mark(dataset, charge.release, "published")
         archive.write_anchor(ledger.head())
@@ -184,7 +186,7 @@ def _close(plan: Plan, charge: Charge, place: Path, ledger: Ledger, archive: Arc
     """Call a charge with nothing to show for it spent; let it pass if it is paid for again."""
     dataset = plan.contract.id
     if charge.state == "published":
-        raise BundleError(f"{place}: was published, and is gone.", _RESTORE)
+        raise BundleError(f"{archive.shown(place)}: was published, and is gone.", _RESTORE)
     if charge.state not in {"spent", "withdrawn"}:
         ledger.mark(dataset, charge.release, "spent", reason="found without a release")
         archive.sweep(dataset)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from archive.bundle import SIGNATURE, SUMS, check, signer
+from archive.bundle import SEAL, SUMS, check, signer
 from archive.estimate import GRAPH, EstimateBundle, estimate_descriptor, read_estimate
 from archive.package import DESCRIPTOR, read_descriptor
 from archive.release import (
@@ -112,10 +112,17 @@ def verify_release(
     BundleError
         Naming the file that is wrong.
     """
+    with archive.naming():
+        return _verify(archive, dataset, release, ledger, beside)
+
+
+def _verify(
+    archive: Archive, dataset: str, release: str, ledger: Ledger | None, beside: bool
+) -> Verified:
     place = archive.release(dataset, release)
-    if not place.exists():
+    if not archive.holds(place):
         raise BundleError(
-            f"{place}: was published, and is gone.",
+            f"{archive.shown(place)}: was published, and is gone.",
             "Restore it from a copy: noise is never drawn again for a published release.",
         )
     bundle = _held(place, lambda: read_release(place))
@@ -385,7 +392,7 @@ def _same(one: Any, other: Any) -> bool:
 def _no_more_than_listed(place: Path) -> None:
     listed = {resource["path"] for resource in read_descriptor(place)["resources"]}
     for path in place.iterdir():
-        if path.name not in listed | {DESCRIPTOR, SUMS, SIGNATURE}:
+        if path.name not in listed | {DESCRIPTOR} | SEAL:
             raise BundleError(f"{path}: is no part of a release.")
 
 

@@ -83,7 +83,7 @@ def alone(step: Any) -> Any:
 def run_all(request: Path) -> Path:
     """Release, estimates and report, without Prefect; returns the release's folder."""
     done = run_steps(request)
-    asked, archive = read_request(request), Archive(Home.default().archive)
+    asked, archive = read_request(request), Archive.of(Home.default())
     dataset = plan_of(request).contract.id
     made = [make_estimate(archive, dataset, done, e).manifest.estimate for e in asked.estimates]
     make_report(archive, dataset, done, made)

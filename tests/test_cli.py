@@ -64,7 +64,7 @@ def test_the_main_job(
         assert run("estimate", "toy/v1-r1", *wrong, capsys=capsys)[0] == 2
     estimated = answer("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
     assert Path(estimated["path"]).is_dir()
-    assert len(answer("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 13
+    assert len(answer("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 14
 
     for words in (["list"], ["show", "toy/v1-r1"], ["budget", "toy"], ["verify"]):
         code, out, _ = run(*words, capsys=capsys)

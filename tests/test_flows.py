@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from prefect.settings import get_current_settings
 
+from ledger import Ledger
 from schemas.errors import (
     GramercyError,
     NoMinimiser,
@@ -18,6 +19,8 @@ from schemas.errors import (
     StepFailed,
     TableError,
 )
+from schemas.home import Home
+from tasks.history import ledger_tag
 from tasks.policy import private_flow, private_task
 from tasks.request import read_request
 from tests.leaks import stored, unpickled
@@ -26,6 +29,10 @@ from tests.making import bundle_bytes, scene
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 SECRET = 271828.182845
+
+
+def of_ledger() -> str:
+    return ledger_tag(Ledger.of(Home.default()).head().ledger)
 
 
 def tags_of(flow: str) -> set[str]:
@@ -102,7 +109,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
         assert link is not None
         assert place in str(link.data)
     assert (
-        tags_of("release")
+        tags_of("release") - {of_ledger()}
         == tags_of("estimate")
         == tags_of("report")
         == {"dataset:toy", "release:toy/v1-r1"}
@@ -129,7 +136,7 @@ def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
     frame.iloc[:40].to_csv(tmp_path / "table.csv", index=False)
     with pytest.raises(TableError, match="has 40 rows") as caught:
         release(read_request(request))
-    assert tags_of("release") == {"dataset:toy"}
+    assert tags_of("release") == {"dataset:toy", of_ledger()}
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
     assert not any(str(SECRET) in text for text in stored())

@@ -84,7 +84,7 @@ def test_deployments_for_several_requests(tmp_path: Path) -> None:
     other = read_request(scene(tmp_path / "other", request={"version": "%Y"}, id="other"))
     facts = deployments([weekly, monthly, other], "30 1 * * *", "Europe/Berlin")
     names = [each["name"] for each in facts["deployments"]]
-    assert names == ["toy", "toy.2", "other", "published", "published"]
+    assert names == ["toy", "toy.2", "other", "published", "published", "weekly"]
     first = facts["deployments"][0]
     assert first["schedules"] == [
         {"slug": "schedule", "cron": "30 1 * * *", "timezone": "Europe/Berlin"}

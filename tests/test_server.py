@@ -104,6 +104,12 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert all({tag, "dataset:breast-cancer"} <= set(run["tags"]) for run in runs)
         tagged = {"flow_runs": {"tags": {"all_": [tag]}}}
         assert len(ask(api, "/flow_runs/filter", tagged)) == 6
+        prefect(environ, "deployment", "run", "audit/weekly")
+        wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 7, 120, log)
+        (audited,) = (home / "audits").glob("*/audit.json")
+        told = json.loads(audited.read_text())
+        assert (told["discrepancies"], told["notes"], told["runs"]) == ([], [], True)
+        assert len(told["releases"][0]["runs"]) == 2
         found = ask(api, "/artifacts/latest/filter", {})
         kinds = {"privacy", "budget", "noise", "bundle", "estimates", "report"}
         assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in found}

@@ -232,10 +232,12 @@ def withdraw(
             raise RequestError("Nobody is there to be asked.", "Add --yes to withdraw it.")
         typer.confirm(f"Withdraw {release.id}? Nothing is refunded.", abort=True, err=True)
     place = withdraw_release(*_split(release.id), reason)
+    gone = Release(archive(), *_split(name))
+    where = gone.shown(place)
     if json:
-        view.as_json({"release": release.id, "withdrawn": reason, "path": str(place)})
+        view.as_json({"release": gone.id, "withdrawn": gone.withdrawn, "path": where})
     else:
-        view.say("Withdrawn: ", view.bold(release.id), f"\n{place}")
+        view.say("Withdrawn: ", view.bold(gone.id), f": {gone.withdrawn}\n{where}")
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ledger import Ledger
 from schemas.errors import GramercyError
+from schemas.home import Home
 from tasks.request import read_request
 from tasks.validate import _expectations
 from tests.conformance import CASES
@@ -102,8 +104,11 @@ PLACES = [
     "mechanisms.gaussian.Gaussian.perturb",
     "mechanisms.sampler.rounded_gaussian",
     "archive.store.Archive.seal",
+    "archive.store.Archive.keep",
     "archive.store.Archive.commit",
+    "archive.store.Archive.write_anchor",
     "ledger.ledger.Ledger.charge",
+    "ledger.ledger.Ledger.mark",
 ]
 
 
@@ -178,6 +183,7 @@ def test_fifty_secrets_stay_where_they_are(
 ) -> None:
     with _expectations():  # its import warns
         from great_expectations.datasource.fluent.interfaces import Batch
+    from flows.audit import audit
     from flows.estimate import estimate
     from flows.release import release
     from flows.report import report
@@ -199,6 +205,16 @@ def test_fifty_secrets_stay_where_they_are(
     estimate(done, request.estimates)
     report(done, request.estimates)
     assert len(list((home / "archive").rglob("report.html"))) == 1
+    audit()
+    assert len(list((home / "audits").rglob("audit.html"))) == 1
+    # What is private without being data: the files' fingerprint, and the key that signs.
+    (pem,) = (home / "keys").glob("*.pem")
+    private = [
+        pem.read_bytes().splitlines()[1],
+        Ledger.of(Home.default()).charges("toy")[0].fingerprint.encode(),
+    ]
+    places = {where for where, held in everything(home, logged) if any(p in held for p in private)}
+    assert places == {str(pem), str(home / "ledger.sqlite")}
     shown = "".join(capfd.readouterr()).encode()
     assert not [needle for needle in needles() if needle in shown]
     assert not found(home, logged)
