@@ -9,6 +9,7 @@ first numbers of every batch to the mechanism's own method, and insists on the s
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv, k0e, k1e, ndtr, ndtri
 
+from archive.keys import new_key
 from mechanisms import sampler
 from mechanisms.additive import COUNT_WEIGHT, Noisy
 from mechanisms.gaussian import Gaussian
@@ -673,8 +675,7 @@ def fresh(mechanism: Any, pair: Pair) -> bool:
 
 def public(request: Path) -> dict[str, bytes]:
     """All files of a release, by name."""
-    run_steps(request)
-    root = Home.default().archive
+    root = Home.default().archive / "toy" / run_steps(request)
     files = sorted(path for path in root.rglob("*") if path.is_file())
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
@@ -685,10 +686,12 @@ def frozen(folder: Path, tables: Sequence[str], **facts: Any) -> list[dict[str, 
     seen = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Gaussian, "perturb", lambda *_: Noisy(same, None))
+        new_key(folder / "keys")  # one curator, whose signature is the same for the same bytes
         for i, text in enumerate(tables):
             place = folder / str(i)
             place.mkdir()
             (place / "table.csv").write_text(text)
+            shutil.copytree(folder / "keys", place / "home" / "keys")
             patch.setenv("GRAMERCY_HOME", str(place / "home"))
             seen.append(public(scene(place, **facts)))
     return seen
