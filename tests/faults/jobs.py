@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import os
+import resource
 import sys
 import tempfile
 from pathlib import Path
@@ -19,9 +20,10 @@ from schemas.home import Home
 from tasks.audit import make_audit
 from tasks.plan import Plan
 from tests import making
-from tests.faults.points import Point, Points, Say
+from tests.faults.points import Point, Points, Say, die, die_in, fail
 
 _plan_of = making.plan_of
+_NOBODY = 65534
 
 
 def warm() -> None:
@@ -54,12 +56,40 @@ def planned(request: str) -> Plan:
 def release(
     say: Say,
     request: str,
+    *,
     die_at: Point | None = None,
+    fail_at: Point | None = None,
     delay: float = 0.0,
+    reason: int = 0,
+    lasting: bool = False,
+    largest_file: int = -1,
+    as_nobody: bool = False,
     trace: bool = False,
 ) -> None:
-    """Run the steps of a release, and die on the way; or tell every point that was passed."""
-    points = Points(say, (die_at[0], die_at[1]) if die_at else None, delay)
+    """Run the steps of a release, and die or fail on the way; say what it answers.
+
+    Parameters
+    ----------
+    die_at, delay
+        Where to die, or how long after it.
+    fail_at, reason, lasting
+        Where the disk or the database fails, by which error, and whether it goes on failing.
+    largest_file
+        Bytes beyond which the system refuses to write any file.
+    as_nobody
+        Whether to be a user who may write nothing but what is everybody's.
+    trace
+        Whether to tell every point that was passed.
+    """
+    if largest_file >= 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    if as_nobody:
+        os.setgroups([])
+        os.setgid(_NOBODY)
+        os.setuid(_NOBODY)
+    act = fail(reason) if fail_at else die_in(delay) if delay else die
+    armed = die_at or fail_at
+    points = Points(say, (armed[0], armed[1]) if armed else None, act, lasting)
     points.install()
     say("answered", *_answer(request))
     if trace:

@@ -1,16 +1,19 @@
-"""Every point of a release at which its process may die: before and after each call on the way."""
+"""Every point of a release at which it may die or fail: before and after each call on the way."""
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
+import io
 import os
 import signal
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import sqlalchemy as sa
+import psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
 import archive.release
@@ -30,32 +33,79 @@ from schemas.home import Home
 
 Point = tuple[str, int]  # its name, and the how-manieth time it is passed
 Say = Callable[..., None]
+Act = Callable[[str], None]
 
-# The finer ones: single statements of the database, and single files that are made durable.
-FINE = ("execute ", "commit", "fsync")
+# The finer ones: single statements of the database, single files opened or made durable.
+FINE = ("execute ", "commit;", "fsync", "open", "system ")
 
 
 def is_fine(point: Point) -> bool:
     return point[0].partition(" ")[2].startswith(FINE)
 
 
+def die(_: str) -> None:
+    """As with -9."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_in(seconds: float) -> Act:
+    """Die a little later, whatever is being done then."""
+
+    def start(_: str) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process as abruptly
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    return start
+
+
+def fail(reason: int) -> Act:
+    """Raise what the system, or a database, raises for this reason."""
+
+    def failing(point: str) -> None:
+        call = point.partition(" ")[2]
+        if not call.startswith(("execute ", "commit;")):
+            raise OSError(reason, os.strerror(reason))
+        if Home.default().ledger_url:
+            raise psycopg.errors.DiskFull("could not extend file")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    return failing
+
+
+# What a full disk refuses.
+_WRITES = (
+    "fsync",
+    "open",
+    "write ",
+    "execute INSERT",
+    "execute UPDATE",
+    "execute CREATE",
+    "matrix",
+)
+
+
 class Points:
-    """Passed one after the other; at the armed one the process kills itself, as with -9.
+    """Passed one after the other; at the armed one something happens.
 
     Parameters
     ----------
     say
         Is told what has happened, at once: through a pipe, which outlives the process.
     armed
-        Where to die; None: nowhere.
-    delay
-        Seconds that are left to live from there on, whatever it is doing then.
+        The point; None: none.
+    act
+        What happens there.
+    lasting
+        Whether it happens before everything else that is written afterwards, too.
     """
 
-    def __init__(self, say: Say, armed: Point | None = None, delay: float = 0.0) -> None:
+    def __init__(
+        self, say: Say, armed: Point | None = None, act: Act = die, lasting: bool = False
+    ) -> None:
         self.passed: list[Point] = []
         self.draws = 0
-        self._say, self._armed, self._delay = say, armed, delay
+        self._say, self._armed, self._act, self._lasting = say, armed, act, lasting
+        self._reached = False
         self._counts: Counter[str] = Counter()
         self._quiet = False
 
@@ -83,9 +133,12 @@ class Points:
         self._wrap(tasks.publish, "_record", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)
         self._wrap(os, "fsync", "fsync")
-        self._wrap(DefaultDialect, "do_commit", "commit")
-        sa.event.listen(sa.Engine, "before_cursor_execute", self._executing("before"))
-        sa.event.listen(sa.Engine, "after_cursor_execute", self._executing("after"))
+        for name in ("mkdir", "rename", "replace", "link"):
+            self._wrap(os, name, f"system {name}")
+        self._wrap(DefaultDialect, "do_commit", "commit;")
+        self._wrap(DefaultDialect, "do_execute", _statement)
+        for holder in (builtins, io):
+            self._wrap(holder, "open", _opened)
 
     def _drawing(self) -> None:
         """The first noise: told with what another process would find in the ledger now."""
@@ -101,12 +154,11 @@ class Points:
             return
         self._counts[name] += 1
         self.passed.append((name, self._counts[name]))
-        if self.passed[-1] == self._armed:
-            if self._delay:  # what nobody handles ends the process as abruptly as -9
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.setitimer(signal.ITIMER_REAL, self._delay)
-                return
-            os.kill(os.getpid(), signal.SIGKILL)
+        when, _, call = name.partition(" ")
+        full = self._reached and self._lasting and when == "before" and call.startswith(_WRITES)
+        if full or self.passed[-1] == self._armed:
+            self._reached = True
+            self._act(name)
 
     @contextlib.contextmanager
     def _quietly(self) -> Iterator[None]:
@@ -128,6 +180,8 @@ class Points:
         @functools.wraps(original)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             called = name if isinstance(name, str) else name(*args, **kwargs)
+            if not called:
+                return original(*args, **kwargs)
             self._reach(f"before {called}")
             before()
             done = original(*args, **kwargs)
@@ -137,11 +191,14 @@ class Points:
 
         setattr(holder, attribute, wrapped)
 
-    def _executing(self, when: str) -> Callable[..., None]:
-        def reached(_: Any, __: Any, statement: str, *___: Any) -> None:
-            self._reach(f"{when} execute {' '.join(statement.split()[:3])}")
 
-        return reached
+def _statement(_: Any, __: Any, statement: str, *___: Any) -> str:
+    return f"execute {' '.join(statement.split()[:3])}"
+
+
+def _opened(_: Any, mode: str = "r", *__: Any, **___: Any) -> str:
+    """Files that are only read are no points."""
+    return "open to write" if set(mode) & set("wax+") else ""
 
 
 def _last(path: str) -> str:

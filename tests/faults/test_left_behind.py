@@ -35,9 +35,10 @@ def test_what_was_interrupted_is_paid_for_again(
     tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = scene(tmp_path)
-    with monkeypatch.context() as failing, pytest.raises(StepFailed):
+    with monkeypatch.context() as failing:
         failing.setattr("tasks.draw.denoise", broken)
-        run_steps(request)
+        with pytest.raises(StepFailed):
+            run_steps(request)
     with pytest.raises(SpentFailure):
         run_steps(scene(tmp_path, request={"new_charge": "v1-r9"}))
     again = scene(tmp_path, request={"new_charge": "v1-r1"})

@@ -1,4 +1,4 @@
-"""Prefect may run a flow again: by itself, or because somebody presses Retry. Noise is drawn once."""
+"""Prefect may run a flow again, by itself or by hand: noise is drawn once, whatever it does."""
 
 from __future__ import annotations
 
