@@ -196,6 +196,7 @@ class Archive:
         ------
         ArchiveError
             If nothing could be sealed or committed: found here, before there is anything to lose.
+            Also if the disk refuses what is written into the folder.
         """
         self._ready()
         folder = self._staging / f"{owner}.{uuid.uuid4().hex}"
@@ -206,7 +207,8 @@ class Archive:
             self._staging.mkdir(exist_ok=True, mode=0o700)  # what is unfinished is nobody's yet
             folder.mkdir()
         try:
-            yield folder
+            with self._trouble():
+                yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

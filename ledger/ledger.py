@@ -411,10 +411,11 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """A transaction that has its turn from the start, so that what it reads stays true."""
-        options = self._engine.connect().execution_options(**WRITES)
-        with self._trouble(), options as db, db.begin():
-            lock(db)
-            yield db
+        with self._trouble(), self._engine.connect() as connection:
+            db = connection.execution_options(**WRITES)
+            with db.begin():
+                lock(db)
+                yield db
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:

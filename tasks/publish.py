@@ -111,13 +111,15 @@ def _charged_and_drawn(
                 average_into(staged, plan, collected, charge.release)
             else:
                 draw_into(staged, plan, collected.sums, charge.release)
+            digest = archive.seal(staged)
+            sealed = archive.keep(staged)  # once it is marked, the next run finishes what fails
             # The digest is in the ledger first, so that a bundle found later is known or foreign.
-            ledger.mark(dataset, charge.release, "sealed", sha256=archive.seal(staged))
+            ledger.mark(dataset, charge.release, "sealed", sha256=digest)
         except BaseException:
             with contextlib.suppress(LedgerError, SpentFailure):
                 ledger.mark(dataset, charge.release, "spent", reason="interrupted when drawn")
+                archive.sweep(dataset)
             raise
-        sealed = archive.keep(staged)  # whatever fails from here on, the next run finishes
         _put_in_place(dataset, charge, sealed, ledger, archive)
     return charge
 

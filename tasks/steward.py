@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import uuid
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.release import ReleaseBundle
+from schemas.errors import StepFailed
 from schemas.home import Home
 from tasks.locks import alone
 
@@ -66,9 +68,19 @@ def _place(dataset: str, release: str, kind: str) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    for folder in (path.parent.parent, path.parent):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-        stream.write(text)
-    fresh.replace(path)
+    fresh, reason = path.with_suffix(f".{uuid.uuid4().hex}.new"), ""
+    try:
+        for folder in (path.parent.parent, path.parent):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+            stream.write(text)
+        fresh.replace(path)
+    except OSError as caught:
+        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+    if reason:
+        raise StepFailed(
+            f"{path}: the steward's record cannot be written ({reason}).",
+            "Make room, or make it writable. The release is published: the same request finds it.",
+        )

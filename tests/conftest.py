@@ -12,6 +12,7 @@ import pytest
 
 from schemas.home import Home
 from tests.databases import KINDS, fresh
+from tests.faults.zygote import Zygote
 
 # Before anything imports Prefect, which reads its settings once.
 os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="gramercy-prefect-")
@@ -87,3 +88,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "memory":
         return f"memory://{uuid.uuid4().hex}"
     return f"{request.getfixturevalue('s3')}/{uuid.uuid4().hex}"
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    """A process that forks another for whatever may die of it."""
+    made = Zygote()
+    yield made
+    made.close()

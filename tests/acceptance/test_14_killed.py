@@ -1,0 +1,98 @@
+"""Killed at any step: no charge is lost, no noise drawn without one, and none drawn twice.
+
+Every trial is a process of its own, in a home of its own, that is gone without a word: at a point
+of the way, or at any moment. Another then finds what it has left, and is asked for the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.databases import KINDS
+from tests.faults.bench import VARIANTS, Bench
+from tests.faults.points import Point, is_fine
+from tests.faults.zygote import Zygote
+from tests.making import FULL, at_scale
+
+REPEATS = at_scale(1, 20)
+RANDOM = at_scale(10, 400)
+
+
+def steps(passed: list[Point]) -> list[Point]:
+    """Before and after every call; what is before one and after another, with nothing between."""
+    pairs = itertools.pairwise([("", 0), *passed])
+    between = [p for q, p in pairs if not (p[0].startswith("before") and q[0].startswith("after"))]
+    return [p for p in (passed if FULL else between) if not is_fine(p)]
+
+
+@pytest.fixture(params=KINDS)
+def bench(request: pytest.FixtureRequest, zygote: Zygote, tmp_path: Path) -> Bench:
+    return Bench(zygote, tmp_path, request.param)
+
+
+def repeated(bench: Bench) -> Iterator[Bench]:
+    """Every trial is made with every variant, as often as it is to be made."""
+    for turn in range(REPEATS):
+        yield Bench(bench.zygote, bench.folder, bench.kind, turn % len(VARIANTS), bench.archive)
+
+
+def test_at_every_step(bench: Bench) -> None:
+    found: dict[int, list[Point]] = {}
+    for each in repeated(bench):
+        points = found.setdefault(each.variant, steps(each.traced()[0]))
+        assert {"after charge", "after mark 'drawn'", "after seal", "after rename"} <= {
+            name for name, _ in points
+        }
+        for point in points:
+            each.trial({"die_at": point})
+
+
+def test_at_statements_of_the_database_and_at_single_files(bench: Bench) -> None:
+    """All of them in full; else a few, spread over the way."""
+    fine = [point for point in bench.traced()[0] if is_fine(point)]
+    for point in fine[5 :: at_scale(len(fine) // 4, 1)]:
+        bench.trial({"die_at": point})
+
+
+def test_at_any_moment(bench: Bench) -> None:
+    """Half of them while the database commits, wherever in its code it is."""
+    passed, seconds = bench.traced()
+    commits = [point for point in passed if point[0] == "before commit;"]
+    rng = np.random.default_rng(14)
+    for turn in range(RANDOM):
+        if turn % 2:
+            bench.trial({"killed_after": rng.uniform(0, seconds)})
+        else:
+            point = commits[rng.integers(len(commits))]
+            bench.trial({"die_at": point, "delay": rng.uniform(1e-5, 1e-2)})
+
+
+@pytest.mark.parametrize(
+    "first", [("after draw", 1), ("after keep", 1), ("after mark 'sealed'", 1)][: at_scale(2, 3)]
+)
+def test_while_it_recovers(bench: Bench, first: Point) -> None:
+    """Whoever finishes or closes what another has left may die of it, too."""
+    passed, _ = bench.traced(first)
+    chosen = passed if FULL else [p for p in steps(passed) if "mark" in p[0] or "rename" in p[0]]
+    assert chosen
+    for point in chosen:
+        bench.trial({"die_at": first}, {"die_at": point})
+
+
+def test_at_every_step_of_a_remote_archive(zygote: Zygote, tmp_path: Path, s3: str) -> None:
+    bench = Bench(zygote, tmp_path, "sqlite", archive=s3)
+    passed, _ = bench.traced()
+    remote = [p for p in passed if p[0].partition(" ")[2].startswith(("create", "upload", "write"))]
+    uploads = [p for p in remote if p[0].startswith("after upload")]
+    chosen = [
+        ("after create SHA256SUMS", 1),  # the place is claimed
+        uploads[len(uploads) // 2],
+        ("after create SHA256SUMS.sig", 1),
+    ]
+    for point in remote * REPEATS if FULL else chosen:
+        bench.trial({"die_at": point})
