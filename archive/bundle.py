@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from archive import signature
@@ -116,9 +117,13 @@ def content(folder: Path) -> list[str]:
         If the folder cannot be read.
     """
     try:
-        return sorted(entry.name for entry in folder.iterdir() if entry.name not in SEAL)
+        entries = list(os.scandir(folder))
     except OSError:
         raise BundleError(f"{folder}: cannot be read.", "Check the path.") from None
+    for entry in entries:  # a link leads elsewhere, and from a pipe one reads for ever
+        if not entry.is_file(follow_symlinks=False):
+            raise BundleError(f"{entry.path}: is no file.", _MEND)
+    return sorted(entry.name for entry in entries if entry.name not in SEAL)
 
 
 def file_digest(path: Path) -> str:

@@ -112,8 +112,12 @@ def known_keys(folder: Path) -> list[PublicKey]:
     ArchiveError
         If the folder refuses.
     """
+    names: list[str] = []
     with _trouble(folder):
-        found = [PublicKey(read_public(path), path) for path in sorted(folder.glob("*.pub"))]
+        with contextlib.suppress(FileNotFoundError):
+            names = sorted(os.listdir(folder))  # a glob of what may not be read is empty
+        paths = [folder / name for name in names if name.endswith(".pub") and name[0] != "."]
+        found = [PublicKey(read_public(path), path) for path in paths]
         return sorted(found, key=lambda each: each.path.stat().st_mtime)
 
 

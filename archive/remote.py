@@ -25,7 +25,7 @@ from pathlib import Path
 from archive.anchors import FOLDER, newest_anchor, write_anchor
 from archive.bundle import SEAL, SIGNATURE, SUMS, check, content, file_digest, sealed_digests
 from archive.objects import Objects, is_url
-from archive.store import NAME, STAGING, Archive, renamed
+from archive.store import NAME, STAGING, Archive, in_a_bundle, renamed
 from schemas.anchor import Anchor
 from schemas.errors import ArchiveError, BundleError, RequestError
 
@@ -133,6 +133,10 @@ class RemoteArchive(Archive):
     def releases(self) -> list[tuple[str, str]]:
         """(dataset, release id) of every committed release, in the order of their names."""
         return [(dataset, release) for dataset, release, *_ in self._committed("", "release")]
+
+    def strays(self) -> list[str]:
+        """What lies at the URL and is no part of any bundle; see `Archive.strays`."""
+        return [name for name in self.objects.names("") if not in_a_bundle(name)]
 
     def commit(self, staged: Path, place: Path) -> None:
         """Publish a sealed bundle; what it was staged in is removed.

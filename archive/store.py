@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from archive.anchors import newest_anchor, write_anchor
+from archive.anchors import FOLDER, newest_anchor, write_anchor
 from archive.bundle import SIGNATURE, check, seal, signer
 from archive.disk import Files, make_durable
 from archive.keys import steward_key
@@ -45,8 +45,15 @@ class Archive:
     keys: Path | None = None
 
     @classmethod
-    def of(cls, home: Home) -> Archive:
-        """The archive of a home, trusting every public key that lies in it.
+    def of(cls, home: Home, trusted: frozenset[str] | None = None) -> Archive:
+        """The archive of a home.
+
+        Parameters
+        ----------
+        home
+            Whose.
+        trusted
+            See `Archive`; default: every public key that lies in the home.
 
         Raises
         ------
@@ -58,7 +65,7 @@ class Archive:
 
         return open_archive(
             home.archive_url or home.archive,
-            trusted=trusted_keys(home.keys),
+            trusted=trusted_keys(home.keys) if trusted is None else trusted,
             keys=home.keys,
             staged_in=home.staging,
         )
@@ -165,8 +172,13 @@ class Archive:
         return sorted(
             (path.parent.parent.name, path.parent.name)
             for path in found
-            if path.is_dir() and path.parent.parent.name != STAGING
+            if path.parent.parent.name != STAGING and self._is_real(path)
         )
+
+    def strays(self) -> list[str]:
+        """What lies in the archive and is no part of any bundle, by its name in it."""
+        with self._trouble("read"):
+            return [name for name in _files_and_links(self.root) if not in_a_bundle(name)]
 
     def estimates(self, dataset: str, release: str) -> list[str]:
         """Ids of the estimates committed beside a release."""
@@ -178,7 +190,15 @@ class Archive:
 
     def _beside(self, dataset: str, release: str, kind: str) -> list[str]:
         folder = self.release(dataset, release).parent / kind
-        return sorted(path.name for path in folder.glob("*/") if path.is_dir())
+        if not self._is_real(folder):
+            return []
+        return sorted(path.name for path in folder.glob("*/") if self._is_real(path))
+
+    def _is_real(self, folder: Path) -> bool:
+        """Whether a folder lies in this archive, and not where a link leads."""
+        inside = folder.relative_to(self.root).parents
+        linked = any((self.root / each).is_symlink() for each in [*inside][:-1])
+        return folder.is_dir() and not folder.is_symlink() and not linked
 
     @contextmanager
     def staging(self, owner: str, *, alone: bool = False) -> Iterator[Path]:
@@ -310,6 +330,21 @@ class Archive:
                 f"{path}: cannot {doing} the archive ({reason}).",
                 "Make room, or make it writable." if doing == "write to" else "Make it readable.",
             )
+
+
+def _files_and_links(root: Path) -> Iterator[str]:
+    for place, folders, files in os.walk(root):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        yield from ((Path(place) / n).relative_to(root).as_posix() for n in [*files, *links])
+
+
+_PLACES = {("release", 4), ("withdrawn", 4), ("estimates", 5), ("reports", 5)}
+
+
+def in_a_bundle(name: str) -> bool:
+    """Whether a file's name is one that a bundle's file has, or work that is under way."""
+    parts = name.split("/")
+    return parts[0] in {STAGING, FOLDER} or (len(parts) > 2 and (parts[2], len(parts)) in _PLACES)
 
 
 def renamed(folder: Path, place: Path) -> bool:

@@ -208,6 +208,9 @@ def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:
     if seen.answered and seen.answered.state == "published":
         words = f"published already, as {seen.answered.release}: nothing would be charged"
         return {"budget": _budget(before), "effect": Text(words, style="green")}
+    if seen.answered and seen.answered.state == "sealed":
+        words = f"drawn and sealed, as {seen.answered.release}: would only be put in its place"
+        return {"budget": _budget(before), "effect": Text(words, style="green")}
     if seen.answered and plan.request.new_charge != seen.answered.release:
         became = "withdrawn" if seen.answered.state == "withdrawn" else "interrupted"
         words = f"charged before, as {seen.answered.release}, and {became}: needs --new-charge"
@@ -298,7 +301,7 @@ def statement_text(
         say(Text("planned: ", style="cyan"), after)
     for each in raises[1:]:
         to = f"epsilon {each.budget.epsilon:g}, delta {each.budget.delta:g}"
-        say(f"raised to {to} on {each.at.partition('T')[0]}: {each.reason}")
+        say(f"changed to {to} on {each.at.partition('T')[0]}: {each.reason}")
     if charges:
         out.print(_charges_table(statement, charges))
     if len(charges) > _SHOWN:

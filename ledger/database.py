@@ -35,10 +35,10 @@ def engine_of(where: Path | str) -> Engine:
         return _sqlite(where)
     try:
         url = make_url(where)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         url = URL.create("none")
-    if url.get_backend_name() == "sqlite" and url.database:
-        return _sqlite(Path(url.database))
+    if url.get_backend_name() == "sqlite" and Path(url.database or "").is_absolute():
+        return _sqlite(Path(str(url.database)))
     if url.get_backend_name() == "postgresql":
         return _postgresql(url.set(drivername="postgresql+psycopg"))
     raise LedgerError(
@@ -51,7 +51,9 @@ def described(engine: Engine) -> str:
     """The database, as one would name it to a colleague: without its password."""
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
-    return engine.url.set(drivername="postgresql").render_as_string(hide_password=True)
+    url = engine.url  # what else it says may be a password, too
+    named = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
+    return named.render_as_string()
 
 
 def place(db: Connection) -> str:

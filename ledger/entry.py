@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from mechanisms.composition import Total
 from mechanisms.guarantee import Guarantee
 from schemas.contract import Budget
+from schemas.errors import UntrustedLedger
+
+T = TypeVar("T")
 
 NONE = "0" * 64  # what the first entry follows
 
@@ -64,38 +70,60 @@ class Entry:
     def digest(self) -> str:
         """SHA-256 of everything it says; what `hash` has to be."""
         said = [getattr(self, name) for name in _HASHED]
-        return hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest()
+        text = json.dumps(said, separators=(",", ":"), default=repr)  # repr: of what was forged
+        return hashlib.sha256(text.encode()).hexdigest()
 
-    @cached_property
-    def told(self) -> Mapping[str, Any]:
-        """`facts`, parsed."""
-        facts: dict[str, Any] = json.loads(self.facts)
-        return facts
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What was charged.
+    def says(self, name: str, kind: type[T]) -> T:
+        """One of its facts.
 
         Raises
         ------
-        ValueError
-            If this is no charge.
+        UntrustedLedger
+            If it has none of this name and type: no such entry was ever made.
         """
-        if self.mu is None or self.delta0 is None:
-            raise ValueError(f"entry {self.seq} is no charge")
-        return Guarantee(self.mu, self.delta0, float("inf") if self.pure is None else self.pure)
+        said = self._facts.get(name) if isinstance(self._facts, dict) else None
+        if type(said) is not kind:
+            raise self._forged()
+        return said
+
+    @cached_property
+    def _facts(self) -> Any:
+        try:
+            return json.loads(self.facts)
+        except (ValueError, TypeError, RecursionError):
+            return None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was charged; raises as `says` does."""
+        numbers = (self.mu, self.delta0, math.inf if self.pure is None else self.pure)
+        if all(type(number) is float for number in numbers):
+            with contextlib.suppress(ValueError):
+                return Guarantee(*numbers)  # type: ignore[arg-type]
+        raise self._forged()
 
     @property
     def budget(self) -> Budget:
-        """The budget that was entered."""
-        return Budget.model_validate(
-            {"epsilon": self.epsilon, "delta": self.delta, "per": self.told["per"]}
-        )
+        """The budget that was entered; raises as `says` does."""
+        per = self.says("per", str)
+        with contextlib.suppress(ValidationError):
+            return Budget.model_validate({"epsilon": self.epsilon, "delta": self.delta, "per": per})
+        raise self._forged()
 
     @property
     def total(self) -> Total:
-        """The sum of all charges of its data set and window, this one included."""
-        return Total.parse(self.told["total"])
+        """The sum of all charges of its data set and window, and its own; raises as `says`."""
+        with contextlib.suppress(ValueError):
+            return Total.parse(self.says("total", str))
+        raise self._forged()
+
+    def _forged(self) -> UntrustedLedger:
+        about = "/".join(str(name) for name in (self.dataset, self.release) if name)
+        return UntrustedLedger(
+            f"Entry {self.seq} of the ledger{f' ({about})' if about else ''} does not say what "
+            "such an entry says: it was changed.",
+            "'gramercy audit' tells what else was. Restore the ledger from a copy.",
+        )
 
 
 _HASHED = [each.name for each in fields(Entry) if each.name != "hash"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import bisect
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ledger.entry import NONE, Entry
-from mechanisms.composition import Total
+from mechanisms.composition import NOTHING, Total
 from schemas.anchor import Anchor
-from schemas.contract import Budget
+from schemas.contract import Budget, window_of
+from schemas.errors import RequestError, UntrustedLedger
 
 # What a release must have been, to become this.
 BEFORE = {
@@ -20,6 +20,8 @@ BEFORE = {
     "spent": {"reserved", "drawn", "sealed"},
     "withdrawn": {"published"},
 }
+OF_LEDGERS = {"opened", "moved"}
+CHANGED = {"raised", "lowered"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,13 @@ class Finding:
 
 @dataclass
 class _Dataset:
+    """What the entries so far make of a data set."""
+
     budget: Budget
+    rows: int
     turns: int = 0
     totals: dict[str, Total] = field(default_factory=dict)
-    spent: dict[str, list[tuple[Entry, Total]]] = field(default_factory=dict)
+    since: dict[str, list[tuple[Entry, Total]]] = field(default_factory=dict)  # the last budget
     states: dict[str, str] = field(default_factory=dict)
 
 
@@ -72,7 +77,7 @@ def examine(journal: Iterable[Entry], last: Anchor, anchors: Iterable[Anchor]) -
             said.append("is another entry than its anchor outside the ledger was made from")
         try:
             said += _accounted(entry, datasets, findings)
-        except (ValueError, KeyError, TypeError):
+        except (UntrustedLedger, RequestError, TypeError):
             said.append("does not say what such an entry says")
         findings += [Finding(entry.seq, _subject(entry), words) for words in said]
         expected, previous = entry.seq + 1, entry.hash
@@ -87,7 +92,7 @@ def examine(journal: Iterable[Entry], last: Anchor, anchors: Iterable[Anchor]) -
 
 
 def _subject(entry: Entry) -> str:
-    return "/".join(filter(None, (entry.dataset, entry.release))) or "ledger"
+    return "/".join(str(name) for name in (entry.dataset, entry.release) if name) or "ledger"
 
 
 def _chained(entry: Entry, expected: int, previous: str) -> Iterator[str]:
@@ -104,41 +109,60 @@ def _accounted(
     entry: Entry, datasets: dict[str, _Dataset], findings: list[Finding]
 ) -> Iterator[str]:
     """Whether budget, total and state are what all entries before make of them."""
+    if (entry.kind in OF_LEDGERS) != (entry.dataset is None):
+        yield "is of a kind that says nothing of what it is about"
+    if (entry.kind == "opened") != (entry.seq == 1):
+        yield "opens the ledger, or does not, in the wrong place"
     if entry.dataset is None:
         return
-    if entry.kind == "registered":
-        if entry.dataset in datasets:
-            yield "registers its data set again"
-        datasets[entry.dataset] = _Dataset(entry.budget)
-        return
     known = datasets.get(entry.dataset)
-    if known is None:
+    if entry.kind == "registered":
+        if known is not None:
+            yield "registers its data set again"
+        datasets[entry.dataset] = known = _Dataset(entry.budget, entry.says("rows", int))
+        yield from _bounded(known)
+    elif known is None:
         yield "is about a data set that was never registered"
-    elif entry.kind == "raised":
-        if entry.budget.epsilon < known.budget.epsilon or entry.budget.delta < known.budget.delta:
-            yield "lowers its budget"
+    elif entry.kind in CHANGED:
         findings += _overspent(known)
-        known.budget = entry.budget
+        yield from _changed(entry, known)
     elif entry.kind == "reserved":
         yield from _charged(entry, known)
     else:
         state = known.states.get(str(entry.release), "unknown")
-        if state not in BEFORE[entry.kind]:
+        if state not in BEFORE.get(entry.kind, ()):
             yield f"is {entry.kind} after it was {state}"
         known.states[str(entry.release)] = entry.kind
 
 
+def _bounded(known: _Dataset) -> Iterator[str]:
+    if known.budget.delta >= 1 / known.rows:
+        yield "has a budget whose delta is 1/rows or more"
+
+
+def _changed(entry: Entry, known: _Dataset) -> Iterator[str]:
+    """A budget is raised or lowered, in neither part the other way, and stays what it is per."""
+    before, after = known.budget, entry.budget
+    grows = (after.epsilon >= before.epsilon, after.delta >= before.delta)
+    shrinks = (after.epsilon <= before.epsilon, after.delta <= before.delta)
+    if not all(grows if entry.kind == "raised" else shrinks) or before.per != after.per:
+        yield f"is called {entry.kind}, and is another change"
+    known.budget, known.rows = after, entry.says("rows", int)
+    yield from _bounded(known)
+
+
 def _charged(entry: Entry, known: _Dataset) -> Iterator[str]:
-    window, told = str(entry.window), json.loads(entry.facts)
-    before = known.totals.get(window, Total())
-    after = before.plus(entry.guarantee)
+    version, window = entry.says("version", str), str(entry.window)
+    total = known.totals.get(window, NOTHING).plus(entry.guarantee)
     known.turns += 1
-    if (told["total"], told["turn"]) != (str(after), known.turns):
+    if (entry.total, entry.says("turn", int)) != (total, known.turns):
         yield "does not add up: its total is not that of all charges before and its own"
-    known.totals[window] = after
-    known.spent.setdefault(window, []).append((entry, after))
-    if entry.release in known.states:
-        yield "is charged twice"
+    if window != window_of(known.budget, version):
+        yield f"is charged to '{window}', and not to the year of its version"
+    if entry.release != f"{version}-r{known.turns}" or entry.release in known.states:
+        yield "is a charge for another release than it is the turn of"
+    known.totals[window] = total
+    known.since.setdefault(window, []).append((entry, total))
     known.states[str(entry.release)] = "reserved"
 
 
@@ -148,10 +172,10 @@ def _overspent(known: _Dataset) -> Iterator[Finding]:
     Sums only grow: where the last one fits, so did all before it.
     """
     epsilon, delta = known.budget.epsilon, known.budget.delta
-    for spent in known.spent.values():
+    for spent in known.since.values():
         fits = bisect.bisect_left(spent, 1, key=lambda each: not each[1].within(epsilon, delta))
         if fits < len(spent):
             entry, _ = spent[fits]
             words = "its total is more than the budget that was in force"
             yield Finding(entry.seq, _subject(entry), words)
-    known.spent.clear()
+    known.since.clear()

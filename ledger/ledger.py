@@ -7,6 +7,7 @@ the Gaussian-DP filter of Smith and Thakurta (2022). It looks at no clock.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -14,12 +15,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from ledger.database import WRITES, described, engine_of, place
 from ledger.entry import Entry
-from ledger.examine import BEFORE, Finding, examine
+from ledger.examine import BEFORE, CHANGED, OF_LEDGERS, Finding, examine
 from ledger.journal import append, lock, read, walk
 from ledger.migrate import migrate
 from ledger.schema import entries, head
@@ -29,11 +31,18 @@ from mechanisms.composition import Total
 from mechanisms.guarantee import Guarantee
 from schemas.anchor import Anchor
 from schemas.contract import Budget, Contract
-from schemas.errors import LedgerError, RequestError, SpentFailure, UntrustedLedger
+from schemas.errors import (
+    LedgerError,
+    RequestError,
+    SpentFailure,
+    TermsChanged,
+    UntrustedLedger,
+)
 from schemas.home import Home
-from schemas.model import canonical
+from schemas.model import canonical, one_line
 
 _OF_RELEASES = ["reserved", *BEFORE]
+_OF_LEDGER = entries.c.dataset.is_(None) & entries.c.kind.in_(sorted(OF_LEDGERS))
 
 
 class Ledger:
@@ -99,30 +108,40 @@ class Ledger:
             self._hold_to_terms(db, contract)
             return self._statement(db, contract.id, window)
 
-    def raise_budget(self, dataset: str, budget: Budget, reason: str) -> None:
-        """Enter a larger budget, with the reason for it.
+    def change_budget(
+        self, dataset: str, budget: Budget, reason: str, *, lower: bool = False
+    ) -> None:
+        """Enter a larger budget, or a smaller one, with the reason for it.
+
+        A smaller one takes nothing back of what was spent; it is for a table that has grown, whose
+        delta has to lie below 1/rows still.
 
         Raises
         ------
         RequestError
-            If the reason is empty, the budget is not larger, or delta is 1/rows or more.
+            If the reason is empty, the budget is not larger (smaller), or delta is 1/rows or more.
+        UntrustedLedger
+            If this is a copy of a ledger that lies elsewhere.
         """
-        reason = _stated(reason, "A budget is raised for a reason.")
+        reason = _stated(reason, "A budget is changed for a reason.")
         with self._writing() as db:
+            self._hold_to_place(db)
             now = self._raises(db, dataset)[-1].budget
             asked = budget.model_copy(update={"per": now.per})
-            if asked == now or asked.epsilon < now.epsilon or asked.delta < now.delta:
+            less, more = (asked, now) if lower else (now, asked)
+            if asked == now or less.epsilon > more.epsilon or less.delta > more.delta:
                 raise RequestError(
                     f"The budget of '{dataset}' is epsilon {now.epsilon:g}, delta {now.delta:g}.",
-                    "It can only be raised.",
+                    f"It can only be {'lowered with --lower' if lower else 'raised with --raise'}.",
                 )
-            rows = read(db, *_budgets(dataset), first=True)[0].told["rows"]
+            rows = read(db, *_budgets(dataset), last=True)[0].says("rows", int)
             if asked.delta >= 1 / rows:
                 raise RequestError(
                     f"delta must lie below 1/rows = {1 / rows:.3g}.",
                     "Otherwise one row in the table may be given away.",
                 )
-            append(db, _budget_entry("raised", dataset, asked, {"reason": reason}))
+            facts = {"reason": reason, "rows": rows}
+            append(db, _budget_entry("lowered" if lower else "raised", dataset, asked, facts))
 
     def statement(self, dataset: str, window: str = "") -> Statement:
         """Budget and total of a registered data set, or of one year of its data.
@@ -161,6 +180,22 @@ class Ledger:
         """Every budget that a data set has had, the registered one first."""
         with self._reading() as db:
             return self._raises(db, dataset)
+
+    def charge_of(self, dataset: str, release: str) -> Charge | None:
+        """The charge of a release, if there is one."""
+        with self._reading() as db:
+            return next(self._charges(db, dataset, entries.c.release == release), None)
+
+    def releases(self, dataset: str) -> set[str]:
+        """Ids of the releases that were charged, whatever became of them."""
+        charged = (entries.c.dataset == dataset) & (entries.c.kind == "reserved")
+        with self._reading() as db:
+            return set(db.scalars(select(entries.c.release).where(charged)))
+
+    def changes(self) -> list[Entry]:
+        """Entries by which a steward has changed what may be charged: moves, and new budgets."""
+        with self._reading() as db:
+            return read(db, entries.c.kind.in_(["moved", *CHANGED]))
 
     def find(self, dataset: str, request: str) -> Charge | None:
         """The charge that answers this very request: the published one, else the last."""
@@ -284,8 +319,7 @@ class Ledger:
         with self._reading() as db:
             now = self._head(db)
             if anchor is None:
-                moved = entries.c.kind.in_(["opened", "moved"])
-                (since,) = read(db, moved, last=True)
+                since = self._of_itself(db, last=True)
                 drawn = (entries.c.kind == "drawn", entries.c.seq > since.seq)
                 unheard = read(db, *drawn, first=True)
                 wrong = f"{witness} has never heard of it" if unheard else ""
@@ -298,18 +332,18 @@ class Ledger:
                 same = db.scalar(at) == anchor.hash
                 wrong = "" if same else f"entry {anchor.seq} is not the one {witness} has seen"
         if wrong:
+            lost = "if the archive is lost for good, 'gramercy budget --moved --reason WHY' says so"
+            newer = "without it, what was charged is spent all the same, and nothing more fits"
             raise UntrustedLedger(
                 f"{self.where}: {wrong}.",
-                "Restore the ledger and the archive that belong together: what was charged is "
-                "spent, recorded or not. If the archive alone is lost for good, or the ledger was "
-                "moved, say so with 'gramercy budget --moved --reason WHY'.",
+                "Restore the ledger and the archive that belong together; "
+                f"{lost if anchor is None else newer}.",
             )
 
     def elsewhere(self) -> str | None:
         """Where this ledger belongs, if that is not here: this is a copy of it."""
         with self._reading() as db:
-            (placed,) = read(db, entries.c.kind.in_(["opened", "moved"]), last=True)
-            belongs = str(placed.told["place"])
+            belongs = self._of_itself(db, last=True).says("place", str)
             return None if belongs == place(db) else belongs
 
     def move(self, reason: str) -> None:
@@ -335,16 +369,32 @@ class Ledger:
             return list(walk(db))
 
     def _head(self, db: Connection) -> Anchor:
-        last = db.execute(select(head.c.seq, head.c.hash).where(head.c.id == 1)).one()
-        (opened,) = read(db, entries.c.kind == "opened", first=True)
-        return Anchor(ledger=opened.told["ledger"], seq=last.seq, hash=last.hash)
+        last = db.execute(select(head.c.seq, head.c.hash).where(head.c.id == 1)).first()
+        if last is None:
+            raise self._headless()
+        name = self._of_itself(db, first=True).says("ledger", str)
+        with contextlib.suppress(ValidationError):
+            return Anchor(ledger=name, seq=last.seq, hash=last.hash)
+        raise self._headless()
+
+    def _of_itself(self, db: Connection, **which: bool) -> Entry:
+        """The first or the last entry about the ledger itself: its name, or where it lies."""
+        for entry in read(db, _OF_LEDGER, **which):
+            return entry
+        raise self._headless()
+
+    def _headless(self) -> UntrustedLedger:
+        return UntrustedLedger(
+            f"{self.where}: the entry that opened it, or its head, is gone or was changed.",
+            "Restore the ledger from a copy.",
+        )
 
     def _hold_to_place(self, db: Connection) -> None:
-        (placed,) = read(db, entries.c.kind.in_(["opened", "moved"]), last=True)
-        if placed.told["place"] != place(db):
+        belongs = self._of_itself(db, last=True).says("place", str)
+        if belongs != place(db):
             raise UntrustedLedger(
-                f"{self.where}: this ledger belongs at {placed.told['place']}. A copy would spend "
-                "the same budget twice.",
+                f"{self.where}: this ledger belongs at {belongs}. A copy would spend the same "
+                "budget twice.",
                 "Use that one. If it was moved, and nobody uses it there any more, say so with "
                 "'gramercy budget --moved --reason WHY'.",
             )
@@ -360,12 +410,18 @@ class Ledger:
 
     def _hold_to_terms(self, db: Connection, contract: Contract) -> None:
         first, *_ = budgets = read(db, *_budgets(contract.id))
-        then = json.loads(first.told["terms"])
+        then = json.loads(first.says("terms", str))
         now = json.loads(canonical(contract.terms()))
-        # A contract may still state a budget from before it was raised; the last one is in force.
+        # A contract may still state a budget from before it was changed; the last one is in force.
         stated = [each.budget.model_dump() for each in budgets]
         then["budget"] = now["budget"] if now["budget"] in stated else stated[-1]
         compare_terms(contract.id, then, now)
+        if budgets[-1].budget.delta >= 1 / contract.rows:
+            raise TermsChanged(
+                f"The budget's delta of '{contract.id}' is {budgets[-1].budget.delta:g}, and the "
+                f"table has {contract.rows} rows by now: it must lie below one over that.",
+                "Lower it with 'gramercy budget --lower'.",
+            )
 
     def _statement(self, db: Connection, dataset: str, window: str) -> Statement:
         budget = self._raises(db, dataset)[-1].budget
@@ -379,7 +435,7 @@ class Ledger:
     def _turns(self, db: Connection, dataset: str) -> int:
         charged = (entries.c.dataset == dataset, entries.c.kind == "reserved")
         found = read(db, *charged, last=True)
-        return int(found[0].told["turn"]) if found else 0
+        return found[0].says("turn", int) if found else 0
 
     def _find(self, db: Connection, dataset: str, request: str) -> Charge | None:
         found = list(self._charges(db, dataset, entries.c.request == request))
@@ -401,12 +457,17 @@ class Ledger:
             raise RequestError(
                 f"No data set '{dataset}' in {self.where}.", "Release from its contract first."
             )
-        return tuple(Raise(each.budget, each.told["reason"], each.at) for each in found)
+        return tuple(Raise(each.budget, each.says("reason", str), each.at) for each in found)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._trouble(), self._engine.begin() as db:
-            yield db
+        """A transaction that sees one moment, however much it reads."""
+        with self._trouble(), self._engine.connect() as connection:
+            db = connection
+            if self._engine.dialect.name == "postgresql":
+                db = connection.execution_options(isolation_level="REPEATABLE READ")
+            with db.begin():
+                yield db
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -438,11 +499,13 @@ class Ledger:
 def _stated(reason: str, otherwise: str) -> str:
     if not reason.strip():
         raise RequestError(otherwise, "State it with --reason.")
-    return reason.strip()
+    with contextlib.suppress(ValueError):
+        return one_line(reason.strip())
+    raise RequestError("--reason: holds what is no text on one line.", "Write it plainly.")
 
 
 def _budgets(dataset: str) -> tuple[Any, ...]:
-    return entries.c.dataset == dataset, entries.c.kind.in_(["registered", "raised"])
+    return entries.c.dataset == dataset, entries.c.kind.in_(["registered", *CHANGED])
 
 
 def _budget_entry(kind: str, dataset: str, budget: Budget, facts: dict[str, Any]) -> Entry:
@@ -455,12 +518,12 @@ def _charge(known: list[Entry]) -> Charge:
     first, last = known[0], known[-1]
     return Charge(
         str(first.release),
-        first.told["version"],
+        first.says("version", str),
         str(first.window),
         first.guarantee,
-        first.told["fingerprint"],
+        first.says("fingerprint", str),
         first.at,
         last.kind,
-        next((each.told["sha256"] for each in known if each.kind == "sealed"), ""),
-        last.told.get("reason", ""),
+        next((each.says("sha256", str) for each in known if each.kind == "sealed"), ""),
+        last.says("reason", str) if last.kind in {"spent", "withdrawn"} else "",
     )

@@ -10,7 +10,7 @@ from ledger.database import WRITES
 from schemas.errors import LedgerError
 
 HEAD = "2"  # the newest of ledger/migrations/versions
-_VERSION = "alembic_version"
+_VERSION = "gramercy_version"  # a name of our own: others may keep theirs beside it
 _LOCK = 7_261_993  # of PostgreSQL, while a schema is made: any number, always the same
 
 
@@ -52,7 +52,7 @@ def _upgrade(db: Connection, found: str | None) -> None:
     from alembic.config import Config
 
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    config = Config(attributes={"connection": db})
+    config = Config(attributes={"connection": db, "version_table": _VERSION})
     config.set_main_option("script_location", "ledger:migrations")
     config.set_main_option("path_separator", "os")
     if found == "1" and _VERSION not in inspect(db).get_table_names():

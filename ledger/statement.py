@@ -104,8 +104,9 @@ class Statement:
 
     @property
     def remaining(self) -> float:
-        """Epsilon of one more Gaussian release at the budget's delta."""
-        return gdp_epsilon(self.left.mu, self.budget.delta)
+        """Epsilon of one more release at the budget's delta, a Gaussian or a pure one."""
+        pure = max(0.0, self.budget.epsilon - self.total.pure)
+        return max(gdp_epsilon(self.left.mu, self.budget.delta), pure)
 
     def admits(self, guarantee: Guarantee, times: int = 1) -> bool:
         """Whether one more charge, or several of the same, fit; by the ledger's rule."""
@@ -176,8 +177,8 @@ def compare_terms(dataset: str, then: dict[str, Any], now: dict[str, Any]) -> No
         raise TermsChanged(
             f"Data set '{dataset}' was registered with other terms: {', '.join(changed)}.",
             "They are fixed, because earlier guarantees rest on them: restore them (a budget is "
-            "raised with 'gramercy budget --raise', not here), or give the data set a new id only "
-            "if it shares no people with this one.",
+            "changed with 'gramercy budget --raise' or '--lower' before it is here), or give the "
+            "data set a new id only if it shares no people with this one.",
         )
 
 

@@ -13,6 +13,7 @@ from typing import Self
 
 from mechanisms.guarantee import Guarantee, gdp_within
 
+_MOST = 1e9  # of a mu: beyond it nothing is private, and no budget holds it
 _BITS = 256  # every double above 2^-204, and the square of every mu above 2^-76, is whole
 
 
@@ -93,7 +94,7 @@ def within(total: Guarantee, epsilon: float, delta: float) -> bool:
 
 
 def _units(number: float, power: int = 1) -> int:
-    above, below = number.as_integer_ratio()
+    above, below = min(number, _MOST).as_integer_ratio()
     if power == 2:
         above, below = above * above, below * below
     return -((-above << _BITS) // below)

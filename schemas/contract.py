@@ -181,6 +181,11 @@ class Contract(Model):
                 f"'source' holds '{YEAR}' if, and only if, 'budget.per' is 'year': the rows of "
                 "each year lie in files of their own"
             )
+        if self.budget.per == "year" and not _apart(self.source):
+            raise ValueError(
+                f"'source' must hold '{YEAR}' once, with no '..', no '**', and wildcards on one "
+                "side of it, so that no file is of two years"
+            )
         if any(not name or name != name.strip() for name in self.columns):
             raise ValueError("a column's name in 'columns' is empty or has blanks around it")
         if any(_unspeakable(f) for n in self.columns for f in features(n, self.levels(n))):
@@ -203,23 +208,8 @@ class Contract(Model):
         return column.levels if isinstance(column, Levels) else None
 
     def window(self, version: str) -> str:
-        """The calendar year of the data whose budget a version is charged to; or nothing.
-
-        Raises
-        ------
-        RequestError
-            If budgets are per year, and the version does not say which.
-        """
-        if self.budget.per == "lifetime":
-            return ""
-        year = _YEAR.match(version)
-        if year is None:
-            raise RequestError(
-                f"key 'version': '{version}' does not begin with a year, and the budget of "
-                f"'{self.id}' is per year of the data.",
-                "Write a version such as 2026 or 2026-W48.",
-            )
-        return year[1]
+        """The calendar year of the data whose budget a version is charged to; see `window_of`."""
+        return window_of(self.budget, version)
 
     def of_version(self, version: str) -> Contract:
         """The same for the files that hold a version's rows."""
@@ -268,6 +258,34 @@ class Contract(Model):
         }
 
 
+def window_of(budget: Budget, version: str) -> str:
+    """The calendar year of the data whose budget a version is charged to; or nothing.
+
+    Raises
+    ------
+    RequestError
+        If budgets are per year, and the version does not say which.
+    """
+    if budget.per == "lifetime":
+        return ""
+    year = _YEAR.match(version)
+    if year is None:
+        raise RequestError(
+            f"key 'version': '{version}' does not begin with a year, and the budget is per year "
+            "of the data.",
+            "Write a version such as 2026 or 2026-W48.",
+        )
+    return year[1]
+
+
+def _apart(source: str) -> bool:
+    """Whether the files of two years are surely two, as far as their names go."""
+    name = next((part for part in re.split(r"[/\\]", source) if YEAR in part), "")
+    before, _, after = name.partition(YEAR)
+    both = glob.has_magic(before) and glob.has_magic(after)
+    return source.count(YEAR) == 1 and not both and not {"..", "**"} & {*source.split("/")}
+
+
 def read_contract(path: Path) -> Contract:
     """Read a contract from YAML; its relative `source` is resolved against the file's folder.
 
@@ -277,6 +295,8 @@ def read_contract(path: Path) -> Contract:
         Naming the file, the key and the mend.
     """
     contract = read_yaml(Contract, path, ContractError)
+    if YEAR in str(path.resolve().parent):
+        raise ContractError(f"{path}: its folder's name holds '{YEAR}'.", "Rename the folder.")
     if "://" in contract.source or Path(contract.source).is_absolute():
         return contract
     folder, source = path.resolve().parent, contract.source

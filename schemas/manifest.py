@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime
 import math
-import unicodedata
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from schemas.contract import INTERCEPT, Neighbours, ProtectedUnit, features
-from schemas.model import Digest, Label, Model, Positive, Real, Slug
+from schemas.model import Digest, Label, Model, Positive, Real, Slug, one_line
 from schemas.noise import NoiseLaw
 from schemas.request import MOST_FOLDS, AnyNormalisation, Unit
 
@@ -255,21 +254,6 @@ def _day(text: str) -> str:
     return text
 
 
-_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, halves of characters, line separators
-_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # the text's direction
-
-
-def _one_line(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    if any(
-        unicodedata.category(each) in _UNSEEN or unicodedata.bidirectional(each) in _TURNING
-        for each in text
-    ):
-        raise ValueError("must be one line, without control characters")
-    return text
-
-
 class WithdrawalManifest(Model):
     """A notice that a release should no longer be used. What was spent on it stays spent.
 
@@ -288,5 +272,5 @@ class WithdrawalManifest(Model):
     dataset: DatasetFacts
     release: Label
     release_sha256: Digest
-    reason: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+    reason: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(one_line)]
     on: Annotated[str, AfterValidator(_day)]

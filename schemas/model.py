@@ -7,6 +7,7 @@ import difflib
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -45,6 +46,22 @@ def label(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if type(value) is int else value
+
+
+_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, halves of characters, line separators
+_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # the text's direction
+
+
+def one_line(text: str) -> str:
+    """A text that can be shown anywhere, as it is; raises ValueError for any other."""
+    if not text.strip():
+        raise ValueError("must not be empty")
+    if any(
+        unicodedata.category(each) in _UNSEEN or unicodedata.bidirectional(each) in _TURNING
+        for each in text
+    ):
+        raise ValueError("must be one line, without control characters")
+    return text
 
 
 # Numbers are strict: "1" and true are mistakes, not numbers.

@@ -5,6 +5,7 @@ Reads everything and changes nothing: neither charges nor bundles, whatever it f
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
@@ -18,8 +19,9 @@ from archive.store import Archive
 from archive.withdrawal import read_withdrawal
 from ledger import Charge, Ledger, Statement
 from schemas.anchor import Anchor
-from schemas.errors import ArchiveError, Invalid, LedgerError
+from schemas.errors import ArchiveError, Invalid, LedgerError, RequestError, UntrustedLedger
 from schemas.home import Home
+from tasks.books import hold_to_archive
 from tasks.history import History, recall
 from tasks.policy import private_task
 from tasks.verify import verify_release
@@ -110,7 +112,9 @@ class Audit:
 
 
 def make_audit(
-    history: History | None = None, on_release: Callable[[str], None] = lambda _: None
+    history: History | None = None,
+    on_release: Callable[[str], None] = lambda _: None,
+    trusted: frozenset[str] | None = None,
 ) -> Audit:
     """Audit the home in use.
 
@@ -120,31 +124,44 @@ def make_audit(
         What Prefect remembers; None where it is not to be asked.
     on_release
         Is told every release before it is verified.
+    trusted
+        Public keys, in hexadecimal; default: those of the home.
 
     Raises
     ------
+    RequestError
+        If there is no ledger.
     LedgerError, ArchiveError
-        If one of them cannot be read at all.
+        If ledger or archive cannot be read at all.
     """
     home = Home.default()
-    ledger, archive = Ledger.of(home), Archive.of(home)
+    ledger, archive = Ledger.known(home), Archive.of(home, trusted)
+    if ledger is None:
+        raise RequestError(
+            f"{home.ledger}: there is no ledger.",
+            "Set GRAMERCY_HOME or GRAMERCY_LEDGER_URL to where it is.",
+        )
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     audit = Audit(ledger.where, archive.where, ledger.head(), now, history is not None)
+    lying = archive.releases()  # first: what is published meanwhile has its charge by then
     audit.discrepancies += _chain(ledger, archive, history, audit)
     charged: set[tuple[str, str]] = set()
     for dataset in ledger.datasets():
-        audit.statements += [(dataset, each) for each in ledger.statements(dataset)]
-        for charge in ledger.charges(dataset):
+        charged |= {(dataset, release) for release in ledger.releases(dataset)}
+        try:
+            audit.statements += [(dataset, each) for each in ledger.statements(dataset)]
+            charges = ledger.charges(dataset)
+        except UntrustedLedger as found:  # its entries are named above, one by one
+            audit.discrepancies.append(Discrepancy(dataset, str(found)))
+            continue
+        for charge in charges:
             on_release(f"{dataset}/{charge.release}")
-            charged.add((dataset, charge.release))
             audit.releases.append(_audited(ledger, archive, dataset, charge, history, audit))
-    for dataset, release in archive.releases():
-        if (dataset, release) not in charged:
-            words = "a bundle lies in the archive, and the ledger has no charge for it"
-            audit.discrepancies.append(Discrepancy(f"{dataset}/{release}", words))
+    audit.discrepancies += _strangers(archive, lying, charged)
+    audit.notes += _changes(ledger)
     if history is not None:
         audit.discrepancies += _unknown_runs(history, audit.releases)
-        audit.notes += _lost_runs(audit.releases)
+        audit.notes += [*_lost_runs(audit.releases), *history.elsewhere]
     return audit
 
 
@@ -158,7 +175,7 @@ def _chain(
         if told is not None and told.ledger == audit.head.ledger:
             anchors.append(told)  # it is examined with the journal, entry by entry
         else:
-            ledger.hold_to(told)
+            hold_to_archive(ledger, archive)
     except (LedgerError, Invalid) as found:
         yield Discrepancy("ledger", str(found))
     audit.anchors = len(anchors)
@@ -166,6 +183,34 @@ def _chain(
         yield Discrepancy(finding.subject, f"entry {finding.entry} {finding.words}")
     if (moved := ledger.elsewhere()) is not None:
         yield Discrepancy("ledger", f"is a copy: it belongs at {moved}")
+
+
+def _strangers(
+    archive: Archive, lying: Iterable[tuple[str, str]], charged: set[tuple[str, str]]
+) -> Iterator[Discrepancy]:
+    """What lies in the archive, and nobody who charges has put there."""
+    if lying and not archive.trusted:
+        words = "no public key is known: nobody can say whose bundles these are; name it: --key"
+        yield Discrepancy("archive", words)
+    for dataset, release in lying:
+        if (dataset, release) not in charged:
+            words = "a bundle lies in the archive, and the ledger has no charge for it"
+            yield Discrepancy(f"{dataset}/{release}", words)
+    for name in archive.strays():
+        yield Discrepancy(name, "lies in the archive, and is part of no bundle")
+
+
+def _changes(ledger: Ledger) -> Iterator[str]:
+    """What a steward has done on his own word: it may be right, and should be looked at."""
+    for entry in ledger.changes():
+        reason, day = "what was said is lost", str(entry.at).partition("T")[0]
+        with contextlib.suppress(UntrustedLedger):  # found by the examination already
+            reason = entry.says("reason", str)
+        if entry.kind == "moved":
+            yield f"On {day} the ledger was said to lie elsewhere, or its archive lost: {reason}"
+        else:
+            to = f"epsilon {entry.epsilon}, delta {entry.delta}"
+            yield f"On {day} the budget of {entry.dataset} was {entry.kind} to {to}: {reason}"
 
 
 def _audited(
@@ -177,18 +222,24 @@ def _audited(
     audit: Audit,
 ) -> Audited:
     """A charge held against the archive; what is wrong goes into the audit."""
-    if charge.state in _UNFINISHED:
-        charge = _settled(ledger, dataset, charge)
     name = f"{dataset}/{charge.release}"
-    check = _made if charge.state in _MADE else _nothing_made
-    bundle, wrong = "not made", list[str]()
-    try:
-        bundle = check(ledger, archive, dataset, charge)
-    except (Invalid, ArchiveError) as found:
-        bundle, wrong = "wrong", [str(found)]
+    bundle, wrong = _checked(ledger, archive, dataset, charge)
+    if wrong and (now := _settled(ledger, dataset, charge)) != charge:
+        charge = now  # somebody was at work on it
+        bundle, wrong = _checked(ledger, archive, dataset, charge)
     audit.discrepancies += [Discrepancy(name, words) for words in wrong]
     runs = None if history is None else tuple(history.runs.get(name, ()))
     return Audited(dataset, charge, bundle, runs)
+
+
+def _checked(
+    ledger: Ledger, archive: Archive, dataset: str, charge: Charge
+) -> tuple[str, list[str]]:
+    check = _made if charge.state in _MADE else _nothing_made
+    try:
+        return check(ledger, archive, dataset, charge), []
+    except (Invalid, ArchiveError, UntrustedLedger) as found:
+        return "wrong", [str(found)]
 
 
 def _settled(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
@@ -198,7 +249,7 @@ def _settled(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
             pass
     except LedgerError:  # an auditor may not be allowed to take turns
         return charge
-    return next(c for c in ledger.charges(dataset) if c.release == charge.release)
+    return ledger.charge_of(dataset, charge.release) or charge
 
 
 def _made(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:

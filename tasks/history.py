@@ -24,7 +24,8 @@ from schemas.anchor import Anchor
 from schemas.home import Home
 
 _PAGE = 200
-_RELEASE = "release:"
+_LATELY = 20  # artifacts: what others may have put among them tells nothing
+_RELEASE, _LEDGER = "release:", "ledger:"
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,18 @@ class History:
         By release: the names of the runs that published it.
     anchors
         Where the ledger stood, as runs have told.
+    elsewhere
+        Of its data sets: what was charged to other ledgers, in words.
     """
 
     runs: Mapping[str, Sequence[str]]
     anchors: Sequence[Anchor]
+    elsewhere: Sequence[str] = ()
 
 
 def ledger_tag(ledger: str) -> str:
     """The tag of every run that charged this ledger."""
-    return f"ledger:{ledger}"
+    return f"{_LEDGER}{ledger}"
 
 
 def tell(dataset: str, anchor: Anchor) -> None:
@@ -66,23 +70,44 @@ def hold_to_history() -> None:
         If it is older than that, or rewritten: a restored backup has forgotten charges.
     """
     ledger = Ledger.of(Home.default())
-    for anchor in _anchors(ledger.head().ledger, 1):
+    told = _anchors(ledger.head().ledger, _LATELY)
+    for anchor in sorted(told, key=lambda each: each.seq)[-1:]:
         ledger.hold_to(anchor, "Prefect's history")
 
 
 def recall() -> History:
     """All that Prefect remembers of the ledger in use."""
-    ledger = Ledger.of(Home.default()).head().ledger
+    books = Ledger.of(Home.default())
+    ledger = books.head().ledger
     runs: dict[str, list[str]] = {}
-    for run in _runs(ledger):
-        for tag in run.tags:
-            if tag.startswith(_RELEASE):
-                runs.setdefault(tag.removeprefix(_RELEASE), []).append(run.name)
-    return History(runs, _anchors(ledger))
+    for run in _runs(ledger_tag(ledger)):
+        for release in _told(run, _RELEASE):
+            runs.setdefault(release, []).append(run.name)
+    elsewhere = [words for name in books.datasets() for words in _elsewhere(name, ledger)]
+    return History(runs, _anchors(ledger), elsewhere)
 
 
-def _runs(ledger: str) -> Iterator[Any]:
-    of_ledger = FlowRunFilter(tags=FlowRunFilterTags(all_=[ledger_tag(ledger)]))
+def _told(run: Any, of: str) -> list[str]:
+    """What the tags of a run say of something."""
+    return [tag.removeprefix(of) for tag in run.tags if tag.startswith(of)]
+
+
+def _elsewhere(dataset: str, ledger: str) -> Iterator[str]:
+    """Runs that published a data set of this name, and charged another ledger."""
+    others: dict[str, set[str]] = {}
+    for run in _runs(f"dataset:{dataset}"):
+        for other in set(_told(run, _LEDGER)) - {ledger}:
+            others.setdefault(other, set()).update(_told(run, _RELEASE))
+    for other, releases in sorted(others.items()):
+        if releases:
+            yield (
+                f"{dataset}: {len(releases)} releases of a data set of this name were charged to "
+                f"another ledger, {other}. If it is the same data set, its budget was spent there."
+            )
+
+
+def _runs(tag: str) -> Iterator[Any]:
+    of_ledger = FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]))
     with get_client(sync_client=True) as client:
         found: list[Any] = []
         while True:

@@ -19,10 +19,10 @@ from archive.store import Archive
 from ledger import Charge, Ledger, admit, unanswered
 from mechanisms import sampler
 from schemas.errors import BundleError, LedgerError, SpentFailure, UntrustedLedger
-from schemas.home import Home
 from tables.read import open_source
 from tasks import steward
 from tasks.accumulate import Collected
+from tasks.books import open_books
 from tasks.draw import average_into, draw_into
 from tasks.gather import Gathered
 from tasks.plan import Plan
@@ -47,7 +47,7 @@ def replay(plan: Plan) -> str | None:
     UntrustedLedger
         If the ledger is older than its archive has seen it, or a copy.
     """
-    ledger, archive = _books()
+    ledger, archive = open_books()
     statement = ledger.preview(plan.contract, plan.request.version)
     with ledger.alone(plan.contract.id):
         charge = _answered(plan, ledger, archive)
@@ -75,7 +75,7 @@ def publish(plan: Plan, collected: Collected | Gathered) -> str:
         If the same request was charged before and interrupted.
     """
     dataset = plan.contract.id
-    ledger, archive = _books()
+    ledger, archive = open_books()
     # What can fail without noise fails before the charge: the sampler, the archive's disk.
     sampler.self_test()
     with ledger.alone(dataset):
@@ -148,14 +148,6 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
     steward.record(plan.contract.id, charge.release, facts)
 
 
-def _books() -> tuple[Ledger, Archive]:
-    """Ledger and archive, which have to agree on where the ledger stands."""
-    home = Home.default()
-    ledger, archive = Ledger.of(home), Archive.of(home)
-    ledger.hold_to(archive.anchor())
-    return ledger, archive
-
-
 def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
     """The published charge for this request, after completing or closing an interrupted one.
 
@@ -201,7 +193,7 @@ _RESTORE = "Restore it from a copy: noise is never drawn again for a published r
 
 def _check_history(dataset: str, ledger: Ledger, archive: Archive) -> None:
     """Refuse to charge a ledger that has forgotten releases which the archive still holds."""
-    known = {c.release for c in ledger.charges(dataset)}
+    known = ledger.releases(dataset)
     forgotten = [name for d, name in archive.releases() if d == dataset and name not in known]
     if forgotten:
         raise UntrustedLedger(

@@ -17,7 +17,7 @@ import pandas as pd
 
 from archive.bundle import SEAL, SUMS, check, signer
 from archive.estimate import GRAPH, EstimateBundle, estimate_descriptor, read_estimate
-from archive.package import DESCRIPTOR, read_descriptor
+from archive.package import DESCRIPTOR, read_descriptor, read_manifest
 from archive.release import (
     CARD,
     PAGE,
@@ -43,6 +43,7 @@ from mechanisms.output import Output
 from mechanisms.rowwise import RowWise
 from reports.compare import same_pictures, same_words
 from schemas.errors import BundleError, GramercyError, UnknownRelease
+from schemas.manifest import EstimateManifest, ReportManifest
 from tasks.manifest import calibrate, fit, release_manifest
 from tasks.report import written
 from tasks.request import restored
@@ -143,12 +144,14 @@ def _verify(
     for name in archive.estimates(dataset, release):
         at = archive.estimate(dataset, release, name)
         _seal(archive, at)
+        _held(at, lambda at=at: _belongs(at, bundle, EstimateManifest))  # type: ignore[misc]
         if beside:
             _held(at, lambda at=at: _check_estimate(at, bundle))  # type: ignore[misc]
             done.append(f"estimate {name}: recomputed from this release")
     for name in archive.reports(dataset, release):
         at = archive.report(dataset, release, name)
         _seal(archive, at)
+        _held(at, lambda at=at: _belongs(at, bundle, ReportManifest))  # type: ignore[misc]
         if beside:
             told, doubt = _held(at, lambda at=at: _check_report(archive, at, bundle))  # type: ignore[misc]
             done.append(f"report {name}: {told}")
@@ -162,6 +165,16 @@ def _verify(
 def _seal(archive: Archive, place: Path) -> None:
     check(place)
     archive.hold_to_key(place)
+
+
+def _belongs(
+    place: Path, release: ReleaseBundle, kind: type[EstimateManifest] | type[ReportManifest]
+) -> None:
+    """An estimate or report lies beside the release that it is of, under its own name."""
+    facts = read_manifest(place, kind)
+    name = facts.report if isinstance(facts, ReportManifest) else facts.estimate
+    if (facts.release_sha256, name) != (release.sha256, place.name):
+        raise BundleError(f"{place / DESCRIPTOR}: is of another release, or of another name.")
 
 
 def _whose(archive: Archive) -> str:
@@ -359,7 +372,7 @@ def _check_report(archive: Archive, place: Path, release: ReleaseBundle) -> tupl
 def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
     facts = bundle.manifest
     dataset = facts.dataset.id
-    charge = {c.release: c for c in ledger.charges(dataset)}.get(facts.release)
+    charge = ledger.charge_of(dataset, facts.release)
     if charge is None:
         raise BundleError(f"{place}: was never charged in this home's ledger.")
     stated = facts.guarantee

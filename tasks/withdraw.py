@@ -5,16 +5,13 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from archive.withdrawal import write_withdrawal
-
 from archive.release import read_release
-from archive.store import Archive
-from ledger import Ledger
-from schemas.errors import RequestError, UntrustedLedger
-from schemas.home import Home
+from archive.withdrawal import write_withdrawal
+from schemas.errors import RequestError, SpentFailure, UntrustedLedger
 from schemas.manifest import FORMAT, WithdrawalManifest
 from schemas.model import parse
 from tasks.beside import sealed_once
+from tasks.books import open_books
 
 
 def withdraw(dataset: str, release: str, reason: str) -> Path:
@@ -38,9 +35,7 @@ def withdraw(dataset: str, release: str, reason: str) -> Path:
     UntrustedLedger
         If the archive has seen more of the ledger than there is.
     """
-    home = Home.default()
-    archive, ledger = Archive.of(home), Ledger.of(home)
-    ledger.hold_to(archive.anchor())
+    ledger, archive = open_books()
     bundle = read_release(archive.release(dataset, release))
     facts = {
         "format": FORMAT,
@@ -51,15 +46,22 @@ def withdraw(dataset: str, release: str, reason: str) -> Path:
         "on": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
     with ledger.alone(dataset):
-        charge = next((c for c in ledger.charges(dataset) if c.release == release), None)
+        charge = ledger.charge_of(dataset, release)
         if charge is None:
             raise UntrustedLedger(
                 f"{ledger.where}: does not know '{dataset}/{release}'.",
                 "Withdraw it where it was charged.",
             )
+        if charge.state == "sealed":
+            raise SpentFailure(
+                f"Release '{dataset}/{release}' lacks the last mark of its charge.",
+                "Give its request again, which finishes it; then withdraw it.",
+            )
         if charge.state == "withdrawn":
             reason = charge.reason
-        manifest = parse(WithdrawalManifest, facts | {"reason": reason.strip()}, "", RequestError)
+        manifest = parse(
+            WithdrawalManifest, facts | {"reason": reason.strip()}, "withdraw", RequestError
+        )
         if charge.state != "withdrawn":
             ledger.mark(dataset, release, "withdrawn", reason=manifest.reason)
             archive.write_anchor(ledger.head())

@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,12 @@ from archive.store import Archive
 from estimators.ridge import Ridge
 from gramercy.catalogue import Release
 from ledger import Ledger
+from ledger.entry import Entry
+from ledger.journal import append
 from mechanisms.guarantee import Guarantee
-from schemas.errors import Discrepancies, SpentFailure, UntrustedLedger
+from schemas.errors import Discrepancies, GramercyError, SpentFailure, UntrustedLedger
 from schemas.home import Home
+from schemas.model import canonical
 from tasks.audit import facts, make_audit, write_audit
 from tasks.estimate import make_estimate
 from tasks.history import History
@@ -135,6 +139,27 @@ def older_ledger(home: Home) -> None:
     archive.write_anchor(anchor.model_copy(update={"seq": anchor.seq + 5}))
 
 
+def no_keys(home: Home) -> None:
+    shutil.rmtree(home.keys)
+
+
+def stray_files(home: Home) -> None:
+    for name in ("truth.csv", "toy/truth.csv", "toy/v1-r1/truth.csv", "toy/v1-r1/more/x/truth.csv"):
+        (home.archive / name).parent.mkdir(exist_ok=True, parents=True)
+        (home.archive / name).write_text("1,2,3")
+    (home.archive / "toy/v1-r1/reports").symlink_to(home.root)
+
+
+def swapped_estimate(home: Home) -> None:
+    shutil.copytree(home.archive / "toy/v1-r1/estimates", home.archive / "toy/v2-r2/estimates")
+
+
+def linked_file(home: Home) -> None:
+    path = home.archive / "toy/v1-r1/release/second_moment.npy"
+    shutil.move(path, home.root / "elsewhere.npy")
+    path.symlink_to(home.root / "elsewhere.npy")
+
+
 WRONG: dict[Callable[[Home], None], list[tuple[str, str]]] = {
     forged_guarantee: [("toy/v1-r1", "'guarantee' does not follow from the rest of it")],
     forged_reason: [("toy/v1-r1", "NOTICE.md")],
@@ -149,6 +174,19 @@ WRONG: dict[Callable[[Home], None], list[tuple[str, str]]] = {
     ],
     interrupted: [("toy/v3-r3", "its failure is not on record")],
     spent_with_a_bundle: [("toy/v3-r3", "release: the ledger says 'spent'")],
+    no_keys: [("archive", "no public key is known")],
+    stray_files: [
+        (name, "is part of no bundle")
+        for name in (
+            "toy/truth.csv",
+            "toy/v1-r1/more/x/truth.csv",
+            "toy/v1-r1/reports",
+            "toy/v1-r1/truth.csv",
+            "truth.csv",
+        )
+    ],
+    swapped_estimate: [("toy/v2-r2", "is of another release")],
+    linked_file: [("toy/v1-r1", "second_moment.npy: is no file")],
     older_ledger: [("ledger", "its anchor outside has seen entry")],
 }
 
@@ -159,23 +197,107 @@ def test_what_is_wrong_is_named(
 ) -> None:
     wrong(audited)
     found, expected = told(), WRONG[wrong]
-    assert [subject for subject, _ in found] == [subject for subject, _ in expected]
-    for (_, words), (_, part) in zip(found, expected, strict=True):
+    assert sorted(subject for subject, _ in found) == [subject for subject, _ in expected]
+    for (_, words), (_, part) in zip(sorted(found), expected, strict=True):
         assert part in words
     code, out, _ = run("audit", capsys=capsys)
     assert code == 2
     assert all(subject in out for subject, _ in expected)
 
 
-def test_a_ledger_that_was_tampered_with(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
+def rewritten(home: Path, *statements: str) -> None:
+    """What somebody does who owns the database."""
     with sqlite3.connect(home / "ledger.sqlite") as db:
-        db.execute("DROP TRIGGER entries_no_update")
-        db.execute("UPDATE entries SET mu = mu / 2 WHERE kind = 'reserved'")
+        for name in ("no_update", "no_delete", "in_order"):
+            db.execute(f"DROP TRIGGER IF EXISTS entries_{name}")
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            db.execute(statement)
     db.close()
-    subjects = {subject: words for subject, words in told()}
-    assert "was changed" in subjects["toy/v1-r1"] or "guarantee" in subjects["toy/v1-r1"]
-    assert any("entry 3 was changed" in words for _, words in told())
+
+
+COLUMNS = [each.name for each in fields(Entry)]
+VALUES = ["NULL", "''", "'x'", "x'00ff'", "-1", "0.5", "'[]'", "'{}'", "1e999"]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_no_column_can_be_changed(tmp_path: Path, home: Path, column: str) -> None:
+    """Whatever is put there, in whatever entry: an audit names it, and is written to its end."""
+    run_steps(scene(tmp_path))
+    kept = (home / "ledger.sqlite").read_bytes()
+    nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
+    nullable |= column in {"epsilon", "delta"}
+    for value in VALUES:
+        if value == "NULL" and not nullable:
+            continue
+        for seq in (1, 2, 3, 6):
+            (home / "ledger.sqlite").write_bytes(kept)
+            same = f"SELECT {column} IS {value} FROM entries WHERE seq = {seq}"
+            with sqlite3.connect(home / "ledger.sqlite") as db:
+                unchanged = db.execute(same).fetchone() == (1,)
+            db.close()
+            if unchanged or (column == "seq" and value != "-1"):  # a key: SQLite takes no other
+                continue
+            rewritten(home, f"UPDATE entries SET {column} = {value} WHERE seq = {seq}")
+            try:
+                found = told()
+            except GramercyError as refused:  # it cannot even say which ledger it is
+                found = [("ledger", str(refused))]
+            assert found, (column, value, seq)
+    (home / "ledger.sqlite").write_bytes(kept)
+    assert told() == []
+
+
+@pytest.mark.parametrize("seq", range(1, 7))
+def test_no_entry_can_be_removed(tmp_path: Path, home: Path, seq: int) -> None:
+    run_steps(scene(tmp_path))
+    rewritten(home, f"DELETE FROM entries WHERE seq = {seq}")
+    if seq == 1:
+        with pytest.raises(UntrustedLedger, match="the entry that opened it"):
+            told()
+    else:
+        assert told()
+
+
+FORGED: dict[str, Entry] = {
+    "another window": Entry("reserved", "toy", "v2-r2", "9999", "q", 0.1, 0.0),
+    "another per": Entry(
+        "raised", "toy", epsilon=3.0, delta=1e-5, facts='{"per":"year","rows":40}'
+    ),
+    "nobody's": Entry("reserved", None, "v2-r2", "", "q", 0.1, 0.0),
+    "a second opening": Entry("opened", facts='{"ledger":"x","place":"y"}'),
+    "delta of one": Entry(
+        "raised", "toy", epsilon=3.0, delta=0.9, facts='{"per":"lifetime","rows":40}'
+    ),
+    "a raise that lowers": Entry(
+        "raised", "toy", epsilon=1.0, delta=1e-5, facts='{"per":"lifetime","rows":40}'
+    ),
+    "another turn": Entry("reserved", "toy", "v2-r7", "", "q", 0.1, 0.0),
+    "a kind of its own": Entry("refunded", "toy", "v1-r1"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_entries_that_were_never_made(tmp_path: Path, home: Path, name: str) -> None:
+    """Appended with a correct chain, and a correct sum."""
+    run_steps(scene(tmp_path))
+    entry = FORGED[name]
+    ledger = Ledger.of(Home.default())
+    if entry.kind == "reserved":
+        total = ledger.statement("toy").charged.plus(entry.guarantee)
+        facts = {"version": "v2", "turn": 2, "total": str(total), "fingerprint": ""}
+        entry = replace(entry, facts=canonical(facts))
+    rewritten(home)
+    with sqlite3.connect(home / "ledger.sqlite") as db:
+        schema = "SELECT sql FROM sqlite_master WHERE name = 'entries'"
+        ((made,),) = db.execute(schema)
+        db.execute("PRAGMA writable_schema = ON")
+        loose = made.replace("'opened', ", "'opened', 'refunded', ")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'entries'", (loose,))
+    db.close()
+    with Ledger.of(Home.default())._writing() as connection:
+        append(connection, entry)
+    assert [words for _, words in told() if "entry 7" in words]
 
 
 def test_an_audit_on_the_command_line(

@@ -124,12 +124,12 @@ def test_budgets_are_only_raised(database: Path | str) -> None:
     charge(ledger, "v1")
     for bad in ({"epsilon": 3.0, "delta": 1e-5}, {"epsilon": 2.0, "delta": 1e-4}):
         with pytest.raises(RequestError, match="only be raised"):
-            ledger.raise_budget("toy", Budget(**bad), "because")
+            ledger.change_budget("toy", Budget(**bad), "because")
     with pytest.raises(RequestError, match="reason"):
-        ledger.raise_budget("toy", Budget(epsilon=4.0, delta=1e-5), "  ")
+        ledger.change_budget("toy", Budget(epsilon=4.0, delta=1e-5), "  ")
     with pytest.raises(RequestError, match="1/rows"):
-        ledger.raise_budget("toy", Budget(epsilon=4.0, delta=0.5), "because")
-    ledger.raise_budget("toy", Budget(epsilon=4.0, delta=1e-5), "board, 3 May")
+        ledger.change_budget("toy", Budget(epsilon=4.0, delta=0.5), "because")
+    ledger.change_budget("toy", Budget(epsilon=4.0, delta=1e-5), "board, 3 May")
     assert ledger.statement("toy").budget == Budget(epsilon=4.0, delta=1e-5)
     assert [each.reason for each in ledger.raises("toy")] == ["registered", "board, 3 May"]
     assert ledger.examine([ledger.head()]) == []
@@ -233,7 +233,11 @@ def test_a_ledger_that_is_none(tmp_path: Path) -> None:
         ("mysql://u:secret@host/db", "names no database"),
         ("nonsense", "names no database"),
         ("sqlite://", "names no database"),
-        ("postgresql://u:secret@127.0.0.1:1/db", r"u:\*\*\*@127\.0\.0\.1:1/db: .*OperationalError"),
+        ("sqlite:///relative.sqlite", "names no database"),
+        ("sqlite:///:memory:", "names no database"),
+        ("postgresql://u:secret@host:port/db", "names no database"),
+        ("postgresql://u@127.0.0.1:1/db?password=secret", r"//u@127\.0\.0\.1:1/db: "),
+        ("postgresql://u:secret@127.0.0.1:1/db", r"//u@127\.0\.0\.1:1/db: .*OperationalError"),
     ],
 )
 def test_a_database_that_cannot_be_had(url: str, told: str) -> None:

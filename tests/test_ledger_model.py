@@ -106,7 +106,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def raise_budget(self, name: str, epsilon: float, delta: float) -> None:
         budget, known = Budget(epsilon=epsilon, delta=delta), self.budgets.get(name)
         try:
-            self.ledger.raise_budget(name, budget, "asked")
+            self.ledger.change_budget(name, budget, "asked")
         except RequestError:
             assert (
                 known is None or budget == known or epsilon < known.epsilon or delta < known.delta

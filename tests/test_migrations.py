@@ -120,7 +120,7 @@ def test_a_migration_that_fails_changes_nothing(
 def test_the_schema_is_what_queries_expect(database: Path | str) -> None:
     engine = Ledger(database)._engine
     with engine.connect() as db:
-        context = MigrationContext.configure(db)
+        context = MigrationContext.configure(db, opts={"version_table": "gramercy_version"})
         assert context.get_current_revision() == HEAD
         expected = [each for each in compare_metadata(context, metadata) if "index" not in each[0]]
     assert expected == []
@@ -135,6 +135,6 @@ def test_the_newest_version_is_the_head() -> None:
 def test_a_newer_ledger_is_left_alone(database: Path | str) -> None:
     ledger = Ledger(database)
     with ledger._writing() as db:
-        db.execute(sa.text("UPDATE alembic_version SET version_num = '99'"))
+        db.execute(sa.text("UPDATE gramercy_version SET version_num = '99'"))
     with pytest.raises(LedgerError, match=r"schema is 99, and this version knows"):
         Ledger(database)

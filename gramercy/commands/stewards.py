@@ -150,7 +150,11 @@ def budget(
     dataset: Annotated[str | None, typer.Argument(help="One data set; default: all.")] = None,
     raise_to: Annotated[
         tuple[float, float] | None,
-        typer.Option("--raise", metavar="EPSILON DELTA", help="Raise the lifetime budget."),
+        typer.Option("--raise", metavar="EPSILON DELTA", help="Raise the budget."),
+    ] = None,
+    lower_to: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--lower", metavar="EPSILON DELTA", help="Lower it; takes nothing back."),
     ] = None,
     plan: Annotated[
         Path | None,
@@ -162,28 +166,39 @@ def budget(
     reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")] = "",
     json: AsJson = False,
 ) -> None:
-    """Show what was spent and what remains; or raise a budget, for a stated reason."""
+    """Show what was spent and what remains; or change a budget, for a stated reason."""
     from ledger import Ledger
     from schemas.contract import Budget
     from schemas.model import parse
 
-    ledger = Ledger.of(Home.default())
+    asked = {"--raise": raise_to, "--lower": lower_to, "--moved": moved, "--plan": plan}
+    if len(given := [name for name, value in asked.items() if value]) > 1:
+        raise RequestError(f"{' and '.join(given)}: one at a time.", "Give the command twice.")
+    known = Ledger.known(Home.default())
+    if known is None and not plan and not dataset:
+        if json:
+            view.as_json([])
+        else:
+            view.say("No data set is registered yet: a first release registers it.")
+        return
+    ledger = known or Ledger.of(Home.default())
     if moved:
         ledger.move(reason)
     if plan is not None:
         _show_budget_with(plan, ledger, json)
         return
-    if raise_to:
+    if change := raise_to or lower_to:
         if dataset is None:
-            raise RequestError("Which data set's budget?", "Name it before --raise.")
-        named = dict(zip(("epsilon", "delta"), raise_to, strict=True))
-        ledger.raise_budget(dataset, parse(Budget, named, "--raise", RequestError), reason)
+            raise RequestError("Which data set's budget?", f"Name it before {given[0]}.")
+        named = dict(zip(("epsilon", "delta"), change, strict=True))
+        wanted = parse(Budget, named, given[0], RequestError)
+        ledger.change_budget(dataset, wanted, reason, lower=lower_to is not None)
     names = [dataset] if dataset else ledger.datasets()
-    known = [each for name in names for each in _budgets(ledger, name)]
+    shown = [each for name in names for each in _budgets(ledger, name)]
     if json:
-        view.as_json([view.statement_facts(*each) for each in known])
+        view.as_json([view.statement_facts(*each) for each in shown])
         return
-    for each in known:
+    for each in shown:
         view.statement_text(*each)
     if not names:
         view.say("No data set is registered yet: a first release registers it.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, inspect, text
 
+from ledger.database import place
 from ledger.entry import NONE, Entry
 from ledger.journal import append, opening
 from ledger.schema import head
@@ -26,8 +27,7 @@ def carry_over(db: Connection) -> None:
     for entry in _older(db):
         append(db, entry)
     # Its archive has no anchor of this journal, and need not have one yet.
-    opened = opening(db).told
-    append(db, Entry("moved", facts=canonical({"place": opened["place"], "reason": "migrated"})))
+    append(db, Entry("moved", facts=canonical({"place": place(db), "reason": "migrated"})))
     for table in _TABLES:
         db.execute(text(f"DROP TABLE {table}"))
 
@@ -39,7 +39,7 @@ def _older(db: Connection) -> Iterator[Entry]:
         registered = Entry("registered", row.id, facts=canonical(facts))
         yield replace(registered, epsilon=first.epsilon, delta=first.delta, at=first.at)
         for each in raised:
-            said = canonical({"per": "lifetime", "reason": each.reason})
+            said = canonical({"per": "lifetime", "reason": each.reason, "rows": row.rows})
             budget = {"epsilon": each.epsilon, "delta": each.delta}
             yield Entry("raised", row.id, facts=said, at=each.at, **budget)
         yield from _charges(db, row.id)
@@ -64,8 +64,8 @@ def _charges(db: Connection, dataset: str) -> Iterator[Entry]:
         said = {"version": row.version, "fingerprint": row.fingerprint, "turn": turn}
         yield replace(entry, facts=canonical(said | {"total": str(total)}))
         for mark in db.execute(marks, {"d": dataset, "r": row.release}).all():
-            name = "sha256" if mark.mark == "sealed" else "reason"
-            facts = canonical({name: mark.detail} if mark.detail else {})
+            told = {"sealed": {"sha256": mark.detail}, "spent": {"reason": mark.detail}}
+            facts = canonical(told.get(mark.mark, {}))
             yield Entry(mark.mark, dataset, row.release, facts=facts, at=mark.at)
 
 

@@ -6,6 +6,11 @@ from alembic import context
 
 from ledger.schema import metadata
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+_given = context.config.attributes
+context.configure(
+    connection=_given["connection"],
+    target_metadata=metadata,
+    version_table=_given["version_table"],
+)
 with context.begin_transaction():
     context.run_migrations()

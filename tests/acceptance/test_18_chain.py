@@ -5,6 +5,7 @@ Whoever tampers here owns the database: triggers and constraints are out of the 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -32,7 +33,7 @@ SMALL = Guarantee(1e-3)
 def more_entries(ledger: Ledger, count: int) -> Iterator[Entry]:
     """As charges would have made them, without the wait for the disk each time."""
     *_, last = ledger.entries()
-    total, turn = last.total, last.told["turn"]
+    total, turn = last.total, last.says("turn", int)
     state = "reserved"
     for _ in range(count):
         state = {"reserved": "drawn", "drawn": "spent", "spent": "reserved"}[state]
@@ -155,7 +156,7 @@ def test_a_rewritten_journal_is_found_by_the_anchor(tmp_path: Path) -> None:
             mu = 1e-6 if entry.release == "v3-r4" else entry.mu
             made = replace(entry, mu=mu)
             total = total.plus(made.guarantee)
-            made = replace(made, facts=canonical(dict(entry.told) | {"total": str(total)}))
+            made = replace(made, facts=canonical(json.loads(entry.facts) | {"total": str(total)}))
         made = replace(made, previous=previous or entry.previous)
         kept.append(replace(made, hash=made.digest()))
         previous = kept[-1].hash
@@ -179,9 +180,10 @@ def test_charges_beyond_the_budget_are_found(tmp_path: Path) -> None:
         db.execute(sa.insert(entries), [asdict(entry) for entry in extra])
         db.execute(sa.update(head).values(seq=extra[-1].seq, hash=extra[-1].hash))
     assert ledger.examine() == []  # 3e-3 more still fits
-    over = replace(extra[-1], kind="reserved", release="v-r99", mu=TENTH.mu, delta0=0.0, window="")
-    facts = {"version": "v", "turn": 12, "fingerprint": "", "total": ""}
-    total = next(e for e in reversed(extra) if e.kind == "reserved").total.plus(TENTH)
+    before = next(e for e in reversed(extra) if e.kind == "reserved")
+    turn, total = before.says("turn", int) + 1, before.total.plus(TENTH)
+    over = replace(before, release=f"v-r{turn}", mu=TENTH.mu)
+    facts = {"version": "v", "turn": turn, "fingerprint": ""}
     over = replace(over, facts=canonical(facts | {"total": str(total)}), request="r")
     over = replace(over, seq=extra[-1].seq + 1, previous=extra[-1].hash)
     over = replace(over, hash=over.digest())
@@ -189,7 +191,7 @@ def test_charges_beyond_the_budget_are_found(tmp_path: Path) -> None:
         db.execute(sa.insert(entries), [asdict(over)])
         db.execute(sa.update(head).values(seq=over.seq, hash=over.hash))
     (found,) = ledger.examine()
-    assert (found.entry, found.subject) == (over.seq, "toy/v-r99")
+    assert (found.entry, found.subject) == (over.seq, f"toy/v-r{turn}")
     assert found.words == "its total is more than the budget that was in force"
 
 

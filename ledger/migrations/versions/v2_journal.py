@@ -13,7 +13,7 @@ down_revision = "1"
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 _KINDS = (
-    "kind IN ('opened', 'moved', 'registered', 'raised',"
+    "kind IN ('opened', 'moved', 'registered', 'raised', 'lowered',"
     " 'reserved', 'drawn', 'sealed', 'published', 'spent', 'withdrawn')"
 )
 # NaN is NULL in SQLite and larger than every number in PostgreSQL: neither passes.
@@ -23,15 +23,21 @@ _CHARGE = (
     " AND (pure IS NULL OR (pure > 0 AND pure < 1e9)))"
 )
 _BUDGET = (
-    "kind NOT IN ('registered', 'raised') OR (epsilon IS NOT NULL AND epsilon > 0 AND"
+    "kind NOT IN ('registered', 'raised', 'lowered') OR (epsilon IS NOT NULL AND epsilon > 0 AND"
     " epsilon <= 1000 AND delta IS NOT NULL AND delta > 0 AND delta < 1)"
 )
 _REFUSAL = "the ledger is append-only"
 _APPEND_ONLY = {
     "sqlite": [
-        f"CREATE TRIGGER entries_no_{verb.lower()} BEFORE {verb} ON entries "
-        f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
-        for verb in ("UPDATE", "DELETE")
+        *(
+            f"CREATE TRIGGER entries_no_{verb.lower()} BEFORE {verb} ON entries "
+            f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+            for verb in ("UPDATE", "DELETE")
+        ),
+        # INSERT OR REPLACE would ask neither.
+        "CREATE TRIGGER entries_in_order BEFORE INSERT ON entries "
+        "WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM entries) "
+        f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
     ],
     "postgresql": [
         "CREATE FUNCTION gramercy_append_only() RETURNS trigger LANGUAGE plpgsql AS "
@@ -87,7 +93,8 @@ def upgrade() -> None:
         postgresql_where=registered,
     )
     op.create_index("by_request", "entries", ["dataset", "request"])
-    op.create_index("by_kind", "entries", ["dataset", "kind", "window", "seq"])
+    op.create_index("by_window", "entries", ["dataset", "kind", "window", "seq"])
+    op.create_index("by_kind", "entries", ["dataset", "kind", "seq"])
     carry_over(op.get_bind())
     for statement in _APPEND_ONLY[op.get_context().dialect.name]:
         op.execute(statement)
