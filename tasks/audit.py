@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archive.withdrawal import read_withdrawal
-
 from archive.release import read_release
 from archive.store import Archive
+from archive.withdrawal import read_withdrawal
 from ledger import Charge, Ledger, Statement
 from schemas.anchor import Anchor
 from schemas.errors import ArchiveError, Invalid, LedgerError

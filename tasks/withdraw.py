@@ -5,10 +5,9 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from archive.withdrawal import write_withdrawal
-
 from archive.release import read_release
 from archive.store import Archive
+from archive.withdrawal import write_withdrawal
 from ledger import Ledger
 from schemas.errors import RequestError, UntrustedLedger
 from schemas.home import Home
