@@ -1,0 +1,150 @@
+"""Whatever the clock says, in whatever zone: the remaining budget never rises."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ledger import Ledger
+from mechanisms.guarantee import Guarantee
+from schemas.contract import Contract
+from schemas.errors import BudgetRefused
+from schemas.home import Home
+from tests.databases import KINDS, fresh
+from tests.making import at_scale, bundle_bytes, run_steps, scene
+from tests.writers import contract
+
+YEARLY = contract(source="visits-{year}.csv", budget={"epsilon": 3.0, "delta": 1e-5, "per": "year"})
+WINDOWS = {"2025": "2025", "2025-W52": "2025", "2026": "2026", "2026-07-01": "2026", "9999": "9999"}
+ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "XYZ-99:59", ""]
+ROOMS = {"archive", "estimators", "ledger", "mechanisms", "reports", "schemas", "tables", "tasks"}
+
+
+class Clock:
+    """The clock and the zone of this process, to be set."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.ahead = datetime.timedelta()
+        clock = self
+
+        class Moved(datetime.datetime):
+            @classmethod
+            def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+                return datetime.datetime(2026, 7, 1, tzinfo=tz) + clock.ahead
+
+        class Module:
+            datetime = Moved
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(datetime, name)
+
+        for name, module in list(sys.modules.items()):
+            if name.split(".")[0] in ROOMS and getattr(module, "datetime", None) is datetime:
+                patch.setattr(module, "datetime", Module())
+        self._patch = patch
+
+    def set(self, days: int) -> None:
+        self.ahead = datetime.timedelta(days)
+        moment = 1_782_864_000 + 86_400 * days
+        self._patch.setattr(time, "time", lambda: float(moment))
+        self._patch.setenv("SOURCE_DATE_EPOCH", str(max(0, moment)))
+
+    def zone(self, name: str) -> None:
+        self._patch.setenv("TZ", name)
+        time.tzset()
+
+
+@contextlib.contextmanager
+def clocks() -> Iterator[Clock]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield Clock(patch)
+    time.tzset()
+
+
+STEPS = st.one_of(
+    st.tuples(
+        st.just("charge"), st.sampled_from(sorted(WINDOWS)), st.floats(0.05, 0.5).map(Guarantee)
+    ),
+    st.tuples(st.just("clock"), st.integers(-40_000, 40_000)),
+    st.tuples(st.just("zone"), st.sampled_from(ZONES)),
+    st.tuples(st.just("another process")),
+)
+
+
+def left(ledger: Ledger, under: Contract) -> dict[str, float]:
+    """What remains, by the window that a version is charged to."""
+    seen = {version: ledger.preview(under, version) for version in WINDOWS}
+    by_year = under.budget.per == "year"
+    assert [s.window for s in seen.values()] == (
+        list(WINDOWS.values()) if by_year else [""] * len(WINDOWS)
+    )
+    return {each.window: each.left.mu for each in seen.values()}
+
+
+@pytest.mark.parametrize("under", [contract(), YEARLY], ids=["lifetime", "year"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_remaining_budget_never_rises(kind: str, under: Contract) -> None:
+    @settings(
+        max_examples=at_scale(6, 200),
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(STEPS, min_size=6, max_size=at_scale(14, 40)))
+    def check(steps: list[Any]) -> None:
+        with tempfile.TemporaryDirectory() as folder, clocks() as clock:
+            where = fresh(kind, Path(folder))
+            ledger = Ledger(where)
+            before = left(ledger, under)
+            for turn, (what, *how) in enumerate(steps):
+                charged = ""
+                if what == "charge":
+                    version, guarantee = how
+                    with contextlib.suppress(BudgetRefused):
+                        made = ledger.charge(under, version, f"request {turn}", guarantee, "")
+                        charged = made.release
+                elif what == "another process":
+                    ledger = Ledger(where)
+                else:
+                    getattr(clock, "set" if what == "clock" else "zone")(*how)
+                now = left(ledger, under)
+                window = under.window(how[0]) if charged else None
+                for each, was in before.items():
+                    # Only a charge to this very window changes it, and lowers it.
+                    assert now[each] < was if each == window else now[each] == was
+                before = now
+            assert ledger.examine([ledger.head()]) == []
+
+    check()
+
+
+def test_a_release_is_the_same_at_any_time(tmp_path: Path, any_home: Home) -> None:
+    budget = {"epsilon": 1.2, "delta": 1e-6}
+    request = scene(tmp_path, budget=budget)
+    with clocks() as clock:
+        assert run_steps(request) == "v1-r1"
+        ledger, place = Ledger.of(any_home), any_home.archive / "toy/v1-r1/release"
+        sealed, spent = bundle_bytes(place), ledger.statement("toy")
+        for days in (-20_000, 20_000, 0):
+            for zone in ZONES:
+                clock.set(days)
+                clock.zone(zone)
+                assert run_steps(request) == "v1-r1"
+        for days in (-400, 400):
+            clock.set(days)
+            other = scene(tmp_path, request={"version": "v2"}, budget=budget)
+            with pytest.raises(BudgetRefused):
+                run_steps(other)
+    assert bundle_bytes(place) == sealed
+    assert ledger.statement("toy") == spent
+    assert ledger.charges("toy")[0].at.startswith("2026-07-01")
