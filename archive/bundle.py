@@ -54,6 +54,7 @@ _MEND = "Fetch the bundle again from its curator."
 def _listed(folder: Path) -> dict[str, str]:
     listed: dict[str, str] = {}
     try:
+        _finite(folder / SUMS)
         text = (folder / SUMS).read_bytes().decode("ascii")
     except OSError:
         raise BundleError(f"{folder / SUMS}: is missing.", _MEND) from None
@@ -80,10 +81,17 @@ def _files(folder: Path) -> list[str]:
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     try:
+        _finite(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         raise BundleError(f"{path}: cannot be read.", _MEND) from None
+
+
+def _finite(path: Path) -> None:
+    """Refuse a device or a pipe, which may never end."""
+    if path.exists() and not path.is_file():
+        raise BundleError(f"{path}: is no file.", _MEND)
 
 
 def make_durable(path: Path) -> None:

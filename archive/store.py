@@ -36,7 +36,7 @@ class Archive:
         Raises
         ------
         UnknownRelease
-            If a name could lead elsewhere.
+            If a name, or a link in the archive, could lead elsewhere.
         """
         return self._inside(dataset, release, "release")
 
@@ -54,7 +54,7 @@ class Archive:
         return sorted(
             (path.parent.parent.name, path.parent.name)
             for path in found
-            if path.is_dir() and path.parent.parent.name != _STAGING
+            if path.is_dir() and path.parent.parent.name != _STAGING and not self._strays(path)
         )
 
     def estimates(self, dataset: str, release: str) -> list[str]:
@@ -67,7 +67,9 @@ class Archive:
 
     def _beside(self, dataset: str, release: str, kind: str) -> list[str]:
         folder = self.release(dataset, release).parent / kind
-        return sorted(path.name for path in folder.glob("*/") if path.is_dir())
+        return sorted(
+            path.name for path in folder.glob("*/") if path.is_dir() and not self._strays(path)
+        )
 
     @contextmanager
     def staging(self, owner: str, *, alone: bool = False) -> Iterator[Path]:
@@ -81,6 +83,12 @@ class Archive:
             No other folder of this owner is in use: what one that died has left is removed, too.
         """
         folder = self.root / _STAGING / f"{owner}.{uuid.uuid4().hex}"
+        for place in (folder, self.root / owner):  # where it is made, and where it may be committed
+            if self._strays(place):
+                raise ArchiveError(
+                    f"{place}: a link leads elsewhere, and none is followed.",
+                    "Put the folder itself there.",
+                )
         if alone:
             self.sweep(owner)
         with self._trouble():
@@ -95,6 +103,8 @@ class Archive:
     def sweep(self, owner: str) -> None:
         """Remove what an owner's unfinished work has left."""
         for left in (self.root / _STAGING).glob(f"{owner}.*"):
+            if self._strays(left):
+                continue
             shutil.rmtree(left, ignore_errors=True)
 
     def seal(self, staged: Path) -> str:
@@ -131,7 +141,17 @@ class Archive:
                 f"'{'/'.join(names[:2])}': is not the name of a release.",
                 "It is DATASET/RELEASE; see 'gramercy list'.",
             )
-        return self.root.joinpath(*names)
+        place = self.root.joinpath(*names)
+        if self._strays(place):
+            raise UnknownRelease(
+                f"{place}: a link leads elsewhere, and none is followed.",
+                "Put the folder itself there.",
+            )
+        return place
+
+    def _strays(self, place: Path) -> bool:
+        """Whether a link in the archive leads away from a place, out of it or to another's."""
+        return place.resolve() != self.root.resolve() / place.relative_to(self.root)
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gramercy import __version__, view
 from gramercy.commands import analysts, stewards
-from schemas.errors import GramercyError, Refused
+from schemas.errors import GramercyError, Refused, RequestError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,6 +47,14 @@ for _command in (
 _INTERRUPTED = 130
 
 
+def _check_letters(words: list[str]) -> None:
+    """Refuse bytes that are no text: they could neither be printed nor stored."""
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise RequestError("An argument is not UTF-8 text.", "Write it anew.") from None
+
+
 def main() -> None:
     """Run the command; turn errors into words and exit codes."""
     # Before Prefect is imported: nothing of a steward's work is told to anyone.
@@ -54,6 +62,7 @@ def main() -> None:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     code, label, words = 1, "Error: ", ""
     try:
+        _check_letters(sys.argv[1:])
         app()
     except SystemExit as done:
         if done.code == _INTERRUPTED:

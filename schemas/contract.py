@@ -9,7 +9,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
 
 from schemas.errors import ContractError
 from schemas.model import Delta, Epsilon, Model, Real, Slug, read_yaml
@@ -111,9 +118,30 @@ AnyColumn = Annotated[
 ]
 
 
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
 def _unspeakable(name: str) -> bool:
-    """Whether a name holds what XML and terminals do not take: controls, and no characters."""
-    return any(unicodedata.category(letter) in {"Cc", "Cs", "Cn"} for letter in name)
+    """Whether a name holds what XML and terminals do not take, or what reorders words around it.
+
+    Controls, line breaks, no characters, and embedded or overridden directions.
+    """
+    unfit = {"Cc", "Cs", "Cn", "Zl", "Zp"}
+    return any(unicodedata.category(x) in unfit or x in _TURNING for x in name)
+
+
+def _line(words: str) -> str:
+    """Words that stand on one line of a page."""
+    if _unspeakable(words):
+        raise ValueError("must be one line, without control characters")
+    return words
+
+
+Line = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+    AfterValidator(_line),
+]
 
 
 def features(name: str, levels: Iterable[str | float] | None) -> list[str]:
@@ -152,8 +180,8 @@ class Contract(Model):
     """
 
     id: Slug
-    title: Annotated[str, Field(min_length=1, max_length=200)]
-    curator: Annotated[str, Field(min_length=1, max_length=200)]
+    title: Line
+    curator: Line
     source: Annotated[str, Field(min_length=1)]
     rows: Annotated[int, Field(strict=True, ge=1, le=10**12)]
     columns: Annotated[dict[str, AnyColumn], Field(min_length=1, max_length=MOST_COLUMNS)]

@@ -307,7 +307,11 @@ def _kind(kind: pa.DataType) -> str:
         or pa.types.is_decimal(inner)
         or pa.types.is_boolean(inner)
     )
-    text = pa.types.is_string(inner) or pa.types.is_large_string(inner)
+    text = (
+        pa.types.is_string(inner)
+        or pa.types.is_large_string(inner)
+        or pa.types.is_string_view(inner)
+    )
     if pa.types.is_null(inner):
         return "any"
     return "double" if numeric else "text" if text else re.split(r"[<\[]", str(kind))[0]

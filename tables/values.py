@@ -39,8 +39,8 @@ def converted(column: pa.Array, levels: Levels | None) -> NDArray[np.float64]:
     """
     if pa.types.is_dictionary(column.type):
         entries = np.append(converted(column.dictionary, levels), np.nan)
-        missing = pa.scalar(len(column.dictionary), column.indices.type)
-        looked_up: NDArray[np.float64] = entries[pc.fill_null(column.indices, missing).to_numpy()]
+        indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
+        looked_up: NDArray[np.float64] = entries[indices.to_numpy()]
         return looked_up
     if levels is None:
         return _numbers(column)
