@@ -129,10 +129,17 @@ def content(folder: Path) -> list[str]:
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     try:
+        _finite(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         raise BundleError(f"{path}: cannot be read.", _MEND) from None
+
+
+def _finite(path: Path) -> None:
+    """Refuse a device or a pipe, which may never end."""
+    if path.exists() and not path.is_file():
+        raise BundleError(f"{path}: is no file.", _MEND)
 
 
 _MEND = "Fetch the bundle again from its curator."
@@ -140,6 +147,7 @@ _MEND = "Fetch the bundle again from its curator."
 
 def _read(path: Path, mend: str = _MEND) -> bytes:
     try:
+        _finite(path)
         return path.read_bytes()
     except OSError:
         raise BundleError(f"{path}: is missing.", mend) from None

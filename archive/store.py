@@ -99,7 +99,7 @@ class Archive:
         Raises
         ------
         UnknownRelease
-            If a name could lead elsewhere.
+            If a name, or a link in the archive, could lead elsewhere.
         """
         return self._inside(dataset, release, "release")
 
@@ -190,15 +190,11 @@ class Archive:
 
     def _beside(self, dataset: str, release: str, kind: str) -> list[str]:
         folder = self.release(dataset, release).parent / kind
-        if not self._is_real(folder):
-            return []
         return sorted(path.name for path in folder.glob("*/") if self._is_real(path))
 
     def _is_real(self, folder: Path) -> bool:
         """Whether a folder lies in this archive, and not where a link leads."""
-        inside = folder.relative_to(self.root).parents
-        linked = any((self.root / each).is_symlink() for each in [*inside][:-1])
-        return folder.is_dir() and not folder.is_symlink() and not linked
+        return folder.is_dir() and not self._led_away(folder)
 
     @contextmanager
     def staging(self, owner: str, *, alone: bool = False) -> Iterator[Path]:
@@ -220,6 +216,12 @@ class Archive:
         """
         self._ready()
         folder = self._staging / f"{owner}.{uuid.uuid4().hex}"
+        for place in (self._staging, self.root / owner):  # where it is made, and may be committed
+            if self._led_away(place):
+                raise ArchiveError(
+                    f"{place}: a link leads elsewhere, and none is followed.",
+                    "Put the folder itself there.",
+                )
         if alone:
             self.sweep(owner)
         with self._trouble():
@@ -235,6 +237,8 @@ class Archive:
     def sweep(self, owner: str) -> None:
         """Remove what an owner's unfinished work has left."""
         for left in self._staging.glob(f"{owner}.*"):
+            if self._led_away(left):
+                continue
             shutil.rmtree(left, ignore_errors=True)
 
     def keep(self, staged: Path) -> Path:
@@ -315,7 +319,19 @@ class Archive:
                 f"'{'/'.join(names[:2])}': is not the name of a release.",
                 "It is DATASET/RELEASE; see 'gramercy list'.",
             )
-        return self.root.joinpath(*names)
+        place = self.root.joinpath(*names)
+        if self._led_away(place):
+            raise UnknownRelease(
+                f"{place}: a link leads elsewhere, and none is followed.",
+                "Put the folder itself there.",
+            )
+        return place
+
+    def _led_away(self, place: Path) -> bool:
+        """Whether a link in the archive leads away from a place, out of it or to another's."""
+        if not place.is_relative_to(self.root):  # the staging of an archive that lies elsewhere
+            return place.is_symlink()
+        return place.resolve() != self.root.resolve() / place.relative_to(self.root)
 
     @contextmanager
     def _trouble(self, doing: str = "write to") -> Iterator[None]:

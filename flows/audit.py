@@ -30,5 +30,5 @@ def audit(folder: str | None = None) -> str:
     page, discrepancies = audit_home(folder)
     show_audit(page, discrepancies)
     if discrepancies:
-        raise Discrepancies("\n".join(discrepancies), f"See {page}.")
+        raise Discrepancies(f"{'; '.join(discrepancies)}.", f"See {page}.")
     return page

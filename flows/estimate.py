@@ -40,5 +40,5 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
             failures.append(f"{each.name}: {failure}")
     show_estimates(dataset, name, done)
     if failures:
-        raise RequestError("\n".join(failures))
+        raise RequestError("; ".join(failures))
     return done

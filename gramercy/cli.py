@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gramercy import __version__, view
 from gramercy.commands import analysts, auditors, keys, stewards
-from schemas.errors import GramercyError, Refused
+from schemas.errors import GramercyError, Refused, RequestError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,6 +50,14 @@ app.add_typer(keys.app, name="keys")
 _INTERRUPTED = 130
 
 
+def _check_letters(words: list[str]) -> None:
+    """Refuse bytes that are no text: they could neither be printed nor stored."""
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise RequestError("An argument is not UTF-8 text.", "Write it anew.") from None
+
+
 def main() -> None:
     """Run the command; turn errors into words and exit codes."""
     # Before Prefect is imported: nothing of a steward's work is told to anyone.
@@ -57,6 +65,7 @@ def main() -> None:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     code, label, words = 1, "Error: ", ""
     try:
+        _check_letters(sys.argv[1:])
         app()
     except SystemExit as done:
         if done.code == _INTERRUPTED:

@@ -5,15 +5,30 @@ from __future__ import annotations
 import glob
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
 
 from schemas.errors import ContractError, RequestError
-from schemas.model import Delta, Epsilon, Model, Real, Slug, read_yaml
+from schemas.model import (
+    Delta,
+    Epsilon,
+    Model,
+    Real,
+    Slug,
+    cannot_be_shown,
+    one_line,
+    read_yaml,
+)
 
 MOST_COLUMNS = 5000
 INTERCEPT = "(intercept)"
@@ -118,9 +133,11 @@ AnyColumn = Annotated[
 ]
 
 
-def _unspeakable(name: str) -> bool:
-    """Whether a name holds what XML and terminals do not take: controls, and no characters."""
-    return any(unicodedata.category(letter) in {"Cc", "Cs", "Cn"} for letter in name)
+Line = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
+    AfterValidator(one_line),
+]
 
 
 def features(name: str, levels: Iterable[str | float] | None) -> list[str]:
@@ -160,8 +177,8 @@ class Contract(Model):
     """
 
     id: Slug
-    title: Annotated[str, Field(min_length=1, max_length=200)]
-    curator: Annotated[str, Field(min_length=1, max_length=200)]
+    title: Line
+    curator: Line
     source: Annotated[str, Field(min_length=1)]
     rows: Annotated[int, Field(strict=True, ge=1, le=10**12)]
     columns: Annotated[dict[str, AnyColumn], Field(min_length=1, max_length=MOST_COLUMNS)]
@@ -188,7 +205,7 @@ class Contract(Model):
             )
         if any(not name or name != name.strip() for name in self.columns):
             raise ValueError("a column's name in 'columns' is empty or has blanks around it")
-        if any(_unspeakable(f) for n in self.columns for f in features(n, self.levels(n))):
+        if any(cannot_be_shown(f) for n in self.columns for f in features(n, self.levels(n))):
             raise ValueError("a name in 'columns' holds a control character; rename it")
         all_features = [INTERCEPT, *(f for n in self.columns for f in features(n, self.levels(n)))]
         if len(set(all_features)) < len(all_features):

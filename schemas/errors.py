@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 
+def _speakable(words: str) -> str:
+    """Words, with whatever a terminal would obey, hide or refuse escaped: they quote names."""
+    if words.isprintable():
+        return words
+    plain = (x if x.isprintable() else x.encode("unicode_escape").decode() for x in words)
+    return "".join(plain)
+
+
 class GramercyError(Exception):
     """Base of every error a user can meet.
 
@@ -19,7 +27,7 @@ class GramercyError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, mend: str = "") -> None:
-        super().__init__(f"{what} {mend}".strip())
+        super().__init__(_speakable(f"{what} {mend}".strip()))
 
 
 class Invalid(GramercyError):

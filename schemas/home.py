@@ -83,7 +83,7 @@ class Home:
         """
         named = self.contracts / f"{dataset}.yaml"
         path = Path(dataset) if dataset.endswith((".yaml", ".yml")) else named
-        if not path.is_file():
+        if not os.path.isfile(path):  # also of names that no path can have
             raise RequestError(
                 f"key 'dataset': no contract at {path}.",
                 f"Name the contract's YAML file, or put it at {self.contracts}/<id>.yaml.",

@@ -48,18 +48,26 @@ def label(value: Any) -> Any:
     return str(value) if type(value) is int else value
 
 
-_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, halves of characters, line separators
-_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # the text's direction
+_UNSEEN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
+_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+def cannot_be_shown(text: str) -> bool:
+    """Whether a text holds what terminals and XML do not take, or what reorders words around it.
+
+    Control characters, line separators, no characters, and changed directions.
+    """
+    return any(
+        unicodedata.category(each) in _UNSEEN or unicodedata.bidirectional(each) in _TURNING
+        for each in text
+    )
 
 
 def one_line(text: str) -> str:
     """A text that can be shown anywhere, as it is; raises ValueError for any other."""
     if not text.strip():
         raise ValueError("must not be empty")
-    if any(
-        unicodedata.category(each) in _UNSEEN or unicodedata.bidirectional(each) in _TURNING
-        for each in text
-    ):
+    if cannot_be_shown(text):
         raise ValueError("must be one line, without control characters")
     return text
 

@@ -19,6 +19,7 @@ BLOCK = 4 << 20  # bytes; also the longest line that is read
 # with a quote. Possessive, so that no line takes more than linear time.
 _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
 _RECORD = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
+_BLANKS = re.compile(rb"\n\n+")
 _FIELDS = re.compile(rb"(?:^|,)" + _FIELD)
 
 
@@ -90,6 +91,12 @@ class RecordLines:
         """The records among whole lines. A blank line is one that has lost everything."""
         if not (b'"' in block or b"\r" in block or b"\n\n" in block or block[:1] == b"\n"):
             return block
+        if not (
+            b'"' in block or b"\r" in block
+        ):  # blank lines alone, of which there may be millions
+            sound = _BLANKS.sub(b"\n", b"\n" + block)[1:]
+            self._on_broken(block.count(b"\n") - sound.count(b"\n"))
+            return sound
         lines = block.split(b"\n")[:-1]
         kept = [line for line in lines if is_record(line)]
         self._on_broken(len(lines) - len(kept))
@@ -98,7 +105,7 @@ class RecordLines:
     def _whole(self, line: bytes) -> bool:
         if b'"' not in line:
             return b"\r" not in line and line != b"" and line.count(b",") + 1 == self._width
-        return is_record(line) and len(_FIELDS.findall(line)) == self._width
+        return is_record(line) and sum(1 for _ in _FIELDS.finditer(line)) == self._width
 
     def _lost(self) -> bytes:
         """What stands for a line that is too long to be kept."""

@@ -9,7 +9,7 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -18,19 +18,17 @@ from typing import IO, Any
 import fsspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
 from schemas.contract import MISSING
 from schemas.errors import GramercyError, TableError
+from tables import parquet
 from tables.lines import BLOCK, RecordLines, is_record
-
-# What the cast below reads as a number that is one; nan(...), which it reads as well, is none.
-_NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
-_BATCH_CELLS = 1 << 20
+from tables.thrift import TooHeavyError
+from tables.unpack import UnpackError, Xz, zipped
+from tables.values import Levels, converted
 
 
 @dataclass
@@ -94,6 +92,8 @@ def open_source(url: str) -> Source:
         files = [path] if fs.isfile(path) else sorted(f for f in fs.glob(path) if fs.isfile(f))
         if not files and fs.isdir(path):
             reason, mend = "is a folder", "Name its files by a glob, such as folder/*.parquet."
+        elif not files and fs.exists(path):  # a pipe or a device, which may never end
+            reason, mend = "is no file that can be read twice", "Copy what it gives into one."
     except ImportError as caught:  # fsspec names the package, and no data are read yet
         files, reason = [], f"cannot be opened ({caught})"
         mend = "Install the package that reads this kind of URL, or copy the files here."
@@ -120,7 +120,7 @@ def column_types(source: Source, file: str) -> dict[str, str]:
     if _format(file) == "csv":
         stated = [(name, "any") for name in _csv_header(source, file)]
     else:
-        with _parquet(source, file) as table:
+        with _parsing(file, "Parquet"), parquet.opened(source.fs, file) as (_, table):
             stated = [(field.name, _kind(field.type)) for field in table.schema_arrow]
     where: dict[str, int] = {}
     for at, (name, _) in enumerate(stated, start=1):
@@ -134,7 +134,7 @@ def column_types(source: Source, file: str) -> dict[str, str]:
 
 def cells(
     source: Source,
-    columns: Mapping[str, Sequence[str | float] | None],
+    columns: Mapping[str, Levels | None],
     malformed: Malformed,
     *,
     in_place: bool = False,
@@ -161,20 +161,15 @@ def cells(
     """
     # Levels spread a column over many: what a batch becomes has to fit, not what it is.
     width = sum(1 if levels is None else len(levels) for levels in columns.values())
-    rows = max(1, _BATCH_CELLS // width)
+    rows = max(1, parquet.BATCH_CELLS // width)
     for file in source.files:
-        names = list(columns)
         if _format(file) == "csv":
-            batches = _csv_batches(source, file, names, malformed, in_place)
+            yield from _csv_cells(source, file, columns, rows, malformed, in_place)
         else:
-            batches = _parquet_batches(source, file, names)
-        for batch in batches:
-            for start in range(0, batch.num_rows, rows):
-                part = batch.slice(start, rows)
-                each = zip(part.columns, columns.values(), strict=True)
-                yield np.stack(
-                    [_numbers(c) if levels is None else _places(c, levels) for c, levels in each]
-                )
+            with _parsing(file, "Parquet"):
+                for batch in parquet.cells(source.fs, file, columns, rows):
+                    for start in range(0, batch.shape[1], rows):
+                        yield batch[:, start : start + rows]
 
 
 def _format(file: str) -> str:
@@ -186,17 +181,32 @@ def _format(file: str) -> str:
     raise TableError(f"{file}: is not .csv, .csv.gz or .parquet.", "Convert it to one of these.")
 
 
-def _csv_stream(source: Source, file: str) -> IO[bytes]:
-    opened: IO[bytes] = fsspec.core.OpenFile(
-        source.fs, file, mode="rb", compression=fsspec.utils.infer_compression(file)
-    ).open()
-    return opened
+@contextmanager
+def _csv_stream(source: Source, file: str) -> Iterator[IO[bytes]]:
+    packing = fsspec.utils.infer_compression(file)
+    here = {"xz": _unxz, "lzma": _unxz, "zip": zipped}
+    if packing not in here:
+        with fsspec.core.OpenFile(source.fs, file, mode="rb", compression=packing) as stream:
+            yield stream
+        return
+    with source.fs.open(file, "rb") as packed, here[packing](packed) as stream:
+        yield stream
+
+
+def _unxz(packed: IO[bytes]) -> IO[bytes]:
+    return io.BufferedReader(Xz(packed), BLOCK)
 
 
 def _csv_header(source: Source, file: str) -> list[str]:
     names: list[str] = []
     with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
-        line = stream.readline(BLOCK)
+        line = stream.readline(BLOCK + 1)
+        # What is dropped as a line would leave the header to somebody's row.
+        if len(line) > BLOCK and not line.endswith(b"\n"):
+            raise TableError(
+                f"{file}: its header is longer than {BLOCK >> 20} MiB.",
+                "Leave out columns, or write Parquet; and end lines with a newline.",
+            )
         try:
             header = line.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -204,7 +214,6 @@ def _csv_header(source: Source, file: str) -> list[str]:
                 f"{file}: the header is not UTF-8.",
                 "Save it as UTF-8 text; compressed files and Parquet need their own endings.",
             ) from None
-        # What is dropped as a line would leave the header to somebody's row.
         if header.strip() and not is_record(line.removesuffix(b"\n").removesuffix(b"\r")):
             raise TableError(
                 f"{file}: its header is no single line of fields.",
@@ -218,9 +227,14 @@ def _csv_header(source: Source, file: str) -> list[str]:
     return names
 
 
-def _csv_batches(
-    source: Source, file: str, names: list[str], malformed: Malformed, in_place: bool
-) -> Iterator[pa.RecordBatch]:
+def _csv_cells(
+    source: Source,
+    file: str,
+    columns: Mapping[str, Levels | None],
+    rows: int,
+    malformed: Malformed,
+    in_place: bool,
+) -> Iterator[NDArray[np.float64]]:
     def broken(lines: int) -> None:
         malformed.rows += 0 if in_place else lines
         malformed.in_place += lines if in_place else 0
@@ -229,9 +243,9 @@ def _csv_batches(
         malformed.rows += 1
         return "error" if in_place else "skip"
 
-    width = len(_csv_header(source, file)) if in_place else None
+    width, names = len(_csv_header(source, file)) if in_place else None, list(columns)
     with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
-        yield from pacsv.open_csv(
+        batches = pacsv.open_csv(
             pa.PythonFile(RecordLines(stream, broken, width), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
@@ -243,18 +257,16 @@ def _csv_batches(
                 strings_can_be_null=True,
             ),
         )
+        for batch in batches:
+            for start in range(0, batch.num_rows, rows):
+                each = zip(batch.slice(start, rows).columns, columns.values(), strict=True)
+                yield np.stack([converted(column, levels) for column, levels in each])
 
 
-def _parquet(source: Source, file: str) -> pq.ParquetFile:
-    with _parsing(file, "Parquet"):
-        return pq.ParquetFile(source.fs.open(file, "rb"), buffer_size=1 << 20, pre_buffer=False)
-
-
-def _parquet_batches(source: Source, file: str, names: list[str]) -> Iterator[pa.RecordBatch]:
-    rows = max(1, _BATCH_CELLS // len(names))
-    with _parquet(source, file) as table, _parsing(file, "Parquet"):
-        for batch in table.iter_batches(batch_size=rows, columns=names):
-            yield batch.select(names)
+_PACKED = {
+    "CSV": "Pack one CSV file alone, with gzip, bzip2, zip or xz up to -9.",
+    "Parquet": "Write it anew, compressed by zstd.",
+}
 
 
 @contextmanager
@@ -268,6 +280,13 @@ def _parsing(file: str, kind: str) -> Iterator[None]:
         failure = TableError(
             f"{file}: cannot be opened.", "Give yourself the permission to read it."
         )
+    except TooHeavyError:
+        failure = TableError(
+            f"{file}: says more of itself than fits into memory.",
+            "Write it anew, in fewer and larger row groups.",
+        )
+    except UnpackError:
+        failure = TableError(f"{file}: is not packed in a way that is read.", _PACKED[kind])
     except Exception:
         failure = TableError(f"{file}: cannot be read as {kind}.", "Write the file anew.")
     else:
@@ -288,42 +307,11 @@ def _kind(kind: pa.DataType) -> str:
         or pa.types.is_decimal(inner)
         or pa.types.is_boolean(inner)
     )
-    text = pa.types.is_string(inner) or pa.types.is_large_string(inner)
+    text = (
+        pa.types.is_string(inner)
+        or pa.types.is_large_string(inner)
+        or pa.types.is_string_view(inner)
+    )
     if pa.types.is_null(inner):
         return "any"
     return "double" if numeric else "text" if text else re.split(r"[<\[]", str(kind))[0]
-
-
-def _numbers(column: pa.Array) -> NDArray[np.float64]:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = _parsed(pc.ascii_trim_whitespace(column))
-    elif pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    doubles = column.cast(pa.float64(), safe=False)
-    numbers: NDArray[np.float64] = pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _places(column: pa.Array, levels: Sequence[str | float]) -> NDArray[np.float64]:
-    """Place of each cell's level; levels are all texts or all numbers."""
-    if isinstance(levels[0], str):
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        text = pc.ascii_trim_whitespace(column.cast(pa.string()))
-        return _numbers(pc.index_in(text, value_set=pa.array(levels, pa.string())))
-    numbers = _numbers(column)
-    places = np.full(numbers.shape, np.nan)
-    for place, level in enumerate(levels):
-        places[numbers == level] = place
-    return places
-
-
-def _parsed(text: pa.Array) -> pa.Array:
-    """Text to numbers; what is not a number becomes null, whatever stands beside it."""
-    try:
-        return text.cast(pa.float64())
-    except pa.ArrowInvalid:
-        numbers = pc.match_substring_regex(text, _NUMBER)
-    return pc.if_else(numbers, text, None).cast(pa.float64())

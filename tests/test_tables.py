@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import tracemalloc
+import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,11 +23,14 @@ from schemas.contract import Column, Contract, Levels
 from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit
+from tables import parquet
 from tables.accumulate import Accumulated, Sum, accumulate
 from tables.lines import BLOCK, RecordLines
 from tables.normalise import normalise
-from tables.read import Malformed, _parsed, cells, column_types, open_source
+from tables.read import Malformed, cells, column_types, open_source
 from tables.repair import Repairs, repair
+from tables.unpack import Part, UnpackError, unpacked
+from tables.values import _parsed
 from tests.making import contract_facts
 
 NAN = float("nan")
@@ -82,7 +89,6 @@ def test_no_line_reaches_into_another(
     before: list[bytes], one: bytes, other: bytes, after: list[bytes]
 ) -> None:
     """Whatever a line holds, the others are read as they are without it."""
-    import io
 
     def kept(lines: list[bytes]) -> list[bytes]:
         stream = io.BytesIO(b"\n".join(lines) + b"\n")
@@ -134,6 +140,156 @@ def test_parquet(tmp_path: Path, column: Any, expected: Any) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     rows, _ = read(tmp_path / "t.parquet", "a")
     np.testing.assert_array_equal(np.array(rows)[:, 0], np.array(expected))
+
+
+WORDS = ("a", "b c", "ä", "long " * 20)
+
+
+def some_texts(rows: int, *, missing: bool) -> list[str | None]:
+    rng = np.random.default_rng(5)
+    others = ["", "A", " a ", "b c\t", "x" * 5000, " " * 2000 + "a", "long " * 300, "1"]
+    pool = [*WORDS, *others, *([None, None] if missing else [])]
+    # Runs and single cells, so that every way of packing is used.
+    picked = [pool[k] for k in rng.integers(len(pool), size=rows)]
+    return [cell for cell in picked for _ in range(int(rng.choice([1, 1, 9])))][:rows]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["dictionary", "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]
+)
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("missing", [True, False])
+def test_large_texts_are_read_as_small_ones(
+    encoding: str, codec: str, version: str, missing: bool, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Piece by piece, at whatever size that begins, or by Arrow: the same cells."""
+    texts = some_texts(1500, missing=missing)
+    schema = pa.schema([pa.field("g", pa.string(), missing), ("k", pa.float64())])
+    table = pa.table({"g": texts, "k": np.arange(1500.0)}, schema=schema)
+    pq.write_table(
+        table,
+        tmp_path / "t.parquet",
+        compression=codec,
+        use_dictionary=encoding == "dictionary",
+        column_encoding=None if encoding == "dictionary" else {"g": encoding, "k": "PLAIN"},
+        data_page_version=version,
+        data_page_size=4096,
+        row_group_size=700,
+    )
+    place = {word: float(k) for k, word in enumerate(WORDS)} | {" a ": 0.0, "b c\t": 1.0}
+    # The last level's blanks are no part of it, and a contract takes none that has them.
+    levels = {"k": None, "g": tuple(word.strip() for word in WORDS)}
+    expected = [place.get(text or "", NAN) for text in texts]
+    source = open_source(str(tmp_path / "t.parquet"))
+    for limit in (parquet._TEXTS, 1):
+        monkeypatch.setattr(parquet, "_TEXTS", limit)
+        batches = list(cells(source, levels, Malformed()))
+        found = np.concatenate(batches, axis=1)
+        np.testing.assert_array_equal(found, [np.arange(1500.0), expected])
+
+
+@pytest.mark.parametrize("rows", [1, 999, 40_000])
+@pytest.mark.parametrize("group", [7, 10_000, 1 << 20])
+@pytest.mark.parametrize("limits", [{}, {"_PAGES": 1, "_SOME": 1}, {"_BATCH": 1}, {"_TEXTS": 1}])
+def test_columns_in_turn_are_read_as_side_by_side(
+    rows: int, group: int, limits: dict[str, int], tmp_path: Path, monkeypatch: Any
+) -> None:
+    rng = np.random.default_rng(3)
+    numbers, texts = rng.normal(size=(5, rows)), rng.choice(["a", "b", "c"], rows)
+    table = pa.table({f"c{i}": numbers[i] for i in range(5)}).add_column(2, "g", pa.array(texts))
+    if rows == 40_000 and group == 7:
+        table = table.slice(0, 100)
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=group, data_page_size=1000)
+    for name, limit in (limits | {"_BLOCK": 8 * 6 * 3000}).items():
+        monkeypatch.setattr(parquet, name, limit)
+    columns = {"c1": None, "g": ("a", "b"), "c0": None, "c4": None, "c2": None, "c3": None}
+    batches = list(cells(open_source(str(tmp_path / "t.parquet")), columns, Malformed()))
+    places = np.select([texts == "a", texts == "b"], [0.0, 1.0], NAN)
+    expected = np.stack([numbers[1], places, *numbers[[0, 4, 2, 3]]])[:, : table.num_rows]
+    np.testing.assert_array_equal(np.concatenate(batches, axis=1), expected)
+
+
+def packings(text: bytes) -> dict[str, bytes]:
+    members = io.BytesIO()
+    with zipfile.ZipFile(members, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("t.csv", text)
+    half = len(text) // 2
+    return {
+        "gz": gzip.compress(text),
+        "bz2": bz2.compress(text),
+        "xz": lzma.compress(text[:half]) + bytes(8) + lzma.compress(text[half:], preset=9),
+        "lzma": lzma.compress(text, lzma.FORMAT_ALONE),
+        "zip": members.getvalue(),
+    }
+
+
+def test_packed_text(tmp_path: Path) -> None:
+    lines = "".join(f"{i},{-i}\n" for i in range(200_000))
+    for ending, packed in packings(f"a,b\n{lines}".encode()).items():
+        file = tmp_path / f"t.csv.{ending}"
+        file.write_bytes(packed)
+        rows, dropped = read(file, "a", "b")
+        assert (len(rows), dropped, rows[-1]) == (200_000, 0, [199_999, -199_999])
+        file.write_bytes(packed[: len(packed) // 2])
+        with pytest.raises(TableError, match=rf"t\.csv\.{ending}: "):
+            read(file, "a", "b")
+
+
+@pytest.mark.parametrize("method", ["zstd", "snappy", "gzip", "lz4_raw", "brotli", None])
+def test_unpacking_piece_by_piece(method: str | None) -> None:
+    rng = np.random.default_rng(8)
+    pieces = [rng.bytes(70_000), b"abc" * 50_000, b"x" * 300_000, b"", rng.bytes(3), b"yz" * 9]
+    text = b"".join(pieces[k] for k in rng.integers(len(pieces), size=40))
+    packed = pa.compress(text, method, asbytes=True) if method else text
+    codec = {None: "UNCOMPRESSED", "lz4_raw": "LZ4"}.get(method) or str(method).upper()
+    stream = unpacked(Part(io.BytesIO(b"before" + packed + b"after"), 6, len(packed)), codec)
+    found = b""
+    while piece := stream.read(int(rng.integers(1, 200_000))):
+        found += piece
+    assert found == text
+
+
+@pytest.mark.parametrize(
+    ("codec", "packed"),
+    [
+        ("SNAPPY", b"\x08\xfe\x01\x00"),
+        ("SNAPPY", b"\x08\x00a\xfe\xff\xff"),
+        ("SNAPPY", b"\x08\x00a\xfe\x00\x00"),
+        ("SNAPPY", b"\x08\x00a\xff\x01\x00"),
+        ("SNAPPY", b"\x08\x1ca"),
+        ("SNAPPY", b"\xff"),
+        ("LZ4", b"\x1fa\xff\xff\x00"),
+        ("LZ4", b"\x1fa\x00\x00\x00"),
+        ("LZ4", b"\xf0"),
+        ("LZ4", b"\x20a"),
+        ("LZO", b""),
+    ],
+)
+def test_unpacking_what_was_never_packed(codec: str, packed: bytes) -> None:
+    with pytest.raises((UnpackError, EOFError)):
+        unpacked(Part(io.BytesIO(packed), 0, len(packed)), codec).read(1 << 20)
+
+
+def test_a_zip_holds_one_file(tmp_path: Path) -> None:
+    for held in ([], ["a.csv", "b.csv"]):
+        with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as packed:
+            for name in held:
+                packed.writestr(name, "a\n1\n")
+        with pytest.raises(TableError, match=r"t\.csv\.zip: is not packed in a way"):
+            read(tmp_path / "t.csv.zip", "a")
+    with zipfile.ZipFile(tmp_path / "t.csv.zip", "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("a.csv", "a\n1\n")
+    with pytest.raises(TableError, match=r"t\.csv\.zip: is not packed in a way"):
+        read(tmp_path / "t.csv.zip", "a")
+
+
+def test_footers_that_libraries_write_fit(tmp_path: Path) -> None:
+    table = pa.table({f"column {i}": [float(i)] * 40 for i in range(400)})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)
+    file = str(tmp_path / "t.parquet")
+    assert len(column_types(open_source(file), file)) == 400
+    assert len(read(tmp_path / "t.parquet", "column 0", "column 399")[0]) == 40
 
 
 def test_several_files_are_read_in_order(tmp_path: Path) -> None:

@@ -148,8 +148,17 @@ def parquet(name: str, values: pa.Array, numbers: Sequence[float]) -> Read:
     return Read(name, {"t.parquet": table}, [[x, 3] for x in numbers])
 
 
-def zipped(text: str) -> bytes:
+def written(table: pa.Table, **options: Any) -> bytes:
+    """As Parquet, in other ways than the usual."""
+    made = io.BytesIO()
+    pq.write_table(table, made, **options)
+    return made.getvalue()
+
+
+def zipped(text: str, *names: str) -> bytes:
+    """The text in a ZIP, once by each name."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
-        archive.writestr("t.csv", text)
+        for name in names:
+            archive.writestr(name, text)
     return made.getvalue()

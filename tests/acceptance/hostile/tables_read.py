@@ -23,6 +23,7 @@ from tests.acceptance.hostile.tables_made import (
     Row,
     csv,
     parquet,
+    written,
     zipped,
 )
 
@@ -177,7 +178,7 @@ READ_FILES = [
     ),
     Read("bzip2", {"t.csv.bz2": bz2.compress(TEXT.encode())}, ROWS),
     Read("xz", {"t.csv.xz": lzma.compress(TEXT.encode())}, ROWS),
-    Read("zip", {"t.csv.zip": zipped(TEXT)}, ROWS),
+    Read("zip", {"t.csv.zip": zipped(TEXT, "t.csv")}, ROWS),
     Read("blanks-in-the-name", {"blood values (1).csv": TEXT.encode()}, ROWS),
     Read("brackets-in-the-name", {"blood[0-9]{2}.csv": TEXT.encode()}, ROWS),
     Read("star-in-the-name", {"blood*?.csv": TEXT.encode()}, ROWS),
@@ -266,8 +267,52 @@ READ_PARQUET = [
         [],
         changes={"rows": 7, "neighbours": "add-remove"},
     ),
+    Read(
+        "fewer-parquet-rows-than-columns",
+        {"t.parquet": pa.table({n: [k, -1.0] for k, n in enumerate("abcde")})},
+        [[0, 1, 2, 3, 4], [-1] * 5],
+        changes={"columns": {n: {"lower": -3, "upper": 7} for n in "abcde"}},
+    ),
+    Read(
+        "one-parquet-row-of-nothing",
+        {"t.parquet": pa.table({"c0": pa.nulls(1, pa.int64()), "c1": pa.nulls(1, pa.float64())})},
+        [[NAN, NAN]],
+    ),
     Read("capital-suffix", {"T.PARQUET": pa.table({"c0": [2], "c1": [5]})}, [[2, 5]]),
     Read("short-suffix", {"t.pq": pa.table({"c0": [2], "c1": [5]})}, [[2, 5]]),
+]
+
+MIXED = pa.table(
+    {
+        "c0": pa.array([2, -3, None] * 300, pa.int64()),
+        "c1": [5.0, 0.5, -4.0] * 300,
+        "x": [WORD] * 900,
+    }
+)
+MIXED_ROWS: list[Row] = [[2, 5], [-3, 0.5], [NAN, -4]] * 300
+
+READ_PACKED = [
+    Read(f"parquet-{name}", {"t.parquet": written(MIXED, **options)}, MIXED_ROWS)
+    for name, options in (
+        ("of-version-1", {"version": "1.0", "data_page_version": "1.0"}),
+        ("pages-of-version-2", {"data_page_version": "2.0", "compression": "gzip"}),
+        ("small-pages", {"data_page_size": 64, "compression": "brotli", "write_batch_size": 16}),
+        ("small-row-groups", {"row_group_size": 7, "compression": "lz4"}),
+        ("uncompressed", {"use_dictionary": False, "compression": "none"}),
+        ("without-a-schema-of-arrow", {"store_schema": False, "compression": "zstd"}),
+        ("with-an-index-of-pages", {"write_page_index": True, "write_page_checksum": True}),
+        (
+            "delta",
+            {
+                "use_dictionary": False,
+                "column_encoding": {
+                    "c0": "DELTA_BINARY_PACKED",
+                    "c1": "BYTE_STREAM_SPLIT",
+                    "x": "DELTA_BYTE_ARRAY",
+                },
+            },
+        ),
+    )
 ]
 
 GROUP: dict[str, Any] = {"g": {"levels": ["a", "b c", "ä", "1"]}, "c1": COLUMNS["c1"]}
@@ -293,6 +338,12 @@ READ_LEVELS = [
         columns=GROUP,
     ),
     csv("levels-malformed", b'g,c1\n"a,3\n\xe4,3\na,3,\n', [None, [NAN, 3], None], columns=GROUP),
+    csv(
+        "levels-in-long-cells-of-text",
+        f"g,c1\na,3\n{' ' * 1000}a,3\n{' ' * 5000}a,3\n",
+        [["a", 3], ["a", 3], [NAN, 3]],
+        columns=GROUP,
+    ),
     csv("levels-quoted", 'g,c1\n"a",3\n"b c","3"\n', [["a", 3], ["b c", 3]], columns=GROUP),
     csv(
         "numbers-as-levels",
@@ -316,6 +367,22 @@ READ_LEVELS = [
         pa.array(["ä", "a", None, "ä"]).dictionary_encode(),
         ["ä", "a", NAN, "ä"],
     ),
+    texts("text-view-levels", pa.array(["a", None, "x"], pa.string_view()), ["a", NAN, NAN]),
+    texts(
+        "levels-that-are-no-utf-8",
+        pa.array([b"a", b"\xff", b"\xc3", b"a\xff", "ä".encode()]).view(pa.string()),
+        ["a", NAN, NAN, NAN, "ä"],
+    ),
+    texts(
+        "dictionaries-that-are-no-utf-8",
+        pa.DictionaryArray.from_arrays([1, 0, None], pa.array([b"a", b"\xff"]).view(pa.string())),
+        [NAN, "a", NAN],
+    ),
+    texts(
+        "levels-in-long-cells",
+        pa.array(["a", " " * 1000 + "a", " " * 5000 + "a", "a" * 5000, "a\0"]),
+        ["a", "a", NAN, NAN, NAN],
+    ),
     # What pandas writes of texts that are all missing.
     texts("all-null-levels", pa.nulls(2), [NAN, NAN]),
     *(
@@ -335,4 +402,4 @@ READ_LEVELS = [
     ),
 ]
 
-ALL_READ = READ_CSV + READ_FILES + READ_PARQUET + READ_LEVELS
+ALL_READ = READ_CSV + READ_FILES + READ_PARQUET + READ_PACKED + READ_LEVELS

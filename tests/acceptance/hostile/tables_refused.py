@@ -119,7 +119,13 @@ REFUSED_FILES = [
     Refused("gzip-and-rubbish", {"t.csv.gz": gzip.compress(PLAIN) + PLAIN}),
     Refused("no-zip", {"t.csv.zip": PLAIN}, ("cannot be read",)),
     Refused("no-xz", {"t.csv.xz": PLAIN}, ("cannot be read",)),
-    Refused("excel", {"t.xlsx": zipped(PLAIN.decode())}, ("is not .csv",)),
+    Refused(
+        "two-files-in-a-zip",
+        {"t.csv.zip": zipped(PLAIN.decode(), "a.csv", "b.csv")},
+        ("one CSV file alone",),
+    ),
+    Refused("nothing-in-a-zip", {"t.csv.zip": zipped("")}, ("one CSV file alone",)),
+    Refused("excel", {"t.xlsx": zipped(PLAIN.decode(), "t.csv")}, ("is not .csv",)),
     Refused("text", {"t.txt": PLAIN}, ("is not .csv",)),
     Refused("no-suffix", {"table": PLAIN}, ("is not .csv",)),
     Refused("parquet-named-csv", {"t.csv": whole_parquet()}),
@@ -153,12 +159,15 @@ REFUSED_FILES = [
 TEXT_LEVELS: dict[str, Any] = {"columns": {"c0": {"levels": ["a", "b"]}}}
 NUMBER_LEVELS: dict[str, Any] = {"columns": {"c0": {"levels": [0, 1]}}}
 
+ENCRYPTED = whole_parquet()[:-4] + b"PARE"
+
 NO_PARQUET = ["cannot be read as Parquet"]
 
 REFUSED_PARQUET = [
     Refused("parquet-empty-file", {"t.parquet": b""}, NO_PARQUET),
     Refused("parquet-truncated", {"t.parquet": whole_parquet()[:-1]}, NO_PARQUET),
     Refused("parquet-head-alone", {"t.parquet": whole_parquet()[:40]}, NO_PARQUET),
+    Refused("parquet-encrypted", {"t.parquet": ENCRYPTED}, NO_PARQUET),
     Refused("parquet-damaged", {"t.parquet": damaged_parquet()}, NO_PARQUET),
     Refused("csv-named-parquet", {"t.parquet": PLAIN}, NO_PARQUET),
     Refused("parquet-no-columns", {"t.parquet": pa.table({})}, ("'c0', 'c1'",)),
@@ -178,6 +187,7 @@ REFUSED_PARQUET = [
         changes={"columns": {"c0.x": COLUMNS["c0"], "c1": COLUMNS["c1"]}},
     ),
     not_numbers("string", [WORD]),
+    not_numbers("string-view", pa.array([WORD], pa.string_view())),
     not_numbers("number-strings", [str(SECRET)]),
     not_numbers("large-string", pa.array([WORD], pa.large_string())),
     not_numbers("binary", [str(SECRET).encode()], "binary"),

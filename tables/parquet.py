@@ -1,0 +1,259 @@
+"""Parquet as batches of numbers, in memory that has a bound whatever its pages unpack to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from schemas.errors import TableError
+from tables.blocks import blocks
+from tables.pages import DICTIONARY, PLAIN, SPELLED, check_footer, pages
+from tables.texts import far_texts
+from tables.values import Levels, converted, of_texts
+
+Array = NDArray[np.float64]
+
+BATCH_CELLS = 1 << 20
+
+# Bytes of memory.
+_PAGE = 64 << 20  # one page of numbers
+_TEXTS = 16 << 20  # one page of texts; a larger one is read piece by piece
+_PAGES = 128 << 20  # the pages of all columns at once
+_SOME = 64 << 20  # those of some columns, where others wait
+_BLOCK = 96 << 20  # numbers that wait for those of other columns
+_BATCH = 64 << 20  # texts at once
+_BUFFERS = 32 << 20  # what is read ahead
+_ENTRY = 4  # times its page that a dictionary takes once it is read
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A declared column of a file, and what it takes to read it.
+
+    Parameters
+    ----------
+    name, levels
+        As declared.
+    leaf
+        Its place in the file.
+    of_bytes
+        Whether its cells have any length.
+    largest, spelled
+        Bytes of its largest page, and of the largest that spells its cells out.
+    delta
+        Whether cells are told by those before them.
+    """
+
+    name: str
+    levels: Levels | None
+    leaf: int
+    of_bytes: bool
+    largest: int
+    spelled: int
+    delta: bool
+
+    @property
+    def far(self) -> bool:
+        """Whether its texts are read piece by piece."""
+        large = self.largest > _TEXTS or self.delta
+        return of_texts(self.levels) and self.of_bytes and large
+
+    def at_once(self, rows: int) -> int:
+        """How many of its cells are read at once, each as long as its longest may be."""
+        return max(1, min(rows, _BATCH // max(1, self.spelled))) if self.of_bytes else rows
+
+
+@contextmanager
+def opened(
+    fs: Any, file: str, columns: Mapping[str, Levels | None] | None = None
+) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
+    """A Parquet file and Arrow's view of it, once its footer is known to fit.
+
+    Parameters
+    ----------
+    fs, file
+        Where it lies.
+    columns
+        Those that will be read. Texts stay places in dictionaries: spelled out, a long one that is
+        told once and meant a million times would fill the memory.
+
+    Raises
+    ------
+    TooHeavyError
+        If it does not.
+    """
+    with fs.open(file, "rb") as stream:
+        check_footer(stream)
+        ahead = max(4096, min(1 << 20, _BUFFERS // len(columns or "1")))
+        texts = [name for name, levels in (columns or {}).items() if of_texts(levels)]
+        with pq.ParquetFile(
+            stream, read_dictionary=texts, buffer_size=ahead, pre_buffer=False
+        ) as table:
+            yield stream, table
+
+
+def cells(fs: Any, file: str, columns: Mapping[str, Levels | None], rows: int) -> Iterator[Array]:
+    """Batches of about so many rows, shape (columns, rows); see `tables.read.cells`.
+
+    Raises
+    ------
+    TableError
+        If its pages do not fit into memory, or a column is missing.
+    """
+    with opened(fs, file, columns) as (stream, table):
+        reader = _Reader(stream, table, rows)
+        groups = range(table.num_row_groups)
+        known = _looked_at(stream, table, file, columns, groups)
+        if not groups:
+            return
+        if sum(map(_weight, known)) <= _PAGES:
+            yield from reader.side_by_side(known, groups)
+            return
+        for group in groups:
+            alone = _looked_at(stream, table, file, columns, [group])
+            if sum(map(_weight, alone)) <= _PAGES:
+                yield from reader.side_by_side(alone, [group])
+            else:
+                yield from reader.in_turn(alone, group)
+
+
+def _looked_at(
+    stream: IO[bytes],
+    table: pq.ParquetFile,
+    file: str,
+    columns: Mapping[str, Levels | None],
+    groups: Sequence[int],
+) -> list[_Column]:
+    """What the heads of all pages say of the declared columns."""
+    every = (table.schema.column(leaf) for leaf in range(len(table.schema)))
+    # Inside another column, a path may read as a name with a point in it.
+    leaves = {each.name: leaf for leaf, each in enumerate(every) if each.name == each.path}
+    found = []
+    for name, levels in columns.items():
+        leaf = leaves[name]
+        of_bytes = table.schema.column(leaf).physical_type == "BYTE_ARRAY"
+        largest = spelled = 0
+        delta = False
+        for group in groups:
+            for page in pages(stream, table.metadata.row_group(group).column(leaf)):
+                largest = max(largest, page.size, page.packed)
+                if page.kind != DICTIONARY and page.encoding in SPELLED:
+                    spelled = max(spelled, page.size)
+                    delta = delta or page.encoding != PLAIN
+        column = _Column(name, levels, leaf, of_bytes, largest, spelled, delta)
+        if largest > _PAGE and not column.far:
+            raise TableError(
+                f"{file}: column '{name}' lies in pages of more than {_PAGE >> 20} MiB.",
+                "Write it in smaller pages or row groups.",
+            )
+        found.append(column)
+    return found
+
+
+def _weight(column: _Column) -> int:
+    """Bytes of memory while it is read: a page, and a dictionary."""
+    return 0 if column.far else column.largest * (_ENTRY if column.of_bytes else 1)
+
+
+class _Reader:
+    """Reads columns of one file, as many at once as fit.
+
+    Parameters
+    ----------
+    stream, table
+        The file.
+    rows
+        Of a batch.
+    """
+
+    def __init__(self, stream: IO[bytes], table: pq.ParquetFile, rows: int) -> None:
+        self._stream, self._table, self._rows = stream, table, rows
+
+    def side_by_side(self, columns: Sequence[_Column], groups: Sequence[int]) -> Iterator[Array]:
+        """All columns at once, over row groups."""
+        parts = self._parts(columns, _PAGES)
+        if len(parts) == 1:
+            yield from self._read(parts[0], groups, self._rows)
+            return
+        place = {column.name: at for at, column in enumerate(columns)}
+        order = np.argsort([place[column.name] for part in parts for column in part])
+        streams = [blocks(self._read(part, groups, self._rows), self._rows) for part in parts]
+        for each in zip(*streams, strict=True):
+            yield np.concatenate(each)[order]
+
+    def in_turn(self, columns: Sequence[_Column], group: int) -> Iterator[Array]:
+        """Some columns after others, over one row group, from its beginning for every block.
+
+        A page of every column at once would not fit.
+        """
+        count = self._table.metadata.row_group(group).num_rows
+        size = max(1, _BLOCK // (8 * len(columns)))
+        parts = self._parts(columns, _SOME)
+        place = {column.name: at for at, column in enumerate(columns)}
+        for start in range(0, count, size):
+            block = np.empty((len(columns), min(size, count - start)))
+            for part in parts:
+                filled, rows = 0, max(1, BATCH_CELLS // len(part))
+                for batch in self._read(part, [group], rows, start):
+                    here = batch[:, : block.shape[1] - filled]
+                    stop = filled + here.shape[1]
+                    for column, numbers in zip(part, here, strict=True):
+                        block[place[column.name], filled:stop] = numbers
+                    filled = stop
+                    if filled == block.shape[1]:
+                        break
+                if filled < block.shape[1]:
+                    raise ValueError
+            for at in range(0, block.shape[1], self._rows):
+                yield block[:, at : at + self._rows].copy()  # who keeps it keeps no block
+            del block
+
+    def _parts(self, columns: Sequence[_Column], most: int) -> list[list[_Column]]:
+        """Columns that are read together: pages that fit, and cells that do, whatever they hold."""
+        parts: list[list[_Column]] = []
+        weight = full = most + 1
+        for column in columns:
+            alone = column.far or column.at_once(self._rows) < self._rows
+            if not alone and weight + _weight(column) <= most:
+                parts[-1].append(column)
+                weight += _weight(column)
+            else:
+                parts.append([column])
+                weight = full if alone else _weight(column)
+        return parts
+
+    def _read(
+        self, part: Sequence[_Column], groups: Sequence[int], rows: int, start: int = 0
+    ) -> Iterator[Array]:
+        return (
+            self._far(part[0], groups, start)
+            if part[0].far
+            else self._near(part, groups, rows, start)
+        )
+
+    def _near(
+        self, part: Sequence[_Column], groups: Sequence[int], rows: int, start: int
+    ) -> Iterator[Array]:
+        rows = min(column.at_once(rows) for column in part)
+        names = [column.name for column in part]
+        for batch in self._table.iter_batches(rows, row_groups=list(groups), columns=names):
+            found = batch.select(names).slice(start)
+            start -= batch.num_rows - found.num_rows
+            if found.num_rows or not batch.num_rows:
+                each = zip(found.columns, part, strict=True)
+                yield np.stack([converted(cells, column.levels) for cells, column in each])
+
+    def _far(self, column: _Column, groups: Sequence[int], start: int) -> Iterator[Array]:
+        optional = self._table.schema.column(column.leaf).max_definition_level > 0
+        for group in groups:
+            chunk = self._table.metadata.row_group(group).column(column.leaf)
+            for places in far_texts(self._stream, chunk, optional, column.levels or ()):
+                found = places[start:]
+                start -= len(places) - len(found)
+                yield found[None]

@@ -1,0 +1,501 @@
+"""Tables that are small on the disk and large in memory, or say that they are."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.acceptance.hostile.parquet_made import (
+    BYTES,
+    DELTA_BYTES,
+    PLAIN,
+    RLE_DICTIONARY,
+    Chunk,
+    Page,
+    Writer,
+    constant,
+    delta_packed,
+    i32,
+    i64,
+    parquet_of,
+    plain,
+    run,
+    schema,
+    structs,
+    text,
+    thrift,
+    varint,
+)
+from tests.acceptance.hostile.tables_made import COLUMNS, OTHER, SECRET
+from tests.making import FULL, at_scale, scene
+
+MIB = 1 << 20
+GROUP: dict[str, Any] = {"g": {"levels": ["a", "b"]}, "c1": COLUMNS["c1"]}
+
+Pieces = Iterable[tuple[bytes, int]]  # bytes, and how often
+
+
+@dataclass(frozen=True)
+class Bomb:
+    """A table that has a name, and what becomes of it.
+
+    Parameters
+    ----------
+    lay
+        Writes the file into a folder.
+    file
+        Its name there.
+    rows
+        As the contract declares them.
+    said
+        What the error says; nothing where the table is read.
+    found
+        Otherwise its rows, each with the number of times it is there. None is a malformed one.
+    seconds
+        In which it is over, on a slow machine that is busy.
+    """
+
+    name: str
+    lay: Callable[[Path], None]
+    file: str
+    rows: int = 1
+    said: Sequence[str] = ()
+    found: Sequence[tuple[Any, int]] = ()
+    changes: dict[str, Any] = field(default_factory=dict)
+    way: str = "tables"
+    seconds: int = at_scale(60, 900)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def request(self, folder: Path) -> Path:
+        """The file with a contract and a request; returns the request."""
+        self.lay(folder / self.file)
+        facts = {"source": self.file, "rows": self.rows, "columns": COLUMNS} | self.changes
+        asked = {"mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-13}}
+        facts["budget"] = {"epsilon": 2.0, "delta": 1e-12}
+        return scene(folder, request=asked, **facts)
+
+
+def packed(codec: str | None, pieces: Pieces) -> bytes:
+    """Pieces compressed as one, without ever being there as one."""
+    if codec == "snappy":
+        return _snappy(list(pieces))
+    if codec == "gzip":
+        squeeze = zlib.compressobj(1, zlib.DEFLATED, 31)
+        return b"".join([*_each(pieces, squeeze.compress), squeeze.flush()])
+    if codec == "zstd":  # frames in a row are one text
+        frames = {piece: pa.compress(piece, "zstd", asbytes=True) for piece, _ in pieces}
+        return b"".join(frames[piece] * times for piece, times in pieces)
+    return b"".join(piece * times for piece, times in pieces)
+
+
+def _each(pieces: Pieces, pack: Callable[[bytes], bytes]) -> Iterable[bytes]:
+    return (pack(piece) for piece, times in pieces for _ in range(times))
+
+
+def _snappy(pieces: list[tuple[bytes, int]]) -> bytes:
+    """A piece that is repeated is one byte many times."""
+    out = bytearray(varint(_size(pieces)))
+    for piece, times in pieces:
+        first = piece if times == 1 else piece[:1]
+        out += bytes([61 << 2]) + struct.pack("<H", len(first) - 1) + first
+        more = len(piece) * times - len(first)
+        out += bytes([63 << 2 | 2, 1, 0]) * (more // 64)
+        out += bytes([(more % 64 - 1) << 2 | 2, 1, 0]) if more % 64 else b""
+    return bytes(out)
+
+
+def _size(pieces: Pieces) -> int:
+    return sum(len(piece) * times for piece, times in pieces)
+
+
+def page(codec: str | None, pieces: Pieces, values: int, encoding: int = PLAIN) -> Page:
+    held = list(pieces)
+    return Page(b"", values, encoding, size=_size(held), packed=packed(codec, held))
+
+
+def parquet(name: str, make: Callable[[], bytes], rows: int, **facts: Any) -> Bomb:
+    return Bomb(name, lambda path: _write(path, [make()]), "t.parquet", rows, **facts)
+
+
+def _write(path: Path, pieces: Iterable[bytes]) -> None:
+    with path.open("wb") as stream:
+        for piece in pieces:
+            stream.write(piece)
+
+
+def csv(name: str, pieces: Pieces, rows: int, file: str = "t.csv", **facts: Any) -> Bomb:
+    return Bomb(name, lambda path: _write(path, _each(pieces, lambda x: x)), file, rows, **facts)
+
+
+# Runs: rows that take no room.
+
+MANY = at_scale(50_000_000, 1_000_000_000)
+TWO = [constant("c0", 2.0, MANY), constant("c1", 5.0, MANY)]
+SOME = 2_000_000
+
+RUNS = [
+    parquet("runs", lambda: parquet_of(TWO, MANY), MANY, found=[([2, 5], MANY)]),
+    parquet(
+        "runs-in-a-release",
+        lambda: parquet_of([constant("c0", 2.0, SOME), constant("c1", 5.0, SOME)], SOME),
+        SOME,
+        way="request",
+    ),
+    parquet(
+        "runs-of-an-unknown-number",
+        lambda: parquet_of(TWO, MANY),
+        1000,
+        found=[([2, 5], MANY)],
+        changes={"neighbours": "add-remove"},
+    ),
+    # More rows than are declared, without end: it is not read to it.
+    parquet(
+        "runs-undeclared",
+        lambda: parquet_of([constant(n, SECRET, 2**31 - 1) for n in ("c0", "c1")], 2**31 - 1),
+        1000,
+        said=["t.parquet", "or more", "'rows' is 1000"],
+    ),
+    parquet(
+        "runs-undeclared-in-a-release",
+        lambda: parquet_of([constant(n, SECRET, 2**31 - 1) for n in ("c0", "c1")], 2**31 - 1),
+        1000,
+        said=["t.parquet", "or more", "'rows' is 1000"],
+        way="request",
+    ),
+]
+
+# Pages of more bytes than fit.
+
+HUGE = at_scale(1 << 27, (1 << 28) - MIB)  # numbers: 1 GiB, and nearly the format's limit
+
+
+def huge_page(codec: str) -> bytes:
+    numbers = [(struct.pack("<d", SECRET), 1), (bytes(8 * MIB), HUGE // MIB)]
+    column = Chunk("c0", [page(codec, numbers, HUGE + 1)], HUGE + 1, codec=codec)
+    return parquet_of([column, constant("c1", 5.0, HUGE + 1)], HUGE + 1)
+
+
+def huge_dictionary() -> bytes:
+    entries = page("zstd", [(bytes(8 * MIB), HUGE // MIB)], HUGE)
+    entries = Page(b"", HUGE, dictionary=True, size=entries.size, packed=entries.packed)
+    indices = Page(bytes([1]) + run(0, 1, 1), 1, RLE_DICTIONARY)
+    column = Chunk("c0", [entries, indices], 1, codec="zstd")
+    return parquet_of([column, plain("c1", [OTHER])], 1)
+
+
+def wide() -> bytes:
+    """A page of a MiB, as libraries write it, in each of many columns."""
+    zeros = page("zstd", [(bytes(MIB), 1)], WIDE_ROWS)
+    chunks = [Chunk(f"c{i}", [zeros], WIDE_ROWS, codec="zstd") for i in range(WIDE)]
+    return parquet_of(chunks, WIDE_ROWS)
+
+
+WIDE, WIDE_ROWS = at_scale(400, 2000), MIB // 8
+WIDE_COLUMNS = {f"c{i}": {"lower": -1, "upper": 1, "centre": -1} for i in range(WIDE)}
+PAGES = [
+    *(
+        parquet(
+            f"page-{codec}",
+            lambda codec=codec: huge_page(codec),
+            HUGE + 1,
+            said=["t.parquet", "'c0'", "smaller pages or row groups"],
+        )
+        for codec in ("zstd", "gzip", "snappy")
+    ),
+    parquet("dictionary", huge_dictionary, 1, said=["t.parquet", "'c0'", "smaller pages"]),
+    parquet(
+        "wide",
+        wide,
+        WIDE_ROWS,
+        found=[([0.0] * WIDE, WIDE_ROWS)],
+        changes={"columns": WIDE_COLUMNS},
+        way="sums",  # looking at the values of so many columns takes a minute
+    ),
+]
+
+# Cells that no level is as long as: one on a page with others, which are read.
+
+LONG = at_scale(300 * MIB, 1900 * MIB)
+CELLS = [(["a", 1], 1), ([None, 2], 1), (["b", 3], 1)]
+
+
+def told(cell: bytes) -> bytes:
+    return struct.pack("<I", len(cell)) + cell
+
+
+def long_cell(codec: str | None, in_dictionary: bool = False) -> bytes:
+    size = LONG // MIB
+    pieces = [(told(b"a") + struct.pack("<I", LONG), 1), (b"a" * MIB, size), (told(b"b"), 1)]
+    texts = page(codec, pieces, 3)
+    if in_dictionary:
+        texts = Page(b"", 3, dictionary=True, size=texts.size, packed=texts.packed)
+        # Three places of two bits each, packed.
+        places = Page(bytes([2, 3, 0b100100, 0]), 3, RLE_DICTIONARY)
+        body = places.body if codec is None else pa.compress(places.body, codec, asbytes=True)
+        pages = [texts, Page(places.body, 3, RLE_DICTIONARY, packed=body)]
+    else:
+        pages = [texts]
+    return parquet_of([Chunk("g", pages, 3, BYTES, codec), plain("c1", [1, 2, 3])], 3)
+
+
+def repeated_cell() -> bytes:
+    """A text that is told once, and meant a million times."""
+    entries = Page(told(b"a" * MIB) + told(b"b"), 2, dictionary=True)
+    indices = Page(bytes([1]) + run(0, SOME, 1) + run(1, 1, 1), SOME + 1, RLE_DICTIONARY)
+    chunk = Chunk("g", [entries, indices], SOME + 1, BYTES, "zstd")
+    return parquet_of([chunk, constant("c1", 3.0, SOME + 1)], SOME + 1)
+
+
+def prefixes() -> bytes:
+    """Texts that each begin as the one before."""
+    few = at_scale(200_000, SOME)
+    kept = delta_packed([0, *[MIB] * (few - 1), 0])
+    added = delta_packed([MIB, *[0] * (few - 1), 1])
+    texts = Page(kept + added + b"a" * MIB + b"b", few + 1, DELTA_BYTES)
+    return parquet_of(
+        [Chunk("g", [texts], few + 1, BYTES, "zstd"), constant("c1", 3.0, few + 1)], few + 1
+    )
+
+
+LONG_CELLS = [
+    *(
+        parquet(
+            f"cell-{codec}{'-in-a-dictionary' * inside}",
+            lambda codec=codec, inside=inside: long_cell(codec, inside),
+            3,
+            found=CELLS,
+            changes={"columns": GROUP},
+        )
+        for codec, inside in (
+            ("zstd", False),
+            ("gzip", False),
+            ("snappy", False),
+            ("zstd", True),
+            *([(None, False), ("snappy", True)] if FULL else []),
+        )
+    ),
+    parquet(
+        "cell-in-a-release",
+        lambda: long_cell("zstd"),
+        3,
+        changes={"columns": GROUP},
+        way="request",
+    ),
+    parquet(
+        "cell-undeclared",
+        lambda: parquet_of(
+            [
+                Chunk("g", [page("zstd", [(b"a" * MIB, LONG // MIB)], 1)], 1, BYTES, "zstd"),
+                plain("c0", [2]),
+                plain("c1", [5]),
+            ],
+            1,
+        ),
+        1,
+        found=[([2, 5], 1)],
+    ),
+    parquet(
+        "cell-where-a-number-belongs",
+        lambda: long_cell("zstd"),
+        3,
+        said=["t.parquet", "'g' (text)"],
+        changes={"columns": {"g": COLUMNS["c0"], "c1": COLUMNS["c1"]}},
+    ),
+    parquet(
+        "cell-repeated",
+        repeated_cell,
+        SOME + 1,
+        found=[([None, 3], SOME), (["b", 3], 1)],
+        changes={"columns": GROUP},
+    ),
+    parquet(
+        "cell-continued",
+        prefixes,
+        at_scale(200_000, SOME) + 1,
+        found=[([None, 3], at_scale(200_000, SOME)), (["b", 3], 1)],
+        changes={"columns": GROUP},
+    ),
+]
+
+# Descriptions that are lies, or longer than what they describe.
+
+ONE = [plain("c0", [2.0]), plain("c1", [5.0])]
+SECRETS = [plain("c0", [SECRET]), plain("c1", [OTHER])]
+TOO_MUCH = ["t.parquet", "more of itself than fits"]
+
+
+def repeated_groups(count: int, stated: int | None = None) -> bytes:
+    writer = Writer()
+    writer.group(SECRETS, 1)
+    groups = structs([thrift(writer.groups[0])] * count, stated)
+    return writer.footer(schema(SECRETS), fields={4: groups})
+
+
+def empty_chunks() -> bytes:
+    """Three bytes each, and most of a kilobyte in memory."""
+    writer = Writer()
+    writer.group(SECRETS, 1)
+    group = thrift({1: structs([thrift({2: i64(0)})] * 4000), 2: i64(1), 3: i64(1)})
+    return writer.footer(schema(SECRETS), fields={4: structs([group] * 900)})
+
+
+def deep() -> bytes:
+    writer = Writer()
+    writer.group(SECRETS, 1)
+    leaves: list[Any] = [*schema(SECRETS)]
+    leaves[0] = {4: text("schema"), 5: i32(3)}
+    nested = thrift({3: i32(0), 4: text("n"), 5: i32(1)})
+    return writer.footer([*leaves, *[nested] * 100_000, {1: i32(5), 3: i32(0), 4: text("x")}])
+
+
+def many_columns() -> bytes:
+    return parquet_of([*ONE, *(plain(f"x{i}", [1.0]) for i in range(100_000))], 1)
+
+
+METADATA = [
+    parquet("row-groups-by-the-million", lambda: repeated_groups(900_000), 900_000, said=TOO_MUCH),
+    parquet("row-groups-that-are-none", lambda: repeated_groups(1, 5_000_000), 1, said=["Parquet"]),
+    parquet("columns-of-three-bytes", empty_chunks, 900, said=TOO_MUCH),
+    parquet("columns-in-columns", deep, 1, said=TOO_MUCH),
+    parquet("columns-undeclared", many_columns, 1, found=[([2, 5], 1)]),
+    parquet("rows-stated", lambda: parquet_of(ONE, 1, total=1 << 60), 1, found=[([2, 5], 1)]),
+    parquet(
+        "rows-stated-of-a-group",
+        lambda: parquet_of(ONE, 1, group_rows=1 << 60),
+        1,
+        found=[([2, 5], 1)],
+    ),
+    parquet(
+        "cells-stated",
+        lambda: parquet_of(
+            [
+                Chunk("c0", [Page(struct.pack("<d", SECRET), 1 << 30)], 1 << 30),
+                constant("c1", OTHER, 1 << 30),
+            ],
+            1 << 30,
+        ),
+        1 << 30,
+        said=["t.parquet"],
+    ),
+    parquet(
+        "bytes-stated",
+        lambda: parquet_of(
+            [
+                Chunk("c0", [Page(bytes(8), 1, size=2**31 - 1)], 1, codec="zstd"),
+                plain("c1", [OTHER]),
+            ],
+            1,
+        ),
+        1,
+        said=["t.parquet", "'c0'"],
+    ),
+]
+
+# Text.
+
+LINE = at_scale(1 << 30, 10 << 30)
+HEAD = b"c0,c1\n2,5\n"
+BLANKS = at_scale(20, 400)  # MiB
+
+
+def names(count: int) -> bytes:
+    return b"".join(b",%x" % i for i in range(0x1000, count + 0x1000))
+
+
+def sparse(path: Path, size: int = LINE) -> None:
+    path.write_bytes(HEAD)
+    with path.open("r+b") as stream:
+        stream.truncate(size)
+
+
+def wide_window(path: Path) -> None:
+    """Unpacked with a window of 1.5 GiB."""
+    lzma2 = {"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 3 << 29}
+    squeeze = lzma.LZMACompressor(filters=[lzma2])
+    pieces = [(f"c0,c1\n{SECRET},{OTHER}\n".encode(), 1), (bytes(16 * MIB), at_scale(24, 96))]
+    _write(path, [*_each(pieces, squeeze.compress), squeeze.flush()])
+
+
+def squeezed(path: Path) -> None:
+    parts = [(gzip.compress(HEAD), 1), (gzip.compress(bytes(64 * MIB)), LINE // (64 * MIB))]
+    _write(path, _each(parts, lambda x: x))
+
+
+TEXT = [
+    Bomb("line", sparse, "t.csv", 2, found=[([2, 5], 1), (None, 1)]),
+    csv("line-of-quotes", [(HEAD, 1), (b'"' * MIB, 1024)], 2, found=[([2, 5], 1), (None, 1)]),
+    Bomb("line-squeezed", squeezed, "t.csv.gz", 2, found=[([2, 5], 1), (None, 1)]),
+    Bomb("line-squeezed-in-a-release", squeezed, "t.csv.gz", 2, way="request"),
+    Bomb("window", wide_window, "t.csv.xz", 2, said=["t.csv.xz", "gzip"]),
+    csv(
+        "open-quote",
+        [(b'c0,c1\n2,"5\n', 1), (b"2,5\n", 1_000_000)],
+        1_000_001,
+        found=[(None, 1), ([2, 5], 1_000_000)],
+    ),
+    csv(
+        "open-quotes",
+        [(b"c0,c1\n2,5\n", 1), (b'2,"5\n', 1_000_000)],
+        1_000_001,
+        found=[([2, 5], 1), (None, 1_000_000)],
+    ),
+    csv(
+        "fields",
+        [(HEAD, 1), (b"," * 1_000_000 + b"\n", 3), (b'"",' * 1_000_000 + b"\n", 3)],
+        7,
+        found=[([2, 5], 1), (None, 6)],
+    ),
+    csv(
+        "header-of-a-million",
+        [(b"c0,c1", 1), (names(1_000_000), 1), (b"\n1,2\n", 1)],
+        1,
+        said=["t.csv", "header is longer than 4 MiB"],
+    ),
+    csv(
+        "header-that-fits",
+        [(b"c0,c1", 1), (names(500_000), 1), (b"\n2,5", 1), (b",", 500_000), (b"\n2,5\n", 1)],
+        2,
+        found=[([2, 5], 1), (None, 1)],
+    ),
+    # The second line would be the header, and tell whether it reads as one.
+    csv(
+        "header-and-a-second",
+        [(b"c0,c1", 1), (names(1_000_000), 1), (b"\nc0,c1,x\n1,2,3\n", 1)],
+        1,
+        said=["t.csv", "header is longer"],
+    ),
+    csv("header-without-end", [(b"c0,c1,", 1), (bytes(MIB), 1024)], 1, said=["t.csv", "header"]),
+    csv(
+        "blank-lines",
+        [(HEAD, 1), (b"\n", 1_000_000)],
+        1_000_001,
+        found=[([2, 5], 1), (None, 1_000_000)],
+    ),
+    Bomb(
+        "blank-lines-squeezed",
+        lambda path: _write(path, [gzip.compress(HEAD), *[gzip.compress(b"\n" * MIB)] * BLANKS]),
+        "t.csv.gz",
+        1 + BLANKS * MIB,
+        found=[([2, 5], 1), (None, BLANKS * MIB)],
+    ),
+    # What is published in the order of the rows keeps a place for each.
+    csv(
+        "lines-in-place",
+        [(HEAD, 1), (b"\n", MIB), (b'"\n', MIB), (b",,,\n", MIB)],
+        1 + 3 * MIB,
+        found=[([2, 5], 1), (None, 3 * MIB)],
+        way="in place",
+    ),
+]
+
+ALL_BOMBS = RUNS + PAGES + LONG_CELLS + METADATA + TEXT

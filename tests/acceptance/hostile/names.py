@@ -1,0 +1,303 @@
+"""A thousand names that someone may have put in a contract, a request, a command or a header."""
+
+from __future__ import annotations
+
+import itertools
+from urllib.parse import quote
+
+# Letters that look like others, and digits that are digits elsewhere.
+_ALIKE = {
+    "a": "аɑａ𝐚α",
+    "b": "ЬƄｂ𝖇",
+    "c": "сϲｃ𝒸",
+    "e": "еҽｅ",
+    "i": "іıｉ",
+    "o": "оο０ｏօ",
+    "p": "рρｐ",
+    "t": "тｔ",
+    "v": "ѵνｖ",
+    "y": "уүｙ",
+    "1": "１١۱¹𝟏",
+    "2": "２٢²",
+    "-": "‐‑–—−－﹣",
+    ".": "․。．‥…",
+    "/": "∕⁄／⧸",
+    "\\": "＼⧵",
+}
+_WORDS = ["toy", "v1", "v1-r1", "release", "archive"]
+_UP = ["..", "../x", "../../x", "../../../../../../tmp/x", "a/../../b", "./..", "....//x", "..;/x"]
+_WINDOWS = ["con", "prn", "aux", "nul", "com1", "com9", "lpt1", "conin$", "clock$"]
+_HIDDEN = [
+    ".",
+    "...",
+    ".staging",
+    ".ledger",
+    ".git",
+    ".ssh/authorized_keys",
+    ".bashrc",
+    ".staging/x",
+]
+_SQL = [
+    "'; DROP TABLE charges;--",
+    "x'; DELETE FROM marks WHERE '1'='1",
+    "' OR '1'='1",
+    '" OR ""="',
+    "1); ATTACH DATABASE '/tmp/x' AS x;--",
+    "toy' UNION SELECT * FROM budgets--",
+    "%' --",
+    "toy\\'; --",
+    "x`; DROP TABLE datasets; --`",
+    "'||(SELECT hex(randomblob(9)))||'",
+    "[toy]",
+    "toy; PRAGMA writable_schema=1",
+]
+_SHELL = [
+    "$(touch x)",
+    "`touch x`",
+    "; touch x",
+    "| tee x",
+    "&& touch x",
+    "> x",
+    "$HOME",
+    "~",
+    "~root",
+    "~/x",
+    "%USERPROFILE%",
+    "*",
+    "?",
+    "[a-z]",
+    "{a,b}",
+    "!x",
+    "-rf",
+    "--yes",
+    "-",
+    "--",
+    "\\",
+    "'",
+    '"',
+    "a b",
+    "a&b",
+    "(a)",
+]
+_TEMPLATES = [
+    "{{ 7 * 7 }}",
+    "{{ config }}",
+    "{% include '/etc/passwd' %}",
+    "{# x #}",
+    "${7*7}",
+    "#{7*7}",
+    "<%= 7 * 7 %>",
+    "%(x)s",
+    "%s%n",
+    "{0.__class__}",
+    "{x!r}",
+    "!!python/object:os.system",
+    "!!python/object/apply:os.system ['touch x']",
+    "&a",
+    "*a",
+    "<<: *a",
+    "a: b",
+    "- a",
+    "# a",
+    "|",
+    ">-",
+    "@a",
+    "yes",
+    "null",
+    "~",
+    "1e3",
+    "0x10",
+    "2026-11-01",
+    "NaN",
+    "$x^2$",
+    "$\\frac{1}$",
+    "\\input{/etc/passwd}",
+    "_x_",
+    "**x**",
+    "[x](javascript:alert(1))",
+    "![x](file:///etc/passwd)",
+    "```",
+]
+_MARKUP = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "]]>",
+    "</data></node></graph></graphml>",
+    '<!DOCTYPE x [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
+    "&x;",
+    "&lt;script&gt;",
+    "&#x3c;script>",
+    "<?xml version='1.0'?>",
+    "</title><script>alert(1)</script>",
+    "</style><script>alert(1)</script>",
+    "javascript:alert(1)",
+    "</text></svg><script>alert(1)</script>",
+    "<b>",
+    "</table>",
+    "[bold]x[/bold]",
+    "[link=file:///etc/passwd]x[/link]",
+]
+_SHEETS = [
+    "=cmd|' /C calc'!A0",
+    '=HYPERLINK("http://x","y")',
+    "=1+1",
+    "+1+1",
+    "-1+1",
+    "@SUM(1)",
+    "\t=1+1",
+    "\r=1+1",
+    '"=1+1"',
+    ",",
+    ";",
+    '"',
+    '""',
+    'a"b',
+    "a,b",
+    "a\nb",
+    "a\r\nb",
+]
+_INVISIBLE = [
+    "\x00",
+    "\x01",
+    "\x07",
+    "\x08",
+    "\x0b",
+    "\x0c",
+    "\x1b[2J",
+    "\x1b]0;x\x07",
+    "\x7f",
+    "\x85",
+    "\x9b31m",
+    "\u00ad",
+    "\u061c",
+    "\u180e",
+    "\u200b",
+    "\u200d",
+    "\u200e",
+    "\u200f",
+    "\u2028",
+    "\u2029",
+    "\u202a",
+    "\u202d",
+    "\u202e",
+    "\u2060",
+    "\u2066",
+    "\u2067",
+    "\u2069",
+    "\ufeff",
+    "\ufff9",
+    "\ufffe",
+    "\uffff",
+    "\U000e0041",
+    "\ue000",
+    "\ud800",
+    "\udfff",
+    "\udc80",
+    "\U0001f4a9",
+    "\U0010ffff",
+    "\u0301",
+    "\u0338",
+    "\u20dd",
+]
+_LONG = [
+    "a" * 64,
+    "a" * 128,
+    "a" * 129,
+    "a" * 255,
+    "a" * 256,
+    "a" * 10_000,
+    "../" * 3000,
+    "a/" * 3000,
+    "ä" * 200,
+    "\u0301" * 500,
+    "-" * 100,
+    "." * 300,
+]
+
+
+def _paths(inside: str) -> list[str]:
+    """Paths to somewhere else, in every spelling of a separator."""
+    found = []
+    for up, word in itertools.product(_UP, ["", "x", *_WORDS[:2]]):
+        path = f"{up}/{word}" if word else up
+        found += [path, path.replace("/", "\\"), quote(path, safe=""), quote(quote(path, safe=""))]
+        found += [path.replace(".", "%2e"), path.replace("/", "%c0%af"), f"{path}\0.csv"]
+        found += [path.replace("/", "∕"), path.replace(".", "．"), f"file://{path}"]
+    roots = [
+        "/",
+        "//",
+        "/etc/passwd",
+        inside,
+        f"file://{inside}",
+        f"//localhost{inside}",
+        "/dev/zero",
+    ]
+    roots += ["/proc/self/environ", "C:", "C:\\x", "C:/x", "c:x", "\\\\host\\share", "\\\\?\\C:\\x"]
+    return found + roots + [f"{root}/" for root in roots] + [f"x{root}" for root in roots]
+
+
+def _around(word: str) -> list[str]:
+    """A name with something before it, in it and after it."""
+    marks = [
+        " ",
+        ".",
+        "..",
+        "/",
+        "\\",
+        ":",
+        "\0",
+        "\n",
+        "\r\n",
+        "\t",
+        "\u00a0",
+        "\u3000",
+        *_INVISIBLE,
+    ]
+    return [name for mark in marks for name in (mark + word, word + mark, f"v{mark}1")]
+
+
+def _alike(word: str) -> list[str]:
+    return [
+        word[:at] + other + word[at + 1 :]
+        for at, letter in enumerate(word)
+        for other in _ALIKE.get(letter, "")
+    ]
+
+
+def _devices() -> list[str]:
+    shapes = ["{}", "{}.csv", "{}.", "{} ", "{}:", "x/{}"]
+    upper = [name.upper() for name in _WINDOWS]
+    return [shape.format(name) for name in [*_WINDOWS, *upper] for shape in shapes]
+
+
+def hostile_names(inside: str, count: int) -> list[str]:
+    """So many names, no two alike, every kind of them among the first.
+
+    Parameters
+    ----------
+    inside
+        An absolute path to which something could be written.
+    """
+    kinds = [
+        ["", " ", "\t", "\n"],
+        _paths(inside),
+        _devices(),
+        _HIDDEN,
+        _SQL,
+        _SHELL,
+        _TEMPLATES,
+        _MARKUP,
+        _SHEETS,
+        _INVISIBLE,
+        _LONG,
+        [name for word in _WORDS for name in _alike(word)],
+        [name for word in _WORDS for name in _around(word)],
+    ]
+    in_turn = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+    found = list(dict.fromkeys(name for name in in_turn if name is not None))
+    return found[:count]

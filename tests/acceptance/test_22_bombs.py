@@ -1,0 +1,103 @@
+"""Bombs: what is small on the disk is read, or refused, in memory that has a bound.
+
+A huge cell is a missing one, and a line that is too long a malformed row, like any other: what is
+refused is refused for its structure alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.errors import TableError
+from tables.read import open_source
+from tests.acceptance.hostile.bombs import ALL_BOMBS, RUNS, Bomb
+from tests.acceptance.hostile.measure import Measured, measuring
+from tests.acceptance.hostile.tables_made import COLUMNS, PLANTED, Reference
+from tests.making import at_scale, scene
+
+MOST = 500_000_000  # bytes above what is in use before
+
+
+@pytest.fixture(scope="module")
+def measure() -> Iterator[Measured]:
+    with measuring() as server:
+        yield server
+
+
+def moment(case: Bomb) -> np.ndarray:
+    """What the rows sum up to, divided by their number; of the first columns."""
+    columns = dict(list(case.changes.get("columns", COLUMNS).items()))
+    sums, rows = 0.0, sum(times for _, times in case.found)
+    for row, times in case.found:
+        reference = Reference(columns)
+        if row is not None:
+            reference.add([np.nan if cell is None else cell for cell in row])
+        if reference.units:
+            unit = np.concatenate([np.atleast_1d(x) for x in reference.units])
+            sums = sums + np.outer(unit, unit)[:9, :9] * times
+    return np.asarray(sums) / rows
+
+
+@pytest.mark.parametrize("case", ALL_BOMBS, ids=str)
+def test_in_bounded_memory(case: Bomb, tmp_path: Path, measure: Measured) -> None:
+    found = measure(case.request(tmp_path), way=case.way, seconds=case.seconds)
+    assert "took" in found, found
+    assert found["took"] < MOST
+    if case.said:
+        assert found["error"] == "TableError", found
+        assert found["exit_code"] == 2
+        for words in case.said:
+            assert words in found["said"]
+        assert not any(planted in found["said"] for planted in PLANTED)
+    elif case.way == "request":
+        assert found.get("release") == "v1-r1", found
+    else:
+        assert "error" not in found, found
+        assert found["rows"] == sum(times for _, times in case.found)
+        assert found["malformed"] == sum(times for row, times in case.found if row is None)
+        np.testing.assert_allclose(found["moment"], moment(case), atol=2e-3)
+
+
+def test_memory_is_seen(tmp_path: Path, measure: Measured) -> None:
+    """A reader that reads everything is found out."""
+    found = measure(RUNS[0].request(tmp_path), way="as a library would", seconds=120)
+    assert found.get("took", MOST) >= MOST
+
+
+def test_many_files(tmp_path: Path, measure: Measured) -> None:
+    count = at_scale(1000, 10_000)
+    for i in range(count):
+        (tmp_path / f"p{i}.csv").write_bytes(b"c0,c1\n2,5\n")
+    request = scene(tmp_path, source="p*.csv", rows=count, columns=COLUMNS)
+    found = measure(request, seconds=at_scale(60, 300))
+    assert found["rows"] == count
+    assert found["took"] < MOST
+
+
+@pytest.mark.parametrize("made", ["pipe", "device", "socket"])
+def test_what_is_no_file(made: str, tmp_path: Path, measure: Measured) -> None:
+    """It may never end, and cannot be read twice: refused before it is opened."""
+    import socket
+
+    path = tmp_path / "t.csv"
+    if made == "pipe":
+        os.mkfifo(path)
+    elif made == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with socket.socket(socket.AF_UNIX) as bound, pytest.MonkeyPatch.context() as there:
+            there.chdir(tmp_path)  # its path has to be short
+            bound.bind("t.csv")
+    for source in (str(path), str(tmp_path / "t*.csv")):
+        with pytest.raises(TableError, match=r"\.csv: "):
+            open_source(source)
+    found = measure(scene(tmp_path, source="t.csv"), way="request", seconds=20)
+    assert found["error"] == "TableError", found
+    assert "t.csv" in found["said"]
+    with pytest.raises(TableError, match="is no file that can be read twice"):
+        open_source(str(path))
