@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from schemas.errors import TableError
 from tables.blocks import blocks
 from tables.pages import DICTIONARY, PLAIN, SPELLED, check_footer, pages
-from tables.texts import far_texts
 from tables.values import Levels, converted, of_texts
 
 Array = NDArray[np.float64]
@@ -23,7 +22,8 @@ BATCH_CELLS = 1 << 20
 
 # Bytes of memory.
 _PAGE = 64 << 20  # one page of numbers
-_TEXTS = 16 << 20  # one page of texts; a larger one is read piece by piece
+_TEXTS = 16 << 20  # one page of texts
+_DELTAS = 2 << 20  # one page of texts that each begin as the one before, and all may be long
 _PAGES = 128 << 20  # the pages of all columns at once
 _SOME = 64 << 20  # those of some columns, where others wait
 _BLOCK = 96 << 20  # numbers that wait for those of other columns
@@ -59,10 +59,10 @@ class _Column:
     delta: bool
 
     @property
-    def far(self) -> bool:
-        """Whether its texts are read piece by piece."""
-        large = self.largest > _TEXTS or self.delta
-        return of_texts(self.levels) and self.of_bytes and large
+    def most(self) -> int:
+        """Bytes that a page of it may take."""
+        of_texts = _DELTAS if self.delta else _TEXTS
+        return of_texts if self.of_bytes else _PAGE
 
     def at_once(self, rows: int) -> int:
         """How many of its cells are read at once, each as long as its longest may be."""
@@ -91,11 +91,23 @@ def opened(
     with fs.open(file, "rb") as stream:
         check_footer(stream)
         ahead = max(4096, min(1 << 20, _BUFFERS // len(columns or "1")))
-        texts = [name for name, levels in (columns or {}).items() if of_texts(levels)]
+        with pq.ParquetFile(stream, pre_buffer=False) as table:
+            texts = _in_dictionaries(table.metadata, columns or {})
         with pq.ParquetFile(
             stream, read_dictionary=texts, buffer_size=ahead, pre_buffer=False
         ) as table:
             yield stream, table
+
+
+def _in_dictionaries(metadata: Any, columns: Mapping[str, Levels | None]) -> list[str]:
+    """Columns of texts that can be read as dictionaries; Arrow cannot where cells are deltas."""
+    chunks = [
+        metadata.row_group(group).column(leaf)
+        for group in range(metadata.num_row_groups)
+        for leaf in range(metadata.num_columns)
+    ]
+    deltas = {c.path_in_schema for c in chunks if any("DELTA" in each for each in c.encodings)}
+    return [name for name, levels in columns.items() if of_texts(levels) and name not in deltas]
 
 
 def cells(fs: Any, file: str, columns: Mapping[str, Levels | None], rows: int) -> Iterator[Array]:
@@ -147,9 +159,9 @@ def _looked_at(
                     spelled = max(spelled, page.size)
                     delta = delta or page.encoding != PLAIN
         column = _Column(name, levels, leaf, of_bytes, largest, spelled, delta)
-        if largest > _PAGE and not column.far:
+        if largest > column.most:
             raise TableError(
-                f"{file}: column '{name}' lies in pages of more than {_PAGE >> 20} MiB.",
+                f"{file}: column '{name}' lies in pages of more than {column.most >> 20} MiB.",
                 "Write it in smaller pages or row groups.",
             )
         found.append(column)
@@ -158,7 +170,7 @@ def _looked_at(
 
 def _weight(column: _Column) -> int:
     """Bytes of memory while it is read: a page, and a dictionary."""
-    return 0 if column.far else column.largest * (_ENTRY if column.of_bytes else 1)
+    return column.largest * (_ENTRY if column.of_bytes else 1)
 
 
 class _Reader:
@@ -219,7 +231,7 @@ class _Reader:
         parts: list[list[_Column]] = []
         weight = full = most + 1
         for column in columns:
-            alone = column.far or column.at_once(self._rows) < self._rows
+            alone = column.at_once(self._rows) < self._rows
             if not alone and weight + _weight(column) <= most:
                 parts[-1].append(column)
                 weight += _weight(column)
@@ -231,15 +243,6 @@ class _Reader:
     def _read(
         self, part: Sequence[_Column], groups: Sequence[int], rows: int, start: int = 0
     ) -> Iterator[Array]:
-        return (
-            self._far(part[0], groups, start)
-            if part[0].far
-            else self._near(part, groups, rows, start)
-        )
-
-    def _near(
-        self, part: Sequence[_Column], groups: Sequence[int], rows: int, start: int
-    ) -> Iterator[Array]:
         rows = min(column.at_once(rows) for column in part)
         names = [column.name for column in part]
         for batch in self._table.iter_batches(rows, row_groups=list(groups), columns=names):
@@ -248,12 +251,3 @@ class _Reader:
             if found.num_rows or not batch.num_rows:
                 each = zip(found.columns, part, strict=True)
                 yield np.stack([converted(cells, column.levels) for cells, column in each])
-
-    def _far(self, column: _Column, groups: Sequence[int], start: int) -> Iterator[Array]:
-        optional = self._table.schema.column(column.leaf).max_definition_level > 0
-        for group in groups:
-            chunk = self._table.metadata.row_group(group).column(column.leaf)
-            for places in far_texts(self._stream, chunk, optional, column.levels or ()):
-                found = places[start:]
-                start -= len(places) - len(found)
-                yield found[None]

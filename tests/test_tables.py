@@ -29,7 +29,6 @@ from tables.lines import BLOCK, RecordLines
 from tables.normalise import normalise
 from tables.read import Malformed, cells, column_types, open_source
 from tables.repair import Repairs, repair
-from tables.unpack import Part, UnpackError, unpacked
 from tables.values import _parsed
 from tests.making import contract_facts
 
@@ -160,10 +159,9 @@ def some_texts(rows: int, *, missing: bool) -> list[str | None]:
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("missing", [True, False])
-def test_large_texts_are_read_as_small_ones(
-    encoding: str, codec: str, version: str, missing: bool, tmp_path: Path, monkeypatch: Any
+def test_texts_are_the_same_however_they_are_packed(
+    encoding: str, codec: str, version: str, missing: bool, tmp_path: Path
 ) -> None:
-    """Piece by piece, at whatever size that begins, or by Arrow: the same cells."""
     texts = some_texts(1500, missing=missing)
     schema = pa.schema([pa.field("g", pa.string(), missing), ("k", pa.float64())])
     table = pa.table({"g": texts, "k": np.arange(1500.0)}, schema=schema)
@@ -182,16 +180,24 @@ def test_large_texts_are_read_as_small_ones(
     levels = {"k": None, "g": tuple(word.strip() for word in WORDS)}
     expected = [place.get(text or "", NAN) for text in texts]
     source = open_source(str(tmp_path / "t.parquet"))
-    for limit in (parquet._TEXTS, 1):
-        monkeypatch.setattr(parquet, "_TEXTS", limit)
-        batches = list(cells(source, levels, Malformed()))
-        found = np.concatenate(batches, axis=1)
-        np.testing.assert_array_equal(found, [np.arange(1500.0), expected])
+    found = np.concatenate(list(cells(source, levels, Malformed())), axis=1)
+    np.testing.assert_array_equal(found, [np.arange(1500.0), expected])
+
+
+@pytest.mark.parametrize(("name", "limit"), [("g", "_TEXTS"), ("k", "_PAGE")])
+def test_pages_that_are_too_large_are_refused(
+    name: str, limit: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    table = pa.table({"g": ["a" * 50] * 99, "k": np.arange(99.0)})
+    pq.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
+    monkeypatch.setattr(parquet, limit, 500)
+    with pytest.raises(TableError, match=f"column '{name}' lies in pages of more than"):
+        list(cells(open_source(str(tmp_path / "t.parquet")), {"k": None, "g": ("a",)}, Malformed()))
 
 
 @pytest.mark.parametrize("rows", [1, 999, 40_000])
 @pytest.mark.parametrize("group", [7, 10_000, 1 << 20])
-@pytest.mark.parametrize("limits", [{}, {"_PAGES": 1, "_SOME": 1}, {"_BATCH": 1}, {"_TEXTS": 1}])
+@pytest.mark.parametrize("limits", [{}, {"_PAGES": 1, "_SOME": 1}, {"_BATCH": 1}])
 def test_columns_in_turn_are_read_as_side_by_side(
     rows: int, group: int, limits: dict[str, int], tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -234,41 +240,6 @@ def test_packed_text(tmp_path: Path) -> None:
         file.write_bytes(packed[: len(packed) // 2])
         with pytest.raises(TableError, match=rf"t\.csv\.{ending}: "):
             read(file, "a", "b")
-
-
-@pytest.mark.parametrize("method", ["zstd", "snappy", "gzip", "lz4_raw", "brotli", None])
-def test_unpacking_piece_by_piece(method: str | None) -> None:
-    rng = np.random.default_rng(8)
-    pieces = [rng.bytes(70_000), b"abc" * 50_000, b"x" * 300_000, b"", rng.bytes(3), b"yz" * 9]
-    text = b"".join(pieces[k] for k in rng.integers(len(pieces), size=40))
-    packed = pa.compress(text, method, asbytes=True) if method else text
-    codec = {None: "UNCOMPRESSED", "lz4_raw": "LZ4"}.get(method) or str(method).upper()
-    stream = unpacked(Part(io.BytesIO(b"before" + packed + b"after"), 6, len(packed)), codec)
-    found = b""
-    while piece := stream.read(int(rng.integers(1, 200_000))):
-        found += piece
-    assert found == text
-
-
-@pytest.mark.parametrize(
-    ("codec", "packed"),
-    [
-        ("SNAPPY", b"\x08\xfe\x01\x00"),
-        ("SNAPPY", b"\x08\x00a\xfe\xff\xff"),
-        ("SNAPPY", b"\x08\x00a\xfe\x00\x00"),
-        ("SNAPPY", b"\x08\x00a\xff\x01\x00"),
-        ("SNAPPY", b"\x08\x1ca"),
-        ("SNAPPY", b"\xff"),
-        ("LZ4", b"\x1fa\xff\xff\x00"),
-        ("LZ4", b"\x1fa\x00\x00\x00"),
-        ("LZ4", b"\xf0"),
-        ("LZ4", b"\x20a"),
-        ("LZO", b""),
-    ],
-)
-def test_unpacking_what_was_never_packed(codec: str, packed: bytes) -> None:
-    with pytest.raises((UnpackError, EOFError)):
-        unpacked(Part(io.BytesIO(packed), 0, len(packed)), codec).read(1 << 20)
 
 
 def test_a_zip_holds_one_file(tmp_path: Path) -> None:

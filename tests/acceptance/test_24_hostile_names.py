@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gramercy.verify import verify_release
 
 import gramercy
 from archive.estimate import read_estimate
@@ -40,6 +39,7 @@ from schemas.errors import (
     UnknownRelease,
 )
 from schemas.home import Home
+from tasks.verify import verify_release
 from tests.acceptance.hostile.names import hostile_names
 from tests.making import at_scale, contract_facts, plan_of, run, run_all, run_steps, scene, write
 
