@@ -48,26 +48,22 @@ def label(value: Any) -> Any:
     return str(value) if type(value) is int else value
 
 
-_UNSEEN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
+_UNSEEN = {"Cc", "Cs", "Cn"}
 _TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def cannot_be_shown(text: str) -> bool:
-    """Whether a text holds what terminals and XML do not take, or what reorders words around it.
-
-    Control characters, line separators, no characters, and changed directions.
-    """
-    return any(
-        unicodedata.category(each) in _UNSEEN or unicodedata.bidirectional(each) in _TURNING
-        for each in text
-    )
+    """Whether a text holds what terminals and XML do not take: controls, and no characters."""
+    return any(unicodedata.category(each) in _UNSEEN for each in text)
 
 
 def one_line(text: str) -> str:
-    """A text that can be shown anywhere, as it is; raises ValueError for any other."""
+    """A text that stands on one line and turns nothing beside it; any other is a ValueError."""
     if not text.strip():
         raise ValueError("must not be empty")
-    if cannot_be_shown(text):
+    ends = any(unicodedata.category(each) in {"Zl", "Zp"} for each in text)
+    turns = any(unicodedata.bidirectional(each) in _TURNING for each in text)
+    if cannot_be_shown(text) or ends or turns:
         raise ValueError("must be one line, without control characters")
     return text
 

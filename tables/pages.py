@@ -20,9 +20,9 @@ _COLUMN, _CHUNK = 1600, 640  # bytes of memory that each takes, about
 _DEEPEST = 64  # groups in groups
 _HEAD, _MOST_HEAD = 256, 1 << 24  # bytes that the head of a page is looked for in
 
-DATA, DICTIONARY, DATA_V2 = 0, 2, 3
-PLAIN, PLAIN_DICTIONARY, DELTA_LENGTH, DELTA_BYTES, RLE_DICTIONARY = 0, 2, 6, 7, 8
-SPELLED = {PLAIN, DELTA_LENGTH, DELTA_BYTES}  # not places in a dictionary
+DICTIONARY, _DATA_V2 = 2, 3
+PLAIN, _DELTA_LENGTH, _DELTA_BYTES = 0, 6, 7
+SPELLED = {PLAIN, _DELTA_LENGTH, _DELTA_BYTES}  # not places in a dictionary
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,6 @@ class Page:
         As in the head.
     packed, size
         Bytes of the body in the file, and unpacked.
-    levels
-        Bytes of repetition and of definition levels before the body; of a page of version 2 alone.
-    compressed
-        Whether the body, but for its levels, is.
     """
 
     at: int
@@ -49,8 +45,6 @@ class Page:
     values: int
     packed: int
     size: int
-    levels: tuple[int, int] = (0, 0)
-    compressed: bool = True
 
 
 def check_footer(stream: IO[bytes]) -> None:
@@ -164,12 +158,8 @@ def _parsed_head(head: Compact, at: int) -> Page:
         raise ValueError
     kind = facts[1]
     values = inner.get(1, 0)
-    if kind != DATA_V2:
-        return Page(at + head.at, kind, inner.get(2, 0), values, packed, size)
-    levels = inner[6], inner[5]
-    return Page(
-        at + head.at, kind, inner[4], values, packed, size, levels, bool(inner.get(7, True))
-    )
+    encoding = inner[4] if kind == _DATA_V2 else inner.get(2, 0)
+    return Page(at + head.at, kind, encoding, values, packed, size)
 
 
 def _about(head: Compact) -> Iterator[tuple[int, int]]:

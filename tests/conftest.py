@@ -24,6 +24,20 @@ for _name in ("GRAMERCY_HOME", "GRAMERCY_LEDGER_URL", "GRAMERCY_ARCHIVE_URL"):
     os.environ.pop(_name, None)
 
 
+# Files that take long, most of it waiting: they come first, so that nothing waits for them at last.
+LONG = ("test_server", "test_14_", "test_22_", "test_audit", "test_16_", "test_24_", "test_cli")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files first; `make test` keeps this order."""
+    place = {name: turn for turn, name in enumerate(LONG)}
+
+    def turn(item: pytest.Item) -> int:
+        return next((place[name] for name in LONG if item.path.name.startswith(name)), len(LONG))
+
+    items.sort(key=turn)
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home; nothing a test does reaches the user's own."""

@@ -229,7 +229,7 @@ def test_tampering_is_found_and_named(url: str, made: Path, tmp_path: Path) -> N
     objects, rng = Objects(url), np.random.default_rng(3)
     names = [name for name in objects.sizes() if name.startswith("toy/")]
     assert len(names) > 15
-    for name in names:
+    for name in names[:: at_scale(5, 1) if url.startswith("s3") else 1]:
         place, _, file = name.rpartition("/")
         before = objects.read(name)
         changed = bytearray(before)

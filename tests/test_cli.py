@@ -325,7 +325,7 @@ def test_failures_around_the_steps(
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where the home should be")
     monkeypatch.setenv("GRAMERCY_HOME", str(blocked))
-    for words in (["demo"], ["budget"], ["plan", tmp_path / "request.yaml"]):
+    for words in (["demo"], ["budget", "toy"], ["plan", tmp_path / "request.yaml"]):
         code, _, err = run(*words, capsys=capsys)
         assert code == 1
         assert "blocked" in err

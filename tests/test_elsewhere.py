@@ -70,7 +70,7 @@ def test_what_was_sealed_is_finished(
     with monkeypatch.context() as broken:
         kind = type(Archive.of(Home.default()))
         broken.setattr(kind, "commit", unreachable)
-        with pytest.raises(gramercy.StepFailed):
+        with pytest.raises(gramercy.ArchiveError, match="cannot write to the archive"):
             run_steps(request)
     ledger = Ledger.of(Home.default())
     (sealed,) = ledger.charges("toy")

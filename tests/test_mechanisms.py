@@ -138,7 +138,7 @@ def test_what_is_published_does_not_show_how_cells_are_spelled(
 ) -> None:
     """Where a batch of a CSV ends depends on the length of its lines, which is private."""
     monkeypatch.setattr("tasks.draw._CELLS", 400)
-    monkeypatch.setattr("tables.read._BATCH_CELLS", 300)
+    monkeypatch.setattr("tables.parquet.BATCH_CELLS", 300)
     monkeypatch.setattr(
         "mechanisms.sampler.rounded_gaussian", lambda _, size: np.arange(size, dtype=np.int64)
     )

@@ -89,12 +89,12 @@ def outside(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     yield away
     assert everything(away) == before
     assert {path.name for path in tmp_path.iterdir()} <= {"outside", "scene", "home"}
-    own = r"archive|contracts|internal|locks|ledger\.sqlite.*"
+    own = r"archive|audits|contracts|internal|keys|locks|ledger\.sqlite.*"
     assert all(re.fullmatch(own, path.name) for path in home.glob("*"))
     for path in (home / "archive").glob("*/*/*"):
         if path.resolve().is_relative_to(home.resolve()):  # no link that a test has put there
             dataset, release, kind = path.relative_to(home / "archive").parts
-            if dataset != ".staging":
+            if dataset not in {".staging", ".ledger"}:
                 assert FOLDER.fullmatch(dataset)
                 assert FOLDER.fullmatch(release)
                 assert kind in {"release", "estimates", "reports"}
@@ -307,7 +307,7 @@ def check_bundles(release: Path, expected: list[str]) -> None:
         tables = {
             name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")
         }
-        assert {"charges", "datasets", "budgets", "marks"} <= tables
+        assert {"entries", "head"} <= tables
 
 
 def test_columns(names: list[str], tmp_path: Path) -> None:
@@ -402,7 +402,8 @@ def test_staging_that_lies_elsewhere(tmp_path: Path, home: Path, outside: Path) 
         run_steps(scene(tmp_path / "scene"))
     Archive(home / "archive").sweep("toy")
     with sqlite3.connect(home / "ledger.sqlite") as db:
-        assert db.execute("SELECT count(*) FROM charges").fetchone() == (0,)
+        charged = "SELECT count(*) FROM entries WHERE kind = 'reserved'"
+        assert db.execute(charged).fetchone() == (0,)
 
 
 def test_a_data_set_that_lies_elsewhere_is_not_charged(
@@ -413,7 +414,8 @@ def test_a_data_set_that_lies_elsewhere_is_not_charged(
     with pytest.raises(GramercyError):
         run_steps(scene(tmp_path / "scene"))
     with sqlite3.connect(home / "ledger.sqlite") as db:
-        assert db.execute("SELECT count(*) FROM charges").fetchone() == (0,)
+        charged = "SELECT count(*) FROM entries WHERE kind = 'reserved'"
+        assert db.execute(charged).fetchone() == (0,)
 
 
 @pytest.mark.parametrize("name", ["CARD.md", "SHA256SUMS", "second_moment.npy"])
