@@ -4,8 +4,8 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-# Two workers, a file at a time.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# A file at a time; three at once, since many of them wait for servers.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test check acceptance benchmarks clean
 
@@ -13,7 +13,7 @@ demo: .venv/ready
 	$(BIN)/gramercy demo
 
 test: .venv/ready
-	$(BIN)/python -m pytest -q $(TWO)
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
 check: .venv/ready
 	$(BIN)/ruff check .
@@ -21,7 +21,7 @@ check: .venv/ready
 	$(BIN)/mypy
 
 acceptance: .venv/ready
-	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q $(TWO) tests/acceptance
+	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/acceptance
 
 # What is missing in their results.jsonl, and their pages.
 benchmarks: .venv/ready

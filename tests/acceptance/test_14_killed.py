@@ -20,7 +20,7 @@ from tests.faults.zygote import Zygote
 from tests.making import FULL, at_scale
 
 REPEATS = at_scale(1, 20)
-RANDOM = at_scale(10, 400)
+RANDOM = at_scale(6, 400)
 
 
 def steps(passed: list[Point], kind: str) -> list[Point]:

@@ -361,7 +361,7 @@ def deep() -> bytes:
 
 
 def many_columns() -> bytes:
-    return parquet_of([*ONE, *(plain(f"x{i}", [1.0]) for i in range(100_000))], 1)
+    return parquet_of([*ONE, *(plain(f"x{i}", [1.0]) for i in range(at_scale(20_000, 100_000)))], 1)
 
 
 METADATA = [
