@@ -95,7 +95,7 @@ def left(ledger: Ledger, under: Contract) -> dict[str, float]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_remaining_budget_never_rises(kind: str, under: Contract) -> None:
     @settings(
-        max_examples=at_scale(6, 200),
+        max_examples=at_scale(3, 200),
         deadline=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),

@@ -43,7 +43,7 @@ def moment(case: Bomb) -> np.ndarray:
     return np.asarray(sums) / rows
 
 
-@pytest.mark.parametrize("case", ALL_BOMBS, ids=str)
+@pytest.mark.parametrize("case", ALL_BOMBS[:: at_scale(2, 1)], ids=str)
 def test_in_bounded_memory(case: Bomb, tmp_path: Path, measure: Measured) -> None:
     found = measure(case.request(tmp_path), way=case.way, seconds=case.seconds)
     assert "took" in found, found
