@@ -36,7 +36,7 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     ledger, archive = Ledger.of(home), Archive.of(home)
     seen = outlook(planned, ledger)
     dataset = planned.contract.id
-    charged = ledger.charges(dataset) if dataset in ledger.datasets() else ()
+    charged = ledger.releases(dataset)
     if seen.answered is None and reports is None:
         open_source(planned.contract.source)  # a wrong path is told before Prefect starts
     for place in reports or ():
@@ -64,7 +64,7 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
         "estimates": [each for each in archive.estimates(dataset, name) if each in asked_for],
         "report": report,
         "problems": problems,
-        "replayed": name in {charge.release for charge in charged},
+        "replayed": name in charged,
     }
 
 
@@ -99,13 +99,11 @@ def estimate(release: str, estimator: Any) -> tuple[str, str]:
 
 def audit(folder: Path | None) -> Path:
     """Audit with Prefect's history; returns the page, whatever was found."""
-    import datetime
-
-    now = datetime.datetime.now(datetime.UTC)
-    place = folder or Home.default().audits / now.strftime("%Y-%m-%dT%H%M%SZ")
     start_prefect()
     from flows.audit import audit as audit_flow
+    from tasks.audit import new_folder
 
+    place = folder or new_folder()
     with contextlib.suppress(Discrepancies):
         _run(audit_flow, str(place.absolute()))
     return place / "audit.html"

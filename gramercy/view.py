@@ -257,32 +257,10 @@ def statement_facts(
     """A budget statement as plain data."""
     return {
         "dataset": dataset,
-        "year_of_data": statement.window or None,
-        "epsilon": statement.budget.epsilon,
-        "delta": statement.budget.delta,
-        "spent_epsilon": _finite(statement.spent),
-        "spent_mu": statement.total.mu,
-        "remaining_epsilon": _finite(statement.remaining),
-        "remaining_mu": statement.left.mu,
+        **statement.facts(),
         "budgets": [{**r.budget.model_dump(), "reason": r.reason, "at": r.at} for r in raises],
-        "charges": [
-            {
-                "release": c.release,
-                "version": c.version,
-                "mu": c.guarantee.mu,
-                "delta0": c.guarantee.delta0,
-                "pure": _finite(c.guarantee.pure),
-                "at": c.at,
-                "state": c.state,
-                **({"reason": c.reason} if c.reason else {}),
-            }
-            for c in charges
-        ],
+        "charges": [charge.facts() for charge in charges],
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def statement_text(
@@ -312,12 +290,10 @@ _BAR, _SHOWN = 30, 30
 
 
 def _bar(statement: Statement, planned: Guarantee | None = None) -> Text:
-    """How much of the budget is spent, planned and left, by the square of mu: those add up."""
-    spent = statement.total.mu**2
-    whole = max(spent + statement.left.mu**2, 1e-300)
-    filled = min(_BAR, math.ceil(_BAR * spent / whole))
-    wanted = math.ceil(_BAR * planned.mu**2 / whole) if planned else 0
-    wanted = min(_BAR - filled, wanted)
+    """How much of the budget is spent, planned and left."""
+    filled = math.ceil(_BAR * statement.share)
+    after = statement.after(planned).share if planned else 0.0
+    wanted = max(0, math.ceil(_BAR * after) - filled)
     bar = Text("█" * filled, style="yellow").append("▒" * wanted, style="cyan")
     return bar.append("░" * (_BAR - filled - wanted), style="dim")
 
@@ -337,16 +313,13 @@ def _charges_table(statement: Statement, charges: Sequence[Charge]) -> Table:
             c.version,
             f"{c.guarantee.mu:.4g}",
             f"{c.guarantee.epsilon(budget.delta):.4g}",
-            Text(f"{running.spent:.4g} ").append("▪" * _tenths(running), style="yellow"),
+            Text(f"{running.spent:.4g} ").append(
+                "▪" * math.ceil(10 * running.share), style="yellow"
+            ),
             c.state,
             c.at.partition("T")[0],
         )
     return table
-
-
-def _tenths(statement: Statement) -> int:
-    whole = statement.total.mu**2 + statement.left.mu**2
-    return math.ceil(10 * statement.total.mu**2 / whole) if whole else 0
 
 
 def audit_text(found: Mapping[str, Any], page: Path) -> None:

@@ -71,6 +71,7 @@ def _sqlite(path: Path) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,
+        hide_parameters=True,  # an error would quote them, and fingerprints are among them
         connect_args={"timeout": BUSY_SECONDS},
     )
 
@@ -98,7 +99,9 @@ def _postgresql(url: URL) -> Engine:
             "Run pip install 'gramercy[postgresql]'.",
         ) from None
     # READ COMMITTED: after the wait for its turn, a writer sees what the others have written.
-    engine = create_engine(url, poolclass=NullPool, isolation_level="READ COMMITTED")
+    engine = create_engine(
+        url, poolclass=NullPool, hide_parameters=True, isolation_level="READ COMMITTED"
+    )
 
     @event.listens_for(engine, "do_connect")
     def _wait_for_a_connection(_: Any, __: Any, args: Any, settings: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ledger.database import WRITES, described, engine_of, place
 from ledger.entry import Entry
@@ -185,6 +185,14 @@ class Ledger:
         """The charge of a release, if there is one."""
         with self._reading() as db:
             return next(self._charges(db, dataset, entries.c.release == release), None)
+
+    def sealed(self, dataset: str) -> list[Charge]:
+        """Charges whose bundle was sealed, and that lack their last mark."""
+        named = entries.c.dataset == dataset
+        done = select(entries.c.release).where(named, entries.c.kind.in_(["published", "spent"]))
+        with self._reading() as db:
+            waiting = (entries.c.kind == "sealed", entries.c.release.not_in(done))
+            return list(self._charges(db, dataset, *waiting))
 
     def releases(self, dataset: str) -> set[str]:
         """Ids of the releases that were charged, whatever became of them."""
@@ -483,8 +491,6 @@ class Ledger:
         failure = None
         try:
             yield
-        except IntegrityError:
-            raise
         except (SQLAlchemyError, OSError) as caught:
             driver = caught.orig if isinstance(caught, DBAPIError) else None
             failure = type(driver or caught).__name__

@@ -50,6 +50,20 @@ class Charge:
     sha256: str = ""
     reason: str = ""
 
+    def facts(self) -> dict[str, Any]:
+        """As plain data: everything but the fingerprint, which is private."""
+        return {
+            "release": self.release,
+            "version": self.version,
+            "mu": self.guarantee.mu,
+            "delta0": self.guarantee.delta0,
+            "pure": _finite(self.guarantee.pure),
+            "at": self.at,
+            "state": self.state,
+            "reason": self.reason,
+            "sha256": self.sha256,
+        }
+
     @property
     def answers(self) -> bool:
         """Whether it stands for a release that is there to be read."""
@@ -108,6 +122,29 @@ class Statement:
         pure = max(0.0, self.budget.epsilon - self.total.pure)
         return max(gdp_epsilon(self.left.mu, self.budget.delta), pure)
 
+    @property
+    def share(self) -> float:
+        """How much of the budget is spent, from 0 to 1; of the square of mu, for those add up.
+
+        Or of the pure epsilon, where less of that is.
+        """
+        spent, left = self.total.mu**2, self.left.mu**2
+        gaussian = spent / (spent + left) if left else 1.0
+        return min(1.0, gaussian, self.total.pure / self.budget.epsilon)
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "year_of_data": self.window or None,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "spent_epsilon": _finite(self.spent),
+            "spent_mu": self.total.mu,
+            "remaining_epsilon": _finite(self.remaining),
+            "remaining_mu": self.left.mu,
+            "share": self.share,
+        }
+
     def admits(self, guarantee: Guarantee, times: int = 1) -> bool:
         """Whether one more charge, or several of the same, fit; by the ledger's rule."""
         total = self.charged.plus(guarantee, times).guarantee
@@ -126,6 +163,10 @@ class Statement:
     def after(self, guarantee: Guarantee) -> Statement:
         """The statement that one more charge would leave."""
         return Statement(self.budget, self.charged.plus(guarantee), self.window)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def admit(dataset: str, statement: Statement, asked: Guarantee) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -304,42 +303,20 @@ def facts(audit: Audit) -> dict[str, Any]:
         "runs": audit.history,
         "discrepancies": [asdict(each) for each in audit.discrepancies],
         "notes": audit.notes,
-        "budgets": [_budget(*each) for each in audit.statements],
+        "budgets": [{"dataset": name, **each.facts()} for name, each in audit.statements],
         "releases": [_release(each) for each in audit.releases],
     }
 
 
-def _budget(dataset: str, statement: Statement) -> dict[str, Any]:
-    spent, left = statement.total.mu**2, statement.left.mu**2
-    return {
-        "dataset": dataset,
-        "year_of_data": statement.window or None,
-        **statement.budget.model_dump(),
-        "spent_epsilon": _finite(statement.spent),
-        "remaining_epsilon": _finite(statement.remaining),
-        "share": spent / (spent + left) if spent + left else 0.0,
-    }
-
-
 def _release(each: Audited) -> dict[str, Any]:
-    charge = each.charge
-    return {
-        "release": each.id,
-        "version": charge.version,
-        "at": charge.at,
-        "mu": charge.guarantee.mu,
-        "delta0": charge.guarantee.delta0,
-        "pure": _finite(charge.guarantee.pure),
-        "state": charge.state,
-        "reason": charge.reason,
-        "sha256": charge.sha256,
-        "bundle": each.bundle,
-        "runs": None if each.runs is None else list(each.runs),
-    }
+    runs = None if each.runs is None else list(each.runs)
+    return each.charge.facts() | {"release": each.id, "bundle": each.bundle, "runs": runs}
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def new_folder() -> Path:
+    """Where a report of now goes, in the home."""
+    now = datetime.datetime.now(datetime.UTC)
+    return Home.default().audits / now.strftime("%Y-%m-%dT%H%M%SZ")
 
 
 def write_audit(audit: Audit, folder: Path | None = None) -> Path:
@@ -354,7 +331,7 @@ def write_audit(audit: Audit, folder: Path | None = None) -> Path:
     """
     from reports.audit import audit_page
 
-    place = folder or Home.default().audits / audit.at.replace(":", "").replace("+0000", "Z")
+    place = folder or new_folder()
     said = facts(audit)
     place.mkdir(parents=True, exist_ok=True)
     (place / "audit.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")

@@ -120,14 +120,12 @@ def _charged_and_drawn(
                 ledger.mark(dataset, charge.release, "spent", reason="interrupted when drawn")
                 archive.sweep(dataset)
             raise
-        _put_in_place(dataset, charge, sealed, ledger, archive)
+        archive.commit(sealed, archive.release(dataset, charge.release))
+        _mark_published(dataset, charge, ledger, archive)
     return charge
 
 
-def _put_in_place(
-    dataset: str, charge: Charge, sealed: Path, ledger: Ledger, archive: Archive
-) -> None:
-    archive.commit(sealed, archive.release(dataset, charge.release))
+def _mark_published(dataset: str, charge: Charge, ledger: Ledger, archive: Archive) -> None:
     ledger.mark(dataset, charge.release, "published")
     archive.write_anchor(ledger.head())
 
@@ -148,21 +146,31 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
     steward.record(plan.contract.id, charge.release, facts)
 
 
-def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
-    """The published charge for this request, after completing or closing an interrupted one.
+def _finish(dataset: str, ledger: Ledger, archive: Archive) -> None:
+    """Finish, with the very same bytes, what others have sealed and left; of any request.
 
     Holding the turn, a charge without its last mark is nobody's work in progress: its process died.
     """
+    for charge in ledger.sealed(dataset):
+        place = archive.release(dataset, charge.release)
+        left = archive.sealed_leftover(dataset, charge.sha256)
+        if archive.holds(place):  # it died between the rename and the last mark
+            with contextlib.suppress(BundleError):  # of another bundle its own request will tell
+                if read_release(place).sha256 == charge.sha256:
+                    _mark_published(dataset, charge, ledger, archive)
+        elif left is not None:  # it died before the rename
+            archive.commit(left, place)
+            _mark_published(dataset, charge, ledger, archive)
+
+
+def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
+    """The published charge for this request, after finishing or closing an interrupted one."""
     dataset = plan.contract.id
+    _finish(dataset, ledger, archive)
     charge = ledger.find(dataset, plan.key)
     if charge is None:
         return None
     place = archive.release(dataset, charge.release)
-    if charge.state == "sealed":
-        left = archive.sealed_leftover(dataset, charge.sha256)
-        if left is not None and not archive.holds(place):  # it died before the rename
-            _put_in_place(dataset, charge, left, ledger, archive)
-            return charge
     if charge.state in {"spent", "withdrawn"} or not archive.holds(place):
         _close(plan, charge, place, ledger, archive)
         return None
@@ -170,9 +178,6 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
         raise BundleError(
             f"{archive.shown(place)}: is not the bundle that was published.", _RESTORE
         )
-    if charge.state == "sealed":  # it died between the rename and the last mark
-        ledger.mark(dataset, charge.release, "published")
-        archive.write_anchor(ledger.head())
     return charge
 
 

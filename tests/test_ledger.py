@@ -212,7 +212,7 @@ def test_a_spent_or_withdrawn_release_is_paid_for_again_once(database: Path | st
 def test_entries_are_never_changed(database: Path | str, verb: str) -> None:
     ledger = Ledger(database)
     charge(ledger, "v1")
-    with pytest.raises(IntegrityError, match="append-only"), ledger._writing() as db:
+    with pytest.raises(IntegrityError, match="append-only"), ledger._engine.begin() as db:
         db.execute(text(verb))
 
 

@@ -91,8 +91,9 @@ def test_impossible_charges_are_refused_by_code_and_by_the_database(
         {"kind": "raised", "epsilon": 1.0, "delta": 1.0},
         {"kind": "raised", "epsilon": None, "delta": None},
     ):
-        with pytest.raises(IntegrityError), ledger._writing() as db:
+        with pytest.raises(IntegrityError) as refused, ledger._engine.begin() as db:
             db.execute(insert(entries).values(good | bad))
+        assert "parameters hidden" in str(refused.value)  # a fingerprint is among them
     with ledger._writing() as db, db.begin_nested() as undone:  # it is those that are refused
         db.execute(insert(entries).values(good))
         undone.rollback()

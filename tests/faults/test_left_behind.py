@@ -113,3 +113,24 @@ def test_a_foreign_bundle_is_not_adopted(tmp_path: Path, home: Path) -> None:
     shutil.copytree(elsewhere / "home/archive/toy/v1-r1/release", place)
     with pytest.raises(BundleError, match="not the bundle that was published"):
         run_steps(request)
+
+
+def test_what_was_sealed_survives_other_requests(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next release of the data set, of whatever version, finishes it with the same bytes."""
+
+    def broken(*_: object) -> None:
+        raise OSError(28, "no space left")
+
+    with monkeypatch.context() as full:
+        full.setattr(Archive, "commit", broken)
+        with pytest.raises(ArchiveError):
+            run_steps(scene(tmp_path))
+    (sealed,) = Ledger.of(Home.default()).charges("toy")
+    assert sealed.state == "sealed"
+    assert run_steps(scene(tmp_path, request={"version": "v2"})) == "v2-r2"
+    first, second = Ledger.of(Home.default()).charges("toy")
+    assert (first.state, first.sha256, second.state) == ("published", sealed.sha256, "published")
+    assert run_steps(scene(tmp_path)) == "v1-r1"
+    assert not list((home / "archive/.staging").iterdir())
