@@ -24,7 +24,7 @@ from gramercy.catalogue import Release
 from ledger import Ledger
 from schemas.errors import ArchiveError, BundleError, RequestError
 from schemas.home import Home
-from tests.making import answer, run, run_all, run_steps, scene
+from tests.making import answer, at_scale, run, run_all, run_steps, scene
 from tests.stores import bundle
 
 
@@ -83,7 +83,7 @@ def test_one_key_however_many_begin_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         for turn in range(10):
             assert len(set(pool.map(public_of_steward, [str(tmp_path / f"t{turn}")] * 8))) == 1
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
         for turn in range(10):
             folder = tmp_path / f"p{turn}"
             made = set(pool.map(public_of_steward, [str(folder)] * 4))

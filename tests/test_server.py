@@ -22,7 +22,7 @@ from ledger import Ledger
 from schemas.home import Home
 from tasks.deployments import deployments, retire
 from tasks.request import read_request
-from tests.making import scene
+from tests.making import at_scale, scene
 from tests.serving import ROOT, environment, free_port, prefect, process, wait_for
 
 
@@ -159,7 +159,7 @@ def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> Non
         ([request, "--timezone", "Mars/Olympus"], "--timezone"),
         ([str(tmp_path / "none.yaml")], "no such file"),
         ([], "does not answer"),  # the server that is named is not there
-    ):
+    )[:: at_scale(3, 1)]:
         done = subprocess.run(
             [sys.executable, "-m", "gramercy", "serve", *words],
             env=environment(tmp_path, home, 1),

@@ -30,7 +30,7 @@ from tables.normalise import normalise
 from tables.read import Malformed, cells, column_types, open_source
 from tables.repair import Repairs, repair
 from tables.values import _parsed
-from tests.making import contract_facts
+from tests.making import at_scale, contract_facts
 
 NAN = float("nan")
 
@@ -195,7 +195,7 @@ def test_pages_that_are_too_large_are_refused(
         list(cells(open_source(str(tmp_path / "t.parquet")), {"k": None, "g": ("a",)}, Malformed()))
 
 
-@pytest.mark.parametrize("rows", [1, 999, 40_000])
+@pytest.mark.parametrize("rows", [1, 999, at_scale(8_000, 40_000)])
 @pytest.mark.parametrize("group", [7, 10_000, 1 << 20])
 @pytest.mark.parametrize("limits", [{}, {"_PAGES": 1, "_SOME": 1}, {"_BATCH": 1}])
 def test_columns_in_turn_are_read_as_side_by_side(
