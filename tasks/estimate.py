@@ -6,10 +6,12 @@ from archive.estimate import EstimateBundle, read_estimate, write_estimate
 from archive.release import read_release
 from archive.store import Archive
 from estimators import Estimator
+from estimators.tuning.side_by_side import watched
 from schemas.home import Home
 from tasks.beside import sealed_once
 from tasks.manifest import fit
 from tasks.policy import private_task
+from tasks.progress import turns_bar
 
 
 @private_task
@@ -33,6 +35,7 @@ def make_estimate(
     with sealed_once(archive, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
-            manifest, found = fit(bundle, estimator)
+            with turns_bar(estimator.name) as bar, watched(bar):
+                manifest, found = fit(bundle, estimator)
             write_estimate(staged, manifest, found.matrices, found.tables, found.edges)
     return read_estimate(place)

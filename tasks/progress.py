@@ -38,14 +38,27 @@ def rows_bar(doing: str, total: int) -> Iterator[Callable[[int], None]]:
     total
         The declared number of rows, so that the bar tells nothing the contract does not.
     """
+    with _bar(doing, "rows", stays=True) as bar:
+        job = bar.add_task("rows", total=total)
+        yield lambda rows: bar.advance(job, rows)
+
+
+@contextlib.contextmanager
+def turns_bar(doing: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of turns, on a terminal; to be called with how many are done, and of how many."""
+    with _bar(doing, "turns", stays=False) as bar:
+        job = bar.add_task("turns", total=None, visible=False)
+        yield lambda done, of: bar.update(job, completed=done, total=of, visible=True)
+
+
+def _bar(doing: str, what: str, *, stays: bool) -> Progress:
     columns = (
         TextColumn(f"  {doing}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rows"),
+        TextColumn(what),
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        job = bar.add_task("rows", total=total)
-        yield lambda rows: bar.advance(job, rows)
+    quiet = not console.is_terminal
+    return Progress(*columns, console=console, disable=quiet, transient=not stays)

@@ -26,7 +26,14 @@ _OVER_RELAXATION = 1.6
 _MEMORY = 5
 
 
-def admm(S: Array, penalties: Array, tol: float, limit: int, start: Start | None = None) -> Outcome:
+def admm(
+    S: Array,
+    penalties: Array,
+    tol: float,
+    limit: int,
+    start: Start | None = None,
+    conditions: bool = True,
+) -> Outcome:
     """Minimise -log det T + tr(S T) + sum of penalties_ij |T_ij| over positive definite T.
 
     See `estimators.solvers.block.BlockSolver`.
@@ -52,7 +59,7 @@ def admm(S: Array, penalties: Array, tol: float, limit: int, start: Start | None
         X = proximal(2 * Z - state - S / rho, rho)
         dual = S + rho * (state - Z)
         gap = duality_gap(Z, dual)
-        if is_optimal(S, penalties, Z, gap, tol):
+        if is_optimal(S, penalties, Z, gap, tol, conditions):
             return Outcome("minimiser", Z, gap, iteration, dual)
         proof = certificate(S, penalties, X)
         if proof is not None:

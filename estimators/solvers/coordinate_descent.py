@@ -34,7 +34,12 @@ _LEAST = 1e-15  # violation that is rounding
 
 
 def coordinate_descent(
-    S: Array, penalties: Array, tol: float, limit: int, start: Start | None = None
+    S: Array,
+    penalties: Array,
+    tol: float,
+    limit: int,
+    start: Start | None = None,
+    conditions: bool = True,
 ) -> Outcome:
     """Minimise -log det T + tr(S T) + sum of penalties_ij |T_ij| over positive definite T.
 
@@ -64,7 +69,7 @@ def coordinate_descent(
         border = S + penalties * np.sign(T)
         dual = np.where(T != 0, border, np.clip(W, S - penalties, S + penalties))
         gap = duality_gap(T, dual)
-        if is_optimal(S, penalties, T, gap, tol):
+        if is_optimal(S, penalties, T, gap, tol, conditions):
             return Outcome("minimiser", T, gap, sweep, dual)
     return Outcome("unsettled", T, np.inf, limit)
 

@@ -13,41 +13,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from estimators.solvers.admm import admm
-from estimators.solvers.block import (
-    BlockSolver,
-    Outcome,
-    Start,
-    certificate,
-    duality_gap,
-    is_positive_definite,
-    slope,
-)
+from estimators.solvers.block import BlockSolver, Outcome, Start, slope
 from estimators.solvers.coordinate_descent import coordinate_descent
 from estimators.solvers.feasible import no_minimiser
-from estimators.solvers.problem import Problem
+from estimators.solvers.newton import newton
+from estimators.solvers.problem import Frame, Problem, symmetric
+from estimators.solvers.screening import components, pair
+from estimators.solvers.threads import one_blas_thread
 from schemas.errors import RequestError
 
 Array = NDArray[np.float64]
-Solver = Literal["auto", "admm", "coordinate-descent"]
+Places = NDArray[np.intp]
+Solver = Literal["auto", "newton", "admm", "coordinate-descent"]
 
 _CLOSED = "closed-form"  # blocks of one or two columns
 # A new solver is one line here, and its place in the orders below.
-_SOLVERS: Mapping[str, BlockSolver] = {"admm": admm, "coordinate-descent": coordinate_descent}
-_LIMITS = {"admm": 20_000, "coordinate-descent": 200}  # iterations
+_SOLVERS: Mapping[str, BlockSolver] = {
+    "newton": newton,
+    "admm": admm,
+    "coordinate-descent": coordinate_descent,
+}
+_LIMITS = {"newton": 50, "admm": 20_000, "coordinate-descent": 200}  # iterations
 # Who is tried, in turn, until one knows: the last has to be able to prove that there is nothing.
-_ORDER: Mapping[Solver, tuple[str, ...]] = {
-    "auto": ("admm",),
+_ORDER: Mapping[str, tuple[str, ...]] = {
+    "newton": ("newton", "admm"),
     "admm": ("admm",),
     "coordinate-descent": ("coordinate-descent", "admm"),
 }
+_LEAST = 1e-300  # on the diagonal
+_SMALL = 32  # columns up to which ADMM is as quick, and needs nothing to be compiled
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class Solution:
     penalty
         The penalty in force.
     solver
-        Who found it: ``admm``, ``coordinate-descent``; both, with a comma, where a block was left
-        to the other; ``closed-form`` where no block needed either.
+        Who found it: ``newton``, ``admm``, ``coordinate-descent``; two, with a comma, where a block
+        was left to the other; ``closed-form`` where no block needed any.
     """
 
     precision: Array
@@ -98,8 +99,9 @@ def graphical_lasso(
         Whether the penalty covers the diagonal too; scikit-learn's does not. The diagonal of a
         matrix of penalties is used only then.
     solver
-        ``admm``; ``coordinate-descent``, as in the papers: slower, and where it has no answer
-        ADMM is asked; ``auto``: the quickest there is, now ADMM.
+        ``newton``; ``admm``; ``coordinate-descent``, as in the papers: slower. ADMM is asked where
+        another has no answer, and it alone can prove that there is none. ``auto``: Newton, or ADMM
+        where there are so few columns that nothing needs to be compiled.
     tol
         Largest duality gap per column.
 
@@ -121,89 +123,138 @@ def graphical_lasso(
     scaled to a unit diagonal first, which makes the penalty differ by entry and columns of
     unlike size as quick as any (2 to 20 times fewer iterations, for scales from 1 to 1/p).
     """
-    return solve(Problem.checked(S, penalty, penalize_diagonal), solver, tol)[0]
+    problem = Problem.checked(symmetric(S), penalty, penalize_diagonal)
+    with one_blas_thread():
+        return solve(problem, solver, tol)[0]
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the next problem of the same S may begin, if none of its penalties is larger.
+
+    Parameters
+    ----------
+    frame
+        The units of the rest.
+    start
+        The minimiser.
+    connected
+        Whether there was one component only: there is one for smaller penalties too.
+    """
+
+    frame: Frame
+    start: Start
+    connected: bool
 
 
 def solve(
-    problem: Problem, solver: Solver, tol: float, start: Start | None = None
-) -> tuple[Solution, Start]:
-    """See `graphical_lasso`; and where the next problem, if it is like this one, may begin."""
+    problem: Problem,
+    solver: Solver,
+    tol: float,
+    state: State | None = None,
+    conditions: bool = True,
+) -> tuple[Solution, State]:
+    """See `graphical_lasso`; and where the next problem may begin."""
     if not 0 < tol < math.inf:
         raise ValueError("tol must be positive and finite")
-    if solver not in _ORDER:
-        raise ValueError(f"the solver must be one of {', '.join(_ORDER)}")
-    added = np.diag(np.diagonal(problem.penalties))
-    matrix, bounds = problem.S + added, problem.penalties - added
-    precision, dual = np.zeros_like(matrix), np.zeros_like(matrix)
-    gap, iterations, names = 0.0, 0, set[str]()
-    for block in _components(np.abs(matrix) > bounds):
-        here = np.ix_(block, block)
-        begin = start and Start(start.matrix[here], start.dual[here])
-        found, name = _solve(matrix[here], bounds[here], _ORDER[solver], tol, begin)
-        if found.kind == "minimiser":
-            precision[here], dual[here] = found.matrix, found.dual
-            gap, iterations = gap + found.gap, max(iterations, found.iterations)
-            names.add(name)
-            continue
-        if found.kind == "unbounded":
-            direction = np.zeros_like(matrix)
-            direction[here] = found.matrix / np.trace(found.matrix)
-            # Once more, in the caller's units: a wrong refusal is worse than none.
-            if slope(matrix, bounds, direction) <= 0:
-                raise no_minimiser(problem, direction)
-        raise RequestError(
-            f"The graphical lasso did not settle at {problem.spoken}: too near to singular.",
-            "Use a larger penalty.",
-        )
-    precision += 0.0  # no negative zeros
-    told = ", ".join(sorted(names - {_CLOSED}, reverse=True)) or _CLOSED
-    solution = Solution(precision, gap / len(matrix), iterations, problem.penalty, told)
-    return solution, Start(precision, dual)
-
-
-def _solve(
-    block: Array, bounds: Array, order: tuple[str, ...], tol: float, start: Start | None
-) -> tuple[Outcome, str]:
-    """One connected component, in its own units, and who solved it."""
-    diagonal = np.diagonal(block)
+    if solver != "auto" and solver not in _ORDER:
+        raise ValueError(f"the solver must be one of auto, {', '.join(_ORDER)}")
+    p, diagonal = len(problem.S), problem.diagonal()
     if diagonal.min() <= 0:
-        least = np.diag((diagonal == diagonal.min()) * 1.0)
-        return Outcome("unbounded", least, math.inf, 0), _CLOSED
-    if diagonal.min() < max(1e-300, 1e-100 * float(np.abs(block).max())):  # would overflow
-        return Outcome("unsettled", block, math.inf, 0), _CLOSED
-    if len(block) == 1:
-        return Outcome("minimiser", 1 / block, 0.0, 0, block), _CLOSED
-    root = np.sqrt(diagonal)
-    scale = np.outer(root, root)
-    unit, name = block / scale, _CLOSED
-    np.fill_diagonal(unit, 1.0)
-    if len(block) == 2:
-        found = _pair(unit, bounds / scale)
-    else:
-        begin = start and Start(start.matrix * scale, start.dual / scale)
-        for name in order:
-            found = _SOLVERS[name](unit, bounds / scale, tol, _LIMITS[name], begin)
-            if found.kind != "unsettled":
-                break
-    dual = None if found.dual is None else found.dual * scale
-    return replace(found, matrix=found.matrix / scale, dual=dual), name
+        least = diagonal == diagonal.min()
+        raise no_minimiser(problem, np.diag(least / least.sum()))
+    if diagonal.min() < _LEAST:
+        raise _unsettled(problem)
+    frame, start = _taken_up(state, problem.S, diagonal)
+    if frame.is_hopeless:
+        raise _unsettled(problem)
+    penalties = frame.penalties(problem.penalty)
+    every = [np.arange(p)]
+    blocks = every if state and state.connected else components(frame.unit, penalties)
+    if solver == "auto":
+        solver = "admm" if p <= _SMALL else "newton"
+    solved: list[tuple[Places, Outcome]] = []
+    names = set()
+    for block in blocks:
+        whole, here = block.size == p, np.ix_(block, block)
+        found, name = _solved(
+            frame.unit if whole else frame.unit[here],
+            penalties if whole else penalties[here],
+            solver,
+            tol,
+            start if whole or start is None else start.of(here),
+            conditions,
+        )
+        if found.kind == "unbounded":
+            direction = np.zeros_like(problem.S)
+            direction[here] = found.matrix
+            direction /= frame.scale
+            direction /= np.trace(direction)
+            # Once more, in the caller's units: a wrong refusal is worse than none.
+            if slope(problem.S, problem.penalties, direction) <= 0:
+                raise no_minimiser(problem, direction)
+        if found.kind != "minimiser":
+            raise _unsettled(problem)
+        solved.append((block, found))
+        names.add(name)
+    end = _joined(p, solved)
+    solution = Solution(
+        end.matrix / frame.scale + 0.0,  # no negative zeros
+        sum(found.gap for _, found in solved) / p,
+        max((found.iterations for _, found in solved), default=0),
+        problem.penalty,
+        ", ".join(sorted(names - {_CLOSED}, reverse=True)) or _CLOSED,
+    )
+    return solution, State(frame, end, len(blocks) == 1 and blocks[0].size == p)
 
 
-def _pair(S: Array, bounds: Array) -> Outcome:
-    """Two columns, connected: W_12 is the point of its interval that is nearest to zero."""
-    sign, w = math.copysign(1.0, S[0, 1]), abs(S[0, 1]) - bounds[0, 1]
-    proof = certificate(S, bounds, np.array([[1.0, -sign], [-sign, 1.0]]))
-    if proof is not None:
-        return Outcome("unbounded", proof, math.inf, 0)
-    if not w < 1:
-        return Outcome("unsettled", S, math.inf, 0)
-    T = np.array([[1.0, -sign * w], [-sign * w, 1.0]]) / ((1 - w) * (1 + w))
-    if not is_positive_definite(T):
-        return Outcome("unsettled", S, math.inf, 0)
-    W = np.array([[1.0, sign * w], [sign * w, 1.0]])
-    return Outcome("minimiser", T, duality_gap(T, W), 0, W)
+def _taken_up(state: State | None, S: Array, diagonal: Array) -> tuple[Frame, Start | None]:
+    """The units, and in them where to begin."""
+    if state is None:
+        return Frame(S, diagonal), None
+    if (state.frame.diagonal == diagonal).all():
+        return state.frame, state.start
+    frame = Frame(S, diagonal)
+    return frame, state.start.scaled(state.frame.scale / frame.scale)
 
 
-def _components(linked: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-    count, labels = connected_components(linked, directed=False)
-    return [np.flatnonzero(labels == label) for label in range(count)]
+def _solved(
+    S: Array,
+    penalties: Array,
+    solver: Solver,
+    tol: float,
+    start: Start | None,
+    conditions: bool,
+) -> tuple[Outcome, str]:
+    """One component of two columns or more, and who solved it."""
+    if len(S) == 2:
+        return pair(S, penalties), _CLOSED
+    found, name = Outcome("unsettled", S, math.inf, 0), ""
+    for name in _ORDER[solver]:
+        found = _SOLVERS[name](S, penalties, tol, _LIMITS[name], start, conditions)
+        if found.kind != "unsettled":
+            break
+    return found, name
+
+
+def _joined(p: int, solved: list[tuple[Places, Outcome]]) -> Start:
+    """The blocks, and ones on the diagonal for columns that stand alone."""
+    if len(solved) == 1 and solved[0][0].size == p:
+        found = solved[0][1]
+        assert found.dual is not None  # a minimiser's is
+        return Start(found.matrix, found.dual, found.inverse)
+    matrix, dual, inverse = (np.eye(p) for _ in range(3))
+    for block, found in solved:
+        here = np.ix_(block, block)
+        matrix[here], dual[here] = found.matrix, found.dual
+        if found.inverse is not None:
+            inverse[here] = found.inverse
+    complete = all(found.inverse is not None for _, found in solved)
+    return Start(matrix, dual, inverse if complete else None)
+
+
+def _unsettled(problem: Problem) -> RequestError:
+    return RequestError(
+        f"The graphical lasso did not settle at {problem.spoken}: too near to singular.",
+        "Use a larger penalty.",
+    )

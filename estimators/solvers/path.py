@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.solvers.block import Start
-from estimators.solvers.glasso import Solution, Solver, solve
-from estimators.solvers.problem import Problem
+from estimators.solvers.glasso import Solution, Solver, State, solve
+from estimators.solvers.problem import Problem, symmetric
+from estimators.solvers.threads import one_blas_thread
 from schemas.errors import RequestError
 
 Array = NDArray[np.float64]
@@ -40,6 +40,7 @@ def graphical_lasso_path(
     solver: Solver = "auto",
     tol: float = 1e-6,
     most_edges: int | None = None,
+    conditions: bool = False,
 ) -> Path:
     """The minimisers at several penalties, down to the smallest that has one.
 
@@ -56,6 +57,10 @@ def graphical_lasso_path(
     most_edges
         The path ends with the first graph of more edges. For rules that look at sparse graphs
         alone: the dense ones of the smallest penalties take the longest.
+    conditions
+        Whether every solution must meet the optimality conditions too, as a single one does: with
+        twice the steps. A small gap alone is an objective that is as good as the least, and a graph
+        that is right but for entries that hardly matter.
 
     Raises
     ------
@@ -70,25 +75,27 @@ def graphical_lasso_path(
     From the largest penalty down. Where a penalty has no minimiser no smaller one has, because the
     dual's box shrinks; so the path stops there.
     """
-    problems = [Problem.checked(S, each, penalize_diagonal) for each in penalties]
+    matrix = symmetric(S)
+    problems = [Problem.checked(matrix, each, penalize_diagonal) for each in penalties]
     if not problems:
         raise ValueError("a path needs at least one penalty")
-    order = sorted(range(len(problems)), key=lambda k: -float(problems[k].penalties.sum()))
-    if any((problems[a].penalties < problems[b].penalties).any() for a, b in pairwise(order)):
+    order = sorted(range(len(problems)), key=lambda k: -problems[k].total)
+    if any(problems[a].is_below(problems[b]) for a, b in pairwise(order)):
         raise ValueError("of any two penalties, one must be no less than the other in every entry")
     found: dict[int, Solution] = {}
-    start: Start | None = None
+    state: State | None = None
     path = Path()
-    for k in order:
-        try:
-            found[k], start = solve(problems[k], solver, tol, start)
-        except RequestError as error:
-            if not found:
-                raise
-            path.end = error
-            break
-        if most_edges is not None and _edges(found[k].precision) > most_edges:
-            break
+    with one_blas_thread():
+        for k in order:
+            try:
+                found[k], state = solve(problems[k], solver, tol, state, conditions)
+            except RequestError as error:
+                if not found:
+                    raise
+                path.end = error
+                break
+            if most_edges is not None and _edges(found[k].precision) > most_edges:
+                break
     path.extend(found[k] for k in sorted(found))
     return path
 

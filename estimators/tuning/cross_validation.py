@@ -8,6 +8,7 @@ It is paid for in noise: K folds together hold K times the variance of one relea
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from estimators.repaired import floored
 from estimators.tuning.information import refit_or_none
 from estimators.tuning.path import Choice, Path, best, graph, loss, made
+from estimators.tuning.side_by_side import side_by_side
 from schemas.errors import RequestError
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw
@@ -61,13 +63,8 @@ def cross_validation(
         If the release has fewer than two folds.
     """
     check_folds(len(evidence.folds))
-    losses = np.full((len(evidence.folds), len(grid)), np.inf)
-    for out in range(len(evidence.folds)):
-        held, others = evidence.folds[out], training(evidence, out)
-        for at, T in enumerate(path(others, grid)):
-            judged = None if T is None else _judged(T, others, scored)
-            if judged is not None:
-                losses[out, at] = loss(held.moment, judged)
+    turn = partial(_losses, evidence, path, grid, scored)
+    losses = np.array(side_by_side(turn, range(len(evidence.folds))))
     weights = np.array([fold.rows for fold in evidence.folds])
     scores = weights @ losses / weights.sum()
     choice = best(grid, scores, path(evidence, grid))
@@ -79,6 +76,17 @@ def cross_validation(
         close = np.flatnonzero(weights @ excess / weights.sum() <= spread)
     within = Choice(float(grid[close[0]]), grid, scores, choice.edges)
     return within
+
+
+def _losses(evidence: Evidence, path: Path, grid: Array, scored: Scored, out: int) -> Array:
+    """On one fold, of what the others give; infinite where that is nothing; shape (m,)."""
+    held, others = evidence.folds[out], training(evidence, out)
+    losses = np.full(len(grid), np.inf)
+    for at, T in enumerate(path(others, grid)):
+        judged = None if T is None else _judged(T, others, scored)
+        if judged is not None:
+            losses[at] = loss(held.moment, judged)
+    return losses
 
 
 def check_folds(folds: int) -> None:

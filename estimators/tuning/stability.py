@@ -9,12 +9,14 @@ at which the graph is still stable; they subsample the rows, which nobody has he
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from estimators.noise.draws import Stream, draw, of_rows, rows_like, stream, wishart
 from estimators.tuning.path import MOST, Choice, Path, graph, made, sizes
+from estimators.tuning.side_by_side import side_by_side
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -92,17 +94,29 @@ def bootstrap(
     little less, along the trace.
     """
     source = stream()
-    counts, kept = np.zeros((len(grid), *truth.shape)), len(grid)
-    all_pairs = ~np.eye(len(truth), dtype=bool)
-    for drawn in range(1, draws + 1):
-        again = made(evidence, redrawn(evidence, truth, source), evidence.law, evidence.rows)
-        for at, T in enumerate(path(again, grid[:kept])):
-            counts[at] += all_pairs if T is None else graph(T)
-        if drawn == _GLANCE < draws:
-            near = Stability(grid, counts / drawn).stable(_HOPELESS * threshold)
-            kept = int(near[-1]) + 1 if near.size else 1
-    counts[kept:] = draws * all_pairs
+    raw = [redrawn(evidence, truth, source) for _ in range(draws)]
+    glance = min(_GLANCE, draws)
+    counts = _counts(evidence, path, grid, raw[:glance])
+    if draws > glance:
+        near = Stability(grid, counts / glance).stable(_HOPELESS * threshold)
+        kept = int(near[-1]) + 1 if near.size else 1
+        counts[:kept] += _counts(evidence, path, grid[:kept], raw[glance:])
+        counts[kept:] = draws * ~np.eye(len(truth), dtype=bool)
     return Stability(grid, counts / draws)
+
+
+def _counts(evidence: Evidence, path: Path, grid: Array, raw: list[Array]) -> Array:
+    """How often every pair is an edge, at every penalty; shape (m, p, p)."""
+    graphs = side_by_side(partial(_graphs, evidence, path, grid), raw)
+    counts: Array = np.sum(graphs, axis=0, dtype=np.float64)
+    return counts
+
+
+def _graphs(evidence: Evidence, path: Path, grid: Array, raw: Array) -> NDArray[np.bool_]:
+    """Of one draw, at every penalty; shape (m, p, p)."""
+    again = made(evidence, raw, evidence.law, evidence.rows)
+    all_pairs = ~np.eye(len(raw), dtype=bool)
+    return np.array([all_pairs if T is None else graph(T) for T in path(again, grid)])
 
 
 def redrawn(evidence: Evidence, truth: Array, source: Stream) -> Array:

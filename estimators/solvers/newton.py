@@ -1,0 +1,134 @@
+"""The graphical lasso by proximal Newton steps.
+
+Hsieh, Sustik, Dhillon and Ravikumar (2014), "QUIC: quadratic approximation for sparse inverse
+covariance estimation". With W the inverse of T, the step D minimises the quadratic model
+
+tr((S - W) D) + tr(W D W D) / 2 + sum of penalties_ij |T_ij + D_ij|
+
+over the entries that T has, and those whose |S_ij - W_ij| exceeds their penalty. The model is
+minimised by coordinate descent in single precision, with the columns in random order (in one that
+repeats it takes many times the steps), far enough that two or three steps do on a path. What is
+believed is in double precision: T by its Cholesky factorisation, the objective, the duality gap.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from estimators.solvers import kernels
+from estimators.solvers.block import (
+    ROUNDING,
+    Outcome,
+    Start,
+    allowed_violation,
+    certificate,
+    duality_gap,
+)
+from estimators.solvers.kernels import compiled
+
+Array = NDArray[np.float64]
+
+_SWEEPS = 20  # at most, for one step
+_ENOUGH = 0.01  # of what the first sweep gained
+_SHORTEST = 2.0**-10  # share of a step
+_WORTH_IT = 2.0  # times the gap wanted: where a better guess says so, the gap is measured
+
+
+def newton(
+    S: Array,
+    penalties: Array,
+    tol: float,
+    limit: int,
+    start: Start | None = None,
+    conditions: bool = True,
+) -> Outcome:
+    """Minimise -log det T + tr(S T) + sum of penalties_ij |T_ij| over positive definite T.
+
+    See `estimators.solvers.block.BlockSolver`. Its iterations are Newton steps.
+
+    Notes
+    -----
+    The gap is about tr(T E T E) / 2, with E the distance from W to the dual's point, and no less
+    than half the square of E where T is the identity. It costs a factorisation, so it is measured
+    only where E says that it may be small enough, by the ratio of the two when last measured.
+    """
+    p = len(S)
+    at = _Point.of(S, penalties, np.eye(p) if start is None else start.matrix)
+    if at is None:
+        return Outcome("unsettled", S, math.inf, 0)
+    W = start.inverse if start is not None and start.inverse is not None else at.inverse()
+    charged, rate = penalties.astype(np.float32), 0.5
+    for turn in range(limit):
+        violation, squares, *where = compiled(kernels.survey)(S, penalties, at.T, W, turn)
+        wanted = allowed_violation(at.T, W, tol) if conditions else math.inf
+        if violation <= wanted and rate * squares <= _WORTH_IT * tol * p:
+            dual, gap = _certified(S, penalties, at, W, tol)
+            if gap <= tol * p:
+                return Outcome("minimiser", at.T, gap, turn, dual, W)
+            rate = gap / squares if squares > 0 and gap < math.inf else rate
+        proof = certificate(S, penalties, at.T) if at.linear <= 0 else None
+        if proof is not None:
+            return Outcome("unbounded", proof, math.inf, turn)
+        single = at.T.astype(np.float32)
+        D, _ = compiled(kernels.descend, fast=True)(
+            W.astype(np.float32), single, charged, *where, _SWEEPS, _ENOUGH
+        )
+        moved = at.line_search(S, penalties, single, D)
+        if moved is None:
+            break
+        at, W = moved, moved.inverse()
+    return Outcome("unsettled", at.T, math.inf, limit)
+
+
+class _Point:
+    """A positive definite T, its lower Cholesky factor, and the objective there."""
+
+    def __init__(self, S: Array, penalties: Array, T: Array, factor: Array) -> None:
+        self.T = T
+        self.factor = factor
+        self.linear, size = compiled(kernels.linear)(S, penalties, T)
+        logs = 2 * np.log(np.diagonal(factor))
+        self.log_det = float(logs.sum())
+        self.value = self.linear - self.log_det
+        self.rounding = 16 * ROUNDING * (size + float(np.abs(logs).sum()) + len(T))
+
+    @classmethod
+    def of(cls, S: Array, penalties: Array, T: Array) -> _Point | None:
+        """None if T is not positive definite."""
+        factor, failed = dpotrf(T.T, lower=1, clean=0)
+        return None if failed else cls(S, penalties, T, factor)
+
+    def inverse(self) -> Array:
+        """Of T, from its factor, which is not needed any more; shape (p, p)."""
+        W: Array = dpotri(self.factor, lower=1, overwrite_c=1)[0].T
+        compiled(kernels.mirrored)(W)
+        return W
+
+    def line_search(
+        self, S: Array, penalties: Array, single: NDArray[np.float32], D: NDArray[np.float32]
+    ) -> _Point | None:
+        """The first of T + D, T + D / 2, ... that lowers the objective, rounding aside."""
+        share = 1.0
+        while share >= _SHORTEST:
+            T = compiled(kernels.stepped)(self.T, single, D, share)
+            moved = _Point.of(S, penalties, T)
+            if moved is not None and moved.value <= self.value + self.rounding:
+                return moved
+            share /= 2
+        return None
+
+
+def _certified(S: Array, penalties: Array, at: _Point, W: Array, tol: float) -> tuple[Array, float]:
+    """A point of the dual's box, and the duality gap there; infinite if it is not definite."""
+    dual = compiled(kernels.in_box)(S, penalties, at.T, W)
+    factor, failed = dpotrf(dual.T, lower=1, clean=0)
+    if failed:
+        return dual, math.inf
+    gap = at.value - len(S) - 2 * float(np.log(np.diagonal(factor)).sum())
+    if at.rounding > 0.01 * tol * len(S):  # the difference has lost the digits that it needs
+        gap = duality_gap(at.T, dual)
+    return dual, gap

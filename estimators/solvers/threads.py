@@ -1,0 +1,19 @@
+"""One BLAS thread: with two, matrices of hundreds of columns take up to four times as long."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """As long as it is entered."""
+    found: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return found
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # of the libraries that are loaded: numpy's and scipy's

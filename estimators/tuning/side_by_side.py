@@ -1,0 +1,61 @@
+"""Many turns of one thing: in several processes where that pays, in order, and watched."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+Watcher = Callable[[int, int], None]  # is told how many turns are done, and of how many
+
+_SECONDS = 5.0  # of work left, from which on processes are worth their start
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched(by: Watcher) -> Iterator[None]:
+    """Let `by` know of every turn that is done within."""
+    token = _watcher.set(by)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def side_by_side(turn: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """What `turn` gives for every item, in their order.
+
+    Notes
+    -----
+    The first is done here. Where its time says that the others would take long, they are shared
+    among processes, a core each. The results are the same: nothing in them is drawn in `turn`.
+    """
+    waiting = list(items)
+    if not waiting:
+        return []
+    tell = _watcher.get() or (lambda done, of: None)
+    began = time.monotonic()
+    results = [turn(waiting[0])]
+    tell(1, len(waiting))
+    left = (time.monotonic() - began) * (len(waiting) - 1)
+    for done, result in enumerate(_others(turn, waiting[1:], left > _SECONDS), start=2):
+        results.append(result)
+        tell(done, len(waiting))
+    return results
+
+
+def _others(turn: Callable[[_Item], _Result], items: list[_Item], long: bool) -> Iterable[_Result]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if not long or cores == 1:
+        return map(turn, items)
+    from joblib import Parallel, delayed  # where it is worth its import
+
+    found: Iterable[_Result] = Parallel(n_jobs=cores, return_as="generator")(
+        delayed(turn)(item) for item in items
+    )
+    return found
