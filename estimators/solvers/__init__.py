@@ -1,1 +1,6 @@
-"""Numerical solvers, apart from what they are used for."""
+"""Convex problems solved to a stated accuracy: docs/graphical-lasso.md."""
+
+from estimators.solvers.glasso import Solution, graphical_lasso
+from estimators.solvers.path import Path, graphical_lasso_path
+
+__all__ = ["Path", "Solution", "graphical_lasso", "graphical_lasso_path"]

@@ -1,0 +1,68 @@
+"""What is solved: three kinds of graphs, clean and with the noise of a release."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.graphs.releases import scale
+from benchmarks.graphs.truths import KINDS, truth
+from benchmarks.utility.matrices import goe
+from estimators.noise.denoise import project
+from estimators.solvers.feasible import least_multiple
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+
+EPSILON = 2.0
+STEPS = 20
+_ROWS = 20  # for every column
+_REACH = 20.0  # from the largest penalty to the least
+_CLEAR = 1.1  # of the least penalty at which soft-thresholding is positive definite
+REGIMES = {
+    "clean": "the second moment of 20 rows a column",
+    "noisy": f"and the isotropic noise of a release at epsilon = {EPSILON:g}: indefinite",
+    "debiased": "of rows with noise of their own length, less its variance: often indefinite",
+    "clipped": "the noisy one without its negative eigenvalues, and a floor",
+}
+
+__all__ = ["EPSILON", "KINDS", "REGIMES", "STEPS", "matrix", "penalties"]
+
+
+def matrix(kind: str, regime: str, p: int, rng: Rng) -> Array:
+    """Symmetric, of mean diagonal 1, shape (p, p)."""
+    rows = _ROWS * p
+    moment = truth(kind, p, rng).moment
+    if regime == "debiased":
+        own = np.eye(p) / p
+        S = _sample(moment + own, rows, rng) - own
+    else:
+        S = _sample(moment, rows, rng)
+    if regime in {"noisy", "clipped"}:
+        sd = scale("gaussian", p, EPSILON) / rows
+        S = S + goe(rng, p, sd)
+        if regime == "clipped":
+            S = project(S) + 0.1 * sd * np.eye(p)
+    S = (S + S.T) / 2
+    found: Array = S / np.diagonal(S).mean()
+    return found
+
+
+def penalties(S: Array) -> Array:
+    """Falling, from that of the empty graph to where the graph is dense, or there is none."""
+    p = len(S)
+    off = S - np.diag(np.diagonal(S))
+    largest = float(np.abs(off).max())
+    least = max(largest / _REACH, _CLEAR * least_multiple(S, 1.0 - np.eye(p)))
+    found: Array = np.geomspace(largest, min(least, largest), STEPS)
+    return found
+
+
+def _sample(moment: Array, rows: int, rng: Rng) -> Array:
+    """The second moment of so many Gaussian rows: Bartlett's decomposition of a Wishart matrix."""
+    p = len(moment)
+    half = np.tril(rng.standard_normal((p, p)), -1)
+    half[np.diag_indices(p)] = np.sqrt(rng.chisquare(rows - np.arange(p)))
+    root = np.linalg.cholesky(moment) @ half
+    found: Array = root @ root.T / rows
+    return found

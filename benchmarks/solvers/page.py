@@ -1,0 +1,107 @@
+"""The results page, from the results alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import get_args
+
+from benchmarks.solvers import cells, plots
+from benchmarks.solvers.cells import ACCURACY, AT, LIMIT, What
+from benchmarks.solvers.matrices import REGIMES, STEPS
+from benchmarks.solvers.peers import OURS
+from benchmarks.solvers.tables import Results, at, ratios, reached, sizes, solvers
+
+# Also of those that are not installed where the page is written.
+TITLES = {
+    OURS: "proximal Newton",
+    "admm": "accelerated ADMM",
+    "scikit-learn": "scikit-learn",
+    "gglasso": "GGLasso",
+}
+_TITLE: dict[What, str] = {
+    "path": f"A path of {STEPS} penalties",
+    "single": f"One penalty, from nothing: that in place {AT + 1} of the path",
+}
+
+
+def write(folder: Path) -> None:
+    """`results.md` and its figures, from `results.jsonl` in the same folder."""
+    results = cells.read(folder / "results.jsonl")
+    (folder / "figures").mkdir(exist_ok=True)
+    for what in get_args(What):
+        plots.draw(results, what, TITLES, folder / "figures" / f"{what}.svg")
+    (folder / "results.md").write_text("\n".join(_page(results)) + "\n")
+
+
+def _page(results: Results) -> Iterator[str]:
+    yield "# The graphical lasso's solvers, at the same accuracy\n"
+    yield (
+        "Written by `python -m benchmarks.solvers` from `results.jsonl`; nothing is typed by hand. "
+        f"Every solver is measured at the loosest of its own tolerances with which no solution "
+        f"costs more than {ACCURACY:g} a column above the least, by a certified bound on the least "
+        "(from our solution with a gap of 1e-10). One process, one BLAS thread, no penalty on the "
+        "diagonal, matrices of mean diagonal 1; on a path each is warm, as its own library does "
+        "it. The graphs are AR(1), hub and random; the penalties fall from that of the empty graph "
+        "to a twentieth of it, or to a tenth above where soft-thresholding is still positive "
+        f"definite. A solver is given up after {LIMIT:g} s; where it did not get to the accuracy, "
+        "the time of its most accurate run counts as if it had. Compilation, 3 s once on a "
+        "machine, is not counted.\n"
+    )
+    yield from (f"- **{name}**: {text}" for name, text in REGIMES.items())
+    for what in get_args(What):
+        yield f"\n## {_TITLE[what]}\n"
+        yield f"![Seconds against columns](figures/{what}.svg)\n"
+        yield from _verdict(results, what)
+        for p in sizes(results):
+            yield f"### {p} columns\n"
+            yield from _seconds(results, p, what)
+    total = sum(result.seconds for result in results.values())
+    yield f"\n{total / 60:.0f} minutes in all."
+
+
+def _verdict(results: Results, what: What) -> Iterator[str]:
+    yield "How many times as long as proximal Newton, median over the regimes (and the least):\n"
+    others = [name for name in solvers(results) if name != OURS]
+    lines = []
+    for p in sizes(results):
+        texts = []
+        for name in others:
+            found = ratios(results, name, at(p, what))
+            text = "" if found is None else f"**{_two(found.median)}** ({_two(found.least)})"
+            if found is not None and found.short:
+                text += f", {found.short} of {found.cells} not to the accuracy"
+            texts.append(text)
+        lines.append((f"{p}", *texts))
+    yield from _table(("columns", *(TITLES.get(name, name) for name in others)), lines)
+
+
+def _seconds(results: Results, p: int, what: What) -> Iterator[str]:
+    names, lines = solvers(results), []
+    for cell, result in sorted(results.items(), key=lambda pair: (pair[0].kind, pair[0].regime)):
+        if not at(p, what)(cell):
+            continue
+        texts = []
+        for name in names:
+            found = result.solvers.get(name)
+            if found is None:
+                texts.append("")
+            elif reached(found):
+                texts.append(f"{found.seconds:.3g}")
+            else:
+                texts.append(f"({found.seconds:.3g})")
+        lines.append((cell.kind, cell.regime, f"{result.density:.0%}", *texts))
+    heads = (f"{TITLES.get(name, name)}, s" for name in names)
+    yield from _table(("graph", "regime", "edges at the end", *heads), lines)
+
+
+def _two(number: float) -> str:
+    return f"{number:.2g}" if number < 100 else f"{number:.0f}"
+
+
+def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
+    titles = list(head)
+    yield "| " + " | ".join(titles) + " |"
+    yield "|" + "---|" * len(titles)
+    yield from ("| " + " | ".join(line) + " |" for line in body)
+    yield ""

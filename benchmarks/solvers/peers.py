@@ -1,0 +1,92 @@
+"""The solvers compared: each runs down a path of penalties, warm, as its own library does it."""
+
+from __future__ import annotations
+
+import io
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.covariance import _graph_lasso
+
+from estimators.solvers.glasso import Solver
+from estimators.solvers.path import graphical_lasso_path
+
+Array = NDArray[np.float64]
+# From penalty to penalty: the seconds that it took, and the precision matrix, shape (p, p).
+Steps = Iterator[tuple[float, Array]]
+Run = Callable[[Array, Array, float], Steps]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One of them.
+
+    Parameters
+    ----------
+    title
+        As the page has it.
+    run
+        Takes the matrix, falling penalties and a tolerance of its own kind.
+    tolerances
+        Falling: the first that brings every solution to the accuracy asked for is measured. In
+        units of p times that accuracy.
+    """
+
+    title: str
+    run: Run
+    tolerances: tuple[float, ...]
+
+
+def _ours(solver: Solver) -> Run:
+    def run(S: Array, penalties: Array, tolerance: float) -> Steps:
+        began = time.perf_counter()
+        path = graphical_lasso_path(S, list(penalties), solver=solver, tol=tolerance / len(S))
+        each = (time.perf_counter() - began) / len(penalties)
+        yield from ((each, found.precision) for found in path)
+
+    return run
+
+
+def _scikit_learn(S: Array, penalties: Array, tolerance: float) -> Steps:
+    """As its `graphical_lasso_path` does, which takes rows: from one covariance to the next."""
+    covariance = None
+    for penalty in penalties:
+        began = time.perf_counter()
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # that it did not converge: its accuracy is measured
+            covariance, precision, *_ = _graph_lasso._graphical_lasso(
+                S, float(penalty), cov_init=covariance, tol=tolerance,
+                eps=np.finfo(np.float64).eps,
+            )  # fmt: skip
+        yield time.perf_counter() - began, precision
+
+
+def _gglasso(S: Array, penalties: Array, tolerance: float) -> Steps:
+    from gglasso.solver.single_admm_solver import ADMM_SGL
+
+    start, dual = np.eye(len(S)), np.zeros_like(S)
+    for penalty in penalties:
+        began = time.perf_counter()
+        with redirect_stdout(io.StringIO()):  # it has something to say of every penalty
+            found, _ = ADMM_SGL(
+                S, float(penalty), start, X_0=dual, tol=tolerance, rtol=tolerance, max_iter=5000
+            )
+        start, dual = found["Omega"], found["X"]
+        yield time.perf_counter() - began, found["Theta"]
+
+
+OURS = "newton"
+PEERS = {
+    OURS: Peer("proximal Newton", _ours("newton"), (1.0,)),
+    "admm": Peer("accelerated ADMM", _ours("admm"), (1.0,)),
+    "scikit-learn": Peer("scikit-learn", _scikit_learn, (10.0, 1.0, 0.1, 0.01)),
+}
+with suppress(ImportError):
+    import gglasso  # noqa: F401
+
+    PEERS["gglasso"] = Peer("GGLasso", _gglasso, (10.0, 1.0, 0.1, 0.01, 0.001))
