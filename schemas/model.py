@@ -86,6 +86,8 @@ Label = Annotated[
 
 M = TypeVar("M", bound=Model)
 
+_TOLD = 10  # of what is wrong with one file, at once
+
 
 def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     """Validate `data` as `model`.
@@ -104,8 +106,9 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
         for each in caught.errors(include_url=False):
             key, words = _in_words(each)
             told.setdefault(key, []).append(words)
-        wrong = "; ".join(key + ", or ".join(dict.fromkeys(words)) for key, words in told.items())
-    raise error(f"{where}: {wrong}")
+        wrong = [key + ", or ".join(dict.fromkeys(words)) for key, words in told.items()]
+    more = f"; and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
+    raise error(f"{where}: {'; '.join(wrong[:_TOLD])}{more}")
 
 
 def read_yaml(model: type[M], path: Path, error: type[Invalid]) -> M:

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 _OVER_RELAXATION = 1.6
 _MEMORY = 5
+_WORTH_IT = 4.0  # times the gap wanted: where a better guess says so, the gap is measured
 
 
 def admm(
@@ -42,7 +43,9 @@ def admm(
     -----
     The state is Z + U of the scaled form: its soft threshold is Z, the sparse matrix, and the rest
     is U, so S + rho U lies in the box that the dual problem is about, and the gap is exact. Z is
-    returned, never the dense X, and only after its Cholesky factorisation has passed.
+    returned, never the dense X, and only after its Cholesky factorisation has passed. The gap goes
+    with the square of the distance of that dual from the inverse of X, rho (Z - X), and takes half
+    the time of an iteration: it is measured where that says that it may be small enough.
 
     A warm start saves a fifth of the iterations on a path of 20 penalties, and with rho at 1 as
     often as with any rho taken from the start.
@@ -53,14 +56,17 @@ def admm(
         state = start.matrix + (start.dual - S) * (1 - np.eye(p))
     memory = _Memory()
     due = wait = 2
-    Z = state
+    Z, rate = state, 0.0
     for iteration in range(1, limit + 1):
         Z = soft_threshold(state, penalties / rho)
         X = proximal(2 * Z - state - S / rho, rho)
-        dual = S + rho * (state - Z)
-        gap = duality_gap(Z, dual)
-        if is_optimal(S, penalties, Z, gap, tol, conditions):
-            return Outcome("minimiser", Z, gap, iteration, dual)
+        left = (rho * _norm(X - Z)) ** 2
+        if rate * left <= _WORTH_IT * tol * p:
+            dual = S + rho * (state - Z)
+            gap = duality_gap(Z, dual)
+            if is_optimal(S, penalties, Z, gap, tol, conditions):
+                return Outcome("minimiser", Z, gap, iteration, dual)
+            rate = gap / left if left > 0 and gap < np.inf else rate
         proof = certificate(S, penalties, X)
         if proof is not None:
             return Outcome("unbounded", proof, np.inf, iteration)

@@ -92,8 +92,7 @@ class _Point:
         self.factor = factor
         self.linear, size = compiled(kernels.linear)(S, penalties, T)
         logs = 2 * np.log(np.diagonal(factor))
-        self.log_det = float(logs.sum())
-        self.value = self.linear - self.log_det
+        self.value = self.linear - float(logs.sum())
         self.rounding = 16 * ROUNDING * (size + float(np.abs(logs).sum()) + len(T))
 
     @classmethod

@@ -135,7 +135,8 @@ class Frame:
     @cached_property
     def unit(self) -> Array:
         """The matrix with a unit diagonal, shape (p, p)."""
-        unit: Array = self.matrix / self.scale
+        with np.errstate(over="ignore"):  # what is infinite is hopeless
+            unit: Array = self.matrix / self.scale
         np.fill_diagonal(unit, 1.0)
         return unit
 
