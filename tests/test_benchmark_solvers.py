@@ -62,6 +62,7 @@ def test_a_solver_that_fails_is_said_to() -> None:
     failing = replace(PEERS[OURS], run=breaks, tolerances=(1.0, 0.1))
     seen = cells._measured(failing, np.eye(3), np.array([2.0, 1.0]), [3.0, 3.0])
     assert (seen.accuracy, seen.solved) == (math.inf, 1)
+    assert tables.failed(seen)
 
 
 @pytest.mark.parametrize("what", ["path", "single"])
@@ -95,7 +96,12 @@ def test_ratios_are_of_one_run() -> None:
         )
     }
     found = tables.ratios(results, "other", tables.at(P, "path"))
-    assert found == tables.Ratios(4.0, 3.0, 3, 1)
+    assert found == tables.Ratios(4.0, 3.0, 3, 1, 0)
+    failing = Cell("ar1", "noisy", P, "path")
+    results[failing] = replace(result(0.001, 1.0, math.inf), cell=failing)
+    assert tables.ratios(results, "other", tables.at(P, "path")) == replace(
+        found, cells=4, failed=1
+    )
     assert tables.ratios(results, "other", tables.at(P, "single")) is None
     assert tables.seconds(results, "other", tables.at(P, "path", "clean")) == 5.5
     assert tables.seconds(results, "other", tables.at(P, "path", "noisy")) is None

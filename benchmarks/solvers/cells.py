@@ -126,9 +126,15 @@ def objective(S: Array, penalty: float, T: Array) -> float:
 
 
 def _measured(peer: Peer, S: Array, grid: Array, least: list[float]) -> Measured:
-    """At the first of its tolerances that does; if none does, the most accurate of its runs."""
+    """At the first of its tolerances that does; if none does, the most accurate of its runs.
+
+    Those with which not even the last penalty alone is accurate are passed over.
+    """
     tried, began = [], time.perf_counter()
     for tolerance in peer.tolerances:
+        alone = _once(peer, S, grid[-1:], least[-1:], tolerance)
+        if tolerance != peer.tolerances[-1] and alone.accuracy > ACCURACY:
+            continue
         tried.append(_once(peer, S, grid, least, tolerance))
         if tried[-1].accuracy <= ACCURACY or time.perf_counter() - began > LIMIT:
             break

@@ -10,7 +10,7 @@ from benchmarks.solvers import cells, plots
 from benchmarks.solvers.cells import ACCURACY, AT, LIMIT, What
 from benchmarks.solvers.matrices import REGIMES, STEPS
 from benchmarks.solvers.peers import OURS
-from benchmarks.solvers.tables import Results, at, ratios, reached, sizes, solvers
+from benchmarks.solvers.tables import Results, at, failed, ratios, reached, sizes, solvers
 
 # Also of those that are not installed where the page is written.
 TITLES = {
@@ -44,9 +44,10 @@ def _page(results: Results) -> Iterator[str]:
         "diagonal, matrices of mean diagonal 1; on a path each is warm, as its own library does "
         "it. The graphs are AR(1), hub and random; the penalties fall from that of the empty graph "
         "to a twentieth of it, or to a tenth above where soft-thresholding is still positive "
-        f"definite. A solver is given up after {LIMIT:g} s; where it did not get to the accuracy, "
-        "the time of its most accurate run counts as if it had. Compilation, 3 s once on a "
-        "machine, is not counted.\n"
+        f"definite. A solver is given up after {LIMIT:g} s; where it did not get to the accuracy "
+        "(in brackets), the time of its most accurate run counts as if it had. Where it raised an "
+        "error, or gave a matrix that is not positive definite, it failed, and nothing counts. "
+        "Compilation, 3 s once on a machine, is not counted.\n"
     )
     yield from (f"- **{name}**: {text}" for name, text in REGIMES.items())
     for what in get_args(What):
@@ -70,7 +71,9 @@ def _verdict(results: Results, what: What) -> Iterator[str]:
             found = ratios(results, name, at(p, what))
             text = "" if found is None else f"**{_two(found.median)}** ({_two(found.least)})"
             if found is not None and found.short:
-                text += f", {found.short} of {found.cells} not to the accuracy"
+                text += f"; {found.short} of {found.cells} not accurate"
+            if found is not None and found.failed:
+                text += f"; {found.failed} of {found.cells} failed"
             texts.append(text)
         lines.append((f"{p}", *texts))
     yield from _table(("columns", *(TITLES.get(name, name) for name in others)), lines)
@@ -88,6 +91,8 @@ def _seconds(results: Results, p: int, what: What) -> Iterator[str]:
                 texts.append("")
             elif reached(found):
                 texts.append(f"{found.seconds:.3g}")
+            elif failed(found):
+                texts.append("failed")
             else:
                 texts.append(f"({found.seconds:.3g})")
         lines.append((cell.kind, cell.regime, f"{result.density:.0%}", *texts))

@@ -89,4 +89,4 @@ PEERS = {
 with suppress(ImportError):
     import gglasso  # noqa: F401
 
-    PEERS["gglasso"] = Peer("GGLasso", _gglasso, (10.0, 1.0, 0.1, 0.01, 0.001))
+    PEERS["gglasso"] = Peer("GGLasso", _gglasso, tuple(10.0**-k for k in range(-1, 7)))

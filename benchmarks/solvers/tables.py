@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.solvers.cells import ACCURACY, Cell, Measured, Result, What
+from benchmarks.solvers.cells import ACCURACY, LIMIT, Cell, Measured, Result, What
 from benchmarks.solvers.peers import OURS
 
 Results = dict[Cell, Result]
@@ -20,18 +21,21 @@ class Ratios:
     Parameters
     ----------
     median, least
-        Where a solver did not get to the accuracy, or was given up, its time until then counts, so
-        that both are too small rather than too large.
+        Where a solver was given up, or not accurate enough, its time counts all the same: they are
+        too small rather than too large. Where it failed nothing counts.
     cells
         How many.
     short
-        How many of them it did not finish at that accuracy.
+        In how many of them it was given up, or not accurate enough.
+    failed
+        In how many of them it raised an error, or gave a matrix that is not positive definite.
     """
 
     median: float
     least: float
     cells: int
     short: int
+    failed: int
 
 
 def at(p: int, what: What, *regimes: str) -> Where:
@@ -44,6 +48,11 @@ def reached(measured: Measured) -> bool:
     return measured.accuracy <= ACCURACY
 
 
+def failed(measured: Measured) -> bool:
+    """Whether it gave nothing, though there was time."""
+    return math.isinf(measured.accuracy) and measured.seconds <= LIMIT
+
+
 def ratios(results: Results, name: str, where: Where) -> Ratios | None:
     """None where the solver was not measured."""
     pairs = [
@@ -51,11 +60,14 @@ def ratios(results: Results, name: str, where: Where) -> Ratios | None:
         for cell, result in results.items()
         if where(cell) and name in result.solvers
     ]
-    found = [theirs.seconds / ours.seconds for theirs, ours in pairs]
-    if not found:
+    counted = [(theirs, ours) for theirs, ours in pairs if not failed(theirs)]
+    if not counted:
         return None
-    short = sum(not reached(theirs) for theirs, _ in pairs)
-    return Ratios(statistics.median(found), min(found), len(found), short)
+    found = [theirs.seconds / ours.seconds for theirs, ours in counted]
+    short = sum(not reached(theirs) for theirs, _ in counted)
+    return Ratios(
+        statistics.median(found), min(found), len(pairs), short, len(pairs) - len(counted)
+    )
 
 
 def seconds(results: Results, name: str, where: Where) -> float | None:
