@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,19 @@ def test_mistakes_are_named(
     assert (code, out) == (2, "")
     assert words in err
     assert "Traceback" not in err
+
+
+def test_a_file_with_much_wrong_is_told_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = scene(tmp_path)
+    columns = "".join(f"  c{i}: {{}}\n" for i in range(50))
+    (tmp_path / "contract.yaml").write_text(f"id: toy\ncolumns:\n{columns}")
+    code, _, err = run("plan", request, capsys=capsys)
+    assert code == 2
+    assert "columns.c0.centre" in err
+    assert re.search(r"; and \d+ more", err)
+    assert len(err) < 1000
 
 
 def test_broken_yaml_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
