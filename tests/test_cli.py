@@ -161,7 +161,7 @@ def test_a_file_with_much_wrong_is_told_some(
     (tmp_path / "contract.yaml").write_text(f"id: toy\ncolumns:\n{columns}")
     code, _, err = run("plan", request, capsys=capsys)
     assert code == 2
-    assert "columns.c0.centre" in err
+    assert "columns.c0.lower" in err
     assert re.search(r"; and \d+ more", err)
     assert len(err) < 1000
 
