@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.solvers import cells, plots
-from benchmarks.solvers.cells import ACCURACY, AT, LIMIT, What
+from benchmarks.solvers.cells import ACCURACY, AT, LARGE, LIMIT, What
 from benchmarks.solvers.matrices import REGIMES, STEPS
 from benchmarks.solvers.peers import OURS
 from benchmarks.solvers.tables import Results, at, failed, ratios, reached, sizes, solvers
@@ -47,6 +47,7 @@ def _page(results: Results) -> Iterator[str]:
         f"definite. A solver is given up after {LIMIT:g} s; where it did not get to the accuracy "
         "(in brackets), the time of its most accurate run counts as if it had. Where it raised an "
         "error, or gave a matrix that is not positive definite, it failed, and nothing counts. "
+        f"From {LARGE} columns on the others are measured at their loosest tolerance alone. "
         "Compilation, 3 s once on a machine, is not counted.\n"
     )
     yield from (f"- **{name}**: {text}" for name, text in REGIMES.items())
