@@ -12,8 +12,9 @@ from sklearn.covariance import graphical_lasso as by_scikit_learn
 
 from estimators.solvers.admm import admm
 from estimators.solvers.block import Start, duality_gap, soft_threshold
+from estimators.solvers.blockwise import Solver
 from estimators.solvers.coordinate_descent import coordinate_descent
-from estimators.solvers.glasso import Solver, graphical_lasso
+from estimators.solvers.glasso import graphical_lasso
 from estimators.solvers.newton import newton
 from estimators.solvers.path import graphical_lasso_path
 from schemas.errors import NoMinimiser, RequestError
@@ -304,6 +305,33 @@ def test_units_of_columns_move_into_the_penalties() -> None:
     assert ((other == 0) == (one == 0)).all()
 
 
+@pytest.mark.parametrize(("seed", "p", "share"), [(3, 60, 0.03), (2, 60, 0.01), (1, 20, 1e-3)])
+def test_of_rank_one_with_a_tiny_penalty(seed: int, p: int, share: float) -> None:
+    """The minimiser is nearly singular, and only coordinate descent gets there."""
+    v = np.random.default_rng(seed).standard_normal(p)
+    S, penalty = np.outer(v, v), share * float(np.mean(v**2))
+    found = graphical_lasso(S, penalty, penalize_diagonal=True)
+    assert found.solver == "coordinate-descent"
+    assert residual(S, charged(penalty, p, True), found.precision) < 1e-5
+
+
+def test_forbidden_edges() -> None:
+    """Penalties that are as good as infinite, in every solver."""
+    S = noisy(3, 40, 0.0)
+    sane = np.full((40, 40), 0.1)
+    sane[0, 1] = sane[1, 0] = 1e3
+    best = graphical_lasso(S, sane, tol=1e-13).precision
+    assert best[0, 1] == 0
+    for huge in (1e39, 1e200, 1.5e308):
+        sane[0, 1] = sane[1, 0] = huge
+        for solver in EVERY:
+            found = graphical_lasso(S, sane, solver=solver, tol=1e-13).precision
+            np.testing.assert_allclose(found, best, atol=1e-5)
+    assert graphical_lasso(S, 1e308).solver == "closed-form"
+    with pytest.raises(NoMinimiser):
+        graphical_lasso(S - 5 * np.eye(40), np.where(np.eye(40) == 1, 0.1, 1e308))
+
+
 def test_screening_sees_every_penalty() -> None:
     S = noisy(6, 12, 0.0)
     parts = np.arange(12) % 3
@@ -431,6 +459,8 @@ def test_path_of_matrices() -> None:
     assert len(graphical_lasso_path(S, [weights, float(weights.max())])) == 2
     with pytest.raises(ValueError, match="every entry"):
         graphical_lasso_path(S, [weights.mean(), weights])
+    forbidding = [np.where(np.eye(10)[::-1] == 1, 1e18, size) for size in sizes]
+    assert len(graphical_lasso_path(S, forbidding)) == 3  # though their sums are the same number
     with pytest.raises(ValueError, match="at least one"):
         graphical_lasso_path(S, [])
 
@@ -444,6 +474,7 @@ def test_refuses_nonsense() -> None:
         (-np.ones((3, 3)), "negative"),
         (np.full((3, 3), np.inf), "penalties must be finite"),
         (np.ones((2, 2)), "shape"),
+        (np.ones((3, 3)) + 0j, "real"),
         (np.ones(3), "shape"),
     ):
         with pytest.raises(ValueError, match=words):

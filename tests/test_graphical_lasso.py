@@ -235,7 +235,8 @@ def test_same_numbers_again() -> None:
 
 
 def test_neither_answer_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("estimators.solvers.glasso._LIMITS", {"admm": 2})
+    few = {"admm": 2, "coordinate-descent": 1}
+    monkeypatch.setattr("estimators.solvers.blockwise._LIMITS", few)
     with pytest.raises(RequestError, match=r"penalty 0\.5.*larger penalty") as caught:
         graphical_lasso(noisy(0), 0.5)
     assert not isinstance(caught.value, NoMinimiser)

@@ -36,8 +36,8 @@ def scene(seed: int = 0) -> tuple[np.ndarray, ...]:
     return S, penalties, T, np.linalg.inv(T)
 
 
-def taken(function: Any, plainly: bool, **how: bool) -> Any:
-    return function if plainly else compiled(function, **how)
+def taken(function: Any, plainly: bool) -> Any:
+    return function if plainly else compiled(function)
 
 
 @EITHER
@@ -62,7 +62,7 @@ def test_descent_ends_at_the_least_of_the_model(plainly: bool) -> None:
     S, penalties, T, W = scene()
     single = [each.astype(np.float32) for each in (W, T, penalties)]
     where = kernels.survey(S, penalties, T, W, 0)[2:]
-    D, sweeps = taken(kernels.descend, plainly, fast=True)(*single, *where, 400, 0.0)
+    D, sweeps = taken(kernels.descend, plainly)(*single, *where, 400, 0.0)
     assert sweeps <= 400
     assert (D == D.T).all()
     new = np.where(single[1] + D == 0, 0.0, T + D)
@@ -73,7 +73,7 @@ def test_descent_ends_at_the_least_of_the_model(plainly: bool) -> None:
     assert (np.abs(slope) - penalties)[active & (new == 0)].max(initial=0) < 1e-5
     assert (D[~active] == 0).all()
     assert ((T != 0) & (new == 0)).any() or ((T == 0) & (new != 0)).any()
-    few, some = taken(kernels.descend, plainly, fast=True)(*single, *where, 400, 0.01)
+    few, some = taken(kernels.descend, plainly)(*single, *where, 400, 0.01)
     assert some < sweeps
     assert np.abs(few - D).max() < 0.1 * np.abs(D).max()
 
@@ -109,7 +109,7 @@ def test_a_wrong_inverse_only_costs_time() -> None:
     for wrong in (np.eye(P), W * rng.uniform(0.5, 1.5, W.shape), -W, np.zeros_like(W)):
         found = newton(S, penalties, 1e-10, 50, Start(T, W, (wrong + wrong.T) / 2))
         if found.kind == "minimiser":
-            np.testing.assert_allclose(found.matrix, right.matrix, atol=1e-6)
+            np.testing.assert_allclose(found.matrix, right.matrix, atol=1e-5)
             assert duality_gap(found.matrix, found.dual) <= 1e-10 * P
         else:
             assert found.kind == "unsettled"

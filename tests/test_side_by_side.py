@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from functools import partial
+from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +36,22 @@ def test_long_ones_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     processes = [process for _, process in found]
     assert processes[0] == os.getpid()
     assert os.getpid() not in processes[1:]
+
+
+def in_a_daemon(queue: Any) -> None:
+    warnings.simplefilter("error")
+    module._SECONDS = -1.0
+    queue.put(side_by_side(square, range(3)))
+
+
+def test_daemons_have_no_children() -> None:
+    context = get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=in_a_daemon, args=(queue,), daemon=True)
+    process.start()
+    found = queue.get(timeout=60)
+    process.join()
+    assert found == [(k * k, process.pid) for k in range(3)]
 
 
 def test_watched_as_long_as_it_lasts() -> None:

@@ -131,33 +131,34 @@ def objective(S: Array, penalty: float, T: Array) -> float:
 
 
 def _measured(peer: Peer, S: Array, grid: Array, least: list[float]) -> Measured:
-    """At the first of its tolerances that does; if none does, the most accurate of its runs.
-
-    Those with which not even the last penalty alone is accurate are passed over.
-    """
-    tried, began = [], time.perf_counter()
+    """At the first of its tolerances that does; if none does, at the last."""
+    found, tolerance = Measured(0.0, math.inf, 0), 0.0
     tolerances = peer.tolerances if len(S) < LARGE else peer.tolerances[:1]
     for tolerance in tolerances:
-        alone = _once(peer, S, grid[-1:], least[-1:], tolerance)
-        if tolerance != tolerances[-1] and alone.accuracy > ACCURACY:
-            continue
-        tried.append(_once(peer, S, grid, least, tolerance))
-        if tried[-1].accuracy <= ACCURACY or time.perf_counter() - began > LIMIT:
+        found = _once(peer, S, grid, least, tolerance, tolerance != tolerances[-1])
+        if found.accuracy <= ACCURACY or found.seconds > LIMIT:
             break
-    found = min(tried, key=lambda each: (each.accuracy, each.seconds))
     seconds = [found.seconds]
     while found.accuracy <= ACCURACY and len(seconds) < _REPEATS and sum(seconds) < _ENOUGH:
         seconds.append(_once(peer, S, grid, least, tolerance).seconds)
     return Measured(statistics.median(seconds), found.accuracy, found.solved)
 
 
-def _once(peer: Peer, S: Array, grid: Array, least: list[float], tolerance: float) -> Measured:
+def _once(
+    peer: Peer,
+    S: Array,
+    grid: Array,
+    least: list[float],
+    tolerance: float,
+    only_if: bool = False,
+) -> Measured:
+    """One run; `only_if` it is accurate, else it ends with the first solution that is not."""
     seconds, worst, solved = 0.0, 0.0, 0
     try:
         for took, T in peer.run(S, grid, tolerance * ACCURACY * len(S)):
             over = objective(S, float(grid[solved]), T) - least[solved]
             seconds, worst, solved = seconds + took, max(worst, over / len(S)), solved + 1
-            if seconds > LIMIT:
+            if seconds > LIMIT or (only_if and worst > ACCURACY):
                 break
     except (ArithmeticError, ValueError, AssertionError):  # FloatingPointError, LinAlgError
         worst = math.inf

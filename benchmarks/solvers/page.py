@@ -45,7 +45,7 @@ def _page(results: Results) -> Iterator[str]:
         "it. The graphs are AR(1), hub and random; the penalties fall from that of the empty graph "
         "to a twentieth of it, or to a tenth above where soft-thresholding is still positive "
         f"definite. A solver is given up after {LIMIT:g} s; where it did not get to the accuracy "
-        "(in brackets), the time of its most accurate run counts as if it had. Where it raised an "
+        "(in brackets), the time at its last tolerance counts as if it had. Where it raised an "
         "error, or gave a matrix that is not positive definite, it failed, and nothing counts. "
         f"From {LARGE} columns on the others are measured at their loosest tolerance alone. "
         "Compilation, 3 s once on a machine, is not counted.\n"

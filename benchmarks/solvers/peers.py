@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.covariance import _graph_lasso
 
-from estimators.solvers.glasso import Solver
+from estimators.solvers.blockwise import Solver
 from estimators.solvers.path import graphical_lasso_path
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ it holds none, some T >= 0 has tr(S T) + sum of penalties_ij |T_ij| <= 0, and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -79,11 +79,6 @@ class Outcome:
     iterations: int
     dual: Array | None = None
     inverse: Array | None = None
-
-    def scaled(self, scale: Array) -> Outcome:
-        """For S times `scale`, entry by entry."""
-        dual, inverse = (None if W is None else W * scale for W in (self.dual, self.inverse))
-        return replace(self, matrix=self.matrix / scale, dual=dual, inverse=inverse)
 
 
 class BlockSolver(Protocol):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from estimators.solvers import kernels
 from estimators.solvers.block import (
     Outcome,
     Start,
@@ -25,12 +26,11 @@ from estimators.solvers.block import (
     is_positive_definite,
     soft_threshold,
 )
+from estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 
-_PASSES = 1000  # over the coefficients of one column
 _SHARE = 0.01  # of the column's violation that may be left when its turn ends
-_LEAST = 1e-15  # violation that is rounding
 
 
 def coordinate_descent(
@@ -59,7 +59,8 @@ def coordinate_descent(
     left = np.ones(p)
     for sweep in range(1, limit + 1):
         for j in range(p):
-            w, b = _column(W, S[:, j], penalties[:, j], B[:, j].copy(), j)
+            b = B[:, j].copy()
+            w = compiled(kernels.lasso)(W, S[j], penalties[j], b, j, _SHARE)
             left[j] = 1 - float(w @ b)  # positive as long as W is positive definite
             if not left[j] > 0:
                 return Outcome("unsettled", S, np.inf, sweep)
@@ -88,28 +89,6 @@ def _inside(S: Array, penalties: Array, start: Start | None) -> Array | None:
         np.fill_diagonal(near, 1.0)
         tried.insert(0, near)
     return next((each for each in tried if is_positive_definite(each)), None)
-
-
-def _column(W: Array, s: Array, bounds: Array, b: Array, j: int) -> tuple[Array, Array]:
-    """The lasso of one column, its own entry left out, from `b` on; W b, and b."""
-    rest = s - W @ b
-    target = _LEAST
-    for turn in range(_PASSES):
-        moves = soft_threshold(rest + b, bounds) - b
-        moves[j] = 0.0
-        most = float(np.abs(moves).max())
-        if turn == 0:
-            target = max(target, _SHARE * most)
-        if most <= target and b @ (s - rest) < 1:
-            break
-        # Those that are there, and those that want to be.
-        for k in np.flatnonzero((moves != 0) | (b != 0)):
-            here = rest[k] + b[k]
-            new = max(here - bounds[k], 0.0) + min(here + bounds[k], 0.0)
-            if new != b[k]:
-                rest -= W[:, k] * (new - b[k])
-                b[k] = new
-    return s - rest, b
 
 
 def _precision(B: Array, left: Array) -> Array:

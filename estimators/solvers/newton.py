@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 
 _SWEEPS = 20  # at most, for one step
 _ENOUGH = 0.01  # of what the first sweep gained
+_FORBIDDING = 1e30  # a penalty in single precision; nothing of a unit diagonal comes near it
 _SHORTEST = 2.0**-10  # share of a step
 _WORTH_IT = 2.0  # times the gap wanted: where a better guess says so, the gap is measured
 
@@ -61,8 +62,8 @@ def newton(
     if at is None:
         return Outcome("unsettled", S, math.inf, 0)
     W = start.inverse if start is not None and start.inverse is not None else at.inverse()
-    charged, rate = penalties.astype(np.float32), 0.5
-    for turn in range(limit):
+    charged, rate = np.minimum(penalties, _FORBIDDING).astype(np.float32), 0.5
+    for turn in range(limit + 1):
         violation, squares, *where = compiled(kernels.survey)(S, penalties, at.T, W, turn)
         wanted = allowed_violation(at.T, W, tol) if conditions else math.inf
         if violation <= wanted and rate * squares <= _WORTH_IT * tol * p:
@@ -73,15 +74,17 @@ def newton(
         proof = certificate(S, penalties, at.T) if at.linear <= 0 else None
         if proof is not None:
             return Outcome("unbounded", proof, math.inf, turn)
+        if turn == limit:
+            break
         single = at.T.astype(np.float32)
-        D, _ = compiled(kernels.descend, fast=True)(
+        D, _ = compiled(kernels.descend)(
             W.astype(np.float32), single, charged, *where, _SWEEPS, _ENOUGH
         )
         moved = at.line_search(S, penalties, single, D)
         if moved is None:
             break
         at, W = moved, moved.inverse()
-    return Outcome("unsettled", at.T, math.inf, limit)
+    return Outcome("unsettled", at.T, math.inf, turn)
 
 
 class _Point:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cmp_to_key
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.solvers.glasso import Solution, Solver, State, solve
+from estimators.solvers.blockwise import Solution, Solver, State, solve
 from estimators.solvers.problem import Problem, symmetric
 from estimators.solvers.threads import one_blas_thread
 from schemas.errors import RequestError
@@ -79,7 +80,8 @@ def graphical_lasso_path(
     problems = [Problem.checked(matrix, each, penalize_diagonal) for each in penalties]
     if not problems:
         raise ValueError("a path needs at least one penalty")
-    order = sorted(range(len(problems)), key=lambda k: -problems[k].total)
+    turn = cmp_to_key(_turn)
+    order = sorted(range(len(problems)), key=lambda k: turn(problems[k]))
     if any(problems[a].is_below(problems[b]) for a, b in pairwise(order)):
         raise ValueError("of any two penalties, one must be no less than the other in every entry")
     found: dict[int, Solution] = {}
@@ -98,6 +100,11 @@ def graphical_lasso_path(
                 break
     path.extend(found[k] for k in sorted(found))
     return path
+
+
+def _turn(one: Problem, other: Problem) -> int:
+    """Which comes first: that with the larger penalties, where one has them."""
+    return one.is_below(other) - other.is_below(one)
 
 
 def _edges(precision: Array) -> int:

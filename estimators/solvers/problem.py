@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+_FORBIDDING = 1e150  # a penalty that no entry can pay; of larger ones no sum would be finite
 _HOPELESS = 1e100  # an entry so large, on a unit diagonal, would overflow when it is squared
 
 
 def symmetric(given: ArrayLike, name: str = "matrix") -> Array:
     """It, symmetric to the last digit; raises ValueError unless it is so but for rounding."""
-    matrix = np.array(given, dtype=np.float64)
+    matrix = _real(given, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise ValueError(f"the {name} must be square, with at least one column")
     if not np.isfinite(matrix).all():
@@ -25,6 +26,12 @@ def symmetric(given: ArrayLike, name: str = "matrix") -> Array:
         raise ValueError(f"the {name} must be symmetric")
     halves: Array = matrix / 2 + matrix.T / 2
     return halves
+
+
+def _real(given: ArrayLike, name: str) -> Array:
+    if np.iscomplexobj(given):
+        raise ValueError(f"the {name} must be real")
+    return np.array(given, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -49,11 +56,11 @@ class Problem:
     def checked(cls, S: Array, penalty: ArrayLike, penalize_diagonal: bool) -> Problem:
         """Of a matrix that is `symmetric`. Raises ValueError if the penalty makes no sense."""
         if np.ndim(penalty) == 0:
-            number = float(np.asarray(penalty, dtype=np.float64))
+            number = float(_real(penalty, "penalty"))
             if not 0 < number < math.inf:
                 raise ValueError("the penalty must be positive and finite")
             return cls(S, number, penalize_diagonal)
-        given = np.array(penalty, dtype=np.float64)
+        given = _real(penalty, "matrix of penalties")
         if given.shape != S.shape:
             raise ValueError("the matrix of penalties must have the shape of the matrix")
         if not penalize_diagonal:
@@ -70,14 +77,6 @@ class Problem:
         if not self.penalize_diagonal:
             np.fill_diagonal(every, 0.0)
         return every
-
-    @property
-    def total(self) -> float:
-        """Of all penalties."""
-        p = len(self.S)
-        if isinstance(self.penalty, float):
-            return self.penalty * p * (p if self.penalize_diagonal else p - 1)
-        return float(self.penalty.sum())
 
     def is_below(self, other: Problem) -> bool:
         """Whether some entry is cheaper than in another problem."""
@@ -142,7 +141,8 @@ class Frame:
 
     def penalties(self, penalty: float | Array) -> Array:
         """In its units; zero on the diagonal, shape (p, p)."""
-        return penalty * self.per_unit
+        with np.errstate(over="ignore"):
+            return np.minimum(penalty * self.per_unit, _FORBIDDING)
 
     @cached_property
     def is_hopeless(self) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from multiprocessing import current_process
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
@@ -51,7 +52,7 @@ def side_by_side(turn: Callable[[_Item], _Result], items: Iterable[_Item]) -> li
 
 def _others(turn: Callable[[_Item], _Result], items: list[_Item], long: bool) -> Iterable[_Result]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not long or cores == 1:
+    if not long or cores == 1 or current_process().daemon:  # daemons may have no children
         return map(turn, items)
     from joblib import Parallel, delayed  # where it is worth its import
 
