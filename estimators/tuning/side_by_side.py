@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from multiprocessing import current_process
 from typing import TypeVar
+
+from estimators.solvers.threads import one_blas_thread
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -34,20 +37,27 @@ def side_by_side(turn: Callable[[_Item], _Result], items: Iterable[_Item]) -> li
     Notes
     -----
     The first is done here. Where its time says that the others would take long, they are shared
-    among processes, a core each. The results are the same: nothing in them is drawn in `turn`.
+    among processes, a core each. The results are the same to the last digit, here or there: one
+    BLAS thread in all of them, and nothing is drawn in `turn`.
     """
     waiting = list(items)
     if not waiting:
         return []
     tell = _watcher.get() or (lambda done, of: None)
     began = time.monotonic()
-    results = [turn(waiting[0])]
+    alone = partial(_alone, turn)
+    results = [alone(waiting[0])]
     tell(1, len(waiting))
     left = (time.monotonic() - began) * (len(waiting) - 1)
-    for done, result in enumerate(_others(turn, waiting[1:], left > _SECONDS), start=2):
+    for done, result in enumerate(_others(alone, waiting[1:], left > _SECONDS), start=2):
         results.append(result)
         tell(done, len(waiting))
     return results
+
+
+def _alone(turn: Callable[[_Item], _Result], item: _Item) -> _Result:
+    with one_blas_thread():
+        return turn(item)
 
 
 def _others(turn: Callable[[_Item], _Result], items: list[_Item], long: bool) -> Iterable[_Result]:
