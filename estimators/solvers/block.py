@@ -32,24 +32,22 @@ class Start:
     matrix
         Its precision matrix, symmetric, shape (p, p).
     dual
-        What proved its gap, positive definite, shape (p, p). Not in this problem's box, maybe.
-    inverse
-        Of the matrix, where it is at hand; shape (p, p).
+        Near its inverse, positive definite, shape (p, p). Not in this problem's box, maybe.
+    exact
+        Whether that is its inverse.
     """
 
     matrix: Array
     dual: Array
-    inverse: Array | None = None
+    exact: bool = False
 
     def of(self, here: tuple[NDArray[np.intp], ...]) -> Start:
         """What concerns one block, by the places that `numpy.ix_` gives."""
-        inverse = None if self.inverse is None else self.inverse[here]
-        return Start(self.matrix[here], self.dual[here], inverse)
+        return Start(self.matrix[here], self.dual[here], self.exact)
 
     def scaled(self, scale: Array) -> Start:
         """For S times `scale`, entry by entry."""
-        inverse = None if self.inverse is None else self.inverse * scale
-        return Start(self.matrix / scale, self.dual * scale, inverse)
+        return Start(self.matrix / scale, self.dual * scale, self.exact)
 
 
 @dataclass(frozen=True)

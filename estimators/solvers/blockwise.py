@@ -125,8 +125,10 @@ def solve(
         solved.append((block, found))
         names.add(name)
     end = _joined(p, solved)
+    precision = end.matrix / frame.scale
+    precision += 0.0  # no negative zeros
     solution = Solution(
-        end.matrix / frame.scale + 0.0,  # no negative zeros
+        precision,
         sum(found.gap for _, found in solved) / p,
         max((found.iterations for _, found in solved), default=0),
         problem.penalty,
@@ -173,18 +175,16 @@ def _solved(
 
 def _joined(p: int, solved: list[tuple[Places, Outcome]]) -> Start:
     """The blocks, and ones on the diagonal for columns that stand alone."""
-    if len(solved) == 1 and solved[0][0].size == p:
-        found = solved[0][1]
-        assert found.dual is not None  # a minimiser's is
-        return Start(found.matrix, found.dual, found.inverse)
-    matrix, dual, inverse = (np.eye(p) for _ in range(3))
+    exact = all(found.inverse is not None for _, found in solved)
+    matrix, dual = np.eye(p), np.eye(p)
     for block, found in solved:
+        near = found.dual if found.inverse is None else found.inverse
+        if block.size == p:
+            assert near is not None  # a minimiser has one of them
+            return Start(found.matrix, near, exact)
         here = np.ix_(block, block)
-        matrix[here], dual[here] = found.matrix, found.dual
-        if found.inverse is not None:
-            inverse[here] = found.inverse
-    complete = all(found.inverse is not None for _, found in solved)
-    return Start(matrix, dual, inverse if complete else None)
+        matrix[here], dual[here] = found.matrix, near
+    return Start(matrix, dual, exact)
 
 
 def _refusal(

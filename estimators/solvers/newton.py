@@ -61,7 +61,7 @@ def newton(
     at = _Point.of(S, penalties, np.eye(p) if start is None else start.matrix)
     if at is None:
         return Outcome("unsettled", S, math.inf, 0)
-    W = start.inverse if start is not None and start.inverse is not None else at.inverse()
+    W = start.dual if start is not None and start.exact else at.inverse()
     charged, rate = np.minimum(penalties, _FORBIDDING).astype(np.float32), 0.5
     for turn in range(limit + 1):
         violation, squares, *where = compiled(kernels.survey)(S, penalties, at.T, W, turn)
