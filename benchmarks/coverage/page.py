@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from benchmarks.coverage.tables import (
     outside,
     over,
 )
+from benchmarks.markdown import table
 
 _BAND = f"{BAND[0]:.0%} to {BAND[1]:.0%}"
 
@@ -103,7 +104,7 @@ def _coverage(held: pd.DataFrame) -> Iterator[str]:
             )
     within, few = f"within {_BAND}", f"fewer than {FEW:.0%} known"
     head = ("quantity", "noise", "least", "mean", "most", within, "width", few, "none known")
-    yield from _table(head, lines)
+    yield from table(head, lines)
 
 
 def _outside(held: pd.DataFrame) -> Iterator[str]:
@@ -130,7 +131,7 @@ def _outside(held: pd.DataFrame) -> Iterator[str]:
         for line in found.itertuples()
     ]  # fmt: skip
     head = ("quantity", "noise", "strength", "graph", "p", "n", "rows", "known", "coverage")
-    yield from _table((*head, "width"), lines)
+    yield from table((*head, "width"), lines)
 
 
 def _false(results: Results, found: pd.DataFrame) -> Iterator[str]:
@@ -162,7 +163,7 @@ def _false(results: Results, found: pd.DataFrame) -> Iterator[str]:
         lines.append(line)
     yield from _where(over(found))
     at_rate = [f"{rate:g}: {name}" for rate in RATES for name in ("mean", "most", "where", "over")]
-    yield from _table(("correlation", "rows", "noise", *at_rate), lines)
+    yield from table(("correlation", "rows", "noise", *at_rate), lines)
 
 
 def _where(lines: pd.DataFrame) -> Iterator[str]:
@@ -188,12 +189,4 @@ def _power(found: pd.DataFrame) -> Iterator[str]:
             shares = [f"{some[some['rate'] == r]['power'].mean():.2f}" for r in RATES]
             lines.append((of, family, f"{strength:g}", *shares))
     head = ("correlation", "noise", "strength", *(f"rate {rate:g}" for rate in RATES))
-    yield from _table(head, lines)
-
-
-def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
-    titles = list(head)
-    yield "| " + " | ".join(titles) + " |"
-    yield "|" + "---|" * len(titles)
-    yield from ("| " + " | ".join(line) + " |" for line in body)
-    yield ""
+    yield from table(head, lines)

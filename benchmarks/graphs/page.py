@@ -21,6 +21,7 @@ from benchmarks.graphs.tables import (
     mean,
     rivals,
 )
+from benchmarks.markdown import table
 
 TUNED = {
     "f1": [f"lasso-{rule}" for rule in ("auto", "ebic", "stability", "cv", "cv-refit", "oracle")],
@@ -105,7 +106,7 @@ def _verdicts(results: Results) -> Iterator[str]:
         middle = "median ours - theirs" if measure in LARGER else "median theirs / ours"
         head = ("ours", "theirs", "better", "tie", "worse", middle, "where we lose most")
         yield f"### {_capital(title)}\n"
-        yield from _table(head, lines)
+        yield from table(head, lines)
 
 
 def _tuning(results: Results) -> Iterator[str]:
@@ -134,7 +135,7 @@ def _by_size(results: Results, measure: Measure, methods: Iterable[str]) -> Iter
     overall = [mean(results, name, measure, lambda cell: cell.synthetic) for name in names]
     texts = ["" if each is None else f"**{each}**" for each in overall]
     lines.append(("all", "", "", *texts))
-    yield from _table(("p", "n", "epsilon", *(METHODS[name].title for name in names)), lines)
+    yield from table(("p", "n", "epsilon", *(METHODS[name].title for name in names)), lines)
 
 
 def _tables(results: Results) -> Iterator[str]:
@@ -159,7 +160,7 @@ def _tables(results: Results) -> Iterator[str]:
         texts = ["" if each is None else str(each) for each in found]
         lines.append((f"{name}, {cell.n} x {cell.p}", f"{epsilon:g}", *texts))
     head = ["table", "epsilon", *(f"F1: {METHODS[name].title}" for name in names)]
-    yield from _table(head + [f"error: {METHODS[name].title}" for name in errors], lines)
+    yield from table(head + [f"error: {METHODS[name].title}" for name in errors], lines)
     yield from (f"- {name}: {TABLES[name].title}" for name in held)
 
 
@@ -181,11 +182,3 @@ def _better(measure: Measure) -> str:
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
-    titles = list(head)
-    yield "| " + " | ".join(titles) + " |"
-    yield "|" + "---|" * len(titles)
-    yield from ("| " + " | ".join(line) + " |" for line in body)
-    yield ""

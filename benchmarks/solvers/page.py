@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from benchmarks.markdown import table
 from benchmarks.solvers import cells, plots
 from benchmarks.solvers.cells import ACCURACY, AT, LARGE, LIMIT, What
 from benchmarks.solvers.matrices import REGIMES, STEPS
@@ -77,7 +78,7 @@ def _verdict(results: Results, what: What) -> Iterator[str]:
                 text += f"; {found.failed} of {found.cells} failed"
             texts.append(text)
         lines.append((f"{p}", *texts))
-    yield from _table(("columns", *(TITLES.get(name, name) for name in others)), lines)
+    yield from table(("columns", *(TITLES.get(name, name) for name in others)), lines)
 
 
 def _seconds(results: Results, p: int, what: What) -> Iterator[str]:
@@ -98,16 +99,8 @@ def _seconds(results: Results, p: int, what: What) -> Iterator[str]:
                 texts.append(f"({found.seconds:.3g})")
         lines.append((cell.kind, cell.regime, f"{result.density:.0%}", *texts))
     heads = (f"{TITLES.get(name, name)}, s" for name in names)
-    yield from _table(("graph", "regime", "edges at the end", *heads), lines)
+    yield from table(("graph", "regime", "edges at the end", *heads), lines)
 
 
 def _two(number: float) -> str:
     return f"{number:.2g}" if number < 100 else f"{number:.0f}"
-
-
-def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
-    titles = list(head)
-    yield "| " + " | ".join(titles) + " |"
-    yield "|" + "---|" * len(titles)
-    yield from ("| " + " | ".join(line) + " |" for line in body)
-    yield ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.markdown import table
 from benchmarks.utility import cells, plots
 from benchmarks.utility.cells import METHODS, Cell
 from benchmarks.utility.data import TABLES
@@ -78,14 +79,6 @@ def _page(results: Results, measured: list[str]) -> Iterator[str]:
     yield from _methods(results)
 
 
-def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
-    titles = list(head)
-    yield "| " + " | ".join(titles) + " |"
-    yield "|" + "---|" * len(titles)
-    yield from ("| " + " | ".join(line) + " |" for line in body)
-    yield ""
-
-
 def _judged(results: Results) -> Iterator[str]:
     yield "## Digits, beside the figures that were expected\n"
     lines = []
@@ -101,7 +94,7 @@ def _judged(results: Results) -> Iterator[str]:
                     str(Figure.of(error, "frobenius")),
                 )
             )
-    yield from _table(("guarantee", "method", "expected", "Frobenius error"), lines)
+    yield from table(("guarantee", "method", "expected", "Frobenius error"), lines)
 
 
 def _verdicts(found: list[Comparison]) -> Iterator[str]:
@@ -120,7 +113,7 @@ def _verdicts(found: list[Comparison]) -> Iterator[str]:
                 span = f"{min(ratios):.2f} to {max(ratios):.2f}"
                 verdicts = (str(count[v]) for v in ("less", "tie", "more"))
                 lines.append((METHODS[rival].title, *verdicts, span))
-        yield from _table((f"{CAPITAL[norm]} error", "less", "tie", "more", "theirs / ours"), lines)
+        yield from table((f"{CAPITAL[norm]} error", "less", "tie", "more", "theirs / ours"), lines)
 
 
 def _losses(found: list[Comparison]) -> Iterator[str]:
@@ -143,7 +136,7 @@ def _losses(found: list[Comparison]) -> Iterator[str]:
             for c in sorted(cases, key=lambda c: c.value)
         )
         lines.append((dataset, TITLES[kind], METHODS[rival].title, CAPITAL[norm], pairs))
-    yield from _table(("table", "guarantee", "rival", "norm", "value: theirs / ours"), lines)
+    yield from table(("table", "guarantee", "rival", "norm", "value: theirs / ours"), lines)
 
 
 def _block(results: Results, dataset: str, kind: Kind, norm: Norm) -> Iterator[str]:
@@ -162,7 +155,7 @@ def _block(results: Results, dataset: str, kind: Kind, norm: Norm) -> Iterator[s
         lines.append(line)
     title = f"{CAPITAL[norm]} error, {TITLES[kind]}; in brackets, divided by the line in bold"
     yield f"<details{' open' if norm == 'frobenius' else ''}><summary>{title}</summary>\n"
-    yield from _table(("", *(f"{value:g}" for value in values)), lines)
+    yield from table(("", *(f"{value:g}" for value in values)), lines)
     yield "</details>\n"
 
 

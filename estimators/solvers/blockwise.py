@@ -32,7 +32,7 @@ _SOLVERS: Mapping[str, BlockSolver] = {
 }
 _LIMITS = {"newton": 50, "admm": 20_000, "coordinate-descent": 1000}  # iterations
 _LEAST = 1e-300  # on the diagonal
-_SMALL = 32  # columns up to which ADMM is as quick, and needs nothing to be compiled
+_SMALL = 32  # columns up to which ADMM takes less than it takes to load what is compiled
 
 
 @dataclass(frozen=True)

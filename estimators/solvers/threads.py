@@ -1,4 +1,4 @@
-"""One BLAS thread: with two, matrices of hundreds of columns take up to four times as long."""
+"""One BLAS thread: the same digits in every process, and a core each for those side by side."""
 
 from __future__ import annotations
 
