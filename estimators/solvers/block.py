@@ -33,21 +33,24 @@ class Start:
         Its precision matrix, symmetric, shape (p, p).
     dual
         Near its inverse, positive definite, shape (p, p). Not in this problem's box, maybe.
-    exact
-        Whether that is its inverse.
+    logs
+        Where that is its inverse to the last digits: what its log-determinant is the sum of, column
+        by column, shape (p,); columns that no entry joins to others may be taken alone.
     """
 
     matrix: Array
     dual: Array
-    exact: bool = False
+    logs: Array | None = None
 
     def of(self, here: tuple[NDArray[np.intp], ...]) -> Start:
         """What concerns one block, by the places that `numpy.ix_` gives."""
-        return Start(self.matrix[here], self.dual[here], self.exact)
+        logs = None if self.logs is None else self.logs[here[1][0]]
+        return Start(self.matrix[here], self.dual[here], logs)
 
     def scaled(self, scale: Array) -> Start:
         """For S times `scale`, entry by entry."""
-        return Start(self.matrix / scale, self.dual * scale, self.exact)
+        logs = None if self.logs is None else self.logs - np.log(np.diagonal(scale))
+        return Start(self.matrix / scale, self.dual * scale, logs)
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,8 @@ class Outcome:
         Eigendecompositions made, sweeps over the columns, or Newton steps.
     dual
         Of the minimiser, where there is one: what proves the gap; shape (p, p).
-    inverse
-        Of the minimiser, where the solver has it; shape (p, p).
+    inverse, logs
+        Of the minimiser, where the solver has them: see `Start`.
     """
 
     kind: Literal["minimiser", "unbounded", "unsettled"]
@@ -77,6 +80,7 @@ class Outcome:
     iterations: int
     dual: Array | None = None
     inverse: Array | None = None
+    logs: Array | None = None
 
 
 class BlockSolver(Protocol):

@@ -175,16 +175,18 @@ def _solved(
 
 def _joined(p: int, solved: list[tuple[Places, Outcome]]) -> Start:
     """The blocks, and ones on the diagonal for columns that stand alone."""
-    exact = all(found.inverse is not None for _, found in solved)
-    matrix, dual = np.eye(p), np.eye(p)
+    matrix, dual, logs = np.eye(p), np.eye(p), np.zeros(p)
     for block, found in solved:
         near = found.dual if found.inverse is None else found.inverse
         if block.size == p:
             assert near is not None  # a minimiser has one of them
-            return Start(found.matrix, near, exact)
+            return Start(found.matrix, near, found.logs)
         here = np.ix_(block, block)
         matrix[here], dual[here] = found.matrix, near
-    return Start(matrix, dual, exact)
+        if found.logs is not None:
+            logs[block] = found.logs
+    exact = all(found.logs is not None for _, found in solved)
+    return Start(matrix, dual, logs if exact else None)
 
 
 def _refusal(

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf
 
 from estimators.solvers import kernels
 from estimators.solvers.block import (
@@ -28,6 +28,7 @@ from estimators.solvers.block import (
     certificate,
     duality_gap,
 )
+from estimators.solvers.inverse import inverse
 from estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
@@ -58,10 +59,13 @@ def newton(
     only where E says that it may be small enough, by the ratio of the two when last measured.
     """
     p = len(S)
-    at = _Point.of(S, penalties, np.eye(p) if start is None else start.matrix)
-    if at is None:
-        return Outcome("unsettled", S, math.inf, 0)
-    W = start.dual if start is not None and start.exact else at.inverse()
+    if start is None or start.logs is None:
+        at = _Point.of(S, penalties, np.eye(p) if start is None else start.matrix)
+        if at is None:
+            return Outcome("unsettled", S, math.inf, 0)
+        W = at.inverse()
+    else:
+        at, W = _Point(S, penalties, start.matrix, start.logs), start.dual
     charged, rate = np.minimum(penalties, _FORBIDDING).astype(np.float32), 0.5
     for turn in range(limit + 1):
         violation, squares, *where = compiled(kernels.survey)(S, penalties, at.T, W, turn)
@@ -69,7 +73,7 @@ def newton(
         if violation <= wanted and rate * squares <= _WORTH_IT * tol * p:
             dual, gap = _certified(S, penalties, at, W, tol)
             if gap <= tol * p:
-                return Outcome("minimiser", at.T, gap, turn, dual, W)
+                return Outcome("minimiser", at.T, gap, turn, dual, W, at.logs)
             rate = gap / squares if squares > 0 and gap < math.inf else rate
         proof = certificate(S, penalties, at.T) if at.linear <= 0 else None
         if proof is not None:
@@ -88,13 +92,15 @@ def newton(
 
 
 class _Point:
-    """A positive definite T, its lower Cholesky factor, and the objective there."""
+    """A positive definite T, what its log-determinant is the sum of, and the objective there."""
 
-    def __init__(self, S: Array, penalties: Array, T: Array, factor: Array) -> None:
+    def __init__(
+        self, S: Array, penalties: Array, T: Array, logs: Array, factor: Array | None = None
+    ) -> None:
         self.T = T
-        self.factor = factor
+        self.logs = logs
+        self._factor = factor
         self.linear, size = compiled(kernels.linear)(S, penalties, T)
-        logs = 2 * np.log(np.diagonal(factor))
         self.value = self.linear - float(logs.sum())
         self.rounding = 16 * ROUNDING * (size + float(np.abs(logs).sum()) + len(T))
 
@@ -102,13 +108,15 @@ class _Point:
     def of(cls, S: Array, penalties: Array, T: Array) -> _Point | None:
         """None if T is not positive definite."""
         factor, failed = dpotrf(T.T, lower=1, clean=0)
-        return None if failed else cls(S, penalties, T, factor)
+        if failed:
+            return None
+        return cls(S, penalties, T, 2 * np.log(np.diagonal(factor)), factor)
 
     def inverse(self) -> Array:
-        """Of T, from its factor, which is not needed any more; shape (p, p)."""
-        W: Array = dpotri(self.factor, lower=1, overwrite_c=1)[0].T
-        compiled(kernels.mirrored)(W)
-        return W
+        """Of T, from its Cholesky factor, which is used up; shape (p, p)."""
+        assert self._factor is not None  # only one that was handed its inverse has none
+        factor, self._factor = self._factor, None
+        return inverse(factor)
 
     def line_search(
         self, S: Array, penalties: Array, single: NDArray[np.float32], D: NDArray[np.float32]

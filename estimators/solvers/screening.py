@@ -53,7 +53,7 @@ def pair(S: Array, penalties: Array) -> Outcome:
     if w < 1 and (1 / left) * (1 / left) > (w / left) * (w / left):
         T = np.array([[1.0, -sign * w], [-sign * w, 1.0]]) / left
         W = np.array([[1.0, sign * w], [sign * w, 1.0]])
-        return Outcome("minimiser", T, 0.0, 0, W, W)
+        return Outcome("minimiser", T, 0.0, 0, W, W, np.array([-math.log(left), 0.0]))
     proof = certificate(S, penalties, np.array([[1.0, -sign], [-sign, 1.0]]))
     if proof is None:
         return Outcome("unsettled", S, math.inf, 0)
