@@ -42,10 +42,10 @@ class Start:
     dual: Array
     logs: Array | None = None
 
-    def of(self, here: tuple[NDArray[np.intp], ...]) -> Start:
-        """What concerns one block, by the places that `numpy.ix_` gives."""
-        logs = None if self.logs is None else self.logs[here[1][0]]
-        return Start(self.matrix[here], self.dual[here], logs)
+    def of(self, block: NDArray[np.intp]) -> Start:
+        """What concerns the columns of one block."""
+        logs = None if self.logs is None else self.logs[block]
+        return Start(within(self.matrix, block), within(self.dual, block), logs)
 
     def scaled(self, scale: Array) -> Start:
         """For S times `scale`, entry by entry."""
@@ -111,6 +111,11 @@ class BlockSolver(Protocol):
         start: Start | None = None,
         conditions: bool = True,
     ) -> Outcome: ...
+
+
+def within(matrix: Array, block: NDArray[np.intp]) -> Array:
+    """Its rows and columns of these places: both at once would take three times as long."""
+    return matrix[block].take(block, axis=1)
 
 
 def soft_threshold(matrix: Array, by: Array | float) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimators.solvers.admm import admm
-from estimators.solvers.block import ROUNDING, BlockSolver, Outcome, Start, slope
+from estimators.solvers.block import ROUNDING, BlockSolver, Outcome, Start, slope, within
 from estimators.solvers.coordinate_descent import coordinate_descent
 from estimators.solvers.feasible import no_minimiser
 from estimators.solvers.newton import newton
@@ -111,17 +111,17 @@ def solve(
     solved: list[tuple[Places, Outcome]] = []
     names = set()
     for block in blocks:
-        whole, here = block.size == p, np.ix_(block, block)
+        whole = block.size == p
         found, name = _solved(
-            frame.unit if whole else frame.unit[here],
-            penalties if whole else penalties[here],
+            frame.unit if whole else within(frame.unit, block),
+            penalties if whole else within(penalties, block),
             solver,
             tol,
-            start if whole or start is None else start.of(here),
+            start if whole or start is None else start.of(block),
             conditions,
         )
         if found.kind != "minimiser":
-            raise _refusal(problem, frame, here, found)
+            raise _refusal(problem, frame, block, found)
         solved.append((block, found))
         names.add(name)
     end = _joined(p, solved)
@@ -181,8 +181,10 @@ def _joined(p: int, solved: list[tuple[Places, Outcome]]) -> Start:
         if block.size == p:
             assert near is not None  # a minimiser has one of them
             return Start(found.matrix, near, found.logs)
-        here = np.ix_(block, block)
-        matrix[here], dual[here] = found.matrix, near
+        for into, part in ((matrix, found.matrix), (dual, near)):
+            rows = into[block]
+            rows[:, block] = part
+            into[block] = rows
         if found.logs is not None:
             logs[block] = found.logs
     exact = all(found.logs is not None for _, found in solved)
@@ -190,12 +192,12 @@ def _joined(p: int, solved: list[tuple[Places, Outcome]]) -> Start:
 
 
 def _refusal(
-    problem: Problem, frame: Frame, here: tuple[Places, ...], found: Outcome
+    problem: Problem, frame: Frame, block: Places, found: Outcome
 ) -> RequestError:
     """Why there is no solution, by what a block has of it."""
     if found.kind == "unbounded":
         direction = np.zeros_like(problem.S)
-        direction[here] = found.matrix
+        direction[np.ix_(block, block)] = found.matrix
         direction /= frame.scale
         direction /= np.trace(direction)
         S = problem.S.copy()

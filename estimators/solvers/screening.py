@@ -33,8 +33,11 @@ def components(S: Array, penalties: Array) -> list[Places]:
     rest = np.flatnonzero(linked.any(axis=1))
     if not rest.size:
         return []
-    whole = linked if rest.size == len(S) else linked[np.ix_(rest, rest)]
-    labels = connected_components(csr_array(whole), directed=False)[1]
+    whole = linked[rest].take(rest, axis=1)
+    row, column = np.divmod(np.flatnonzero(whole), rest.size)
+    ends = np.cumsum(np.bincount(row, minlength=rest.size))
+    graph = csr_array((np.ones(row.size), column, np.append(0, ends)), shape=whole.shape)
+    labels = connected_components(graph, directed=False)[1]
     order = np.argsort(labels, kind="stable")
     return np.split(rest[order], np.cumsum(np.bincount(labels))[:-1])
 
