@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg.lapack import dpotrf
 
 from estimators.solvers import kernels
 from estimators.solvers.block import Start, duality_gap
 from estimators.solvers.glasso import graphical_lasso
+from estimators.solvers.inverse import inverse
 from estimators.solvers.kernels import compiled
 from estimators.solvers.newton import newton
 from estimators.solvers.path import graphical_lasso_path
@@ -99,6 +101,42 @@ def test_the_other_kernels(plainly: bool) -> None:
     upper = np.triu(W)
     taken(kernels.mirrored, plainly)(upper)
     assert (upper == np.triu(W) + np.triu(W, 1).T).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 63, 64, 65, 129, 300])
+def test_the_inverse_by_halves_is_the_inverse(p: int) -> None:
+    S = unit(noisy(3, p, 0.02))
+    T = S + (0.1 - min(0.0, float(np.linalg.eigvalsh(S)[0]))) * np.eye(p)
+    factor, _ = dpotrf(T, lower=1, clean=0)
+    expected = np.linalg.inv(T)
+    for roughly, far in ((True, 1e-4), (False, 1e-13)):
+        W = inverse(factor.copy(order="F"), roughly=roughly)
+        assert W.dtype == np.float64
+        assert (W == W.T).all()
+        assert np.abs(W - expected).max() <= far * np.abs(expected).max()
+
+
+def test_a_path_is_as_good_with_rough_inverses(monkeypatch: pytest.MonkeyPatch) -> None:
+    S = unit(noisy(0, 150, 0.02))
+    grid = [0.3, 0.2, 0.15, 0.1]
+    kinds: list[bool] = []
+
+    def told(factor: np.ndarray, *, roughly: bool = False) -> np.ndarray:
+        kinds.append(roughly)
+        return inverse(factor, roughly=roughly)
+
+    monkeypatch.setattr("estimators.solvers.newton.inverse", told)
+    for found in graphical_lasso_path(S, grid, solver="newton"):
+        T, penalty = found.precision, found.penalty
+        W = np.clip(np.linalg.inv(T), S - penalty, S + penalty)
+        W = np.where(T != 0, S + penalty * np.sign(T), W)
+        np.fill_diagonal(W, 1.0)
+        assert duality_gap(T, W) <= 1e-6 * 150  # by an inverse that is not rough
+    assert any(kinds)
+    kinds.clear()
+    graphical_lasso_path(S, grid, solver="newton", conditions=True)
+    assert kinds
+    assert not any(kinds)
 
 
 def test_a_wrong_inverse_only_costs_time() -> None:

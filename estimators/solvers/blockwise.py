@@ -191,9 +191,7 @@ def _joined(p: int, solved: list[tuple[Places, Outcome]]) -> Start:
     return Start(matrix, dual, logs if exact else None)
 
 
-def _refusal(
-    problem: Problem, frame: Frame, block: Places, found: Outcome
-) -> RequestError:
+def _refusal(problem: Problem, frame: Frame, block: Places, found: Outcome) -> RequestError:
     """Why there is no solution, by what a block has of it."""
     if found.kind == "unbounded":
         direction = np.zeros_like(problem.S)

@@ -38,6 +38,9 @@ _ENOUGH = 0.01  # of what the first sweep gained
 _FORBIDDING = 1e30  # a penalty in single precision; nothing of a unit diagonal comes near it
 _SHORTEST = 2.0**-10  # share of a step
 _WORTH_IT = 2.0  # times the gap wanted: where a better guess says so, the gap is measured
+# W in single precision: where a gap so small is enough, for so many steps, and only while the
+# pivots of T span less than this power of e. What the gap is does not depend on W.
+_ROUGH, _ROUGHLY, _EVEN = 1e-7, 4, 8.0
 
 
 def newton(
@@ -87,7 +90,8 @@ def newton(
         moved = at.line_search(S, penalties, single, D)
         if moved is None:
             break
-        at, W = moved, moved.inverse()
+        enough = not conditions and tol >= _ROUGH and turn < _ROUGHLY
+        at, W = moved, moved.inverse(roughly=enough and float(np.ptp(moved.logs)) < _EVEN)
     return Outcome("unsettled", at.T, math.inf, turn)
 
 
@@ -112,11 +116,11 @@ class _Point:
             return None
         return cls(S, penalties, T, 2 * np.log(np.diagonal(factor)), factor)
 
-    def inverse(self) -> Array:
+    def inverse(self, *, roughly: bool = False) -> Array:
         """Of T, from its Cholesky factor, which is used up; shape (p, p)."""
         assert self._factor is not None  # only one that was handed its inverse has none
         factor, self._factor = self._factor, None
-        return inverse(factor)
+        return inverse(factor, roughly=roughly)
 
     def line_search(
         self, S: Array, penalties: Array, single: NDArray[np.float32], D: NDArray[np.float32]
