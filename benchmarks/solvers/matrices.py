@@ -25,8 +25,9 @@ REGIMES = {
     "debiased": "of rows with noise of their own length, less its variance: often indefinite",
     "clipped": "the noisy one without its negative eigenvalues, and a floor",
 }
+DENSE = "clipped"  # the one whose graphs are
 
-__all__ = ["EPSILON", "KINDS", "REGIMES", "STEPS", "matrix", "penalties"]
+__all__ = ["DENSE", "EPSILON", "KINDS", "REGIMES", "STEPS", "matrix", "penalties"]
 
 
 def matrix(kind: str, regime: str, p: int, rng: Rng) -> Array:

@@ -9,7 +9,7 @@ from typing import get_args
 from benchmarks.markdown import table
 from benchmarks.solvers import cells, plots
 from benchmarks.solvers.cells import ACCURACY, AT, LARGE, LIMIT, What
-from benchmarks.solvers.matrices import REGIMES, STEPS
+from benchmarks.solvers.matrices import DENSE, REGIMES, STEPS
 from benchmarks.solvers.peers import OURS
 from benchmarks.solvers.tables import Results, at, failed, ratios, reached, sizes, solvers
 
@@ -55,22 +55,24 @@ def _page(results: Results) -> Iterator[str]:
     for what in get_args(What):
         yield f"\n## {_TITLE[what]}\n"
         yield f"![Seconds against columns](figures/{what}.svg)\n"
-        yield from _verdict(results, what)
-        for p in sizes(results):
+        yield "How many times as long as proximal Newton, median over the regimes (and the least):\n"
+        yield from _verdict(results, what, tuple(REGIMES))
+        yield f"The same without the {DENSE} matrices, whose graphs are dense at the end:\n"
+        yield from _verdict(results, what, tuple(name for name in REGIMES if name != DENSE))
+        for p in (p for p in sizes(results) if any(at(p, what)(cell) for cell in results)):
             yield f"### {p} columns\n"
             yield from _seconds(results, p, what)
     total = sum(result.seconds for result in results.values())
     yield f"\n{total / 60:.0f} minutes in all."
 
 
-def _verdict(results: Results, what: What) -> Iterator[str]:
-    yield "How many times as long as proximal Newton, median over the regimes (and the least):\n"
+def _verdict(results: Results, what: What, regimes: tuple[str, ...]) -> Iterator[str]:
     others = [name for name in solvers(results) if name != OURS]
     lines = []
     for p in sizes(results):
         texts = []
         for name in others:
-            found = ratios(results, name, at(p, what))
+            found = ratios(results, name, at(p, what, *regimes))
             text = "" if found is None else f"**{_two(found.median)}** ({_two(found.least)})"
             if found is not None and found.short:
                 text += f"; {found.short} of {found.cells} not accurate"
