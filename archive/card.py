@@ -23,6 +23,10 @@ from schemas.request import Box, Clip, Unit
 _NEIGHBOURS = {
     ("row", "replace-one"): "one row replaced by any other row; the number of rows is public",
     ("row", "add-remove"): "one row present or absent; the number of rows is private",
+    ("person", "replace-one"): "all rows of one person replaced by any others; the number of "
+    "persons is public",
+    ("person", "add-remove"): "one person present or absent, with all their rows; the number of "
+    "persons is private",
     ("cell", "replace-one"): "one cell replaced by any other, or missing; the number of rows is "
     "public",
 }
@@ -67,7 +71,7 @@ def card(
         "pre_processing": (
             "row by row, with public constants: missing cells take the centre, cells out of bounds "
             f"are clamped, columns are centred and scaled{_added(asked)}, and each row is "
-            f"{_normalised(asked)}"
+            f"{_normalised(asked)}{_together(asked)}"
         ),
         "mechanism": (
             f"{asked.mechanism['name']}: {_NOISE[noise.family]} on {_PUBLISHED[kind]}, "
@@ -84,6 +88,12 @@ def card(
         ),
         "implementation": "Gramercy",
     }
+
+
+def _together(asked: Asked) -> str:
+    if asked.unit != "person":
+        return ""
+    return "; then all rows of a person are scaled together, so that their squares sum to 1 at most"
 
 
 def _folds(asked: Asked) -> str:

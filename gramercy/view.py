@@ -90,8 +90,9 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
     facts_table(
         f"Release of {plan.contract.id}, version {plan.request.version}",
         {
-            "table": f"{plan.contract.rows} rows ({n_known}) x {plan.columns} columns",
-            "protects": f"one {plan.contract.unit}, {plan.contract.neighbours}",
+            "table": f"{plan.contract.count} {plan.contract.counted} ({n_known}) x "
+            f"{plan.columns} columns",
+            "protects": f"one {plan.contract.protects}, {plan.contract.neighbours}",
             "rows": normalisation(plan.request.normalisation),
             "publishes": PUBLISHES[plan.mechanism.publishes] + _folds(plan.request.folds),
             "mechanism": f"{plan.mechanism.name}, {plan.mechanism.arithmetic} arithmetic",
@@ -100,7 +101,7 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
                 for name, value in plan.mechanism.plan().items()
             },
             "guarantee": guarantee_text(facts),
-            "best attacker": attacker_text(facts["power"], plan.contract.unit),
+            "best attacker": attacker_text(facts["power"], plan.contract.protects),
             "error of an entry": (
                 f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
                 + ("" if law.family != "noisy-rows" else ", about")

@@ -413,7 +413,7 @@ class Ledger:
     def _register(self, db: Connection, contract: Contract) -> None:
         terms = contract.terms()
         terms.pop("budget")
-        facts = {"terms": canonical(terms), "rows": contract.rows, "reason": "registered"}
+        facts = {"terms": canonical(terms), "rows": contract.count, "reason": "registered"}
         append(db, _budget_entry("registered", contract.id, contract.budget, facts))
 
     def _hold_to_terms(self, db: Connection, contract: Contract) -> None:
@@ -424,10 +424,11 @@ class Ledger:
         stated = [each.budget.model_dump() for each in budgets]
         then["budget"] = now["budget"] if now["budget"] in stated else stated[-1]
         compare_terms(contract.id, then, now)
-        if budgets[-1].budget.delta >= 1 / contract.rows:
+        if budgets[-1].budget.delta >= 1 / contract.count:
             raise TermsChanged(
                 f"The budget's delta of '{contract.id}' is {budgets[-1].budget.delta:g}, and the "
-                f"table has {contract.rows} rows by now: it must lie below one over that.",
+                f"table has {contract.count} {contract.counted} by now: it must lie below one over "
+                "that.",
                 "Lower it with 'gramercy budget --lower'.",
             )
 

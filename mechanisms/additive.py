@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.mechanism import Mechanism, Setting
+from schemas.contract import ProtectedUnit
 from schemas.lattice import Lattice
 
 # A noisy count is one more coordinate, weighted by 1/4: it costs 3 % more noise on the matrix.
@@ -45,13 +46,16 @@ class Additive(Mechanism):
         In units of the Gram matrix of unit-ball rows; what it means is the mechanism's own.
     """
 
+    units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
+
     setting: Setting
     scale: float
 
     @property
     def lattice(self) -> Lattice:
         """See `Mechanism.lattice`."""
-        return Lattice.fitting(self.setting.p, self.setting.n, self.sd_diagonal)
+        known = self.setting
+        return Lattice.fitting(known.p, known.n, self.sd_diagonal, known.each)
 
     @property
     @abstractmethod
@@ -100,6 +104,10 @@ def squared_sensitivity(setting: Setting) -> float:
     column does not have; and 1 for a row present or absent. Basis vectors attain both, with
     nothing off the diagonal, so that they hold for the plain upper triangle as well. A row present
     or absent moves a weighted count by its weight; a row replaced does not.
+
+    All rows of a person, scaled together to squares that sum to 1, move it no further: what they
+    add, positive semidefinite and of trace 1 at most, is an average of such x x^T and of zero, and
+    a norm of a difference of averages is at most the largest. So it is for any norm.
     """
     if setting.neighbours == "replace-one":
         return 2.0 if setting.p > 1 else 1.0

@@ -42,15 +42,18 @@ class Setting:
     Parameters
     ----------
     p, n
-        Columns of the matrix, and rows as declared.
+        Columns of the matrix, and rows or persons as declared.
     neighbours, unit
-        What may change: one row replaced, or present or absent; or one cell.
+        What may change: one row replaced, or present or absent; or one cell; or a person, with all
+        their rows.
     counted
         Whether a noisy number of rows has to be published as well.
     reach
         From the declared bounds, where rows are not normalised.
     power
         The squared length of a row, as the public knows it: 1 where rows are normalised.
+    each
+        Rows of one person, as declared: on average.
     """
 
     p: int
@@ -60,6 +63,7 @@ class Setting:
     unit: ProtectedUnit = "row"
     reach: Reach | None = None
     power: float = 1.0
+    each: float = 1.0
 
 
 class Mechanism(ABC):
@@ -101,7 +105,9 @@ class Mechanism(ABC):
         if setting.unit not in cls.units:
             raise RequestError(
                 f"{cls.name}: has no guarantee per {setting.unit}.",
-                "Use rows or integer-rows, or declare 'unit: row' in the contract.",
+                "Use rows or integer-rows, or declare 'unit: row' in the contract."
+                if setting.unit == "cell"
+                else "Use gaussian, which publishes their second moment.",
             )
         if spec.arithmetic != cls.arithmetic:
             raise RequestError(

@@ -26,7 +26,7 @@ from mechanisms.gaussian import target_mu
 from mechanisms.guarantee import Guarantee, gaussian_mu, noise_scale
 from mechanisms.mechanism import Arithmetic, Mechanism, Setting
 from mechanisms.wishart import wishart_noise
-from schemas.contract import Neighbours
+from schemas.contract import Neighbours, ProtectedUnit
 from schemas.errors import RequestError
 from schemas.lattice import Lattice
 from schemas.manifest import ReleaseKind
@@ -78,6 +78,7 @@ class Output(Mechanism):
     name: ClassVar[str] = "output"
     spec: ClassVar[type[PureSpec]] = OutputSpec
     publishes: ClassVar[ReleaseKind] = "precision"
+    units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
     arithmetic: ClassVar[Arithmetic] = "floating-point"
     neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one",)
 

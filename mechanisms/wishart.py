@@ -21,7 +21,7 @@ from mechanisms.additive import Additive
 from mechanisms.chi_squared import best_shape, profile, two_steps
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Arithmetic, Setting
-from schemas.contract import Neighbours
+from schemas.contract import Neighbours, ProtectedUnit
 from schemas.errors import RequestError
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec, SaidToBePureSpec
@@ -73,6 +73,7 @@ class Wishart(Additive):
     failure: float
 
     name: ClassVar[str] = "wishart"
+    units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)  # derived for changes of rank one
     spec: ClassVar[type[PureSpec]] = WishartSpec
     arithmetic: ClassVar[Arithmetic] = "floating-point"
 

@@ -47,7 +47,7 @@ def best_guess(guarantee: GuaranteeFacts) -> float:
 
 
 def the_attack(neighbours: str, unit: str) -> str:
-    """What the attacker has to tell, who knows everything else; `unit` is a row or a cell."""
+    """What the attacker has to tell, who knows all else; `unit` is a row, a cell or a person."""
     if neighbours == "replace-one":
         return (
             f"suppose somebody knows every {unit} but one, and for that one has narrowed it down "

@@ -38,7 +38,8 @@ _YEAR = re.compile(r"([0-9]{4})(?![0-9])")
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
 Neighbours = Literal["replace-one", "add-remove"]
-ProtectedUnit = Literal["row", "cell"]
+ProtectedUnit = Literal["row", "cell", "person"]
+_ROW, _CELL = "row", "cell"
 
 
 class Budget(Model):
@@ -161,7 +162,8 @@ class Contract(Model):
         Where the budget is per year it holds ``{year}``: the files of each year are apart.
     rows
         Under ``replace-one`` the public number of rows, checked when the table is read. Under
-        ``add-remove`` a public planning figure, never compared with the data.
+        ``add-remove``, or where persons are protected, a public planning figure, never compared
+        with the data.
     columns
         The columns to publish, in the order of the matrix: numbers with bounds, or levels.
     intercept
@@ -173,7 +175,11 @@ class Contract(Model):
         ``replace-one`` (one row changed; the number of rows is public) or ``add-remove`` (one row
         present or absent; the number of rows is private).
     unit
-        What is protected: one row, or one cell of it (for noisy rows only).
+        What is protected: ``row``; ``cell`` (for noisy rows only); or a person with all their
+        rows: then it names the column that says whose a row is, which is none of `columns`. A row
+        without a name in it is nobody's, and left out.
+    persons
+        Where persons are protected: their number, as `rows` is elsewhere.
     """
 
     id: Slug
@@ -185,13 +191,39 @@ class Contract(Model):
     budget: Budget
     intercept: Annotated[bool, Field(strict=True)] = False
     neighbours: Neighbours = "replace-one"
-    unit: ProtectedUnit = "row"
+    unit: Annotated[str, Field(min_length=1)] = _ROW
+    persons: Annotated[int | None, Field(strict=True, ge=1, le=10**10)] = None
+
+    @model_validator(mode="after")
+    def _of_persons(self) -> Self:
+        if self.protects != "person":
+            if self.persons is not None:
+                raise ValueError(
+                    "'persons' needs a column that says whose a row is: name it in 'unit'"
+                )
+            return self
+        if self.unit in self.columns:
+            raise ValueError(
+                f"'unit' names '{self.unit}', which is one of 'columns': whose a row is cannot be "
+                "published as a number"
+            )
+        if cannot_be_shown(self.unit) or self.unit != self.unit.strip():
+            raise ValueError("'unit' holds a control character, or has blanks around it")
+        if self.persons is None:
+            raise ValueError(
+                f"'unit: {self.unit}' protects whoever that column names, so that 'persons' has to "
+                "say how many there are (to protect rows, say 'unit: row')"
+            )
+        if self.persons > self.rows:
+            raise ValueError("'persons' are more than 'rows'")
+        return self
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        if self.budget.delta >= 1 / self.rows:
+        if self.budget.delta >= 1 / self.count:
             raise ValueError(
-                "'budget.delta' must lie below 1/rows, or one row in the table may be given away"
+                f"'budget.delta' must lie below 1/{self.counted}, or one in the table may be given "
+                "away"
             )
         if (YEAR in self.source) != (self.budget.per == "year"):
             raise ValueError(
@@ -213,6 +245,31 @@ class Contract(Model):
         if len(all_features) - 1 > MOST_COLUMNS:
             raise ValueError(f"the matrix would have more than {MOST_COLUMNS} columns")
         return self
+
+    @property
+    def protects(self) -> ProtectedUnit:
+        """What the guarantees are about."""
+        return "row" if self.unit == _ROW else "cell" if self.unit == _CELL else "person"
+
+    @property
+    def owner(self) -> str | None:
+        """The column that says whose a row is, where persons are protected."""
+        return self.unit if self.protects == "person" else None
+
+    @property
+    def count(self) -> int:
+        """What the matrix is divided by: `persons` where they are protected, else `rows`."""
+        return self.persons or self.rows
+
+    @property
+    def checks_rows(self) -> bool:
+        """Whether `rows` is public, and has to be what the table holds."""
+        return self.neighbours == "replace-one" and self.owner is None
+
+    @property
+    def counted(self) -> str:
+        """The key that says it."""
+        return "persons" if self.persons else "rows"
 
     @property
     def names(self) -> list[str]:

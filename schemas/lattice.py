@@ -19,20 +19,23 @@ class Lattice:
         Number of columns.
     bits
         K, the bits per cell.
+    together
+        Rows that have to be in the ball together, m: one, or most of what one person has.
 
     Notes
     -----
-    c = 1 - sqrt(p) 2^-(K+1): rounding moves a row by at most sqrt(p)/2, so it cannot leave the
-    ball. The Gram matrix of integer rows counts units of 2^-2K; a release divides by c^2 as well.
+    c = 1 - sqrt(m p) 2^-(K+1): rounding moves m rows by at most sqrt(m p)/2, so they cannot leave
+    the ball. The Gram matrix of integer rows counts units of 2^-2K; a release divides by c^2, too.
     """
 
     p: int
     bits: int
+    together: float = 1.0
 
     @property
     def shrink(self) -> float:
         """c, rounded down."""
-        return math.nextafter(1 - math.sqrt(self.p) * 2.0 ** -(self.bits + 1), 0)
+        return math.nextafter(1 - math.sqrt(self.p * self.together) * 2.0 ** -(self.bits + 1), 0)
 
     @property
     def cell(self) -> float:
@@ -55,34 +58,38 @@ class Lattice:
         return 1 / self.cell
 
     @classmethod
-    def fitting(cls, p: int, rows: int, scale: float) -> Lattice:
+    def fitting(cls, p: int, units: int, scale: float, each: float = 1.0) -> Lattice:
         """The coarsest lattice that costs no accuracy, from public facts alone.
 
         Parameters
         ----------
-        p, rows
-            Shape of the table as declared.
+        p, units
+            Columns, and rows or persons as declared: what lies in the ball.
         scale
             Standard deviation s of the noise on a diagonal entry of the Gram matrix.
+        each
+            Rows of one person, on average.
 
         Notes
         -----
-        The smallest K in [10, 20] for which rounding adds less than s/1000 to a diagonal entry
-        (n 2^-2K / 12) and the shrinking by c less than 0.1 % to the noise (sqrt(p) 2^-K), as
-        long as n 2^2K stays below 2^62. Shrinking may cost more where a finer lattice would make
-        the noise so large in units (2^32) that the sampler leaves its fast path too often.
+        The smallest K in [10, 20] for which rounding adds less than s/1000 to a diagonal entry (n
+        2^-2K / 12) and the shrinking by c less than 0.1 % to the noise (sqrt(m p) 2^-K, with m
+        sixteen times `each` where that is not one), as long as n 2^2K stays below 2^62. Shrinking
+        may cost more where a finer lattice would make the noise so large in units (2^32) that the
+        sampler leaves its fast path too often.
         """
-        bits = MIN_BITS
+        bits, together = MIN_BITS, 1.0 if each == 1 else 16 * each
+        far = math.sqrt(p * together)
         while (
             bits < MAX_BITS
             and (
-                rows / (12 * 4.0**bits) > scale / 1000
-                or (math.sqrt(p) > 2.0**bits / 1000 and scale * 4.0 ** (bits + 1) < 2.0**32)
+                units * each / (12 * 4.0**bits) > scale / 1000
+                or (far > 2.0**bits / 1000 and scale * 4.0 ** (bits + 1) < 2.0**32)
             )
-            and rows << (2 * bits + 2) < 1 << 62
+            and units << (2 * bits + 2) < 1 << 62
         ):
             bits += 1
-        return cls(p, bits)
+        return cls(p, bits, together)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,21 @@ ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
 
 
 class DatasetFacts(Model):
-    """The data set, as the public may know it; `rows` as the contract declares them."""
+    """The data set, as the public may know it; `rows` and `persons` as the contract declares them.
+
+    `count` is what the matrix is divided by: the persons, where they are protected.
+    """
 
     id: Slug
     title: str
     curator: str
     version: Label
     rows: Annotated[int, Field(strict=True, ge=1)]
+    persons: Annotated[int | None, Field(strict=True, ge=1)] = None
+
+    @property
+    def count(self) -> int:
+        return self.persons or self.rows
 
 
 class ColumnFacts(Model):
@@ -79,6 +87,11 @@ class Asked(Model):
         for column in self.columns:
             found += [column] * len(features(column.name, getattr(column, "levels", None)))
         return tuple(found)
+
+    @property
+    def counts(self) -> str:
+        """What the matrix is an average over, for people."""
+        return "persons" if self.unit == "person" else "rows"
 
     @property
     def longest(self) -> float:

@@ -221,8 +221,9 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         RequestError
             If delta >= 1/n, with n the public number of rows (or the planning figure).
         """
-        if self.mechanism.delta >= 1 / contract.rows:
+        if self.mechanism.delta >= 1 / contract.count:
             raise RequestError(
-                f"key 'mechanism.delta': must lie below 1/rows = {1 / contract.rows:.3g}.",
-                "At 1/rows or more, publishing one row of the table outright would qualify.",
+                f"key 'mechanism.delta': must lie below 1/{contract.counted} = "
+                f"{1 / contract.count:.3g}.",
+                f"At 1/{contract.counted} or more, publishing one of them outright would qualify.",
             )

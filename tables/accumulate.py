@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -11,33 +14,17 @@ from numpy.typing import NDArray
 
 from schemas.contract import Contract
 from schemas.errors import TableError
-from schemas.lattice import Lattice, WholeNumbers
+from schemas.lattice import Lattice
 from schemas.request import Clip, Unit, Whole
 from tables.folds import Assign
-from tables.gram import ExactGram
-from tables.integers import integer_rows
-from tables.normalise import normalise
+from tables.persons import Measuring, Persons, Scaling, changed
 from tables.read import Malformed, Source, cells
-from tables.repair import Repairs, repair
+from tables.recipe import Recipe
+from tables.repair import Repairs
+from tables.sums import Sum, Summing
+from tables.threads import SideBySide, available
 
 _BEYOND = 1_000_000  # rows more than there should be, at which reading stops
-
-
-@dataclass(frozen=True, repr=False)
-class Sum:
-    """Rows of a table, or of one part of it, summed. Private.
-
-    Parameters
-    ----------
-    gram
-        Exact Gram matrix of the integer rows, shape (p, p). None of whole numbers, whose squares
-        have no bound that fits: only their rows are counted.
-    rows
-        Exact number of rows.
-    """
-
-    gram: NDArray[Any] | None
-    rows: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,35 +35,26 @@ class Accumulated:
     ----------
     parts
         One sum, or those of disjoint parts of the rows.
-    repairs, malformed
-        For the steward: cells mended by column, and CSV lines taken as rows with nothing in them.
+    repairs, malformed, read, nobodys
+        For the steward: cells mended by column, CSV lines taken as rows with nothing in them, rows
+        of the table, and those that were left out because they are nobody's.
     """
 
     parts: tuple[Sum, ...]
     repairs: Repairs
     malformed: int
+    read: int
+    nobodys: int = 0
 
     @property
     def rows(self) -> int:
-        """Exact number of all rows."""
+        """Exact number of all rows; of persons, where they are protected."""
         return sum(part.rows for part in self.parts)
 
     @property
     def gram(self) -> NDArray[Any] | None:
         """Exact Gram matrix of all rows; see `Sum`."""
-        total: NDArray[Any] | None = None
-        for part in self.parts:
-            if part.gram is None:
-                return None
-            total = part.gram if total is None else _added(total, part.gram)
-        return total
-
-
-def _added(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """The exact sum: in 64 bits where it fits, which the diagonals bound; in Python's integers."""
-    fits = int(np.diag(one).max()) + int(np.diag(other).max()) < 1 << 62
-    total: NDArray[Any] = one + other if fits else one.astype(object) + other
-    return total
+        return reduce(add, self.parts).gram
 
 
 def accumulate(
@@ -97,7 +75,7 @@ def accumulate(
     source
         Where the raw rows lie.
     contract
-        Columns and, under ``replace-one``, the public number of rows.
+        Columns and, under ``replace-one``, the public number of rows or persons.
     how
         Normalisation.
     lattice
@@ -112,42 +90,108 @@ def accumulate(
     Raises
     ------
     TableError
-        If the table cannot be read, or does not have the public number of rows; or if it is text
-        and cells are protected.
+        If the table cannot be read, or does not have the public number of rows or persons; or if
+        it is text and cells are protected.
     """
-    if contract.unit == "cell" and "csv" in source.formats:
+    if contract.protects == "cell" and "csv" in source.formats:
         raise TableError(
             f"{contract.source}: is CSV, where one broken cell breaks the whole line.",
             "Under 'unit: cell' write the table as Parquet.",
         )
-    whole = isinstance(lattice, WholeNumbers)
-    grams = [] if isinstance(lattice, WholeNumbers) else [ExactGram(lattice) for _ in range(folds)]
-    counts = np.zeros(folds, dtype=np.int64)
-    repairs, malformed = Repairs.none(len(contract.columns)), Malformed()
-    in_place = in_place or folds > 1  # a malformed line leaves every other in its part
-    for q in integer_batches(source, contract, how, lattice, repairs, malformed, in_place=in_place):
-        part = assign(q.shape[1]) if assign else np.zeros(q.shape[1], dtype=np.int64)
-        for k, gram in enumerate(grams):
-            gram.add(q[:, part == k] if assign else q)
-        counts += np.bincount(part, minlength=folds)
-        on_rows(q.shape[1])
-        endless = int(counts.sum()) + malformed.rows > contract.rows + _BEYOND
-        if contract.neighbours == "replace-one" and endless:
-            break
-    # A malformed line has nothing left to read: a zero row, and it counts.
-    counts[0] += malformed.rows
-    rows = int(counts.sum())
-    if contract.neighbours == "replace-one" and rows != contract.rows:
-        more = " or more" if rows > contract.rows + _BEYOND else ""
+    recipe = Recipe.of(contract, how, lattice)
+    reading = _Pass(source, contract, on_rows, in_place or folds > 1)
+    if contract.owner is not None:
+        total = _by_person(reading, contract.owner, recipe)
+    else:
+        total = _by_row(reading, recipe, folds, assign)
+    if contract.neighbours == "replace-one" and total.rows != contract.count:
+        more = " or more" if total.rows > contract.count + _BEYOND else ""
         raise TableError(
-            f"{contract.source}: has {rows} rows{more}, and the contract's 'rows' is "
-            f"{contract.rows}.",
-            "Under replace-one the number of rows is public: correct it (blank lines count), or "
-            "declare add-remove.",
+            f"{contract.source}: has {total.rows} {contract.counted}{more}, and the contract's "
+            f"'{contract.counted}' is {contract.count}.",
+            "Under replace-one their number is public: correct it"
+            + (" (blank lines count)" if contract.owner is None else "")
+            + ", or declare add-remove.",
         )
-    exact = [None] * folds if whole else [gram.matrix() for gram in grams]
-    sums = (Sum(gram, int(count)) for gram, count in zip(exact, counts, strict=True))
-    return Accumulated(tuple(sums), repairs, malformed.rows + malformed.in_place)
+    return total
+
+
+@dataclass
+class _Pass:
+    """Readings of one table.
+
+    Parameters
+    ----------
+    source, contract, on_rows, in_place
+        See `accumulate`.
+    """
+
+    source: Source
+    contract: Contract
+    on_rows: Callable[[int], None]
+    in_place: bool
+
+    def over(
+        self, add_to: Callable[[NDArray[np.float64]], None], owners: Mapping[str, Persons]
+    ) -> Malformed:
+        """Hand all batches on, the owners' places first; how many lines were none."""
+        contract, malformed, seen = self.contract, Malformed(), 0
+        columns = {**owners, **{name: contract.levels(name) for name in contract.names}}
+        most = contract.rows + _BEYOND if contract.checks_rows else math.inf
+        for batch in cells(self.source, columns, malformed, in_place=self.in_place):
+            add_to(batch)
+            seen += batch.shape[1]
+            self.on_rows(batch.shape[1])
+            if seen + malformed.rows > most:  # it may never end
+                break
+        return malformed
+
+
+def _by_row(reading: _Pass, recipe: Recipe, folds: int, assign: Assign | None) -> Accumulated:
+    with SideBySide(lambda: Summing(recipe, folds), _threads(recipe)) as summing:
+
+        def add_to(batch: NDArray[np.float64]) -> None:
+            summing.add(batch, assign(batch.shape[1]) if assign else None)
+
+        malformed = reading.over(add_to, {})
+    first, *others = (
+        reduce(add, same) for same in zip(*(each.sums() for each in summing.workers), strict=True)
+    )
+    # A malformed line has nothing left to read: a zero row, and it counts.
+    parts = (Sum(first.gram, first.rows + malformed.rows), *others)
+    rows = sum(part.rows for part in parts)
+    lost = malformed.rows + malformed.in_place
+    return Accumulated(parts, _repairs(summing.workers), lost, rows)
+
+
+def _by_person(reading: _Pass, owner: str, recipe: Recipe) -> Accumulated:
+    """In two passes; a malformed line is nobody's, and adds nothing."""
+    persons = Persons()
+    with SideBySide(lambda: Measuring(recipe, persons), _threads(recipe)) as measuring:
+        reading.over(measuring.add, {owner: persons})
+    factors = persons.factors(recipe.lattice)
+    spent = Persons(persons.names, closed=True)
+    with SideBySide(lambda: Scaling(recipe, factors, spent), _threads(recipe)) as scaling:
+        malformed = reading.over(scaling.add, {owner: spent})
+    if not spent.within(recipe.lattice):
+        raise changed()
+    summed = reduce(add, (each.sums()[0] for each in scaling.workers))
+    lost = malformed.rows + malformed.in_place
+    return Accumulated(
+        (Sum(summed.gram, len(persons)),),
+        _repairs(scaling.workers),
+        lost,
+        summed.rows + lost,
+        spent.nobodys,
+    )
+
+
+def _threads(recipe: Recipe) -> int:
+    return available() if recipe.fused else 1
+
+
+def _repairs(workers: Sequence[Summing]) -> Repairs:
+    return reduce(add, (each.repairs for each in workers))
 
 
 def integer_batches(
@@ -172,8 +216,7 @@ def integer_batches(
         Whether a malformed line of a CSV stands where it stood, as a row of missing cells, instead
         of being counted alone: where rows are published, none may move another.
     """
-    columns = list(contract.columns.values())
+    recipe = Recipe.of(contract, how, lattice)
     levels = {name: contract.levels(name) for name in contract.names}
     for batch in cells(source, levels, malformed, in_place=in_place):
-        scaled = repair(batch, columns, repairs, intercept=contract.intercept)
-        yield integer_rows(normalise(scaled, how), lattice)
+        yield recipe.integers(batch, repairs)

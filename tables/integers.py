@@ -30,8 +30,12 @@ def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.floa
     if isinstance(lattice, WholeNumbers):
         return np.rint(rows)
     with np.errstate(invalid="ignore", over="ignore"):
-        q = np.rint(rows * lattice.cell)
-        sound = (np.isfinite(q) & (np.abs(q) <= 2.0**lattice.bits)).all(axis=0)
+        return in_ball(np.rint(rows * lattice.cell), lattice)
+
+
+def in_ball(q: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
+    """See `integer_rows`: whole numbers, or nothing that makes sense, shape (p, rows)."""
+    sound = (np.isfinite(q) & (np.abs(q) <= 2.0**lattice.bits)).all(axis=0)
     q = np.where(sound, q, 0.0)
     for _ in range(_STEPS):
         over = np.flatnonzero(_squares(q) > lattice.ball)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from schemas.errors import TableError
 from tables.blocks import blocks
 from tables.pages import DICTIONARY, PLAIN, SPELLED, check_footer, pages
-from tables.values import Levels, converted, of_texts
+from tables.values import Reading, converted, of_texts
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class _Column:
     """
 
     name: str
-    levels: Levels | None
+    levels: Reading
     leaf: int
     of_bytes: bool
     largest: int
@@ -71,7 +71,7 @@ class _Column:
 
 @contextmanager
 def opened(
-    fs: Any, file: str, columns: Mapping[str, Levels | None] | None = None
+    fs: Any, file: str, columns: Mapping[str, Reading] | None = None
 ) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
     """A Parquet file and Arrow's view of it, once its footer is known to fit.
 
@@ -99,18 +99,22 @@ def opened(
             yield stream, table
 
 
-def _in_dictionaries(metadata: Any, columns: Mapping[str, Levels | None]) -> list[str]:
+def _in_dictionaries(metadata: Any, columns: Mapping[str, Reading]) -> list[str]:
     """Columns of texts that can be read as dictionaries; Arrow cannot where cells are deltas."""
     chunks = [
         metadata.row_group(group).column(leaf)
         for group in range(metadata.num_row_groups)
         for leaf in range(metadata.num_columns)
     ]
-    deltas = {c.path_in_schema for c in chunks if any("DELTA" in each for each in c.encodings)}
-    return [name for name, levels in columns.items() if of_texts(levels) and name not in deltas]
+    cannot = {
+        c.path_in_schema
+        for c in chunks
+        if c.physical_type != "BYTE_ARRAY" or any("DELTA" in each for each in c.encodings)
+    }
+    return [name for name, levels in columns.items() if of_texts(levels) and name not in cannot]
 
 
-def cells(fs: Any, file: str, columns: Mapping[str, Levels | None], rows: int) -> Iterator[Array]:
+def cells(fs: Any, file: str, columns: Mapping[str, Reading], rows: int) -> Iterator[Array]:
     """Batches of about so many rows, shape (columns, rows); see `tables.read.cells`.
 
     Raises
@@ -139,7 +143,7 @@ def _looked_at(
     stream: IO[bytes],
     table: pq.ParquetFile,
     file: str,
-    columns: Mapping[str, Levels | None],
+    columns: Mapping[str, Reading],
     groups: Sequence[int],
 ) -> list[_Column]:
     """What the heads of all pages say of the declared columns."""

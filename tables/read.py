@@ -28,7 +28,7 @@ from tables import parquet
 from tables.lines import BLOCK, RecordLines, is_record
 from tables.thrift import TooHeavyError
 from tables.unpack import UnpackError, Xz, zipped
-from tables.values import Levels, converted
+from tables.values import Reading, converted, width
 
 
 @dataclass
@@ -134,7 +134,7 @@ def column_types(source: Source, file: str) -> dict[str, str]:
 
 def cells(
     source: Source,
-    columns: Mapping[str, Levels | None],
+    columns: Mapping[str, Reading],
     malformed: Malformed,
     *,
     in_place: bool = False,
@@ -147,7 +147,7 @@ def cells(
         Where they lie.
     columns
         Names of the columns to read. Those with levels give the place of a cell's level, and NaN
-        where it is none of them.
+        where it is none of them; the owners' that of a row's owner, and NaN where it is nobody.
     malformed
         Counts, added to in place.
     in_place
@@ -160,8 +160,7 @@ def cells(
         If a file cannot be read, naming it.
     """
     # Levels spread a column over many: what a batch becomes has to fit, not what it is.
-    width = sum(1 if levels is None else len(levels) for levels in columns.values())
-    rows = max(1, parquet.BATCH_CELLS // width)
+    rows = max(1, parquet.BATCH_CELLS // sum(map(width, columns.values())))
     for file in source.files:
         if _format(file) == "csv":
             yield from _csv_cells(source, file, columns, rows, malformed, in_place)
@@ -230,7 +229,7 @@ def _csv_header(source: Source, file: str) -> list[str]:
 def _csv_cells(
     source: Source,
     file: str,
-    columns: Mapping[str, Levels | None],
+    columns: Mapping[str, Reading],
     rows: int,
     malformed: Malformed,
     in_place: bool,
@@ -243,10 +242,10 @@ def _csv_cells(
         malformed.rows += 1
         return "error" if in_place else "skip"
 
-    width, names = len(_csv_header(source, file)) if in_place else None, list(columns)
+    fields, names = len(_csv_header(source, file)) if in_place else None, list(columns)
     with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
         batches = pacsv.open_csv(
-            pa.PythonFile(RecordLines(stream, broken, width), mode="r"),
+            pa.PythonFile(RecordLines(stream, broken, fields), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
             convert_options=pacsv.ConvertOptions(

@@ -31,6 +31,10 @@ class Repairs:
         """Nothing mended yet."""
         return cls(np.zeros(columns, np.int64), np.zeros(columns, np.int64))
 
+    def __add__(self, other: Repairs) -> Repairs:
+        """Those of both."""
+        return Repairs(self.filled + other.filled, self.clamped + other.clamped)
+
 
 def repair(
     cells: NDArray[np.float64],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +12,32 @@ from numpy.typing import NDArray
 
 Levels = Sequence[str | float]
 
+
+class Owners(Protocol):
+    """Who gives the place of whoever each row belongs to."""
+
+    def places(self, column: pa.Array) -> NDArray[np.float64]: ...
+
+
+# What a column is read as: numbers, the places of levels, or those of owners.
+Reading = Levels | Owners | None
+
 _BLANKS = 1024  # bytes that a cell may be longer than any level, and still be one after trimming
 
 # What the cast below reads as a number that is one; nan(...), which it reads as well, is none.
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
 
 
-def of_texts(levels: Levels | None) -> bool:
-    """Whether these are levels, and texts."""
-    return levels is not None and isinstance(levels[0], str)
+def of_texts(reading: Reading) -> bool:
+    """Whether the cells may be texts that are not to be spelled out."""
+    if isinstance(reading, Sequence):
+        return isinstance(reading[0], str)
+    return reading is not None
+
+
+def width(reading: Reading) -> int:
+    """Columns that a column becomes."""
+    return len(reading) if isinstance(reading, Sequence) else 1
 
 
 def longest(levels: Levels) -> int:
@@ -27,7 +45,7 @@ def longest(levels: Levels) -> int:
     return max(len(str(level).encode()) for level in levels) + _BLANKS
 
 
-def converted(column: pa.Array, levels: Levels | None) -> NDArray[np.float64]:
+def converted(column: pa.Array, levels: Reading) -> NDArray[np.float64]:
     """Numbers, or the place of each cell's level; NaN where a cell is missing or is neither.
 
     Parameters
@@ -35,8 +53,10 @@ def converted(column: pa.Array, levels: Levels | None) -> NDArray[np.float64]:
     column
         As a file holds it.
     levels
-        All texts or all numbers; None where the column is of numbers.
+        All texts or all numbers; None where the column is of numbers; or who knows the owners.
     """
+    if levels is not None and not isinstance(levels, Sequence):
+        return levels.places(column)
     if pa.types.is_dictionary(column.type):
         entries = np.append(converted(column.dictionary, levels), np.nan)
         indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))

@@ -29,7 +29,8 @@ def accumulate(plan: Plan) -> Collected:
     """Read, repair, normalise, round, and sum; the result never leaves this process."""
     source = open_source(plan.contract.source)
     fingerprint = source.fingerprint()
-    with rows_bar("reading", plan.contract.rows) as on_rows:
+    passes = 1 if plan.contract.owner is None else 2
+    with rows_bar("reading", passes * plan.contract.rows) as on_rows:
         sums = room.accumulate(
             source,
             in_force(plan.contract, plan.request),

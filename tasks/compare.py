@@ -105,7 +105,7 @@ def _pure(known: type[Mechanism]) -> bool:
 def _offer(public: Asked, known: type[Mechanism], stated: dict[str, Any]) -> Offer:
     spec = parse(known.spec, stated, f"mechanism '{known.name}'", RequestError)
     mechanism = calibrate(public.model_copy(update={"mechanism": spec.asked()}))
-    law = noise_law(mechanism, public.dataset.rows, public.folds)
+    law = noise_law(mechanism, public.dataset.count, public.folds)
     return Offer(
         known.name,
         mechanism.publishes,

@@ -57,7 +57,7 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
         matrix = _rows_into(folder, plan, mechanism, manifest, sums.rows) / manifest.rows.value
     elif isinstance(mechanism, Output):
         manifest = _manifest(plan, release)
-        truth = _known(sums.gram) / (mechanism.lattice.ball * plan.contract.rows)
+        truth = _known(sums.gram) / (mechanism.lattice.ball * plan.contract.count)
         matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
     else:
         raise StepFailed(f"{mechanism.name}: nothing knows how to draw it.")

@@ -62,6 +62,10 @@ def _check_folds(asked: Asked, mechanism: Mechanism) -> None:
             f"key 'folds': '{mechanism.name}' is not published in folds.",
             "Use 'gaussian' or 'gaussian-iid', whose sums have a law of the same kind.",
         )
+    if asked.unit == "person":
+        raise RequestError(
+            "key 'folds': a table of persons is not published in folds.", "Leave the key out."
+        )
     if asked.folds > asked.dataset.rows:
         raise RequestError("key 'folds': there are fewer rows than folds.", "Ask for fewer.")
 
@@ -114,7 +118,7 @@ def rows_facts(asked: Asked, mechanism: Mechanism, noisy: Sequence[float]) -> li
         If there are not as many as folds.
     """
     if asked.neighbours == "replace-one" or not isinstance(mechanism, Additive):
-        public = rows_by_place(asked.dataset.rows, asked.folds)
+        public = rows_by_place(asked.dataset.count, asked.folds)
         return [_rows(float(rows), "public", 0.0) for rows in public]
     if len(noisy) != asked.folds:
         raise ValueError("every fold has a number of rows")

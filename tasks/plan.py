@@ -60,7 +60,7 @@ class Plan:
     @property
     def law(self) -> NoiseLaw:
         """Noise on the published matrix, at the declared number of rows."""
-        return noise_law(self.mechanism, self.contract.rows, self.request.folds)
+        return noise_law(self.mechanism, self.contract.count, self.request.folds)
 
     @property
     def columns(self) -> int:
@@ -79,6 +79,7 @@ class Plan:
             "dataset": self.contract.id,
             "version": self.request.version,
             "rows": self.contract.rows,
+            **({"persons": self.contract.persons} if self.contract.persons else {}),
             "columns": self.columns,
             "neighbours": self.contract.neighbours,
             "normalisation": self.request.normalisation.model_dump(),
@@ -183,6 +184,7 @@ def asked(contract: Contract, request: Request) -> Asked:
             curator=contract.curator,
             version=request.version,
             rows=contract.rows,
+            persons=contract.persons,
         ),
         columns=tuple(
             LevelsFacts(name=n, levels=c.levels)
@@ -192,7 +194,7 @@ def asked(contract: Contract, request: Request) -> Asked:
         ),
         intercept=contract.intercept,
         neighbours=contract.neighbours,
-        unit=contract.unit,
+        unit=contract.protects,
         normalisation=request.normalisation,
         mechanism=request.mechanism.asked(),
         folds=request.folds,

@@ -134,7 +134,8 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
     """What was mended, and how far the release lies from the truth, for the steward."""
     sums, names = collected.sums, plan.contract.names
     facts = {
-        "rows": sums.rows,
+        "rows": sums.read,
+        **({"persons": sums.rows, "rows_of_nobody": sums.nobodys} if plan.contract.owner else {}),
         "malformed_rows": sums.malformed,
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
         "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),

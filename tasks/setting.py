@@ -29,7 +29,8 @@ def setting(asked: Asked) -> Setting:
         power = _power(asked, 1.0)
     return Setting(
         p=p,
-        n=asked.dataset.rows,
+        n=asked.dataset.count,
+        each=asked.dataset.rows / asked.dataset.count,
         neighbours=asked.neighbours,
         counted=asked.counted,
         unit=asked.unit,

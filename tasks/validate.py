@@ -27,6 +27,7 @@ _NUMBER = "float64"
 _AT_ONCE = 100
 _LIKE_CSV = "comma-separated, with a header"
 _NUMBERS, _TEXT = {"double", "any"}, {"text", "any"}
+_KEYS = {False: "'columns'", True: "'columns' or 'unit'"}
 
 
 @private_task
@@ -47,7 +48,7 @@ def validate(contract: Contract) -> dict[str, Any]:
     sound: set[tuple[str | None, ...]] = set()
     for file in source.files:
         stated = column_types(source, file)
-        shape = tuple(stated.get(name) for name in contract.names)
+        shape = tuple(stated.get(name) for name in _wanted(contract))
         if shape not in sound:  # thousands of files have one shape
             _check_shape(file, stated, contract)
             sound.add(shape)
@@ -58,26 +59,27 @@ def validate(contract: Contract) -> dict[str, Any]:
 
 
 def _check_shape(file: str, stated: dict[str, str], contract: Contract) -> None:
+    names = _wanted(contract)
     with _expectations() as gxe:
-        columns = gxe.ExpectTableColumnsToMatchSet(column_set=contract.names, exact_match=False)
+        columns = gxe.ExpectTableColumnsToMatchSet(column_set=names, exact_match=False)
         # One row that holds no data: a number where the type is as declared, else the type's name.
-        declared = {n: _TEXT if _of_text(contract, n) else _NUMBERS for n in contract.names}
+        declared = {n: _kinds(contract, n) for n in names}
         shape = pd.DataFrame(
             {n: [0.0 if stated[n] in t else stated[n]] for n, t in declared.items() if n in stated}
         )
         if _failures(shape, [columns]):
             # The file's own names are not told: without a header they would be somebody's cells.
-            missing = [n for n in contract.names if n not in stated]
+            missing = [n for n in names if n not in stated]
             more = f" and {len(missing) - 10} more" if missing[10:] else ""
             # One column that holds the separators of others; whatever else it says is not told.
             other = len(stated) == 1 and any(mark in next(iter(stated)) for mark in ";\t|")
             separated = " (its fields seem to be separated by something else)" if other else ""
             raise TableError(
                 f"{file}: none of its {len(stated)} columns is {_quoted(missing[:10])}{more}.",
-                "Correct the contract's 'columns', or the file"
+                f"Correct the contract's {_KEYS[contract.owner is not None]}, or the file"
                 + ("." if file.endswith(("parquet", "pq")) else f": {_LIKE_CSV}{separated}."),
             )
-        types = [gxe.ExpectColumnValuesToBeOfType(column=n, type_=_NUMBER) for n in contract.names]
+        types = [gxe.ExpectColumnValuesToBeOfType(column=n, type_=_NUMBER) for n in names]
         if wrong := _failures(shape, types):
             told = ", ".join(f"'{name}' ({stated[name]})" for name in wrong)
             mend = "Leave it out of the contract's 'columns', or store it as declared"
@@ -93,9 +95,17 @@ def _sample(source: Source, contract: Contract) -> np.ndarray[Any, Any]:
     return next(cells(source, columns, Malformed()), empty)[:, :_SAMPLE_ROWS].T
 
 
-def _of_text(contract: Contract, name: str) -> bool:
+def _wanted(contract: Contract) -> list[str]:
+    """Columns that every file has to have."""
+    return contract.names + ([] if contract.owner is None else [contract.owner])
+
+
+def _kinds(contract: Contract, name: str) -> set[str]:
+    """What a column may be, as its file states it."""
+    if name == contract.owner:
+        return _NUMBERS | _TEXT
     levels = contract.levels(name)
-    return levels is not None and isinstance(levels[0], str)
+    return _TEXT if levels is not None and isinstance(levels[0], str) else _NUMBERS
 
 
 def _check_values(sample: np.ndarray[Any, Any], contract: Contract) -> dict[str, Any]:

@@ -24,11 +24,12 @@ from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit
 from tables import parquet
-from tables.accumulate import Accumulated, Sum, accumulate
+from tables.accumulate import Accumulated, accumulate
 from tables.lines import BLOCK, RecordLines
 from tables.normalise import normalise
 from tables.read import Malformed, cells, column_types, open_source
 from tables.repair import Repairs, repair
+from tables.sums import Sum
 from tables.values import _parsed
 from tests.making import at_scale, contract_facts
 
@@ -395,11 +396,11 @@ def test_sums_of_parts_are_exact_beyond_64_bits() -> None:
     big = Sum(np.array([[1 << 61]], dtype=np.int64), 1)
     beyond = Sum(np.array([[1 << 70]], dtype=object), 1)
     for parts, expected in (((big, big), 1 << 62), ((big, beyond), (1 << 61) + (1 << 70))):
-        sums = Accumulated(parts, Repairs.none(1), 0)
+        sums = Accumulated(parts, Repairs.none(1), 0, 2)
         assert sums.gram is not None
         assert int(sums.gram[0, 0]) == expected
     small = Sum(np.array([[5]], dtype=np.int64), 2)
-    assert Accumulated((small, small), Repairs.none(1), 0).gram.dtype == np.int64
+    assert Accumulated((small, small), Repairs.none(1), 0, 4).gram.dtype == np.int64
 
 
 def test_repair_uses_public_constants() -> None:

@@ -55,7 +55,7 @@ def _page(results: Results) -> Iterator[str]:
     for what in get_args(What):
         yield f"\n## {_TITLE[what]}\n"
         yield f"![Seconds against columns](figures/{what}.svg)\n"
-        yield "How many times as long as proximal Newton, median over the regimes (and the least):\n"
+        yield "How many times as long as proximal Newton, median over regimes (and the least):\n"
         yield from _verdict(results, what, tuple(REGIMES))
         yield f"The same without the {DENSE} matrices, whose graphs are dense at the end:\n"
         yield from _verdict(results, what, tuple(name for name in REGIMES if name != DENSE))

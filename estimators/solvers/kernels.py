@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from schemas.compiled import compiled as machine_code
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -20,26 +21,15 @@ Places = NDArray[np.int64]
 _GROUP = 16  # columns of single precision in a cache line
 # Sums in any order, and no thought of what is not finite: what they give is checked later.
 _FAST = {"descend"}
+_LOOSELY = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 _PASSES = 1000  # over the coefficients of one lasso
 _LEAST = 1e-15  # of a unit diagonal: what a coefficient may still want to move by rounding
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
-@cache
 def compiled(function: _Function) -> _Function:
-    """The same function as machine code: seconds the first time on a machine, then from a file."""
-    try:
-        return _compiled(function, kept=True)
-    except RuntimeError:  # there is nowhere to keep it
-        return _compiled(function, kept=False)
-
-
-def _compiled(function: _Function, *, kept: bool) -> _Function:
-    import numba  # half a second that those who solve small problems do not need
-
-    fast = function.__name__ in _FAST
-    how = numba.njit(cache=kept, error_model="numpy", fastmath=fast)
-    return cast(_Function, how(function))
+    """The same function as machine code."""
+    return machine_code(function, *(_LOOSELY if function.__name__ in _FAST else ()))
 
 
 def survey(

@@ -71,7 +71,8 @@ def newton(
         at, W = _Point(S, penalties, start.matrix, start.logs), start.dual
     charged, rate = np.minimum(penalties, _FORBIDDING).astype(np.float32), 0.5
     for turn in range(limit + 1):
-        violation, squares, *where = compiled(kernels.survey)(S, penalties, at.T, W, turn)
+        found = compiled(kernels.survey)(S, penalties, at.T, W, turn)
+        violation, squares, where = found[0], found[1], found[2:]
         wanted = allowed_violation(at.T, W, tol) if conditions else math.inf
         if violation <= wanted and rate * squares <= _WORTH_IT * tol * p:
             dual, gap = _certified(S, penalties, at, W, tol)

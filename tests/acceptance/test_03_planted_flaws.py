@@ -14,6 +14,7 @@ import pytest
 
 import mechanisms
 import tables.accumulate
+import tables.recipe
 import tasks.draw
 import tasks.publish
 from mechanisms import sampler
@@ -243,11 +244,11 @@ def unguarded(rows: Any, lattice: Any) -> Any:
 
 def test_no_clipping(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(tables.accumulate, "normalise", lambda scaled, how: scaled)
+    monkeypatch.setattr(tables.recipe, "normalise", lambda scaled, how: scaled)
     # The lattice takes no row out of the ball, so that this alone does no harm ...
     assert farthest(plan, tmp_path, "far out", "antipodal") <= CLOSE
     # ... and both together do.
-    monkeypatch.setattr(tables.accumulate, "integer_rows", unguarded)
+    monkeypatch.setattr(tables.recipe, "integer_rows", unguarded)
     assert farthest(plan, tmp_path, "far out") > 1.5
 
 
@@ -266,10 +267,10 @@ def test_clipping_that_lets_nan_through(
         return np.where(length > 1, scaled / length, scaled)
 
     plan = planned(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(tables.accumulate, "repair", careless)
-    monkeypatch.setattr(tables.accumulate, "normalise", transparent)
+    monkeypatch.setattr(tables.recipe, "repair", careless)
+    monkeypatch.setattr(tables.recipe, "normalise", transparent)
     assert farthest(plan, tmp_path, "missing") <= CLOSE  # caught by the lattice
-    monkeypatch.setattr(tables.accumulate, "integer_rows", unguarded)
+    monkeypatch.setattr(tables.recipe, "integer_rows", unguarded)
     assert farthest(plan, tmp_path, "missing") > 1.2
 
 
@@ -279,7 +280,7 @@ def test_scaling_by_the_largest_row(
     """Every row lies in the ball, and one that is long moves all the others."""
     plan = planned(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(
-        tables.accumulate,
+        tables.recipe,
         "normalise",
         lambda scaled, how: scaled / np.sqrt((scaled**2).sum(axis=0)).max(),
     )
@@ -295,21 +296,21 @@ def test_bad_rows_dropped_and_the_rest_averaged(
 ) -> None:
     """What remains of the table is divided by its own number of rows."""
     plan = planned(tmp_path, "gaussian", "replace-one")
-    real, means = tables.accumulate.integer_batches, tasks.draw.release_manifest
+    real, means = tables.recipe.Recipe.integers, tasks.draw.release_manifest
     kept: list[int] = []
 
-    def dropped(*given: Any, **more: Any) -> Iterator[Any]:
-        for q in real(*given, **more):
-            sound = q[:, np.abs(q).sum(axis=0) > 0]
-            kept.append(sound.shape[1])
-            yield np.concatenate([sound, np.zeros((P, q.shape[1] - sound.shape[1]))], axis=1)
+    def dropped(*given: Any) -> Any:
+        q = real(*given)
+        sound = q[:, np.abs(q).sum(axis=0) > 0]
+        kept.append(sound.shape[1])
+        return np.concatenate([sound, np.zeros((P, q.shape[1] - sound.shape[1]))], axis=1)
 
     def by_the_rest(*given: Any, **more: Any) -> Any:
         manifest = means(*given, **more)
         rows = manifest.rows.model_copy(update={"value": float(kept[-1])})
         return manifest.model_copy(update={"rows": rows})
 
-    monkeypatch.setattr(tables.accumulate, "integer_batches", dropped)
+    monkeypatch.setattr(tables.recipe.Recipe, "integers", dropped)
     monkeypatch.setattr(tasks.draw, "release_manifest", by_the_rest)
     assert farthest(plan, tmp_path, "malformed") > 1.0
 

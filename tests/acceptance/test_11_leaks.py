@@ -84,9 +84,9 @@ def raising(*held: Any) -> Any:
 
 # Where a step is made to fail, with the private values in its hands.
 PLACES = [
-    "tables.accumulate.repair",
-    "tables.accumulate.normalise",
-    "tables.accumulate.integer_rows",
+    "tables.recipe.repair",
+    "tables.recipe.normalise",
+    "tables.recipe.integer_rows",
     "tables.accumulate.cells",
     "tables.gram.ExactGram.add",
     "tables.gram.ExactGram.matrix",
