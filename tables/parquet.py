@@ -25,6 +25,8 @@ _PAGE = 64 << 20  # one page of numbers
 _TEXTS = 16 << 20  # one page of texts
 _DELTAS = 2 << 20  # one page of texts that each begin as the one before, and all may be long
 _PAGES = 128 << 20  # the pages of all columns at once
+_HONEST = 256 << 20  # those of a file that is not much smaller than what it unpacks to
+_UNPACKED = 2  # times its size
 _SOME = 64 << 20  # those of some columns, where others wait
 _BLOCK = 96 << 20  # numbers that wait for those of other columns
 _BATCH = 64 << 20  # texts at once
@@ -44,8 +46,9 @@ class _Column:
         Its place in the file.
     of_bytes
         Whether its cells have any length.
-    largest, spelled
-        Bytes of its largest page, and of the largest that spells its cells out.
+    largest, packed, spelled
+        Bytes of its largest page, of the largest as it lies in the file, and of the largest that
+        spells its cells out.
     delta
         Whether cells are told by those before them.
     """
@@ -55,6 +58,7 @@ class _Column:
     leaf: int
     of_bytes: bool
     largest: int
+    packed: int
     spelled: int
     delta: bool
 
@@ -128,12 +132,12 @@ def cells(fs: Any, file: str, columns: Mapping[str, Reading], rows: int) -> Iter
         known = _looked_at(stream, table, file, columns, groups)
         if not groups:
             return
-        if sum(map(_weight, known)) <= _PAGES:
+        if _fit(known):
             yield from reader.side_by_side(known, groups)
             return
         for group in groups:
             alone = _looked_at(stream, table, file, columns, [group])
-            if sum(map(_weight, alone)) <= _PAGES:
+            if _fit(alone):
                 yield from reader.side_by_side(alone, [group])
             else:
                 yield from reader.in_turn(alone, group)
@@ -154,15 +158,15 @@ def _looked_at(
     for name, levels in columns.items():
         leaf = leaves[name]
         of_bytes = table.schema.column(leaf).physical_type == "BYTE_ARRAY"
-        largest = spelled = 0
+        largest = packed = spelled = 0
         delta = False
         for group in groups:
             for page in pages(stream, table.metadata.row_group(group).column(leaf)):
-                largest = max(largest, page.size, page.packed)
+                largest, packed = max(largest, page.size, page.packed), max(packed, page.packed)
                 if page.kind != DICTIONARY and page.encoding in SPELLED:
                     spelled = max(spelled, page.size)
                     delta = delta or page.encoding != PLAIN
-        column = _Column(name, levels, leaf, of_bytes, largest, spelled, delta)
+        column = _Column(name, levels, leaf, of_bytes, largest, packed, spelled, delta)
         if largest > column.most:
             raise TableError(
                 f"{file}: column '{name}' lies in pages of more than {column.most >> 20} MiB.",
@@ -170,6 +174,16 @@ def _looked_at(
             )
         found.append(column)
     return found
+
+
+def _fit(columns: Sequence[_Column]) -> bool:
+    """Whether pages of all of them can be in memory at once."""
+    return sum(map(_weight, columns)) <= _room(columns)
+
+
+def _room(columns: Sequence[_Column]) -> int:
+    """More where the file is large itself, so that nobody is surprised."""
+    return max(_PAGES, min(_HONEST, _UNPACKED * sum(column.packed for column in columns)))
 
 
 def _weight(column: _Column) -> int:
@@ -193,7 +207,7 @@ class _Reader:
 
     def side_by_side(self, columns: Sequence[_Column], groups: Sequence[int]) -> Iterator[Array]:
         """All columns at once, over row groups."""
-        parts = self._parts(columns, _PAGES)
+        parts = self._parts(columns, _room(columns))
         if len(parts) == 1:
             yield from self._read(parts[0], groups, self._rows)
             return

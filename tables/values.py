@@ -84,8 +84,10 @@ def _numbers(column: pa.Array) -> NDArray[np.float64]:
         column = _parsed(pc.ascii_trim_whitespace(column))
     elif pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    doubles = column.cast(pa.float64(), safe=False)
-    numbers: NDArray[np.float64] = pc.fill_null(doubles, np.nan).to_numpy(zero_copy_only=False)
+    doubles = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
+    if doubles.null_count:
+        doubles = pc.fill_null(doubles, np.nan)
+    numbers: NDArray[np.float64] = doubles.to_numpy()
     return numbers
 
 
