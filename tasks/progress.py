@@ -8,7 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 SHOWN = "GRAMERCY_PROGRESS"
 
@@ -38,7 +47,7 @@ def rows_bar(doing: str, total: int) -> Iterator[Callable[[int], None]]:
     total
         The declared number of rows, so that the bar tells nothing the contract does not.
     """
-    with _bar(doing, "rows", stays=True) as bar:
+    with _bar(doing, "rows", stays=True, rate=_Rate()) as bar:
         job = bar.add_task("rows", total=total)
         yield lambda rows: bar.advance(job, rows)
 
@@ -51,12 +60,21 @@ def turns_bar(doing: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: bar.update(job, completed=done, total=of, visible=True)
 
 
-def _bar(doing: str, what: str, *, stays: bool) -> Progress:
+class _Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s")
+
+
+def _bar(doing: str, what: str, *, stays: bool, rate: ProgressColumn | None = None) -> Progress:
     columns = (
         TextColumn(f"  {doing}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(what),
+        *(() if rate is None else (rate,)),
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
