@@ -71,6 +71,29 @@ Normalisation = Annotated[
 ]
 
 
+class Here(Model):
+    """The table is read and summed by the process that publishes."""
+
+    kind: Literal["here"] = "here"
+
+
+class Dask(Model):
+    """The table is read and summed by the workers of a Dask cluster: the same integers.
+
+    Parameters
+    ----------
+    scheduler
+        Its scheduler's address, such as ``tls://10.0.0.5:8786``. Default: the one that Dask's own
+        configuration names.
+    """
+
+    kind: Literal["dask"]
+    scheduler: Annotated[str, Field(pattern=r"^[a-z]+://[^\s]+$", max_length=300)] | None = None
+
+
+Engine = Annotated[Annotated[Here | Dask, Field(discriminator="kind")], BeforeValidator(_by_name)]
+
+
 class MechanismSpec(Model):
     """What a request says of its mechanism; each mechanism narrows `name` and adds its own keys.
 
@@ -182,6 +205,9 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         How many disjoint parts of the rows to publish, each with noise of its own, for
         cross-validation by analysts. One row is in one part, so that the guarantee is that of one
         release; the noise of all parts together is sqrt(folds) times that of one.
+    engine
+        Where the table is read and summed, ``here`` or ``{kind: dask, scheduler: ADDRESS}``. It
+        changes nothing that is published, and is no part of what makes two requests the same.
     timezone
         In which the version's pattern is read.
     new_charge
@@ -195,6 +221,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     normalisation: Normalisation = Unit()
     estimates: tuple[EstimateT, ...] = ()
     folds: Annotated[int, Field(strict=True, ge=1, le=MOST_FOLDS)] = 1
+    engine: Engine = Here()
     timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     new_charge: Label | None = None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -17,14 +16,14 @@ from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit, Whole
 from tables.folds import Assign
-from tables.persons import Measuring, Persons, Scaling, changed
+from tables.passes import BEYOND, Job, OnRows, Partial, measured, silent, summed
+from tables.persons import changed
 from tables.read import Malformed, Source, cells
 from tables.recipe import Recipe
 from tables.repair import Repairs
-from tables.sums import Sum, Summing
-from tables.threads import SideBySide, available
+from tables.sums import Sum
 
-_BEYOND = 1_000_000  # rows more than there should be, at which reading stops
+Engine = Callable[[Source, Job, OnRows], tuple[Partial, int]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,11 +61,12 @@ def accumulate(
     contract: Contract,
     how: Unit | Clip | Whole,
     lattice: Lattice,
-    on_rows: Callable[[int], None] = lambda rows: None,
+    on_rows: OnRows = silent,
     *,
     in_place: bool = False,
     folds: int = 1,
     assign: Assign | None = None,
+    engine: Engine | None = None,
 ) -> Accumulated:
     """Sum q q^T over the integer rows of a table.
 
@@ -86,6 +86,8 @@ def accumulate(
         See `integer_batches`.
     folds, assign
         How many disjoint parts to sum, and which rows belong to each; see `tables.folds`.
+    engine
+        What sums elsewhere, and says how many persons there are; see `tables.cluster`.
 
     Raises
     ------
@@ -98,14 +100,42 @@ def accumulate(
             f"{contract.source}: is CSV, where one broken cell breaks the whole line.",
             "Under 'unit: cell' write the table as Parquet.",
         )
-    recipe = Recipe.of(contract, how, lattice)
-    reading = _Pass(source, contract, on_rows, in_place or folds > 1)
-    if contract.owner is not None:
-        total = _by_person(reading, contract.owner, recipe)
+    job = Job(contract, how, lattice, in_place or folds > 1, folds, assign)
+    persons, count = None, 0
+    if engine is not None:
+        done, count = engine(source, job, on_rows)
     else:
-        total = _by_row(reading, recipe, folds, assign)
+        if contract.owner is not None:
+            persons = measured(source, job, on_rows)
+            count = len(persons)
+        done = summed(source, job, persons, on_rows)
+    return _checked(
+        contract, _of_persons(done, count, lattice) if contract.owner else _of_rows(done)
+    )
+
+
+def _of_rows(done: Partial) -> Accumulated:
+    """A malformed line has nothing left to read: a zero row, and it counts."""
+    first, *others = done.parts
+    parts = (Sum(first.gram, first.rows + done.malformed.rows), *others)
+    lost = done.malformed.rows + done.malformed.in_place
+    return Accumulated(parts, done.repairs, lost, done.rows + done.malformed.rows)
+
+
+def _of_persons(done: Partial, count: int, lattice: Lattice) -> Accumulated:
+    """A malformed line is nobody's, and adds nothing."""
+    if not done.spent.within(lattice):
+        raise changed()
+    (sums,) = done.parts
+    lost = done.malformed.rows + done.malformed.in_place
+    nobodys = done.spent.nobodys
+    return Accumulated((Sum(sums.gram, count),), done.repairs, lost, done.rows + lost, nobodys)
+
+
+def _checked(contract: Contract, total: Accumulated) -> Accumulated:
+    """It, if there are as many rows or persons as the public was told."""
     if contract.neighbours == "replace-one" and total.rows != contract.count:
-        more = " or more" if total.rows > contract.count + _BEYOND else ""
+        more = " or more" if total.rows > contract.count + BEYOND else ""
         raise TableError(
             f"{contract.source}: has {total.rows} {contract.counted}{more}, and the contract's "
             f"'{contract.counted}' is {contract.count}.",
@@ -114,84 +144,6 @@ def accumulate(
             + ", or declare add-remove.",
         )
     return total
-
-
-@dataclass
-class _Pass:
-    """Readings of one table.
-
-    Parameters
-    ----------
-    source, contract, on_rows, in_place
-        See `accumulate`.
-    """
-
-    source: Source
-    contract: Contract
-    on_rows: Callable[[int], None]
-    in_place: bool
-
-    def over(
-        self, add_to: Callable[[NDArray[np.float64]], None], owners: Mapping[str, Persons]
-    ) -> Malformed:
-        """Hand all batches on, the owners' places first; how many lines were none."""
-        contract, malformed, seen = self.contract, Malformed(), 0
-        columns = {**owners, **{name: contract.levels(name) for name in contract.names}}
-        most = contract.rows + _BEYOND if contract.checks_rows else math.inf
-        for batch in cells(self.source, columns, malformed, in_place=self.in_place):
-            add_to(batch)
-            seen += batch.shape[1]
-            self.on_rows(batch.shape[1])
-            if seen + malformed.rows > most:  # it may never end
-                break
-        return malformed
-
-
-def _by_row(reading: _Pass, recipe: Recipe, folds: int, assign: Assign | None) -> Accumulated:
-    with SideBySide(lambda: Summing(recipe, folds), _threads(recipe)) as summing:
-
-        def add_to(batch: NDArray[np.float64]) -> None:
-            summing.add(batch, assign(batch.shape[1]) if assign else None)
-
-        malformed = reading.over(add_to, {})
-    first, *others = (
-        reduce(add, same) for same in zip(*(each.sums() for each in summing.workers), strict=True)
-    )
-    # A malformed line has nothing left to read: a zero row, and it counts.
-    parts = (Sum(first.gram, first.rows + malformed.rows), *others)
-    rows = sum(part.rows for part in parts)
-    lost = malformed.rows + malformed.in_place
-    return Accumulated(parts, _repairs(summing.workers), lost, rows)
-
-
-def _by_person(reading: _Pass, owner: str, recipe: Recipe) -> Accumulated:
-    """In two passes; a malformed line is nobody's, and adds nothing."""
-    persons = Persons()
-    with SideBySide(lambda: Measuring(recipe, persons), _threads(recipe)) as measuring:
-        reading.over(measuring.add, {owner: persons})
-    factors = persons.factors(recipe.lattice)
-    spent = Persons(persons.names, closed=True)
-    with SideBySide(lambda: Scaling(recipe, factors, spent), _threads(recipe)) as scaling:
-        malformed = reading.over(scaling.add, {owner: spent})
-    if not spent.within(recipe.lattice):
-        raise changed()
-    summed = reduce(add, (each.sums()[0] for each in scaling.workers))
-    lost = malformed.rows + malformed.in_place
-    return Accumulated(
-        (Sum(summed.gram, len(persons)),),
-        _repairs(scaling.workers),
-        lost,
-        summed.rows + lost,
-        spent.nobodys,
-    )
-
-
-def _threads(recipe: Recipe) -> int:
-    return available() if recipe.fused else 1
-
-
-def _repairs(workers: Sequence[Summing]) -> Repairs:
-    return reduce(add, (each.repairs for each in workers))
 
 
 def integer_batches(

@@ -8,6 +8,7 @@ present or absent, places move, and every row is assigned by randomness of its o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +17,17 @@ Parts = NDArray[np.int64]
 Assign = Callable[[int], Parts]  # so many rows, the next of the table: the part of each
 
 
-def by_place(parts: int) -> Assign:
+@dataclass
+class ByPlace:
     """In turn, by the place in the table: the i-th row, from 0, belongs to part i mod `parts`."""
-    place = 0
 
-    def assign(rows: int) -> Parts:
-        nonlocal place
-        found: Parts = np.arange(place, place + rows, dtype=np.int64) % parts
-        place += rows
+    parts: int
+    place: int = 0
+
+    def __call__(self, rows: int) -> Parts:
+        found: Parts = np.arange(self.place, self.place + rows, dtype=np.int64) % self.parts
+        self.place += rows
         return found
-
-    return assign
 
 
 def rows_by_place(rows: int, parts: int) -> list[int]:

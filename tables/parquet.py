@@ -118,8 +118,14 @@ def _in_dictionaries(metadata: Any, columns: Mapping[str, Reading]) -> list[str]
     return [name for name, levels in columns.items() if of_texts(levels) and name not in cannot]
 
 
-def cells(fs: Any, file: str, columns: Mapping[str, Reading], rows: int) -> Iterator[Array]:
-    """Batches of about so many rows, shape (columns, rows); see `tables.read.cells`.
+def cells(
+    fs: Any,
+    file: str,
+    columns: Mapping[str, Reading],
+    rows: int,
+    only: Sequence[int] | None = None,
+) -> Iterator[Array]:
+    """Batches of about so many rows, of some row groups or all; see `tables.read.cells`.
 
     Raises
     ------
@@ -128,7 +134,7 @@ def cells(fs: Any, file: str, columns: Mapping[str, Reading], rows: int) -> Iter
     """
     with opened(fs, file, columns) as (stream, table):
         reader = _Reader(stream, table, rows)
-        groups = range(table.num_row_groups)
+        groups = range(table.num_row_groups) if only is None else only
         known = _looked_at(stream, table, file, columns, groups)
         if not groups:
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +49,14 @@ class Persons:
         self._rows = np.zeros(len(self._places), np.int64)
         self._alone = Lock()
         self.nobodys = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the lock, which stays where it is."""
+        self._grow()
+        return {name: value for name, value in vars(self).items() if name != "_alone"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _alone=Lock())
 
     @property
     def names(self) -> list[str]:

@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -46,6 +46,10 @@ class Malformed:
     rows: int = 0
     in_place: int = 0
 
+    def __add__(self, other: Malformed) -> Malformed:
+        """Those of both."""
+        return Malformed(self.rows + other.rows, self.in_place + other.in_place)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -57,10 +61,13 @@ class Source:
         The fsspec file system they lie on.
     files
         Their paths there.
+    groups
+        Row groups of its one Parquet file that alone are meant; all, if None.
     """
 
     fs: Any
     files: tuple[str, ...]
+    groups: tuple[int, ...] | None = None
 
     @property
     def formats(self) -> set[str]:
@@ -104,6 +111,40 @@ def open_source(url: str) -> Source:
     for file in files:
         _format(file)
     return Source(fs, tuple(files))
+
+
+def pieces(source: Source, cells_each: int) -> list[Source]:
+    """The table in pieces that follow each other: files, and of Parquet their row groups.
+
+    Parameters
+    ----------
+    source
+        The table.
+    cells_each
+        Row groups of fewer cells than that are taken together.
+
+    Raises
+    ------
+    TableError
+        If a file cannot be read, naming it.
+    """
+    found: list[Source] = []
+    for file in source.files:
+        alone = Source(source.fs, (file,))
+        if _format(file) == "csv":
+            found.append(alone)
+            continue
+        with _parsing(file, "Parquet"), parquet.opened(source.fs, file) as (_, table):
+            known = table.metadata
+            sizes = [known.row_group(k).num_rows for k in range(known.num_row_groups)]
+            wide = known.num_columns
+        groups: list[int] = []
+        for k in range(len(sizes)):
+            groups.append(k)
+            if sum(sizes[j] for j in groups) * wide >= cells_each or k == len(sizes) - 1:
+                found.append(replace(alone, groups=tuple(groups)))
+                groups = []
+    return found or [source]
 
 
 def column_types(source: Source, file: str) -> dict[str, str]:
@@ -166,7 +207,7 @@ def cells(
             yield from _csv_cells(source, file, columns, rows, malformed, in_place)
         else:
             with _parsing(file, "Parquet"):
-                for batch in parquet.cells(source.fs, file, columns, rows):
+                for batch in parquet.cells(source.fs, file, columns, rows, source.groups):
                     for start in range(0, batch.shape[1], rows):
                         yield batch[:, start : start + rows]
 

@@ -7,8 +7,9 @@ from functools import partial
 
 from mechanisms import sampler
 from mechanisms.rowwise import RowWise
+from schemas.request import Dask, Here
 from tables import accumulate as room
-from tables.folds import Assign, by_place
+from tables.folds import Assign, ByPlace
 from tables.read import open_source
 from tasks.plan import Plan, in_force
 from tasks.policy import private_task
@@ -40,8 +41,17 @@ def accumulate(plan: Plan) -> Collected:
             in_place=isinstance(plan.mechanism, RowWise),
             folds=plan.request.folds,
             assign=_assign(plan),
+            engine=_engine(plan.request.engine),
         )
     return Collected(sums, fingerprint)
+
+
+def _engine(asked: Here | Dask) -> room.Engine | None:
+    if isinstance(asked, Here):
+        return None
+    from tables.cluster import Cluster
+
+    return Cluster(asked.scheduler)
 
 
 def _assign(plan: Plan) -> Assign | None:
@@ -50,4 +60,4 @@ def _assign(plan: Plan) -> Assign | None:
     if folds == 1:
         return None
     by_itself = plan.contract.neighbours == "add-remove"
-    return partial(sampler.parts, folds) if by_itself else by_place(folds)
+    return partial(sampler.parts, folds) if by_itself else ByPlace(folds)

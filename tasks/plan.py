@@ -9,13 +9,14 @@ from typing import Any
 from ledger import Charge, Ledger, Statement
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
+from mechanisms.rowwise import RowWise
 from schemas.contract import Contract, Levels, read_contract
 from schemas.errors import LateRun, RequestError
 from schemas.home import Home
 from schemas.manifest import Asked, ColumnFacts, DatasetFacts, LevelsFacts
 from schemas.model import digest
 from schemas.noise import NoiseLaw
-from schemas.request import Whole
+from schemas.request import Here, Whole
 from tasks.manifest import calibrate, guarantee_facts, noise_law
 from tasks.request import Request
 
@@ -117,6 +118,11 @@ def make_plan(request: Request, *, averaging: bool = False) -> Plan:
         raise RequestError(
             "key 'estimates': this release is a precision matrix already.",
             "Write 'estimates: []'.",
+        )
+    if isinstance(mechanism, RowWise) and not isinstance(request.engine, Here):
+        raise RequestError(
+            f"key 'engine': '{mechanism.name}' publishes rows, in their order, from one process.",
+            "Leave the key out.",
         )
     public = asked(contract, request)
     for place, each in enumerate(request.estimates):

@@ -21,7 +21,7 @@ from estimators.ridge import Ridge
 from mechanisms import sampler
 from schemas.errors import BundleError, RequestError
 from schemas.home import Home
-from tables.folds import by_place, rows_by_place
+from tables.folds import ByPlace, rows_by_place
 from tasks.accumulate import accumulate
 from tasks.estimate import make_estimate
 from tasks.manifest import all_rows, rows_facts
@@ -84,7 +84,7 @@ def test_places_are_no_folds_where_rows_come_and_go(
 ) -> None:
     """The flaw that random parts are there for: a row that goes moves all that follow."""
     plan = planned(tmp_path, "add-remove")
-    monkeypatch.setattr("tasks.accumulate._assign", lambda plan: by_place(3))
+    monkeypatch.setattr("tasks.accumulate._assign", lambda plan: ByPlace(3))
     shares = moved(plan, tmp_path, [(lines("5,0,0"), []), (lines(None), [])])
     assert sum(share > 0 for share in shares) == 3
 
@@ -110,7 +110,7 @@ def test_rows_are_assigned_one_by_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [1, 5, 6, 7, 100])
 def test_rows_by_place(rows: int) -> None:
-    assign = by_place(3)
+    assign = ByPlace(3)
     parts = np.concatenate([assign(k) for k in (rows // 2, rows - rows // 2)])
     assert np.bincount(parts, minlength=3).tolist() == rows_by_place(rows, 3)
     assert (parts == np.arange(rows) % 3).all()

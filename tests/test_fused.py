@@ -17,7 +17,7 @@ from schemas.errors import TableError
 from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import Clip, Unit, Whole
 from tables.accumulate import Accumulated, accumulate
-from tables.folds import by_place
+from tables.folds import ByPlace
 from tables.fused import Fused, fused
 from tables.read import open_source
 from tables.recipe import Recipe
@@ -113,13 +113,13 @@ def test_threads_sum_to_the_same(
     monkeypatch.setattr("tables.parquet.BATCH_CELLS", 6 * 700)
 
     def summed() -> Accumulated:
-        assign = by_place(folds) if folds > 1 else None
+        assign = ByPlace(folds) if folds > 1 else None
         return accumulate(open_source(path), contract, Unit(), lattice, folds=folds, assign=assign)
 
     plainly = summed()
     monkeypatch.setattr(tables.recipe, "_LARGE", 0)
     for threads, _ in product((1, 2, 5), range(2)):
-        monkeypatch.setattr("tables.accumulate.available", lambda threads=threads: threads)
+        monkeypatch.setattr("tables.passes.available", lambda threads=threads: threads)
         quickly = summed()
         assert quickly.rows == plainly.rows == 30_000
         for one, other in zip(quickly.parts, plainly.parts, strict=True):
@@ -133,7 +133,7 @@ def test_threads_sum_to_the_same(
 def test_what_fails_in_a_thread_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, contract = table(tmp_path, 5_000)
     monkeypatch.setattr(tables.recipe, "_LARGE", 0)
-    monkeypatch.setattr("tables.accumulate.available", lambda: 3)
+    monkeypatch.setattr("tables.passes.available", lambda: 3)
 
     def broken(*given: Any) -> Any:
         raise TableError("no", "none")

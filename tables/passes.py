@@ -1,0 +1,159 @@
+"""One pass over a table, or over a piece of it: what a thread, a process or a worker comes to.
+
+Everything here is made of public constants and file names when it begins, and of exact integers
+when it ends, so that it does not matter where it runs, nor how a table is cut into pieces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from typing import Any
+
+from schemas.contract import Contract
+from schemas.lattice import Lattice
+from schemas.request import Clip, Unit, Whole
+from tables.folds import Assign, ByPlace
+from tables.persons import Measuring, Persons, Scaling
+from tables.read import Malformed, Source, cells
+from tables.recipe import Recipe
+from tables.repair import Repairs
+from tables.sums import Sum, Summing
+from tables.threads import SideBySide, WorkerT, available
+
+BEYOND = 1_000_000  # rows more than there should be, at which reading stops
+
+OnRows = Callable[[int], None]
+
+
+def silent(rows: int) -> None:
+    """For those who want to hear of no rows."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be done, from public constants.
+
+    Parameters
+    ----------
+    contract, how, lattice
+        Columns, normalisation, and the lattice of the integer rows.
+    in_place
+        Whether a malformed line of a CSV stands where it stood.
+    folds, assign
+        How many disjoint parts to sum, and which rows belong to each, counted from the first of
+        the piece.
+    """
+
+    contract: Contract
+    how: Unit | Clip | Whole
+    lattice: Lattice
+    in_place: bool = False
+    folds: int = 1
+    assign: Assign | None = None
+
+    @property
+    def recipe(self) -> Recipe:
+        """What is done to every row."""
+        return Recipe.of(self.contract, self.how, self.lattice)
+
+
+@dataclass(frozen=True, repr=False)
+class Partial:
+    """What a piece adds up to. Private.
+
+    Parameters
+    ----------
+    parts
+        The sums of its folds; without a malformed line that was left out.
+    repairs, malformed
+        Counts.
+    spent
+        Of persons: what their rows came to, and whose none were.
+    by_place
+        Whether the fold of a row is its place in the piece, modulo their number.
+    """
+
+    parts: tuple[Sum, ...]
+    repairs: Repairs
+    malformed: Malformed
+    spent: Persons = field(default_factory=Persons)
+    by_place: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows in the parts."""
+        return sum(part.rows for part in self.parts)
+
+    def __add__(self, other: Partial) -> Partial:
+        """With the piece that follows."""
+        turn = self.rows % len(self.parts) if self.by_place else 0
+        theirs = other.parts[len(other.parts) - turn :] + other.parts[: len(other.parts) - turn]
+        return Partial(
+            tuple(one + two for one, two in zip(self.parts, theirs, strict=True)),
+            self.repairs + other.repairs,
+            self.malformed + other.malformed,
+            self.spent + other.spent,
+            self.by_place,
+        )
+
+
+def measured(source: Source, job: Job, on_rows: OnRows = silent) -> Persons:
+    """The first pass, where persons are protected: whose the rows are, and how long together."""
+    persons, recipe = Persons(), job.recipe
+    _run(source, job, on_rows, lambda: Measuring(recipe, persons), persons)
+    return persons
+
+
+def summed(
+    source: Source, job: Job, persons: Persons | None = None, on_rows: OnRows = silent
+) -> Partial:
+    """The pass that sums; `persons` are those that the first one found in all pieces."""
+    recipe = job.recipe
+    if persons is None:
+        malformed, workers = _run(source, job, on_rows, lambda: Summing(recipe, job.folds))
+        spent = Persons()
+    else:
+        spent = Persons(persons.names, closed=True)
+        factors = persons.factors(job.lattice)
+        malformed, workers = _run(
+            source, job, on_rows, lambda: Scaling(recipe, factors, spent), spent
+        )
+    return Partial(
+        tuple(reduce(add, same) for same in zip(*(x.sums() for x in workers), strict=True)),
+        reduce(add, (each.repairs for each in workers)),
+        malformed,
+        spent,
+        isinstance(job.assign, ByPlace),
+    )
+
+
+def _run(
+    source: Source,
+    job: Job,
+    on_rows: OnRows,
+    make: Callable[[], WorkerT],
+    owners: Persons | None = None,
+) -> tuple[Malformed, list[WorkerT]]:
+    """Hand all batches on, the owners' places first."""
+    contract, malformed, seen = job.contract, Malformed(), 0
+    columns: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
+    if contract.owner is not None and owners is not None:
+        columns = {contract.owner: owners, **columns}
+    most = contract.rows + BEYOND if contract.checks_rows else math.inf
+    threads = available() if job.recipe.fused else 1
+    with SideBySide(make, threads) as workers:
+        for batch in cells(source, columns, malformed, in_place=job.in_place):
+            rows = batch.shape[1]
+            if job.assign is None:
+                workers.add(batch)
+            else:
+                workers.add(batch, job.assign(rows))
+            seen += rows
+            on_rows(rows)
+            if seen + malformed.rows > most:  # it may never end
+                break
+    return malformed, workers.workers
