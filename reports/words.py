@@ -79,7 +79,7 @@ def notes(bundle: ReleaseBundle, found: Spectrum) -> list[Note]:
         protection(facts.guarantee),
         _noise(bundle, found),
         *_lost_columns(bundle),
-        *_few_rows(facts.rows.value, p),
+        *_few_rows(facts, p),
         *_noisy_divisor(facts),
     ]
 
@@ -135,14 +135,16 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
     ]
 
 
-def _few_rows(rows: float, p: int) -> list[Note]:
+def _few_rows(facts: ReleaseManifest, p: int) -> list[Note]:
+    rows, each = facts.rows.value, facts.counts
     if rows >= 10 * p:
         return []
-    words = f"{rows:.0f} rows for {p} columns: "
-    words += "fewer rows than columns, so the matrix is singular" if rows < p else "sampling alone"
-    words += "; " if rows < p else " makes many entries uncertain; "
+    singular = rows < p and each == "rows"  # a person may have many
+    words = f"{rows:.0f} {each} for {p} columns: "
+    words += f"fewer {each} than columns, so the matrix is singular; " if singular else ""
+    words += "" if singular else "sampling alone makes many entries uncertain; "
     words += "penalised estimates are the only ones to use, and intervals here hold the noise alone"
-    return [Note("warning", "Few rows for so many columns", f"{words}.")]
+    return [Note("warning", f"Few {each} for so many columns", f"{words}.")]
 
 
 def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
@@ -154,7 +156,7 @@ def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
     return [
         Note(
             "warning",
-            "The number of rows is uncertain",
+            f"The number of {facts.counts} is uncertain",
             f"It is private, and known up to about {100 * share:.0f} %; every entry carries that "
             "common error. Correlations do not.",
         )
@@ -206,8 +208,12 @@ def what_it_is(facts: ReleaseManifest) -> str:
         "reports": "It is the average of the noisy reports, which are published beside it. ",
     }.get(facts.kind, "")
     ones = " A column of ones stands first and carries the means." if facts.intercept else ""
+    of = "x xᵀ"
+    if facts.unit == "person":
+        of = "the sum of x xᵀ over a person's rows"
+        rows += "; then all rows of a person were scaled together, to squares that sum to 1 at most"
     return source + (
-        "'Covariance' here means the second moment of the normalised rows: the average of x xᵀ, "
+        f"'Covariance' here means the second moment of the normalised rows: the average of {of}, "
         f"where the columns of x were centred and scaled by public constants, and {rows}."
         f"{ones}"
     )

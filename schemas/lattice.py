@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 MIN_BITS, MAX_BITS = 10, 20
+_FAR = 5.0  # c is at least 0.9 where rounding moves what is in the ball by a tenth of it at most
 ROW_BITS = 16
 
 
@@ -31,6 +32,10 @@ class Lattice:
     p: int
     bits: int
     together: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.shrink > 0:
+            raise ValueError("the lattice is too coarse for what has to lie in the ball together")
 
     @property
     def shrink(self) -> float:
@@ -75,8 +80,9 @@ class Lattice:
         The smallest K in [10, 20] for which rounding adds less than s/1000 to a diagonal entry (n
         2^-2K / 12) and the shrinking by c less than 0.1 % to the noise (sqrt(m p) 2^-K, with m
         sixteen times `each` where that is not one), as long as n 2^2K stays below 2^62. Shrinking
-        may cost more where a finer lattice would make the noise so large in units (2^32) that the
-        sampler leaves its fast path too often.
+        may cost more, up to a tenth, where a finer lattice would make the noise so large in units
+        (2^32) that the sampler leaves its fast path too often; m is smaller where it would cost
+        more than that.
         """
         bits, together = MIN_BITS, 1.0 if each == 1 else 16 * each
         far = math.sqrt(p * together)
@@ -85,11 +91,12 @@ class Lattice:
             and (
                 units * each / (12 * 4.0**bits) > scale / 1000
                 or (far > 2.0**bits / 1000 and scale * 4.0 ** (bits + 1) < 2.0**32)
+                or (far > 2.0**bits / _FAR and scale * 4.0 ** (bits + 1) < 2.0**54)
             )
             and units << (2 * bits + 2) < 1 << 62
         ):
             bits += 1
-        return cls(p, bits, together)
+        return cls(p, bits, min(together, max(1.0, (2.0**bits / _FAR) ** 2 / p)))
 
 
 @dataclass(frozen=True)

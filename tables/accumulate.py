@@ -134,7 +134,9 @@ def _of_persons(done: Partial, count: int, lattice: Lattice) -> Accumulated:
 
 def _checked(contract: Contract, total: Accumulated) -> Accumulated:
     """It, if there are as many rows or persons as the public was told."""
-    if contract.neighbours == "replace-one" and total.rows != contract.count:
+    # One who has lost every row is a person whose rows are nothing; one too many is somebody.
+    fewer = contract.owner is not None and total.rows < contract.count
+    if contract.neighbours == "replace-one" and total.rows != contract.count and not fewer:
         more = " or more" if total.rows > contract.count + BEYOND else ""
         raise TableError(
             f"{contract.source}: has {total.rows} {contract.counted}{more}, and the contract's "

@@ -7,7 +7,10 @@ to the Gram matrix is then positive semidefinite with a trace of at most 2^(2K),
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Any
 
@@ -28,7 +31,22 @@ Array = NDArray[np.float64]
 
 _LONGEST = 256  # bytes of a name; a longer one is none
 _MOST = np.uint64(1 << 62)  # to which squares are added up: who has more is left out
+_WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")  # as a program writes it that knows numbers alone
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _MARGIN = 2.0**-40  # of a factor: far more than the roundings on its way
+
+
+def canonical(name: str) -> str | None:
+    """The one spelling of a person's name; None where it is none.
+
+    What files and programs do to one name must not make two persons of it, whose rows would be
+    scaled apart; that two persons become one only costs accuracy.
+    """
+    name = unicodedata.normalize("NFC", name.strip().strip('"').strip())
+    if name in MISSING or len(name.encode()) > _LONGEST:
+        return None
+    whole = _WHOLE.fullmatch(name)
+    return whole[1] if whole else name
 
 
 class Persons:
@@ -52,7 +70,6 @@ class Persons:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the lock, which stays where it is."""
-        self._grow()
         return {name: value for name, value in vars(self).items() if name != "_alone"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -63,26 +80,47 @@ class Persons:
         """Of everybody, in the order of their places."""
         return list(self._places)
 
+    @property
+    def squares(self) -> NDArray[np.uint64]:
+        """Of all rows of each, added up; shape (persons,)."""
+        self._grow()
+        return self._squares[: len(self)]
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of each, shape (persons,)."""
+        self._grow()
+        return self._rows[: len(self)]
+
     def __len__(self) -> int:
         return len(self._places)
 
     def places(self, column: pa.Array) -> Array:
         """The place of whoever each row belongs to; NaN where it is nobody.
 
+        Parameters
+        ----------
+        column
+            Whole numbers or texts, in a dictionary or not.
+
         Raises
         ------
         TableError
-            If somebody came who must not.
+            If somebody came who must not, or the column is of another kind.
         """
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        names = pc.ascii_trim_whitespace(column.dictionary.cast(pa.string())).to_pylist()
-        places = np.array([self._place(name) for name in names] + [np.nan])
-        found: Array = places[pc.fill_null(column.indices.cast(pa.int64()), len(names)).to_numpy()]
+        if pa.types.is_null(column.type):
+            return np.full(len(column), np.nan)
+        if pa.types.is_dictionary(column.type):  # it may hold names that no row has
+            column = column.dictionary.take(column.indices)
+        column = column.dictionary_encode()
+        places = np.array([self._place(name) for name in _texts(column.dictionary)] + [np.nan])
+        indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
+        found: Array = places[indices.to_numpy()]
         return found
 
-    def _place(self, name: str | None) -> float:
-        if name is None or name in MISSING or len(name.encode()) > _LONGEST:
+    def _place(self, text: str | None) -> float:
+        name = None if text is None else canonical(text)
+        if name is None:
             return np.nan
         if self._closed and name not in self._places:
             raise changed()
@@ -109,8 +147,8 @@ class Persons:
             self.nobodys += int(places.size - owned.sum())
 
     def _grow(self) -> None:
-        more = len(self._places) - self._rows.size
-        if more > 0:
+        if len(self) > self._rows.size:  # by half, so that it is seldom
+            more = len(self) + len(self) // 2 - self._rows.size
             self._squares = np.concatenate([self._squares, np.zeros(more, np.uint64)])
             self._rows = np.concatenate([self._rows, np.zeros(more, np.int64)])
 
@@ -118,10 +156,9 @@ class Persons:
         """Those of both, whoever they are."""
         both = Persons(dict.fromkeys([*self._places, *other._places]))
         for each in (self, other):
-            each._grow()
             where = [both._places[name] for name in each._places]
-            both._squares[where] = np.minimum(both._squares[where] + each._squares, _MOST)
-            both._rows[where] += each._rows
+            both._squares[where] = np.minimum(both._squares[where] + each.squares, _MOST)
+            both._rows[where] += each.rows
         both.nobodys = self.nobodys + other.nobodys
         return both
 
@@ -130,21 +167,34 @@ class Persons:
 
         Notes
         -----
-        One for those whose rows lie in the ball together. Others become as long as a row of length
-        one; rounding moves m of them together by at most sqrt(m p) / 2, for which the lattice has
-        room, or else room is made.
+        One for those whose rows are no longer together than a row of length one may be. Others
+        become as long as that; rounding moves m rows together by at most sqrt(m p) / 2, for which
+        the lattice has room, or else room is made.
         """
-        self._grow()
-        squares = self._squares.astype(np.float64)
-        free = np.sqrt(self._rows * float(lattice.p)) / 2 + 1
-        room = np.clip(2.0**lattice.bits - free, 0.0, lattice.cell) * (1 - _MARGIN)
-        together = self._squares <= np.uint64(lattice.ball)
-        factors = np.where(together, 1.0, room / np.sqrt(np.maximum(squares, 1.0)))
-        return np.where(self._squares >= _MOST, 0.0, factors)
+        free = np.sqrt(self.rows * float(lattice.p)) / 2 + 1
+        length = np.clip(2.0**lattice.bits - free, 0.0, lattice.cell) * (1 - _MARGIN)
+        one = min(lattice.ball, math.floor((lattice.cell + math.sqrt(lattice.p) / 2) ** 2) + 1)
+        squares = self.squares.astype(np.float64)
+        factors = np.where(self.squares <= one, 1.0, length / np.sqrt(np.maximum(squares, 1.0)))
+        return np.where(self.squares >= _MOST, 0.0, factors)
 
     def within(self, lattice: Lattice) -> bool:
         """Whether everybody's rows lie in the ball together."""
-        return bool((self._squares <= np.uint64(lattice.ball)).all())
+        return bool((self.squares <= np.uint64(lattice.ball)).all())
+
+
+def _texts(names: pa.Array) -> Iterator[str | None]:
+    """Names as they are written: bytes that are no UTF-8 have a place in texts as well."""
+    if pa.types.is_integer(names.type):
+        yield from names.cast(pa.string()).to_pylist()
+    elif any(is_text(names.type) for is_text in _TEXT):
+        for name in names.cast(pa.large_string()).cast(pa.large_binary()).to_pylist():
+            yield None if name is None else name.decode("utf-8", "replace")
+    else:
+        raise TableError(
+            "The column that says whose a row is holds neither whole numbers nor texts.",
+            "Store it as one of these.",
+        )
 
 
 class Measuring:

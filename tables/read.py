@@ -150,8 +150,9 @@ def pieces(source: Source, cells_each: int) -> list[Source]:
 def column_types(source: Source, file: str) -> dict[str, str]:
     """Names of a file's columns and the type of each, as its header or schema states them.
 
-    ``double`` stands for every numeric type, ``text`` for every kind of text, ``any`` for the
-    columns of a CSV, which states no types; else it is Arrow's own name of the type.
+    ``whole`` stands for integers, ``double`` for every other numeric type, ``text`` for every kind
+    of text, ``any`` for the columns of a CSV, which states no types; else it is Arrow's own name of
+    the type.
 
     Raises
     ------
@@ -335,17 +336,14 @@ def _parsing(file: str, kind: str) -> Iterator[None]:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """``double`` where values are numbers, ``text``, ``any``, else Arrow's own name of the type.
+    """``whole`` or ``double`` where values are numbers, ``text``, ``any``, else Arrow's own name.
 
     The outer name alone: what is inside a struct may be named after somebody's cell. A column
     without a type (all of it missing) passes as any, or what is in the cells would refuse.
     """
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     numeric = (
-        pa.types.is_integer(inner)
-        or pa.types.is_floating(inner)
-        or pa.types.is_decimal(inner)
-        or pa.types.is_boolean(inner)
+        pa.types.is_floating(inner) or pa.types.is_decimal(inner) or pa.types.is_boolean(inner)
     )
     text = (
         pa.types.is_string(inner)
@@ -354,4 +352,6 @@ def _kind(kind: pa.DataType) -> str:
     )
     if pa.types.is_null(inner):
         return "any"
+    if pa.types.is_integer(inner):
+        return "whole"
     return "double" if numeric else "text" if text else re.split(r"[<\[]", str(kind))[0]

@@ -142,7 +142,9 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
         "table_changed_since": False,
     }
     if bundle.manifest.kind != "precision" and sums.gram is not None:
-        truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / max(1, sums.rows)
+        public = plan.contract.neighbours == "replace-one"
+        count = plan.contract.count if public else max(1, sums.rows)
+        truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
         facts["truth"] = steward.against_the_truth(bundle, truth)
     steward.record(plan.contract.id, charge.release, facts)
 

@@ -26,7 +26,8 @@ _SAMPLE_ROWS = 10_000
 _NUMBER = "float64"
 _AT_ONCE = 100
 _LIKE_CSV = "comma-separated, with a header"
-_NUMBERS, _TEXT = {"double", "any"}, {"text", "any"}
+_NUMBERS, _TEXT = {"whole", "double", "any"}, {"text", "any"}
+_OWNERS = {"whole", "text", "any"}
 _KEYS = {False: "'columns'", True: "'columns' or 'unit'"}
 
 
@@ -45,6 +46,7 @@ def validate(contract: Contract) -> dict[str, Any]:
         Naming the file and the columns.
     """
     source = open_source(contract.source)
+    kinds: dict[str, str] = {}  # of whose the rows are, with a file that has it
     sound: set[tuple[str | None, ...]] = set()
     for file in source.files:
         stated = column_types(source, file)
@@ -52,6 +54,9 @@ def validate(contract: Contract) -> dict[str, Any]:
         if shape not in sound:  # thousands of files have one shape
             _check_shape(file, stated, contract)
             sound.add(shape)
+        if contract.owner is not None:
+            kinds.setdefault(stated[contract.owner], file)
+    _check_owners(contract, kinds, "csv" in source.formats)
     try:
         return {"sample": _check_values(_sample(source, contract), contract)}
     except Exception:  # whatever is in the cells, looking at them may not refuse the release
@@ -83,9 +88,10 @@ def _check_shape(file: str, stated: dict[str, str], contract: Contract) -> None:
         if wrong := _failures(shape, types):
             told = ", ".join(f"'{name}' ({stated[name]})" for name in wrong)
             mend = "Leave it out of the contract's 'columns', or store it as declared"
+            owners = " Whose a row is, is whole numbers or text." if contract.owner in wrong else ""
             raise TableError(
                 f"{file}: not of the declared kind: column {told}.",
-                f"{mend}: numbers, or text where 'levels' are texts.",
+                f"{mend}: numbers, or text where 'levels' are texts.{owners}",
             )
 
 
@@ -93,6 +99,16 @@ def _sample(source: Source, contract: Contract) -> np.ndarray[Any, Any]:
     empty = np.zeros((len(contract.names), 0))
     columns = {name: contract.levels(name) for name in contract.names}
     return next(cells(source, columns, Malformed()), empty)[:, :_SAMPLE_ROWS].T
+
+
+def _check_owners(contract: Contract, kinds: dict[str, str], texts: bool) -> None:
+    """7 and 007 are one number and two texts: one person would be two."""
+    if "whole" in kinds and (texts or "text" in kinds):
+        raise TableError(
+            f"{kinds['whole']}: column '{contract.owner}' holds whole numbers, and texts in other "
+            "files.",
+            "Store it as text in all of them, spelled alike (a CSV is text).",
+        )
 
 
 def _wanted(contract: Contract) -> list[str]:
@@ -103,7 +119,7 @@ def _wanted(contract: Contract) -> list[str]:
 def _kinds(contract: Contract, name: str) -> set[str]:
     """What a column may be, as its file states it."""
     if name == contract.owner:
-        return _NUMBERS | _TEXT
+        return _OWNERS
     levels = contract.levels(name)
     return _TEXT if levels is not None and isinstance(levels[0], str) else _NUMBERS
 

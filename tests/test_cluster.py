@@ -188,7 +188,7 @@ def test_workers_that_may_write_to_disk_are_refused(files: str) -> None:
     from distributed import LocalCluster
 
     with (
-        LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0") as made,
+        LocalCluster(1, processes=False, dashboard_address=":0", memory_limit="1GB") as made,
         pytest.raises(RequestError, match="may write to disk"),
     ):
         summed(files, contract(files), Cluster(made.scheduler_address))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from pathlib import Path
@@ -19,8 +20,9 @@ from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit
 from tables.accumulate import Accumulated, accumulate
-from tables.persons import Persons
+from tables.persons import Persons, canonical
 from tables.read import open_source
+from tasks.validate import validate
 from tests.making import contract_facts
 
 P = 3
@@ -162,10 +164,124 @@ def test_rows_of_nobody_are_left_out(name: str, tmp_path: Path) -> None:
     assert (found.gram == summed(table, tmp_path, 10).gram).all()
 
 
-def test_persons_are_counted_under_replace_one_alone(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="has 10 persons, and the contract's 'persons' is 11"):
-        summed(frame(10), tmp_path, 11)
-    assert summed(frame(10), tmp_path, 11, neighbours="add-remove").rows == 10
+def test_too_many_persons_are_refused_under_replace_one_alone(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="has 10 persons, and the contract's 'persons' is 9"):
+        summed(frame(10), tmp_path, 9)
+    assert summed(frame(10), tmp_path, 9, neighbours="add-remove").rows == 10
+
+
+def test_who_has_lost_every_row_refuses_nothing(tmp_path: Path) -> None:
+    """A quote in one cell, or a name that is none, may not decide whether anything is published."""
+    path = tmp_path / "t.csv"
+    for line in ('b,"5,5,5', ",5,5,5", "b,5,5"):
+        path.write_text(f"who,c0,c1,c2\na,5,5,5\n{line}\n")
+        found = accumulate(open_source(str(path)), contract(path, 2), Unit(), Lattice(P, 12))
+        assert found.rows == 1
+
+
+SPELLED = [["7", ' "7"', "7 ", " 7", "7.0", "7.", '"7" '], ["é", "e\u0301", " é\u00a0"]]
+
+
+@pytest.mark.parametrize("spelled", SPELLED, ids=["7", "accents"])
+def test_one_name_however_a_program_spells_it_is_one_person(
+    spelled: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{name},1,2,3\n" for name in spelled)
+    path.write_text(f"who,c0,c1,c2\n{rows}")
+    found = accumulate(open_source(str(path)), contract(path, 1), Unit(), Lattice(P, 12))
+    assert found.rows == 1
+    assert found.gram is not None
+    assert np.trace(found.gram) <= Lattice(P, 12).ball
+
+
+def test_names_that_are_other_names() -> None:
+    names = ["7", "07", "7.5", "-7", "a", "A", "7e0", "x.0", "1.0.0"]
+    assert [canonical(name) for name in names] == names
+    assert [canonical(name) for name in ("", " ", '""', "NA", "x" * 257)] == [None] * 5
+
+
+def parquet(path: Path, who: pa.Array) -> Path:
+    columns = {f"c{k}": pa.array([1.0 + k] * len(who)) for k in range(P)}
+    pq.write_table(pa.table({"who": who, **columns}), path)
+    return path
+
+
+def test_names_that_are_no_utf8_or_that_nobody_has(tmp_path: Path) -> None:
+    broken = pa.array([b"a", b"\xff\xfe", b"b"]).view(pa.string())
+    unused = pa.DictionaryArray.from_arrays([1, 1, 4], ["p", "q", "r", "s", "t"])
+    for who, count in ((broken, 3), (unused, 2), (pa.nulls(3), 0)):
+        path = parquet(tmp_path / "t.parquet", who)
+        found = accumulate(open_source(str(path)), contract(path, 3), Unit(), Lattice(P, 12))
+        assert found.rows == count
+        assert found.read == 3
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ([pa.int64(), pa.string()], "whole numbers, and texts in other files"),
+        ([pa.int64(), None], "whole numbers, and texts in other files"),
+        ([pa.float64()], r"not of the declared kind: column 'who' \(double\)"),
+        ([pa.decimal128(21, 2)], "Whose a row is, is whole numbers or text"),
+        ([pa.bool_()], "not of the declared kind"),
+        ([pa.int64(), pa.int16(), pa.uint64()], ""),
+        ([pa.string(), pa.dictionary(pa.int32(), pa.string()), None], ""),
+    ],
+)
+def test_files_have_to_agree_on_what_a_name_is(
+    kinds: list[Any], words: str, tmp_path: Path
+) -> None:
+    """By what they state: before anything is read, and whatever is in them."""
+    for k, kind in enumerate(kinds):
+        if kind is None:
+            (tmp_path / f"{k}.csv").write_text("who,c0,c1,c2\n1,1,2,3\n")
+        else:
+            value = ["1"] if pa.types.is_string(kind) or pa.types.is_dictionary(kind) else [1]
+            parquet(tmp_path / f"{k}.parquet", pa.array(value).cast(kind))
+    check = inspect.unwrap(validate)
+    terms = contract(tmp_path / "*.*", 3)
+    if words:
+        with pytest.raises(TableError, match=words):
+            check(terms)
+    else:
+        check(terms)
+
+
+def test_longer_persons_never_weigh_less(tmp_path: Path) -> None:
+    """Of clipped rows: no jump where scaling begins, and nobody weighs more than one row may."""
+    lattice = Lattice(P, 10, together=2000.0)
+    assert lattice.shrink < 0.97
+    path = tmp_path / "t.csv"
+    before = 0.0
+    for rows in range(1, 40):
+        line = "me,1,1,1\n" * rows
+        path.write_text(f"who,c0,c1,c2\n{line}")
+        how = Clip(kind="clip", radius=1.5)
+        found = accumulate(open_source(str(path)), contract(path, 1), how, lattice)
+        assert found.gram is not None
+        trace = np.trace(found.gram) / lattice.divisor
+        assert trace <= 1.02
+        assert trace >= before - 0.02
+        before = trace
+    assert before > 0.98
+
+
+@pytest.mark.parametrize("p", [1, 50, 1000, 5000])
+@pytest.mark.parametrize("each", [1.0, 1.5, 100.0, 1e4, 1e9])
+@pytest.mark.parametrize("scale", [0.5, 20.0, 700.0, 1e7])
+@pytest.mark.parametrize("persons", [1, 10**4, 10**10])
+def test_lattices_of_persons_have_room(p: int, each: float, scale: float, persons: int) -> None:
+    lattice = Lattice.fitting(p, persons, scale, each)
+    assert lattice.shrink >= 0.9 - 1e-12
+    assert lattice.together >= 1
+    assert persons * lattice.ball < 1 << 62
+    assert scale * lattice.ball < 2.0**56
+
+
+def test_a_lattice_without_room_is_none() -> None:
+    with pytest.raises(ValueError, match="too coarse"):
+        Lattice(1000, 10, together=1e5)
 
 
 def test_a_table_that_changes_between_passes_is_refused(
