@@ -185,9 +185,11 @@ def test_no_address(files: str) -> None:
 
 
 def test_workers_that_may_write_to_disk_are_refused(files: str) -> None:
+    import dask
     from distributed import LocalCluster
 
     with (
+        dask.config.set({"distributed.worker.memory.spill": 0.7}),
         LocalCluster(1, processes=False, dashboard_address=":0", memory_limit="1GB") as made,
         pytest.raises(RequestError, match="may write to disk"),
     ):
