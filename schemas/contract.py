@@ -158,7 +158,8 @@ class Contract(Model):
     title, curator
         For people: what the data are, and who answers for them.
     source
-        Path, glob or URL of the CSV or Parquet files; relative paths start at the contract's file.
+        Path, glob or URL of the CSV or Parquet files, or of a folder of them, whose own folders may
+        be called ``column=value``; relative paths start at the contract's file.
         Where the budget is per year it holds ``{year}``: the files of each year are apart.
     rows
         Under ``replace-one`` the public number of rows, checked when the table is read. Under

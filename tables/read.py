@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import IO, Any
+from urllib.parse import unquote
 
 import fsspec
 import numpy as np
@@ -29,6 +30,8 @@ from tables.lines import BLOCK, RecordLines, is_record
 from tables.thrift import TooHeavyError
 from tables.unpack import UnpackError, Xz, zipped
 from tables.values import Reading, converted, width
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass
@@ -63,16 +66,30 @@ class Source:
         Their paths there.
     groups
         Row groups of its one Parquet file that alone are meant; all, if None.
+    root
+        The folder that was named, if one was: folders in it may be called ``column=value``.
     """
 
     fs: Any
     files: tuple[str, ...]
     groups: tuple[int, ...] | None = None
+    root: str | None = None
 
     @property
     def formats(self) -> set[str]:
         """``csv``, ``parquet``, or both."""
         return {_format(file) for file in self.files}
+
+    def keys(self, file: str) -> dict[str, str | None]:
+        """Columns that the folders of a file hold, as Hive and Spark write them."""
+        if self.root is None:
+            return {}
+        folders = PurePosixPath(file).relative_to(self.root).parts[:-1]
+        found = (folder.partition("=") for folder in folders if "=" in folder)
+        return {
+            unquote(name): None if value == _NO_VALUE else unquote(value)
+            for name, _, value in found
+        }
 
     def fingerprint(self) -> str:
         """Digest of names, sizes and modification marks. Private: kept in the ledger alone."""
@@ -85,20 +102,25 @@ class Source:
 
 
 def open_source(url: str) -> Source:
-    """Resolve a path, glob or fsspec URL.
+    """Resolve a path, glob, folder or fsspec URL.
+
+    Of a folder, all CSV and Parquet files in it and below are the table, but for those whose names,
+    or whose folders' names, begin with an underscore or a point.
 
     Raises
     ------
     TableError
         If nothing is there, or it is neither CSV nor Parquet.
     """
-    reason, mend = "no such file", "Set the contract's 'source' to a CSV or Parquet file or glob."
+    reason, mend = "no such file", "Set the contract's 'source' to CSV or Parquet files."
+    root = None
     try:
         fs, path = url_to_fs(url)
         # A file may have brackets in its name; only what is none is a pattern.
         files = [path] if fs.isfile(path) else sorted(f for f in fs.glob(path) if fs.isfile(f))
         if not files and fs.isdir(path):
-            reason, mend = "is a folder", "Name its files by a glob, such as folder/*.parquet."
+            root, files = path, _below(fs, path)
+            reason, mend = "is a folder without CSV or Parquet files", "Name another."
         elif not files and fs.exists(path):  # a pipe or a device, which may never end
             reason, mend = "is no file that can be read twice", "Copy what it gives into one."
     except ImportError as caught:  # fsspec names the package, and no data are read yet
@@ -110,7 +132,26 @@ def open_source(url: str) -> Source:
         raise TableError(f"{url}: {reason}.", mend)
     for file in files:
         _format(file)
-    return Source(fs, tuple(files))
+    return Source(fs, tuple(files), root=root)
+
+
+def _below(fs: Any, folder: str) -> list[str]:
+    """The tables in it, in the order of their names."""
+    found = []
+    for file in sorted(fs.find(folder)):
+        within = PurePosixPath(file).relative_to(folder)
+        hidden = any(part.startswith(("_", ".")) for part in within.parts)
+        if not hidden and _is_table(within.name):
+            found.append(file)
+    return found
+
+
+def _is_table(name: str) -> bool:
+    try:
+        _format(name)
+    except TableError:
+        return False
+    return True
 
 
 def pieces(source: Source, cells_each: int) -> list[Source]:
@@ -130,7 +171,7 @@ def pieces(source: Source, cells_each: int) -> list[Source]:
     """
     found: list[Source] = []
     for file in source.files:
-        alone = Source(source.fs, (file,))
+        alone = replace(source, files=(file,))
         if _format(file) == "csv":
             found.append(alone)
             continue
@@ -164,6 +205,8 @@ def column_types(source: Source, file: str) -> dict[str, str]:
     else:
         with _parsing(file, "Parquet"), parquet.opened(source.fs, file) as (_, table):
             stated = [(field.name, _kind(field.type)) for field in table.schema_arrow]
+    keys = source.keys(file)
+    stated = [each for each in stated if each[0] not in keys] + [(key, "any") for key in keys]
     where: dict[str, int] = {}
     for at, (name, _) in enumerate(stated, start=1):
         if name in where:  # told by place: what stands in a header that is none may be private
@@ -204,13 +247,45 @@ def cells(
     # Levels spread a column over many: what a batch becomes has to fit, not what it is.
     rows = max(1, parquet.BATCH_CELLS // sum(map(width, columns.values())))
     for file in source.files:
+        keys = {name: value for name, value in source.keys(file).items() if name in columns}
+        inside = {name: reading for name, reading in columns.items() if name not in keys}
+        if not inside:
+            raise TableError(
+                f"{file}: all declared columns are names of folders.", "Declare one of its own."
+            )
         if _format(file) == "csv":
-            yield from _csv_cells(source, file, columns, rows, malformed, in_place)
+            batches = _csv_cells(source, file, inside, rows, malformed, in_place)
         else:
-            with _parsing(file, "Parquet"):
-                for batch in parquet.cells(source.fs, file, columns, rows, source.groups):
-                    for start in range(0, batch.shape[1], rows):
-                        yield batch[:, start : start + rows]
+            batches = _parquet_cells(source, file, inside, rows)
+        yield from _with_keys(batches, columns, keys) if keys else batches
+
+
+def _with_keys(
+    batches: Iterator[NDArray[np.float64]],
+    columns: Mapping[str, Reading],
+    keys: Mapping[str, str | None],
+) -> Iterator[NDArray[np.float64]]:
+    """All columns in their order, with those that folders hold, the same in every row."""
+    same = {
+        name: converted(pa.array([None if value in MISSING else value], pa.string()), columns[name])
+        for name, value in keys.items()
+    }
+    for batch in batches:
+        others = iter(batch)
+        each = (
+            np.broadcast_to(same[name], batch.shape[1:]) if name in same else next(others)
+            for name in columns
+        )
+        yield np.stack(list(each))
+
+
+def _parquet_cells(
+    source: Source, file: str, columns: Mapping[str, Reading], rows: int
+) -> Iterator[NDArray[np.float64]]:
+    with _parsing(file, "Parquet"):
+        for batch in parquet.cells(source.fs, file, columns, rows, source.groups):
+            for start in range(0, batch.shape[1], rows):
+                yield batch[:, start : start + rows]
 
 
 def _format(file: str) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 from mechanisms import sampler
 from mechanisms.rowwise import RowWise
+from schemas.contract import Contract
 from schemas.request import Dask, Here
 from tables import accumulate as room
 from tables.folds import Assign, ByPlace
 from tables.read import open_source
 from tasks.plan import Plan, in_force
 from tasks.policy import private_task
-from tasks.progress import rows_bar
+from tasks.progress import percent_of_run, rows_bar
 from tasks.setting import normalised
 
 
@@ -30,8 +33,7 @@ def accumulate(plan: Plan) -> Collected:
     """Read, repair, normalise, round, and sum; the result never leaves this process."""
     source = open_source(plan.contract.source)
     fingerprint = source.fingerprint()
-    passes = 1 if plan.contract.owner is None else 2
-    with rows_bar("reading", passes * plan.contract.rows) as on_rows:
+    with _shown(plan.contract) as on_rows:
         sums = room.accumulate(
             source,
             in_force(plan.contract, plan.request),
@@ -44,6 +46,23 @@ def accumulate(plan: Plan) -> Collected:
             engine=_engine(plan.request.engine),
         )
     return Collected(sums, fingerprint)
+
+
+@contextlib.contextmanager
+def _shown(contract: Contract) -> Iterator[Callable[[int], None]]:
+    """On the terminal; and in the run, which others see, where the number of rows is public."""
+    passes = 1 if contract.owner is None else 2
+    with rows_bar("reading", passes * contract.rows) as on_bar:
+        if not contract.checks_rows:
+            yield on_bar
+            return
+        with percent_of_run(contract.id, contract.rows) as on_run:
+
+            def on_rows(rows: int) -> None:
+                on_bar(rows)
+                on_run(rows)
+
+            yield on_rows
 
 
 def _engine(asked: Here | Dask) -> room.Engine | None:

@@ -58,6 +58,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     from flows.report import report
 
     request = read_request(scene(tmp_path))
+    monkeypatch.setattr("tasks.progress._SELDOM", 0.0)
     done = release(request)
     assert done == "toy/v1-r1"
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
@@ -88,6 +89,9 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
         estimate(done, (hopeless,))
     assert report(done, (*request.estimates, hopeless)) == shown
 
+    progress = Artifact.get("rows-toy")
+    assert progress is not None
+    assert progress.data == 100.0  # whatever was read when it was told last
     artifact = Artifact.get("privacy-toy")
     assert artifact is not None
     logged = {row["parameter"]: row["value"] for row in json.loads(str(artifact.data))}

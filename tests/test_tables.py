@@ -293,7 +293,7 @@ def test_missing_files(tmp_path: Path) -> None:
     for url, words in (
         (tmp_path / "no.csv", "no such file"),
         (tmp_path / "*.parquet", "no such file"),
-        (tmp_path, r"is a folder. Name its files by a glob"),
+        (tmp_path, "is a folder without CSV or Parquet files"),
         ("nowhere://x/t.csv", "cannot be opened"),
     ):
         with pytest.raises(TableError, match=words):
@@ -490,3 +490,37 @@ def test_lattice_costs_nothing(rows: int, p: int, scale: float) -> None:
     assert 1 / lattice.shrink**2 - 1 <= 5e-3 or rows * lattice.ball * 4 >= 1 << 62 or scale > 1e3
     # Rounding moves a row of length c 2^K by sqrt(p)/2 at most: it stays in the ball.
     assert lattice.cell + np.sqrt(p) / 2 <= 2.0**lattice.bits
+
+
+def test_a_folder_is_all_tables_below_it(tmp_path: Path) -> None:
+    """As Spark and Hive write it: columns in the names of folders, and files that are no tables."""
+    for year, region, cell in ((2024, "north sea", 1), (2025, "__HIVE_DEFAULT_PARTITION__", 2)):
+        folder = tmp_path / f"year={year}" / f"region={region.replace(' ', '%20')}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"a": [cell, None], "z": ["x", "y"]}), folder / "part-0.parquet")
+        (folder / "part-1.csv").write_text(f"z,a\nx,{cell + 10}\n")
+        (folder / "_SUCCESS").write_text("")
+        (folder / ".part-0.parquet.crc").write_text("")
+        (folder / "_delta.parquet").write_text("no table")
+        (folder / "notes.txt").write_text("nothing")
+    (tmp_path / "_old").mkdir()
+    (tmp_path / "_old" / "x.csv").write_text("a\n99\n")
+    source = open_source(str(tmp_path))
+    assert [Path(file).name for file in source.files] == ["part-0.parquet", "part-1.csv"] * 2
+    assert column_types(source, source.files[0]) == {
+        "a": "whole",
+        "z": "text",
+        "year": "any",
+        "region": "any",
+    }
+    columns = {"region": ["north sea", "south"], "a": None, "year": None}
+    batches = list(cells(source, columns, Malformed()))
+    np.testing.assert_array_equal(
+        np.concatenate(batches, axis=1),
+        [[0, 0, 0, NAN, NAN, NAN], [1, NAN, 11, 2, NAN, 12], [2024] * 3 + [2025] * 3],
+    )
+    with pytest.raises(TableError, match="all declared columns are names of folders"):
+        list(cells(source, {"year": None}, Malformed()))
+    (tmp_path / "none").mkdir()
+    with pytest.raises(TableError, match="is a folder without CSV or Parquet files"):
+        open_source(str(tmp_path / "none"))
