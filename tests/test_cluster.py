@@ -23,7 +23,7 @@ from tables.accumulate import Accumulated, accumulate
 from tables.cluster import Cluster
 from tables.folds import ByPlace
 from tables.read import open_source, pieces
-from tests.making import contract_facts
+from tests.making import contract_facts, plan_of, scene
 
 P = 4
 MARK = "918273.645"  # a private value
@@ -202,3 +202,18 @@ def test_workers_of_another_version_are_refused(
     monkeypatch.setattr(cluster, "_version", lambda: "9.9")
     with pytest.raises(RequestError, match=r"not all workers .* have Gramercy 9\.9"):
         summed(files, contract(files), Cluster(scheduler))
+
+
+def test_the_engine_is_no_part_of_what_is_asked(tmp_path: Path) -> None:
+    """Where the table is read changes nothing; and rows are published from one process."""
+    here = plan_of(scene(tmp_path))
+    dask = {"kind": "dask", "scheduler": "tcp://127.0.0.1:1"}
+    there = plan_of(scene(tmp_path, request={"engine": dask}))
+    assert here.key == there.key
+    assert "engine" not in there.asked.model_dump_json()
+    rows = {"name": "rows", "epsilon": 1.0, "delta": 1e-6}
+    with pytest.raises(RequestError, match="'rows' publishes rows, in their order"):
+        plan_of(scene(tmp_path, request={"engine": dask, "mechanism": rows}))
+    for engine in ("dusk", {"kind": "dask", "scheduler": "nowhere"}, {"kind": "here", "x": 1}):
+        with pytest.raises(RequestError, match="engine"):
+            plan_of(scene(tmp_path, request={"engine": engine}))

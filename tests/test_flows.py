@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from prefect.settings import get_current_settings
 
+from archive.store import Archive
 from ledger import Ledger
 from schemas.errors import (
     GramercyError,
@@ -23,12 +24,14 @@ from schemas.home import Home
 from tasks.history import ledger_tag
 from tasks.policy import private_flow, private_task
 from tasks.request import read_request
+from tasks.verify import verify_release
 from tests.leaks import stored, unpickled
 from tests.making import bundle_bytes, scene
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 SECRET = 271828.182845
+NAME = "Mnemosyne-0"
 
 
 def of_ledger() -> str:
@@ -210,17 +213,21 @@ def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(draws) == 2  # one draw: a diagonal and an upper triangle
 
 
-def test_private_values_stay_private(tmp_path: Path, home: Path) -> None:
-    """A cell's digits appear nowhere outside the table: not stored, not logged, not published."""
+@pytest.mark.parametrize("persons", [None, 8])
+def test_private_values_stay_private(tmp_path: Path, home: Path, persons: int | None) -> None:
+    """A cell's digits, or a name, appear nowhere outside the table: not stored, not published."""
     from flows.release import release
 
-    request = scene(tmp_path)
+    request = scene(tmp_path, **({"unit": "who", "persons": persons} if persons else {}))
     frame = pd.read_csv(tmp_path / "table.csv")
     frame.loc[3, "c1"] = SECRET
+    frame["who"] = [NAME.replace("0", str(k % 8)) for k in range(len(frame))]
     frame.to_csv(tmp_path / "table.csv", index=False)
-    release(read_request(request))
-    digits = str(SECRET).encode()
+    done = release(read_request(request))
+    release_id = done.removeprefix("toy/")
+    assert not verify_release(Archive(home / "archive"), "toy", release_id, None).unchecked
     assert all(isinstance(each, GramercyError) for each in unpickled())
-    for file in home.rglob("*"):
-        assert not file.is_file() or digits not in file.read_bytes(), file
-    assert not any(str(SECRET) in text for text in stored())
+    for secret in (str(SECRET), NAME[:-1]):
+        for file in home.rglob("*"):
+            assert not file.is_file() or secret.encode() not in file.read_bytes(), file
+        assert not any(secret in text for text in stored())
