@@ -88,7 +88,11 @@ def _guarded(step: Callable[..., Any], *given: Any) -> Any:
     failed = next((each for each in given if isinstance(each, _Failed)), None)
     if failed is not None:
         return failed
+    from distributed import get_worker
+
     try:
+        if _may_write(get_worker()):  # one that came after all had been asked
+            return _Failed(_on_disk())
         return step(*given)
     except GramercyError as known:
         return _Failed(type(known)(str(known)))
@@ -157,7 +161,10 @@ def _client(scheduler: str | None) -> Iterator[Client]:
 
 def _check(client: Client) -> None:
     """Refuse workers of another Gramercy, and those that may write what they hold to disk."""
-    found: dict[str, tuple[str | None, bool]] = client.run(_of_worker)
+    try:
+        found: dict[str, tuple[str | None, bool]] = client.run(_of_worker)
+    except Exception:  # they have no Gramercy
+        found = {"": (None, False)}
     if not found:
         raise RequestError("key 'engine': the Dask cluster has no workers.", "Start some.")
     if {version for version, _ in found.values()} != {_version()}:
@@ -166,15 +173,23 @@ def _check(client: Client) -> None:
             "Install the same version on all of them.",
         )
     if any(writes for _, writes in found.values()):
-        raise RequestError(
-            "key 'engine': workers of the Dask cluster may write to disk what they hold in memory, "
-            "which is private.",
-            f"Start them with {_NO_DISK}TARGET=False and {_NO_DISK}SPILL=False.",
-        )
+        raise _on_disk()
+
+
+def _on_disk() -> RequestError:
+    return RequestError(
+        "key 'engine': workers of the Dask cluster may write to disk what they hold in memory, "
+        "which is private.",
+        f"Start them with {_NO_DISK}TARGET=False and {_NO_DISK}SPILL=False.",
+    )
 
 
 def _of_worker(dask_worker: Any) -> tuple[str | None, bool]:
-    return _version(), not isinstance(dask_worker.data, dict)
+    return _version(), _may_write(dask_worker)
+
+
+def _may_write(worker: Any) -> bool:
+    return not isinstance(worker.data, dict)
 
 
 def _version() -> str | None:

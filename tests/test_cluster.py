@@ -184,16 +184,32 @@ def test_no_address(files: str) -> None:
         summed(files, contract(files), Cluster(None))
 
 
-def test_workers_that_may_write_to_disk_are_refused(files: str) -> None:
+def test_workers_that_may_write_to_disk_are_refused(
+    files: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import dask
     from distributed import LocalCluster
 
     with (
         dask.config.set({"distributed.worker.memory.spill": 0.7}),
         LocalCluster(1, processes=False, dashboard_address=":0", memory_limit="1GB") as made,
-        pytest.raises(RequestError, match="may write to disk"),
     ):
-        summed(files, contract(files), Cluster(made.scheduler_address))
+        with pytest.raises(RequestError, match="may write to disk"):
+            summed(files, contract(files), Cluster(made.scheduler_address))
+        monkeypatch.setattr(cluster, "_check", lambda client: None)  # it came afterwards
+        with pytest.raises(RequestError, match="may write to disk"):
+            summed(files, contract(files), Cluster(made.scheduler_address))
+
+
+def test_workers_without_gramercy_are_refused(
+    files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def elsewhere(dask_worker: Any) -> Any:
+        raise ModuleNotFoundError("tables")
+
+    monkeypatch.setattr(cluster, "_of_worker", elsewhere)
+    with pytest.raises(RequestError, match="not all workers"):
+        summed(files, contract(files), Cluster(scheduler))
 
 
 def test_workers_of_another_version_are_refused(
