@@ -87,7 +87,7 @@ PLACES = [
     "tables.recipe.repair",
     "tables.recipe.normalise",
     "tables.recipe.integer_rows",
-    "tables.accumulate.cells",
+    "tables.passes.cells",
     "tables.gram.ExactGram.add",
     "tables.gram.ExactGram.matrix",
     "tasks.validate._check_shape",

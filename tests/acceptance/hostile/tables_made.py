@@ -73,7 +73,7 @@ def lay(folder: Path, case: Read | Refused) -> Path:
     """The case's files, contract and request; returns the request."""
     for name, content in case.files.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, bytes):
             path.write_bytes(content)
         else:

@@ -210,6 +210,18 @@ READ_FILES = [
         [[2, 5], [-3, NAN]],
         "p-?.parquet",
     ),
+    Read(
+        "folder",
+        {
+            "data/c1=5/t.parquet": pa.table({"c0": [2, None]}),
+            "data/c1=Rosalind/t.csv": b"c0\n3\n",
+            "data/c1=/t.csv": b"c0\n\n4\n",
+            "data/t.csv": b"c0,c1\n7,-1\n",
+            "data/_SUCCESS": b"",
+        },
+        [None, [4, NAN], [2, 5], [NAN, 5], [3, NAN], [7, -1]],
+        "data",
+    ),
 ]
 
 READ_PARQUET = [
