@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import add
 from typing import Any
 
@@ -66,7 +66,7 @@ class Cluster:
             of = job.contract.rows
             on_rows(of * told // len(parts) - of * (told - 1) // len(parts))
 
-        return _summed(self.scheduler, parts, job, on_piece)
+        return _summed(self.scheduler, parts, replace(job, threads=1), on_piece)
 
 
 def _summed(

@@ -46,6 +46,8 @@ class Job:
     folds, assign
         How many disjoint parts to sum, and which rows belong to each, counted from the first of
         the piece.
+    threads
+        At most; None for as many as can run at once.
     """
 
     contract: Contract
@@ -54,6 +56,7 @@ class Job:
     in_place: bool = False
     folds: int = 1
     assign: Assign | None = None
+    threads: int | None = None
 
     @property
     def recipe(self) -> Recipe:
@@ -144,7 +147,7 @@ def _run(
     if contract.owner is not None and owners is not None:
         columns = {contract.owner: owners, **columns}
     most = contract.rows + BEYOND if contract.checks_rows else math.inf
-    threads = available() if job.recipe.fused else 1
+    threads = (job.threads or available()) if job.recipe.fused else 1
     with SideBySide(make, threads) as workers:
         for batch in cells(source, columns, malformed, in_place=job.in_place):
             rows = batch.shape[1]
