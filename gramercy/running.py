@@ -28,7 +28,7 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     from archive.release import PAGE
     from archive.store import Archive
     from ledger import Ledger
-    from tables.read import open_source
+    from tables.source import open_source
     from tasks.plan import make_plan, outlook
 
     home = Home.default()

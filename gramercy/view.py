@@ -90,7 +90,7 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
     facts_table(
         f"Release of {plan.contract.id}, version {plan.request.version}",
         {
-            "table": f"{plan.contract.count} {plan.contract.counted} ({n_known}) x "
+            "table": f"{plan.contract.count} {plan.contract.count_key} ({n_known}) x "
             f"{plan.columns} columns",
             "protects": f"one {plan.contract.protects}, {plan.contract.neighbours}",
             "rows": normalisation(plan.request.normalisation),

@@ -427,8 +427,8 @@ class Ledger:
         if budgets[-1].budget.delta >= 1 / contract.count:
             raise TermsChanged(
                 f"The budget's delta of '{contract.id}' is {budgets[-1].budget.delta:g}, and the "
-                f"table has {contract.count} {contract.counted} by now: it must lie below one over "
-                "that.",
+                f"table has {contract.count} {contract.count_key} by now: it must lie below one "
+                "over that.",
                 "Lower it with 'gramercy budget --lower'.",
             )
 

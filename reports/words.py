@@ -136,7 +136,7 @@ def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
 
 
 def _few_rows(facts: ReleaseManifest, p: int) -> list[Note]:
-    rows, each = facts.rows.value, facts.counts
+    rows, each = facts.rows.value, facts.count_key
     if rows >= 10 * p:
         return []
     singular = rows < p and each == "rows"  # a person may have many
@@ -156,7 +156,7 @@ def _noisy_divisor(facts: ReleaseManifest) -> list[Note]:
     return [
         Note(
             "warning",
-            f"The number of {facts.counts} is uncertain",
+            f"The number of {facts.count_key} is uncertain",
             f"It is private, and known up to about {100 * share:.0f} %; every entry carries that "
             "common error. Correlations do not.",
         )

@@ -223,8 +223,8 @@ class Contract(Model):
     def _sound(self) -> Self:
         if self.budget.delta >= 1 / self.count:
             raise ValueError(
-                f"'budget.delta' must lie below 1/{self.counted}, or one in the table may be given "
-                "away"
+                f"'budget.delta' must lie below 1/{self.count_key}, or one in the table may be "
+                "given away"
             )
         if (YEAR in self.source) != (self.budget.per == "year"):
             raise ValueError(
@@ -268,8 +268,8 @@ class Contract(Model):
         return self.neighbours == "replace-one" and self.owner is None
 
     @property
-    def counted(self) -> str:
-        """The key that says it."""
+    def count_key(self) -> str:
+        """The key that says it, and what it counts."""
         return "persons" if self.persons else "rows"
 
     @property

@@ -89,7 +89,7 @@ class Asked(Model):
         return tuple(found)
 
     @property
-    def counts(self) -> str:
+    def count_key(self) -> str:
         """What the matrix is an average over, for people."""
         return "persons" if self.unit == "person" else "rows"
 

@@ -88,7 +88,7 @@ class Dask(Model):
     """
 
     kind: Literal["dask"]
-    scheduler: Annotated[str, Field(pattern=r"^[a-z]+://[^\s]+$", max_length=300)] | None = None
+    scheduler: Annotated[str, Field(pattern=r"^[a-z]+://[^\s@]+$", max_length=300)] | None = None
 
 
 Engine = Annotated[Annotated[Here | Dask, Field(discriminator="kind")], BeforeValidator(_by_name)]
@@ -250,7 +250,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         """
         if self.mechanism.delta >= 1 / contract.count:
             raise RequestError(
-                f"key 'mechanism.delta': must lie below 1/{contract.counted} = "
+                f"key 'mechanism.delta': must lie below 1/{contract.count_key} = "
                 f"{1 / contract.count:.3g}.",
-                f"At 1/{contract.counted} or more, publishing one of them outright would qualify.",
+                f"At 1/{contract.count_key} or more, publishing one of them outright would do.",
             )

@@ -16,14 +16,15 @@ from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit, Whole
 from tables.folds import Assign
-from tables.passes import BEYOND, Job, OnRows, Partial, measured, silent, summed
+from tables.passes import BEYOND, Job, OnRows, Partial, here, silent
 from tables.persons import changed
-from tables.read import Malformed, Source, cells
+from tables.read import Malformed, cells
 from tables.recipe import Recipe
 from tables.repair import Repairs
+from tables.source import Source
 from tables.sums import Sum
 
-Engine = Callable[[Source, Job, OnRows], tuple[Partial, int]]
+Engine = Callable[[Source, Job, OnRows], Partial]
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +67,7 @@ def accumulate(
     in_place: bool = False,
     folds: int = 1,
     assign: Assign | None = None,
-    engine: Engine | None = None,
+    engine: Engine = here,
 ) -> Accumulated:
     """Sum q q^T over the integer rows of a table.
 
@@ -87,7 +88,7 @@ def accumulate(
     folds, assign
         How many disjoint parts to sum, and which rows belong to each; see `tables.folds`.
     engine
-        What sums elsewhere, and says how many persons there are; see `tables.cluster`.
+        Who reads and sums: this process, or the workers of `tables.cluster`.
 
     Raises
     ------
@@ -101,17 +102,8 @@ def accumulate(
             "Under 'unit: cell' write the table as Parquet.",
         )
     job = Job(contract, how, lattice, in_place or folds > 1, folds, assign)
-    persons, count = None, 0
-    if engine is not None:
-        done, count = engine(source, job, on_rows)
-    else:
-        if contract.owner is not None:
-            persons = measured(source, job, on_rows)
-            count = len(persons)
-        done = summed(source, job, persons, on_rows)
-    return _checked(
-        contract, _of_persons(done, count, lattice) if contract.owner else _of_rows(done)
-    )
+    done = engine(source, job, on_rows)
+    return _checked(contract, _of_persons(done, lattice) if contract.owner else _of_rows(done))
 
 
 def _of_rows(done: Partial) -> Accumulated:
@@ -122,14 +114,14 @@ def _of_rows(done: Partial) -> Accumulated:
     return Accumulated(parts, done.repairs, lost, done.rows + done.malformed.rows)
 
 
-def _of_persons(done: Partial, count: int, lattice: Lattice) -> Accumulated:
+def _of_persons(done: Partial, lattice: Lattice) -> Accumulated:
     """A malformed line is nobody's, and adds nothing."""
     if not done.spent.within(lattice):
         raise changed()
     (sums,) = done.parts
     lost = done.malformed.rows + done.malformed.in_place
-    nobodys = done.spent.nobodys
-    return Accumulated((Sum(sums.gram, count),), done.repairs, lost, done.rows + lost, nobodys)
+    parts = (Sum(sums.gram, len(done.spent)),)
+    return Accumulated(parts, done.repairs, lost, done.rows + lost, done.spent.nobodys)
 
 
 def _checked(contract: Contract, total: Accumulated) -> Accumulated:
@@ -139,8 +131,8 @@ def _checked(contract: Contract, total: Accumulated) -> Accumulated:
     if contract.neighbours == "replace-one" and total.rows != contract.count and not fewer:
         more = " or more" if total.rows > contract.count + BEYOND else ""
         raise TableError(
-            f"{contract.source}: has {total.rows} {contract.counted}{more}, and the contract's "
-            f"'{contract.counted}' is {contract.count}.",
+            f"{contract.source}: has {total.rows} {contract.count_key}{more}, and the contract's "
+            f"'{contract.count_key}' is {contract.count}.",
             "Under replace-one their number is public: correct it"
             + (" (blank lines count)" if contract.owner is None else "")
             + ", or declare add-remove.",

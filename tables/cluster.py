@@ -17,7 +17,8 @@ from typing import Any
 
 from schemas.errors import GramercyError, RequestError, StepFailed
 from tables.passes import Job, OnRows, Partial, measured, summed
-from tables.read import Source, pieces
+from tables.read import pieces
+from tables.source import Source
 
 Client = Any  # Dask's own, which are imported where they are used, and have no types
 Future = Any
@@ -46,8 +47,8 @@ class Cluster:
 
     scheduler: str | None
 
-    def __call__(self, source: Source, job: Job, on_rows: OnRows) -> tuple[Partial, int]:
-        """The sum of a table; and how many persons there are, where they are protected.
+    def __call__(self, source: Source, job: Job, on_rows: OnRows) -> Partial:
+        """The sum of a table.
 
         Raises
         ------
@@ -71,16 +72,15 @@ class Cluster:
 
 def _summed(
     scheduler: str | None, parts: Sequence[Source], job: Job, on_piece: Callable[[], None]
-) -> tuple[Partial, int]:
+) -> Partial:
     with _client(scheduler) as client:
-        persons, count = None, 0
+        persons = None
         if job.contract.owner is not None:
             firsts = [_submit(client, measured, piece, job) for piece in parts]
             persons = _tree(client, firsts, on_piece)
-            count = _fetched(client, _submit(client, len, persons))
         seconds = [_submit(client, summed, piece, job, persons) for piece in parts]
         total: Partial = _fetched(client, _tree(client, seconds, on_piece))
-    return total, count
+    return total
 
 
 def _guarded(step: Callable[..., Any], *given: Any) -> Any:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.compiled import compiled
 from schemas.contract import Column, Levels
 from schemas.lattice import Lattice
+from schemas.machine import compiled
 from schemas.request import Clip, Unit, Whole
 from tables.integers import in_ball
 from tables.normalise import LEAST_POWER, MOST_POWER

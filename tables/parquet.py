@@ -124,8 +124,11 @@ def cells(
     columns: Mapping[str, Reading],
     rows: int,
     only: Sequence[int] | None = None,
+    shown: str | None = None,
 ) -> Iterator[Array]:
     """Batches of about so many rows, of some row groups or all; see `tables.read.cells`.
+
+    What is wrong with a file is told of it as `shown`.
 
     Raises
     ------
@@ -135,14 +138,14 @@ def cells(
     with opened(fs, file, columns) as (stream, table):
         reader = _Reader(stream, table, rows)
         groups = range(table.num_row_groups) if only is None else only
-        known = _looked_at(stream, table, file, columns, groups)
+        known = _looked_at(stream, table, shown or file, columns, groups)
         if not groups:
             return
         if _fit(known):
             yield from reader.side_by_side(known, groups)
             return
         for group in groups:
-            alone = _looked_at(stream, table, file, columns, [group])
+            alone = _looked_at(stream, table, shown or file, columns, [group])
             if _fit(alone):
                 yield from reader.side_by_side(alone, [group])
             else:

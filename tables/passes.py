@@ -18,11 +18,12 @@ from schemas.lattice import Lattice
 from schemas.request import Clip, Unit, Whole
 from tables.folds import Assign, ByPlace
 from tables.persons import Measuring, Persons, Scaling
-from tables.read import Malformed, Source, cells
+from tables.read import Malformed, cells
 from tables.recipe import Recipe
 from tables.repair import Repairs
+from tables.side_by_side import WorkerT, available, side_by_side
+from tables.source import Source
 from tables.sums import Sum, Summing
-from tables.threads import SideBySide, WorkerT, available
 
 BEYOND = 1_000_000  # rows more than there should be, at which reading stops
 
@@ -58,11 +59,6 @@ class Job:
     assign: Assign | None = None
     threads: int | None = None
 
-    @property
-    def recipe(self) -> Recipe:
-        """What is done to every row."""
-        return Recipe.of(self.contract, self.how, self.lattice)
-
 
 @dataclass(frozen=True, repr=False)
 class Partial:
@@ -75,7 +71,7 @@ class Partial:
     repairs, malformed
         Counts.
     spent
-        Of persons: what their rows came to, and whose none were.
+        Of all persons of the table: what their rows came to, and how many were nobody's.
     by_place
         Whether the fold of a row is its place in the piece, modulo their number.
     """
@@ -104,10 +100,16 @@ class Partial:
         )
 
 
+def here(source: Source, job: Job, on_rows: OnRows) -> Partial:
+    """All of a table, by this process."""
+    persons = measured(source, job, on_rows) if job.contract.owner else None
+    return summed(source, job, persons, on_rows)
+
+
 def measured(source: Source, job: Job, on_rows: OnRows = silent) -> Persons:
     """The first pass, where persons are protected: whose the rows are, and how long together."""
-    persons, recipe = Persons(), job.recipe
-    _run(source, job, on_rows, lambda: Measuring(recipe, persons), persons)
+    persons = Persons()
+    _run(source, job, on_rows, lambda recipe: Measuring(recipe, persons), persons)
     return persons
 
 
@@ -115,15 +117,13 @@ def summed(
     source: Source, job: Job, persons: Persons | None = None, on_rows: OnRows = silent
 ) -> Partial:
     """The pass that sums; `persons` are those that the first one found in all pieces."""
-    recipe = job.recipe
+    spent, workers = Persons(), list[Summing]()
     if persons is None:
-        malformed, workers = _run(source, job, on_rows, lambda: Summing(recipe, job.folds))
-        spent = Persons()
+        malformed, workers = _run(source, job, on_rows, lambda recipe: Summing(recipe, job.folds))
     else:
-        spent = Persons(persons.names, closed=True)
-        factors = persons.factors(job.lattice)
+        spent, factors = Persons(persons.names, closed=True), persons.factors(job.lattice)
         malformed, workers = _run(
-            source, job, on_rows, lambda: Scaling(recipe, factors, spent), spent
+            source, job, on_rows, lambda recipe: Scaling(recipe, factors, spent), spent
         )
     return Partial(
         tuple(reduce(add, same) for same in zip(*(x.sums() for x in workers), strict=True)),
@@ -138,25 +138,24 @@ def _run(
     source: Source,
     job: Job,
     on_rows: OnRows,
-    make: Callable[[], WorkerT],
+    make: Callable[[Recipe], WorkerT],
     owners: Persons | None = None,
 ) -> tuple[Malformed, list[WorkerT]]:
     """Hand all batches on, the owners' places first."""
     contract, malformed, seen = job.contract, Malformed(), 0
     columns: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
-    if contract.owner is not None and owners is not None:
+    if contract.owner is not None:
         columns = {contract.owner: owners, **columns}
     most = contract.rows + BEYOND if contract.checks_rows else math.inf
-    threads = (job.threads or available()) if job.recipe.fused else 1
-    with SideBySide(make, threads) as workers:
+    recipe = Recipe.of(contract, job.how, job.lattice)
+    threads = (job.threads or available()) if recipe.fused else 1
+    workers = [make(recipe) for _ in range(threads)]
+    with side_by_side(workers) as hand_on:
         for batch in cells(source, columns, malformed, in_place=job.in_place):
             rows = batch.shape[1]
-            if job.assign is None:
-                workers.add(batch)
-            else:
-                workers.add(batch, job.assign(rows))
+            hand_on(batch, *([] if job.assign is None else [job.assign(rows)]))
             seen += rows
             on_rows(rows)
             if seen + malformed.rows > most:  # it may never end
                 break
-    return malformed, workers.workers
+    return malformed, workers

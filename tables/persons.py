@@ -25,12 +25,13 @@ from schemas.lattice import Lattice
 from tables.folds import Parts
 from tables.recipe import Recipe
 from tables.repair import Repairs
-from tables.sums import Summing, blocks
+from tables.sums import Summing, slices
 
 Array = NDArray[np.float64]
 
 _LONGEST = 256  # bytes of a name; a longer one is none
 _MOST = np.uint64(1 << 62)  # to which squares are added up: who has more is left out
+_AROUND = re.compile(r'^[\s"]+|[\s"]+$')
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")  # as a program writes it that knows numbers alone
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _MARGIN = 2.0**-40  # of a factor: far more than the roundings on its way
@@ -42,7 +43,7 @@ def canonical(name: str) -> str | None:
     What files and programs do to one name must not make two persons of it, whose rows would be
     scaled apart; that two persons become one only costs accuracy.
     """
-    name = unicodedata.normalize("NFC", name.strip().strip('"').strip())
+    name = unicodedata.normalize("NFC", _AROUND.sub("", name))
     if name in MISSING or len(name.encode()) > _LONGEST:
         return None
     whole = _WHOLE.fullmatch(name)
@@ -214,7 +215,7 @@ class Measuring:
 
     def add(self, cells: Array) -> None:
         """Add rows of cells, below the places of their persons, shape (1 + columns, rows)."""
-        for here in blocks(self._recipe.lattice, cells.shape[1]):
+        for here in slices(self._recipe.lattice, cells.shape[1]):
             q = self._recipe.integers(cells[1:, here], self._repairs)
             self._persons.add(cells[0, here], (q * q).sum(axis=0))
 
@@ -238,7 +239,7 @@ class Scaling(Summing):
 
     def add(self, cells: Array, part: Parts | None = None) -> None:
         """Add rows of cells, below the places of their persons, shape (1 + columns, rows)."""
-        for here in blocks(self._recipe.lattice, cells.shape[1]):
+        for here in slices(self._recipe.lattice, cells.shape[1]):
             q = self._recipe.integers(cells[1:, here], self.repairs)
             places = cells[0, here]
             own = np.where(np.isnan(places), len(self._factors) - 1, places).astype(np.int64)

@@ -6,32 +6,27 @@ Errors name the file and the column, and never repeat what a parser said: parser
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 from typing import IO, Any
-from urllib.parse import unquote
 
 import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
-from fsspec.core import url_to_fs
 from numpy.typing import NDArray
 
 from schemas.contract import MISSING
 from schemas.errors import GramercyError, TableError
 from tables import parquet
 from tables.lines import BLOCK, RecordLines, is_record
+from tables.source import Source, format_of
 from tables.thrift import TooHeavyError
 from tables.unpack import UnpackError, Xz, zipped
 from tables.values import Reading, converted, width
-
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass
@@ -54,106 +49,6 @@ class Malformed:
         return Malformed(self.rows + other.rows, self.in_place + other.in_place)
 
 
-@dataclass(frozen=True)
-class Source:
-    """The files of a table, in a fixed order.
-
-    Parameters
-    ----------
-    fs
-        The fsspec file system they lie on.
-    files
-        Their paths there.
-    groups
-        Row groups of its one Parquet file that alone are meant; all, if None.
-    root
-        The folder that was named, if one was: folders in it may be called ``column=value``.
-    """
-
-    fs: Any
-    files: tuple[str, ...]
-    groups: tuple[int, ...] | None = None
-    root: str | None = None
-
-    @property
-    def formats(self) -> set[str]:
-        """``csv``, ``parquet``, or both."""
-        return {_format(file) for file in self.files}
-
-    def keys(self, file: str) -> dict[str, str | None]:
-        """Columns that the folders of a file hold, as Hive and Spark write them."""
-        if self.root is None:
-            return {}
-        folders = PurePosixPath(file).relative_to(self.root).parts[:-1]
-        found = (folder.partition("=") for folder in folders if "=" in folder)
-        return {
-            unquote(name): None if value == _NO_VALUE else unquote(value)
-            for name, _, value in found
-        }
-
-    def fingerprint(self) -> str:
-        """Digest of names, sizes and modification marks. Private: kept in the ledger alone."""
-        marks = hashlib.sha256()
-        for file in self.files:
-            facts = self.fs.info(file)
-            mark = next((facts[k] for k in ("mtime", "ETag", "LastModified") if k in facts), "")
-            marks.update(f"{file}\0{facts.get('size')}\0{mark}\n".encode())
-        return marks.hexdigest()
-
-
-def open_source(url: str) -> Source:
-    """Resolve a path, glob, folder or fsspec URL.
-
-    Of a folder, all CSV and Parquet files in it and below are the table, but for those whose names,
-    or whose folders' names, begin with an underscore or a point.
-
-    Raises
-    ------
-    TableError
-        If nothing is there, or it is neither CSV nor Parquet.
-    """
-    reason, mend = "no such file", "Set the contract's 'source' to CSV or Parquet files."
-    root = None
-    try:
-        fs, path = url_to_fs(url)
-        # A file may have brackets in its name; only what is none is a pattern.
-        files = [path] if fs.isfile(path) else sorted(f for f in fs.glob(path) if fs.isfile(f))
-        if not files and fs.isdir(path):
-            root, files = path, _below(fs, path)
-            reason, mend = "is a folder without CSV or Parquet files", "Name another."
-        elif not files and fs.exists(path):  # a pipe or a device, which may never end
-            reason, mend = "is no file that can be read twice", "Copy what it gives into one."
-    except ImportError as caught:  # fsspec names the package, and no data are read yet
-        files, reason = [], f"cannot be opened ({caught})"
-        mend = "Install the package that reads this kind of URL, or copy the files here."
-    except (OSError, ValueError) as caught:
-        files, reason = [], f"cannot be opened ({type(caught).__name__})"
-    if not files:
-        raise TableError(f"{url}: {reason}.", mend)
-    for file in files:
-        _format(file)
-    return Source(fs, tuple(files), root=root)
-
-
-def _below(fs: Any, folder: str) -> list[str]:
-    """The tables in it, in the order of their names."""
-    found = []
-    for file in sorted(fs.find(folder)):
-        within = PurePosixPath(file).relative_to(folder)
-        hidden = any(part.startswith(("_", ".")) for part in within.parts)
-        if not hidden and _is_table(within.name):
-            found.append(file)
-    return found
-
-
-def _is_table(name: str) -> bool:
-    try:
-        _format(name)
-    except TableError:
-        return False
-    return True
-
-
 def pieces(source: Source, cells_each: int) -> list[Source]:
     """The table in pieces that follow each other: files, and of Parquet their row groups.
 
@@ -172,10 +67,10 @@ def pieces(source: Source, cells_each: int) -> list[Source]:
     found: list[Source] = []
     for file in source.files:
         alone = replace(source, files=(file,))
-        if _format(file) == "csv":
+        if format_of(file) == "csv":
             found.append(alone)
             continue
-        with _parsing(file, "Parquet"), parquet.opened(source.fs, file) as (_, table):
+        with _parsing(source.shown(file), "Parquet"), parquet.opened(source.fs, file) as (_, table):
             known = table.metadata
             sizes = [known.row_group(k).num_rows for k in range(known.num_row_groups)]
             wide = known.num_columns
@@ -200,10 +95,10 @@ def column_types(source: Source, file: str) -> dict[str, str]:
     TableError
         If the file cannot be read, is empty, or names a column twice.
     """
-    if _format(file) == "csv":
+    if format_of(file) == "csv":
         stated = [(name, "any") for name in _csv_header(source, file)]
     else:
-        with _parsing(file, "Parquet"), parquet.opened(source.fs, file) as (_, table):
+        with _parsing(source.shown(file), "Parquet"), parquet.opened(source.fs, file) as (_, table):
             stated = [(field.name, _kind(field.type)) for field in table.schema_arrow]
     keys = source.keys(file)
     stated = [each for each in stated if each[0] not in keys] + [(key, "any") for key in keys]
@@ -211,7 +106,8 @@ def column_types(source: Source, file: str) -> dict[str, str]:
     for at, (name, _) in enumerate(stated, start=1):
         if name in where:  # told by place: what stands in a header that is none may be private
             raise TableError(
-                f"{file}: columns {where[name]} and {at} have the same name.", "Rename one of them."
+                f"{source.shown(file)}: columns {where[name]} and {at} have the same name.",
+                "Rename one of them.",
             )
         where[name] = at
     return dict(stated)
@@ -251,9 +147,10 @@ def cells(
         inside = {name: reading for name, reading in columns.items() if name not in keys}
         if not inside:
             raise TableError(
-                f"{file}: all declared columns are names of folders.", "Declare one of its own."
+                f"{source.shown(file)}: all declared columns are names of folders.",
+                "Declare one of its own.",
             )
-        if _format(file) == "csv":
+        if format_of(file) == "csv":
             batches = _csv_cells(source, file, inside, rows, malformed, in_place)
         else:
             batches = _parquet_cells(source, file, inside, rows)
@@ -282,19 +179,11 @@ def _with_keys(
 def _parquet_cells(
     source: Source, file: str, columns: Mapping[str, Reading], rows: int
 ) -> Iterator[NDArray[np.float64]]:
-    with _parsing(file, "Parquet"):
-        for batch in parquet.cells(source.fs, file, columns, rows, source.groups):
+    shown = source.shown(file)
+    with _parsing(shown, "Parquet"):
+        for batch in parquet.cells(source.fs, file, columns, rows, source.groups, shown):
             for start in range(0, batch.shape[1], rows):
                 yield batch[:, start : start + rows]
-
-
-def _format(file: str) -> str:
-    suffixes = [s.lower() for s in PurePosixPath(file).suffixes]
-    if suffixes[-1:] in ([".parquet"], [".pq"]):
-        return "parquet"
-    if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:
-        return "csv"
-    raise TableError(f"{file}: is not .csv, .csv.gz or .parquet.", "Convert it to one of these.")
 
 
 @contextmanager
@@ -315,30 +204,31 @@ def _unxz(packed: IO[bytes]) -> IO[bytes]:
 
 def _csv_header(source: Source, file: str) -> list[str]:
     names: list[str] = []
-    with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
+    shown = source.shown(file)
+    with _parsing(shown, "CSV"), _csv_stream(source, file) as stream:
         line = stream.readline(BLOCK + 1)
         # What is dropped as a line would leave the header to somebody's row.
         if len(line) > BLOCK and not line.endswith(b"\n"):
             raise TableError(
-                f"{file}: its header is longer than {BLOCK >> 20} MiB.",
+                f"{shown}: its header is longer than {BLOCK >> 20} MiB.",
                 "Leave out columns, or write Parquet; and end lines with a newline.",
             )
         try:
             header = line.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise TableError(
-                f"{file}: the header is not UTF-8.",
+                f"{shown}: the header is not UTF-8.",
                 "Save it as UTF-8 text; compressed files and Parquet need their own endings.",
             ) from None
         if header.strip() and not is_record(line.removesuffix(b"\n").removesuffix(b"\r")):
             raise TableError(
-                f"{file}: its header is no single line of fields.",
+                f"{shown}: its header is no single line of fields.",
                 "Close its quotes, and end lines with a newline.",
             )
         names = next(csv.reader(io.StringIO(header)), [])
     if not any(names):
         raise TableError(
-            f"{file}: is empty, or begins so.", "The first line must name the columns."
+            f"{shown}: is empty, or begins so.", "The first line must name the columns."
         )
     return names
 
@@ -360,7 +250,7 @@ def _csv_cells(
         return "error" if in_place else "skip"
 
     fields, names = len(_csv_header(source, file)) if in_place else None, list(columns)
-    with _parsing(file, "CSV"), _csv_stream(source, file) as stream:
+    with _parsing(source.shown(file), "CSV"), _csv_stream(source, file) as stream:
         batches = pacsv.open_csv(
             pa.PythonFile(RecordLines(stream, broken, fields), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
@@ -386,7 +276,7 @@ _PACKED = {
 
 
 @contextmanager
-def _parsing(file: str, kind: str) -> Iterator[None]:
+def _parsing(shown: str, kind: str) -> Iterator[None]:
     """Turn a parser's error, which may quote the data, into one that names the file alone."""
     try:
         yield
@@ -394,17 +284,17 @@ def _parsing(file: str, kind: str) -> Iterator[None]:
         raise
     except PermissionError:
         failure = TableError(
-            f"{file}: cannot be opened.", "Give yourself the permission to read it."
+            f"{shown}: cannot be opened.", "Give yourself the permission to read it."
         )
     except TooHeavyError:
         failure = TableError(
-            f"{file}: says more of itself than fits into memory.",
+            f"{shown}: says more of itself than fits into memory.",
             "Write it anew, in fewer and larger row groups.",
         )
     except UnpackError:
-        failure = TableError(f"{file}: is not packed in a way that is read.", _PACKED[kind])
+        failure = TableError(f"{shown}: is not packed in a way that is read.", _PACKED[kind])
     except Exception:
-        failure = TableError(f"{file}: cannot be read as {kind}.", "Write the file anew.")
+        failure = TableError(f"{shown}: cannot be read as {kind}.", "Write the file anew.")
     else:
         return
     raise failure

@@ -46,7 +46,7 @@ class Sum:
         return Sum(one + two if fits else one.astype(object) + two, self.rows + other.rows)
 
 
-def blocks(lattice: Lattice, rows: int) -> Iterator[slice]:
+def slices(lattice: Lattice, rows: int) -> Iterator[slice]:
     """Rows that stay in cache, and whose squares are below 2^53 together."""
     step = max(1, min(_CELLS // lattice.p, (1 << 53) // lattice.ball))
     for start in range(0, rows, step):
@@ -73,7 +73,7 @@ class Summing:
 
     def add(self, cells: Array, part: Parts | None = None) -> None:
         """Add rows of cells, shape (columns, rows), and the part of each, if there are several."""
-        for here in blocks(self._recipe.lattice, cells.shape[1]):
+        for here in slices(self._recipe.lattice, cells.shape[1]):
             q = self._recipe.integers(cells[:, here], self.repairs)
             self._added(q, None if part is None else part[here])
 

@@ -13,7 +13,8 @@ from schemas.contract import Contract
 from schemas.request import Dask, Here
 from tables import accumulate as room
 from tables.folds import Assign, ByPlace
-from tables.read import open_source
+from tables.passes import here
+from tables.source import open_source
 from tasks.plan import Plan, in_force
 from tasks.policy import private_task
 from tasks.progress import percent_of_run, rows_bar
@@ -65,9 +66,9 @@ def _shown(contract: Contract) -> Iterator[Callable[[int], None]]:
             yield on_rows
 
 
-def _engine(asked: Here | Dask) -> room.Engine | None:
+def _engine(asked: Here | Dask) -> room.Engine:
     if isinstance(asked, Here):
-        return None
+        return here
     from tables.cluster import Cluster
 
     return Cluster(asked.scheduler)

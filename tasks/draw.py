@@ -21,8 +21,9 @@ from schemas.errors import StepFailed
 from schemas.manifest import ReleaseManifest
 from tables.accumulate import Accumulated, integer_batches
 from tables.blocks import blocks
-from tables.read import Malformed, open_source
+from tables.read import Malformed
 from tables.repair import Repairs
+from tables.source import open_source
 from tasks.gather import Gathered
 from tasks.manifest import release_manifest
 from tasks.plan import Plan, in_force

@@ -77,7 +77,8 @@ def percent_of_run(dataset: str, total: int) -> Iterator[Callable[[int], None]]:
         done += rows
         if time.monotonic() - told < _SELDOM:
             return
-        told, percent = time.monotonic(), min(100.0, round(100 * done / total, 1))
+        # In steps, so that lines which were left out do not show.
+        told, percent = time.monotonic(), min(100.0, 5.0 * (20 * done // total))
         if artifact is None:
             artifact = create_progress_artifact(
                 percent, key=f"rows-{dataset}", description=f"Rows read of {dataset}"

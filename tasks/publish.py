@@ -19,7 +19,7 @@ from archive.store import Archive
 from ledger import Charge, Ledger, admit, unanswered
 from mechanisms import sampler
 from schemas.errors import BundleError, LedgerError, SpentFailure, UntrustedLedger
-from tables.read import open_source
+from tables.source import open_source
 from tasks import steward
 from tasks.accumulate import Collected
 from tasks.books import open_books

@@ -19,7 +19,8 @@ import pandas as pd
 
 from schemas.contract import Column, Contract
 from schemas.errors import TableError
-from tables.read import Malformed, Source, cells, column_types, open_source
+from tables.read import Malformed, cells, column_types
+from tables.source import Source, open_source
 from tasks.policy import private_task
 
 _SAMPLE_ROWS = 10_000
@@ -52,10 +53,10 @@ def validate(contract: Contract) -> dict[str, Any]:
         stated = column_types(source, file)
         shape = tuple(stated.get(name) for name in _wanted(contract))
         if shape not in sound:  # thousands of files have one shape
-            _check_shape(file, stated, contract)
+            _check_shape(source.shown(file), stated, contract)
             sound.add(shape)
         if contract.owner is not None:
-            kinds.setdefault(stated[contract.owner], file)
+            kinds.setdefault(stated[contract.owner], source.shown(file))
     _check_owners(contract, kinds, "csv" in source.formats)
     try:
         return {"sample": _check_values(_sample(source, contract), contract)}

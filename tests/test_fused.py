@@ -18,10 +18,10 @@ from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import Clip, Unit, Whole
 from tables.accumulate import Accumulated, accumulate
 from tables.folds import ByPlace
-from tables.fused import Fused, fused
-from tables.read import open_source
+from tables.fused import Fused
 from tables.recipe import Recipe
 from tables.repair import Repairs
+from tables.source import open_source
 from tests.making import contract_facts
 
 NASTY = np.array(
@@ -92,7 +92,6 @@ def test_the_loop_itself_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     with np.errstate(all="ignore"):
         found = Fused(COLUMNS, True, Unit(), Lattice(9, 12))(given, Repairs.none(5))
     np.testing.assert_array_equal(found, expected)
-    assert fused.__doc__
 
 
 def table(folder: Path, rows: int) -> tuple[str, Contract]:

@@ -27,8 +27,9 @@ from tables import parquet
 from tables.accumulate import Accumulated, accumulate
 from tables.lines import BLOCK, RecordLines
 from tables.normalise import normalise
-from tables.read import Malformed, cells, column_types, open_source
+from tables.read import Malformed, cells, column_types
 from tables.repair import Repairs, repair
+from tables.source import open_source
 from tables.sums import Sum
 from tables.values import _parsed
 from tests.making import at_scale, contract_facts

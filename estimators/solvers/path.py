@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from estimators.solvers.blockwise import Solution, Solver, State, solve
 from estimators.solvers.problem import Problem, symmetric
-from estimators.solvers.threads import one_blas_thread
 from schemas.errors import RequestError
+from schemas.machine import one_blas_thread
 
 Array = NDArray[np.float64]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from functools import partial
 from multiprocessing import current_process
 from typing import TypeVar
 
-from estimators.solvers.threads import one_blas_thread
+from schemas.machine import cores, one_blas_thread
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -61,12 +60,11 @@ def _alone(turn: Callable[[_Item], _Result], item: _Item) -> _Result:
 
 
 def _others(turn: Callable[[_Item], _Result], items: list[_Item], long: bool) -> Iterable[_Result]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not long or cores == 1 or current_process().daemon:  # daemons may have no children
+    if not long or cores() == 1 or current_process().daemon:  # daemons may have no children
         return map(turn, items)
     from joblib import Parallel, delayed  # where it is worth its import
 
-    found: Iterable[_Result] = Parallel(n_jobs=cores, return_as="generator")(
+    found: Iterable[_Result] = Parallel(n_jobs=cores(), return_as="generator")(
         delayed(turn)(item) for item in items
     )
     return found

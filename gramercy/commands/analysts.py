@@ -61,7 +61,7 @@ def show(
         {
             "curator": facts.dataset.curator,
             "published": facts.published,
-            "table": f"{facts.rows.value:.0f}{sd} {facts.counts} ({facts.rows.status}) x "
+            "table": f"{facts.rows.value:.0f}{sd} {facts.count_key} ({facts.rows.status}) x "
             f"{len(facts.names)} columns",
             "neighbours": facts.card["neighbours"],
             "rows were": facts.card["pre_processing"],

@@ -24,8 +24,9 @@ from schemas.lattice import Lattice
 from schemas.request import Unit
 from tables.accumulate import Accumulated, accumulate, integer_batches
 from tables.lines import BLOCK
-from tables.read import Malformed, open_source
+from tables.read import Malformed
 from tables.repair import Repairs
+from tables.source import open_source
 from tasks.draw import draw_into
 from tasks.plan import Plan, in_force
 from tasks.setting import normalised

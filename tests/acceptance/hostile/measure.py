@@ -32,7 +32,7 @@ def _now() -> int:
 def _outcome(request: Path, way: str) -> dict[str, Any]:
     from schemas.errors import GramercyError
     from tables.accumulate import accumulate
-    from tables.read import open_source
+    from tables.source import open_source
     from tasks.accumulate import accumulate as accumulated
     from tasks.setting import normalised
     from tasks.validate import validate

@@ -132,6 +132,10 @@ REFUSED_FILES = [
     Refused("missing", {}, ("no such file",), "absent.csv"),
     Refused("folder", {"data/t.txt": PLAIN}, ("is a folder without",), "data"),
     Refused("folder-like-a-file", {"data.csv/_t.csv": PLAIN}, ("is a folder without",), "data.csv"),
+    Refused("folder-that-is-a-cell", {f"data/c1={OTHER}/t.csv": b""}, ("c1=*/t.csv",), "data"),
+    Refused(
+        "folder-of-a-cell-and-broken", {f"data/c1={OTHER}/t.pq": PLAIN}, ("c1=*/t.pq",), "data"
+    ),
     Refused("folder-of-a-broken-file", {"data/a/t.parquet": PLAIN}, ("a/t.parquet",), "data"),
     Refused("glob-of-nothing", {"t.csv": PLAIN}, ("no such file",), "*.parquet"),
     Refused("glob-of-other-things", {"t.csv": PLAIN}, ("contract.yaml", "is not .csv"), "*"),

@@ -1,10 +1,14 @@
-"""Plain functions as machine code, when they are first asked for."""
+"""What the machine offers: its code, its cores, and one thread of BLAS."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache, partial
 from typing import TypeVar, cast
+
+from threadpoolctl import ThreadpoolController
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -33,3 +37,21 @@ def _once(function: Callable[..., object], fast: tuple[str, ...]) -> Callable[..
     except RuntimeError:  # there is nowhere to keep it
         made = how()(function)
     return made
+
+
+def cores() -> int:
+    """How many of them this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """As long as it is entered: the same digits in every process, and cores for those beside."""
+    found: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return found
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # of the libraries that are loaded: numpy's and scipy's
