@@ -6,20 +6,26 @@ in the output (Mironov 2012 shows what happens otherwise).
 
 X is symmetric about zero: its sign is one bit, and |X| = Q^-1(U) for a tail probability U below
 1/2, of which 63 bits k are given first, so that U lies in [k, k+1] 2^-64. Almost always that
-already settles the integer: `fast` proves so with an error bound in double precision. Otherwise
-`exact` appends bits to the same k, never drawing it anew, until interval arithmetic proves it.
+already settles the integer, and mechanisms/pieces.py proves so with an error bound in double
+precision. Otherwise `exact` appends bits to the same k, never drawing it anew, until interval
+arithmetic proves it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from mpmath import MPContext, MPIntervalContext
+from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import ndtri
+
+Array = NDArray[np.float64]
+_TERMS = 7
 
 
 @dataclass(frozen=True)
@@ -29,69 +35,29 @@ class Law:
     Parameters
     ----------
     quantile
-        Q^-1 in double precision, with a relative error below 2^-47.
-    mills
-        At least Q(x) / density(x): how far x moves when log U does.
+        Q^-1 in double precision; no integer rests on it.
+    series
+        Coefficients c_2 to c_7 of the series of Q^-1 around Q(x), in powers of
+        d = (Q(x) - U) / density(x); shape (6, size). None of them is negative.
+    upper, density
+        Q(x), and minus its derivative, in a given context of mpmath, to the precision of that.
     tail
         Q(x) as an interval that contains it, in a given interval context.
     inverse
         Q^-1 in a given context of mpmath, to the precision of that context; nothing rests on it.
     """
 
-    quantile: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    mills: Callable[[NDArray[np.float64]], NDArray[np.float64] | float]
+    quantile: Callable[[Array], Array]
+    series: Callable[[Array], Array]
+    upper: Callable[[Any, Any], Any]
+    density: Callable[[Any, Any], Any]
     tail: Callable[[Any, Any], Any]
     inverse: Callable[[Any, Any], Any]
 
 
-def middle(tail: NDArray[np.uint64]) -> NDArray[np.float64]:
+def middle(tail: NDArray[np.int64]) -> Array:
     """Give the middle of [k, k+1] 2^-64 as a double, within a relative 2^-52 (two roundings)."""
     return (tail.astype(np.float64) + 0.5) * 2.0**-64
-
-
-def fast(
-    law: Law, scale: float, tail: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """|floor(scale X + 1/2)| in double precision, and where that is proven.
-
-    Parameters
-    ----------
-    law
-        The law of X.
-    scale
-        Its scale in lattice units.
-    tail
-        k with U in [k, k+1] 2^-64.
-
-    Returns
-    -------
-    (ndarray of int64, ndarray of bool)
-        The integers, and which of them are settled; 0 where they are not.
-
-    Notes
-    -----
-    x = Q^-1 of the middle, y = scale x, and j = floor(y + 1/2). What separates y + 1/2 from the
-    true scale |X| + 1/2 is at most the sum of
-
-    - the width of U and the rounding of its double: log U is off by at most
-      log((k + 1/2) / k) + 2^-52 <= 1/(2k) + 2^-52, which moves x by that times Q/density, for
-      dx = -(Q/density) d(log U); .75 and 1.01 leave room for the ratio to change on the way;
-    - the error of `quantile`, y 2^-47. No library proves one for ndtri or log: 2^-47 is over ten
-      times the worst seen, versions are pinned, and `sampler.self_test` compares both paths;
-    - the roundings of scale x and of y + 1/2: below 2^-51 (y + 1/2) together.
-
-    The fraction and its distance to 1 are exact. So j is proven if both exceed that bound.
-    """
-    x = law.quantile(middle(tail))
-    y = scale * x
-    shifted = y + 0.5
-    j = np.floor(shifted)
-    fraction = shifted - j
-    k = tail.astype(np.float64)
-    relative = 2.0**-52 + 0.75 / np.maximum(k, 1.0)
-    bound = scale * relative * law.mills(x) * 1.01 + y * 2.0**-47 + shifted * 2.0**-51
-    settled = (k >= 2.0**20) & (y < 2.0**51) & (np.minimum(fraction, 1.0 - fraction) > bound)
-    return np.where(settled, j, 0.0).astype(np.int64), settled
 
 
 def exact(law: Law, scale: float, tail: int, more: Callable[[], int]) -> int:
@@ -133,14 +99,26 @@ def _guess(law: Law, scale: float, tail: int, bits: int) -> int:
     return int(mp.floor(mp.mpf(scale) * x + 0.5))
 
 
-def _normal_quantile(tail: NDArray[np.float64]) -> NDArray[np.float64]:
-    x: NDArray[np.float64] = -ndtri(tail)
+def _normal_quantile(tail: Array) -> Array:
+    x: Array = -ndtri(tail)
     return x
 
 
-def _normal_mills(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """min(1/x, 1.2534): the ratio falls from sqrt(pi/2) at 0."""
-    return 1.2534 / np.maximum(1.0, 1.2534 * x)
+def _normal_series(x: Array) -> Array:
+    """P_n(x) / n!, where P_1 = 1 and P_{n+1} = P_n' + n x P_n, since x' = 1 / density(x)."""
+    found, each = [], Polynomial([1])
+    for n in range(1, _TERMS):
+        each = each.deriv() + n * Polynomial([0, 1]) * each
+        found.append(each(x) / math.factorial(n + 1))
+    return np.array(found)
+
+
+def _normal_upper(mp: Any, x: Any) -> Any:
+    return mp.erfc(x / mp.sqrt(2)) / 2
+
+
+def _normal_density(mp: Any, x: Any) -> Any:
+    return mp.npdf(x)
 
 
 def _normal_tail(iv: Any, x: Any) -> Any:
@@ -171,22 +149,28 @@ def _normal_inverse(mp: Any, tail: Any) -> Any:
     return x
 
 
-def _laplace_quantile(tail: NDArray[np.float64]) -> NDArray[np.float64]:
+def _laplace_quantile(tail: Array) -> Array:
     return -np.log(2.0 * tail)
 
 
-def _laplace_mills(_x: NDArray[np.float64]) -> float:
-    """The density e^-x / 2 is its own tail."""
-    return 1.0
+def _laplace_series(x: Array) -> Array:
+    """1/n, of -log(1 - d)."""
+    return np.outer(1 / np.arange(2.0, _TERMS + 1), np.ones_like(x))
 
 
-def _laplace_tail(iv: Any, x: Any) -> Any:
-    return iv.exp(-x) / 2
+def _laplace_tail(context: Any, x: Any) -> Any:
+    """Its own density: e^-x / 2."""
+    return context.exp(-x) / 2
 
 
 def _laplace_inverse(mp: Any, tail: Any) -> Any:
     return -mp.log(2 * tail)
 
 
-NORMAL = Law(_normal_quantile, _normal_mills, _normal_tail, _normal_inverse)
-LAPLACE = Law(_laplace_quantile, _laplace_mills, _laplace_tail, _laplace_inverse)
+NORMAL = Law(
+    _normal_quantile, _normal_series, _normal_upper, _normal_density, _normal_tail, _normal_inverse
+)
+LAPLACE = Law(
+    _laplace_quantile, _laplace_series, _laplace_tail, _laplace_tail, _laplace_tail,
+    _laplace_inverse,
+)  # fmt: skip

@@ -5,16 +5,19 @@ can be seen in it (mechanisms/rounding.py, mechanisms/discrete.py). `gaussian` a
 doubles, for mechanisms whose noise is real-valued and who declare so.
 
 Each draw takes 64 bits: one chooses the side, the others are the first 63 of a tail probability.
-An integer that those do not settle has bits appended to them, and they are never drawn anew.
+An integer that those do not settle has bits appended to them, and they are never drawn anew. Many
+draws are made in threads, as far as numpy computes them; what is left to mpmath is done by one.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +25,10 @@ from scipy.special import gammainccinv, gammaincinv
 
 from mechanisms import discrete
 from mechanisms.discrete import WIDEST_DISCRETE, discrete_gaussian_variance
-from mechanisms.rounding import LAPLACE, NORMAL, Law, exact, fast, middle
+from mechanisms.pieces import pieces
+from mechanisms.rounding import LAPLACE, NORMAL, Law, exact, middle
 from schemas.errors import SamplerError
+from schemas.machine import cores
 
 __all__ = [
     "WIDEST_DISCRETE",
@@ -37,8 +42,9 @@ __all__ = [
     "self_test",
 ]
 
-_CHUNK = 1 << 15  # samples whose temporaries stay in cache
-_LOW_63 = np.uint64((1 << 63) - 1)
+_CHUNK = 1 << 15  # samples at most that a thread draws at once, and half of it at least
+_LOW_63 = (1 << 63) - 1
+_Found = TypeVar("_Found")
 
 
 def rounded_gaussian(scale: float, size: int) -> NDArray[np.int64]:
@@ -91,7 +97,13 @@ def discrete_gaussian(sigma: float, size: int) -> NDArray[np.int64]:
     ndarray of int64, shape (size,)
     """
     table = discrete.table(sigma)
-    return _integers(size, table.fast, table.exact)
+
+    def settle(bits: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.intp]:
+        j, settled = table.fast((bits & _LOW_63).view(np.uint64))
+        drawn[:] = np.negative(j, out=j, where=bits < 0)
+        return np.flatnonzero(~settled)
+
+    return _integers(size, settle, table.exact)
 
 
 def gaussian(size: int) -> NDArray[np.float64]:
@@ -107,9 +119,13 @@ def gaussian(size: int) -> NDArray[np.float64]:
     ndarray of float64, shape (size,)
     """
     drawn = np.empty(size)
-    for part, tail, negative in _bits(drawn):
-        part[:] = NORMAL.quantile(middle(tail))
-        np.negative(part, out=part, where=negative)
+
+    def fill(chunk: slice) -> None:
+        bits = _bits(chunk)
+        part = NORMAL.quantile(middle(bits & _LOW_63))
+        drawn[chunk] = np.negative(part, out=part, where=bits < 0)
+
+    _each(fill, size)
     return drawn
 
 
@@ -140,10 +156,14 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
     if shape > 1e5:
         return _wide_gamma(shape, gaussian(size))
     drawn = np.empty(size)
-    for part, tail, low in _bits(drawn):
-        probability = middle(tail)
+
+    def fill(chunk: slice) -> None:
+        part, bits = drawn[chunk], _bits(chunk)
+        low, probability = bits < 0, middle(bits & _LOW_63)
         part[low] = gammaincinv(shape, probability[low])  # with `where=` scipy's ufuncs crash
         part[~low] = gammainccinv(shape, probability[~low])
+
+    _each(fill, size)
     return drawn
 
 
@@ -156,20 +176,19 @@ def self_test() -> None:
     SamplerError
         If this machine's libraries do not give the numbers that the error bound was proven on.
     """
-    tails = (_FRACTIONS * 2.0**64).astype(np.uint64)
+    tails = (_FRACTIONS * 2.0**64).astype(np.int64)
     for law in (NORMAL, LAPLACE):
         for scale in (37.5, 3.0e9):
-            quick, settled = fast(law, scale, tails)
-            if not settled.any():
-                raise SamplerError("The noise sampler's fast path settles nothing.", _REINSTALL)
-            for k, j in zip(tails[settled].tolist(), quick[settled].tolist(), strict=True):
+            quick = np.zeros_like(tails)
+            if pieces(law).settle(scale, tails, quick).size:
+                raise SamplerError("The noise sampler's fast path settles too little.", _REINSTALL)
+            for k, j in zip(tails.tolist(), quick.tolist(), strict=True):
                 if exact(law, scale, k, _no_more) != j:
                     raise SamplerError("The noise sampler's two paths disagree.", _REINSTALL)
 
 
-# Deep and middling tails, and both sides of e^-2, where ndtri changes its formula.
-_E2 = float(np.exp(-2.0))
-_FRACTIONS = np.array([1e-12, 1e-5, 0.02, _E2 * (1 - 1e-9), _E2 * (1 + 1e-9), 0.3, 0.49999])
+# Deep and middling tails, and both ends of a piece.
+_FRACTIONS = np.array([6e-7, 1e-5, 0.02, 0.125 * (1 - 1e-9), 0.125 * (1 + 1e-9), 0.3, 0.49999])
 _REINSTALL = "Install the pinned versions of requirements.lock."
 
 
@@ -203,29 +222,40 @@ def _more_bits() -> int:
 def _rounded(law: Law, scale: float, size: int) -> NDArray[np.int64]:
     if not 0 < scale < 2.0**56:
         raise ValueError("scale must lie in (0, 2^56) lattice units")
-    return _integers(size, partial(fast, law, scale), partial(exact, law, scale))
+    return _integers(size, partial(pieces(law).settle, scale), partial(exact, law, scale))
 
 
 def _integers(
     size: int,
-    quick: Callable[[NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.bool_]]],
+    settle: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.intp]],
     proven: Callable[[int, Callable[[], int]], int],
 ) -> NDArray[np.int64]:
-    """A magnitude from 63 bits, or from more where they do not settle it, and a sign."""
+    """A sign, and a magnitude from 63 bits, or from more where they do not settle it."""
     drawn = np.empty(size, dtype=np.int64)
-    for part, tail, negative in _bits(drawn):
-        part[:], settled = quick(tail)
-        for i in np.flatnonzero(~settled):
-            part[i] = proven(int(tail[i]), _more_bits)
-        np.negative(part, out=part, where=negative)
+
+    def fill(chunk: slice) -> list[tuple[int, int]]:
+        bits = _bits(chunk)
+        left = settle(bits, drawn[chunk]).tolist()
+        return [(chunk.start + i, int(bits[i])) for i in left]
+
+    for left in _each(fill, size):
+        for place, bits in left:
+            j = proven(bits & _LOW_63, _more_bits)
+            drawn[place] = -j if bits < 0 else j
     return drawn
 
 
-def _bits(
-    drawn: NDArray[Any],
-) -> Iterator[tuple[NDArray[Any], NDArray[np.uint64], NDArray[np.bool_]]]:
-    """Pieces of what is drawn, each with 63 fresh bits for every sample, and one more."""
-    for start in range(0, drawn.size, _CHUNK):
-        part = drawn[start : start + _CHUNK]
-        bits = np.frombuffer(os.urandom(8 * part.size), dtype="<u8")
-        yield part, bits & _LOW_63, bits > _LOW_63
+def _bits(chunk: slice) -> NDArray[np.int64]:
+    """64 fresh bits for every sample: a sign, and the 63 of a tail probability."""
+    return np.frombuffer(os.urandom(8 * (chunk.stop - chunk.start)), dtype="<i8")
+
+
+def _each(fill: Callable[[slice], _Found], size: int) -> list[_Found]:
+    """What filling each chunk comes to, in threads where there are several."""
+    ends = np.linspace(0, size, -(-size // _CHUNK) + 1).astype(int).tolist()
+    chunks = [slice(*each) for each in pairwise(ends)]
+    threads = min(cores(), len(chunks))
+    if threads < 2:
+        return list(map(fill, chunks))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(fill, chunks))

@@ -80,9 +80,8 @@ class Lattice:
         The smallest K in [10, 20] for which rounding adds less than s/1000 to a diagonal entry (n
         2^-2K / 12) and the shrinking by c less than 0.1 % to the noise (sqrt(m p) 2^-K, with m
         sixteen times `each` where that is not one), as long as n 2^2K stays below 2^62. Shrinking
-        may cost more, up to a tenth, where a finer lattice would make the noise so large in units
-        (2^32) that the sampler leaves its fast path too often; m is smaller where it would cost
-        more than that.
+        may cost more, up to a tenth, where a finer lattice would make the noise larger than 2^32
+        units; m is smaller where it would cost more than that.
         """
         bits, together = MIN_BITS, 1.0 if each == 1 else 16 * each
         far = math.sqrt(p * together)
