@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,21 @@ def measured(
     missing: Iterable[tuple[Any, ...]],
     jobs: int,
     told: Callable[..., str],
+    *,
+    fresh: bool = False,
 ) -> Iterator[Any]:
-    """Results as they come, `jobs` at a time, with a bar; `told` names the one that just came."""
+    """Results as they come, `jobs` at a time, with a bar; `told` names the one that just came.
+
+    Each in a `fresh` process, where memory is measured too.
+    """
     wanted = list(missing)
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     )
-    with bar, ProcessPoolExecutor(jobs) as pool:
+    pool = ProcessPoolExecutor(
+        jobs, get_context("spawn") if fresh else None, max_tasks_per_child=1 if fresh else None
+    )
+    with bar, pool:
         task = bar.add_task("cells", total=len(wanted))
         for future in as_completed([pool.submit(measure, *each) for each in wanted]):
             result = future.result()

@@ -1,0 +1,71 @@
+"""A Dask cluster on this machine, of one worker and of two; and what two processes gain at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from threadpoolctl import threadpool_limits
+
+from benchmarks.throughput.cells import Cell, Contender
+from benchmarks.throughput.jobs import making
+from schemas.request import Unit
+from tables.accumulate import accumulate
+from tables.cluster import Cluster
+from tables.source import open_source
+
+_FILES = 8
+
+
+@contextmanager
+def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
+    import dask
+    from distributed import LocalCluster
+
+    each = cell.rows // _FILES
+    for k in range(_FILES):
+        frame = making.arrow(making.table(each, cell.columns, seed=k).astype(np.float32))
+        pq.write_table(frame, folder / f"{k}.parquet", use_dictionary=False, compression="none")
+    url = str(folder / "*.parquet")
+    terms = making.contract(url, each * _FILES, cell.columns)
+
+    def run(*engine: Cluster) -> Any:
+        more: Any = {"engine": engine[0]} if engine else {}
+        lattice = making.lattice(cell.columns)
+        return accumulate(open_source(url), terms, Unit(), lattice, **more)
+
+    memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
+    with ExitStack() as open_, dask.config.set(memory):
+        options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "4GB"}
+        engines = {
+            n: Cluster(open_.enter_context(LocalCluster(n, **options)).scheduler_address)
+            for n in (2, 1)
+        }
+        pools = {
+            n: open_.enter_context(ProcessPoolExecutor(n, mp_context=get_context("spawn")))
+            for n in (2, 1)
+        }
+        yield {
+            "Dask: 2 workers": Contender(lambda: run(engines[2])),
+            "Dask: 1 worker": Contender(lambda: run(engines[1])),
+            "Gramercy: one process": Contender(run),
+            "numpy: products, 2 processes": Contender(lambda: _products(pools[2], cell.columns)),
+            "numpy: products, 1 process": Contender(lambda: _products(pools[1], cell.columns)),
+        }
+
+
+def _products(pool: ProcessPoolExecutor, columns: int) -> None:
+    """Sixteen jobs that share nothing: how much of a second core there is."""
+    list(pool.map(_product, [columns] * 16))
+
+
+def _product(columns: int) -> float:
+    with threadpool_limits(1):
+        X = np.ones((4000, columns))
+        return float(sum((X.T @ X)[0, 0] for _ in range(4)))

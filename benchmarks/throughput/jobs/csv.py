@@ -1,0 +1,21 @@
+"""From CSV on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+from pyarrow import csv
+
+from benchmarks.throughput.cells import Cell, Contender
+from benchmarks.throughput.jobs import files, making
+
+
+@contextmanager
+def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
+    path = folder / "table.csv"
+    csv.write_csv(making.arrow(making.table(cell.rows, cell.columns).round(6)), path)
+    with files.contenders(path, cell, "CSV", csv.read_csv, pd.read_csv) as found:
+        yield found

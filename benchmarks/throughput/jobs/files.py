@@ -1,0 +1,54 @@
+"""From a file on disk to the Gram matrix, end to end before noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from benchmarks.throughput.cells import Cell, Contender
+from benchmarks.throughput.jobs import making
+from benchmarks.throughput.jobs.making import Array
+from schemas.request import Unit
+from tables.accumulate import accumulate
+from tables.source import open_source
+from tasks.policy import sealed
+from tasks.validate import validate
+
+Reader = Callable[[Path], Any]
+
+
+@contextmanager
+def contenders(
+    path: Path, cell: Cell, kind: str, by_arrow: Reader, by_pandas: Reader
+) -> Iterator[dict[str, Contender]]:
+    """Of a file that is there, in a reader's words."""
+    terms, lattice = (
+        making.contract(str(path), cell.rows, cell.columns),
+        making.lattice(cell.columns),
+    )
+
+    def ours() -> Any:
+        return accumulate(open_source(str(path)), terms, Unit(), lattice)
+
+    def product() -> Array:
+        read: pa.Table = by_arrow(path)
+        X = np.column_stack([column.to_numpy() for column in read.columns])
+        found: Array = X.T @ X
+        return found
+
+    def cov() -> Any:
+        frame: pd.DataFrame = by_pandas(path)
+        return frame.cov()
+
+    yield {
+        f"Gramercy: {kind} to Gram": Contender(ours),
+        "pyarrow: read, X.T @ X": Contender(product),
+        "pandas: read, .cov()": Contender(cov),
+        "Gramercy: validation": Contender(lambda: sealed(validate.__wrapped__)(terms)),
+    }

@@ -1,0 +1,51 @@
+"""A release as a Prefect flow on a server that runs, against its steps alone."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from benchmarks.throughput.cells import Cell, Contender
+from benchmarks.throughput.jobs import making
+
+_ASKED = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-9}
+
+
+@contextmanager
+def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
+    path = folder / "table.parquet"
+    pq.write_table(making.arrow(making.table(cell.rows, cell.columns)), path)
+    of = making.facts(str(path), cell.rows, cell.columns)
+    os.environ["GRAMERCY_HOME"] = str(folder / "home")
+    os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
+    from prefect.testing.utilities import prefect_test_harness
+
+    from flows.release import release
+    from tasks.accumulate import accumulate
+    from tasks.plan import make_plan
+    from tasks.policy import sealed
+    from tasks.publish import publish, replay
+    from tasks.request import read_request
+    from tasks.validate import validate
+
+    versions = itertools.count()
+
+    def asked() -> Path:
+        return making.request(folder, of, _ASKED, f"v{next(versions)}")
+
+    def steps() -> None:
+        plan = make_plan(read_request(asked()))
+        sealed(replay.__wrapped__)(plan)
+        sealed(validate.__wrapped__)(plan.contract)
+        sealed(publish.__wrapped__)(plan, sealed(accumulate.__wrapped__)(plan))
+
+    with prefect_test_harness(server_startup_timeout=120):
+        yield {
+            "Prefect flow": Contender(lambda: release(read_request(asked()))),
+            "its steps alone": Contender(steps),
+        }

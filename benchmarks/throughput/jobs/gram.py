@@ -1,0 +1,91 @@
+"""In memory: the exact Gram matrix against matrix products in doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.throughput.cells import Cell, Contender
+from benchmarks.throughput.jobs import making
+from benchmarks.throughput.jobs.making import Array
+from schemas.lattice import Lattice
+from schemas.request import Unit
+from tables.gram import ExactGram
+from tables.recipe import Recipe
+from tables.repair import Repairs
+from tables.side_by_side import available, side_by_side
+from tables.sums import Summing, slices
+
+
+class Adding:
+    """Integer rows of one thread."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        self._lattice, self.gram = lattice, ExactGram(lattice)
+
+    def add(self, q: Array) -> None:
+        for each in slices(self._lattice, q.shape[1]):
+            self.gram.add(q[:, each])
+
+
+@contextmanager
+def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
+    cells = making.table(cell.rows, cell.columns)
+    rows, lattice = np.ascontiguousarray(cells.T), making.lattice(cell.columns)
+    frame = pd.DataFrame(rows)
+    terms = making.contract("table.csv", cell.rows, cell.columns)
+    recipe = Recipe.of(terms, Unit(), lattice)
+    whole = np.hstack(
+        [recipe.integers(part, Repairs.none(cell.columns)) for part in making.batches(cells)]
+    )
+
+    def gram() -> Any:
+        workers = _side_by_side(lambda: Adding(lattice), whole)
+        return reduce(add, (each.gram.matrix() for each in workers))
+
+    def everything() -> Any:
+        threads = available() if recipe.fused else 1
+        workers = _side_by_side(lambda: Summing(recipe, 1), cells, threads)
+        return reduce(add, (each.sums()[0] for each in workers))
+
+    def normalised() -> Array:
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit.T @ unit
+
+    yield {
+        "Gramercy: repair, normalisation, Gram": Contender(everything),
+        "Gramercy: Gram of integer rows": Contender(gram),
+        "numpy: X.T @ X": Contender(lambda: rows.T @ rows),
+        "numpy: normalisation, X.T @ X": Contender(normalised),
+        "pandas: .cov()": Contender(frame.cov),
+        **_opendp(rows),
+    }
+
+
+def _side_by_side(make: Callable[[], Any], cells: Array, threads: int | None = None) -> list[Any]:
+    workers = [make() for _ in range(threads or available())]
+    with side_by_side(workers) as hand_on:
+        for each in making.batches(cells):
+            hand_on(each)
+    return workers
+
+
+def _opendp(rows: Array) -> dict[str, Contender]:
+    """Where it is installed: rows clamped to the ball, and summed in doubles."""
+    try:
+        import opendp.prelude as dp
+        from opendp.extras.numpy import then_np_clamp
+        from opendp.extras.numpy._make_np_sscp import then_np_sscp
+    except ImportError:
+        return {}
+    dp.enable_features("contrib", "idealized-numerics")
+    space = dp.numpy.array2_domain(num_columns=rows.shape[1], T=float, nan=False)
+    made = (space, dp.symmetric_distance()) >> then_np_clamp(norm=1.0, p=2) >> then_np_sscp()
+    return {"OpenDP: clamp, make_np_sscp": Contender(lambda: made(rows))}

@@ -1,0 +1,38 @@
+"""Whole persons protected, of ten rows each, against rows: two passes against one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.throughput.cells import Cell, Contender
+from benchmarks.throughput.jobs import making
+from schemas.request import Unit
+from tables.accumulate import accumulate
+from tables.source import open_source
+
+_EACH = 10
+
+
+@contextmanager
+def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
+    path, persons = folder / "table.parquet", cell.rows // _EACH
+    who = [f"person-{k % persons:08d}" for k in range(cell.rows)]
+    frame = making.arrow(making.table(cell.rows, cell.columns))
+    pq.write_table(frame.append_column("who", pa.array(who)), path)
+    of_rows = making.contract(str(path), cell.rows, cell.columns)
+    of_persons = making.contract(str(path), cell.rows, cell.columns, unit="who", persons=persons)
+    lattice = making.lattice(cell.columns)
+
+    def run(terms: Any) -> Any:
+        return accumulate(open_source(str(path)), terms, Unit(), lattice)
+
+    yield {
+        "Gramercy: persons": Contender(lambda: run(of_persons)),
+        "Gramercy: rows": Contender(lambda: run(of_rows)),
+    }

@@ -1,0 +1,180 @@
+"""The results page, from the results alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from benchmarks.markdown import table
+from benchmarks.throughput import cells, plots
+from benchmarks.throughput.cells import Result
+from benchmarks.throughput.tables import Results, added, of, ratio, seconds, series, slope
+
+OURS = "Gramercy: repair, normalisation, Gram"
+PRODUCT = "numpy: X.T @ X"
+
+
+def write(folder: Path) -> None:
+    """`results.md` and its figures, from `results.jsonl` in the same folder."""
+    results = cells.read(folder / "results.jsonl")
+    (folder / "figures").mkdir(exist_ok=True)
+    plots.growth(results, OURS, folder / "figures" / "growth.svg")
+    plots.memory(results, folder / "figures" / "memory.svg")
+    plots.noise(results, folder / "figures" / "noise.svg")
+    (folder / "results.md").write_text("\n".join(_page(results)) + "\n")
+
+
+def _page(results: Results) -> Iterator[str]:
+    yield "# What publishing costs\n"
+    yield (
+        "Written by `python -m benchmarks.throughput` from `results.jsonl`; nothing is typed by "
+        "hand. Contenders of a cell run in turn, in one process of its own, round by round, after "
+        "a round to warm up; seconds are medians, and a ratio is the median of those within one "
+        "round. What a contender takes in memory is the most that its process had in its first "
+        "round, less what it had before. OpenDP is measured where it is installed.\n"
+    )
+    yield "## The Gram matrix, in memory\n"
+    yield "![Seconds against rows and columns](figures/growth.svg)\n"
+    yield "Seconds, and how many times as long as the product of doubles:\n"
+    yield from _against(of(results, "gram"), PRODUCT)
+    yield from _slopes(results)
+    yield "## From files, before noise\n"
+    yield "Seconds, and how many times as long as a read by pyarrow and the product:\n"
+    for kind in ("parquet", "csv"):
+        yield f"### {'Parquet' if kind == 'parquet' else 'CSV'}\n"
+        yield from _against(of(results, kind), "pyarrow: read, X.T @ X")
+    yield "## Noise\n"
+    yield "![Nanoseconds a value](figures/noise.svg)\n"
+    yield from _noise(results)
+    yield "## Published rows\n"
+    yield (
+        "From Parquet to Parquet: two passes, of which the first checks the number of rows; the "
+        "last one reads what was published, and sums what analysts get.\n"
+    )
+    yield from _rows(results)
+    yield "## Memory\n"
+    yield (
+        "Of a table that is made while it is read, Parquet in files of 100,000 rows, where 20 "
+        "million rows of 64 columns would be 10 GB:\n"
+    )
+    yield "![Memory against rows](figures/memory.svg)\n"
+    yield from _memory(results)
+    yield "## Whole persons\n"
+    yield from _against(of(results, "persons"), "Gramercy: rows", memory=True)
+    yield "## A cluster\n"
+    yield from _cluster(results)
+    yield "## The flow\n"
+    yield from _flow(results)
+    total = sum(result.seconds for result in results.values())
+    yield f"{total / 60:.0f} minutes in all."
+
+
+def _against(found: Iterable[Result], to: str, *, memory: bool = False) -> Iterator[str]:
+    results = list(found)
+    names = list(dict.fromkeys(name for each in results for name in each.contenders))
+    lines = []
+    for each in results:
+        texts = []
+        for name in names:
+            measured, times = each.contenders.get(name), ratio(each, name, to)
+            text = "" if measured is None else f"{seconds(measured):.3g}"
+            if measured is not None and name != to:
+                text += f" (**{times:.2f}**)"
+            if measured is not None and memory:
+                text += f", {added(measured):.0f} MB"
+            texts.append(text)
+        lines.append((_size(each), *texts))
+    yield from table(("rows x columns", *names), lines)
+
+
+def _slopes(results: Results) -> Iterator[str]:
+    yield "The slope of the logarithm of seconds, against that of rows, and of columns:\n"
+    names = dict.fromkeys(name for each in of(results, "gram") for name in each.contenders)
+    lines = []
+    for name in names:
+        found = [series(results, name, over_rows=over_rows) for over_rows in (True, False)]
+        lines.append((name, *(f"{slope(points):.2f}" for points in found)))
+    yield from table(("", "rows", "columns"), lines)
+
+
+def _noise(results: Results) -> Iterator[str]:
+    yield (
+        "Nanoseconds a value. The scale is that of a release of some 500 columns, 2^30 / 3 units; "
+        "of the discrete Gaussian, which is for narrow noise, 1000. OpenDP's is the time of at "
+        "most 20,000 values. From some 30,000 values on ours are drawn by machine code, in as many "
+        "threads as there are cores.\n"
+    )
+    lines = []
+    for each in of(results, "noise"):
+        for name, measured in each.contenders.items():
+            cells_ = [f"{each.cell.rows:,}", name]
+            cells_.append(f"{1e9 * seconds(measured) / each.cell.rows:.3g}")
+            for to in ("numpy: normal doubles", "OpenDP: discrete Gaussian"):
+                times = ratio(each, name, to)
+                cells_.append("" if times is None or name == to else _times(times))
+            lines.append(tuple(cells_))
+    heads = ("values", "", "ns a value", "times numpy's", "times OpenDP's discrete Gaussian")
+    yield from table(heads, lines)
+
+
+def _rows(results: Results) -> Iterator[str]:
+    lines = []
+    for each in of(results, "rows"):
+        ours = next(iter(each.contenders))
+        for name, measured in each.contenders.items():
+            times = ratio(each, name, ours)
+            lines.append(
+                (
+                    _size(each),
+                    name,
+                    f"{seconds(measured):.3g}",
+                    "" if times is None or name == ours else _times(times),
+                    f"{added(measured):.0f}",
+                )
+            )
+    yield from table(("rows x columns", "", "seconds", "times ours", "MB"), lines)
+
+
+def _memory(results: Results) -> Iterator[str]:
+    found = [(each, next(iter(each.contenders.values()))) for each in of(results, "stream")]
+    first = found[0][1].peak
+    lines = [
+        (_size(each), f"{m.peak:.0f}", f"{m.peak / first:.3f}", f"{seconds(m):.3g}")
+        for each, m in found
+    ]
+    yield from table(("rows x columns", "peak, MB", "times the first", "seconds"), lines)
+
+
+def _cluster(results: Results) -> Iterator[str]:
+    for each in of(results, "cluster"):
+        yield (
+            f"{_size(each)} in eight files of Parquet; workers of one thread, on this machine. Two "
+            f"are {_share(each, 'Dask: 1 worker', 'Dask: 2 workers')} times as fast as one. Two "
+            "processes that share nothing but the machine, and multiply matrices, are "
+            f"{_share(each, 'numpy: products, 1 process', 'numpy: products, 2 processes')} times "
+            "as fast as one.\n"
+        )
+        yield from _against([each], "Dask: 2 workers")
+
+
+def _share(each: Result, one: str, two: str) -> str:
+    times = ratio(each, one, two)
+    return "" if times is None else f"{times:.2f}"
+
+
+def _flow(results: Results) -> Iterator[str]:
+    for each in of(results, "flow"):
+        flow, steps = (seconds(each.contenders[x]) for x in ("Prefect flow", "its steps alone"))
+        yield (
+            f"One release of {_size(each)} by the Gaussian mechanism, validated, charged, sealed: "
+            f"{flow:.2f} s as a Prefect flow on a server that runs, {steps:.2f} s without Prefect: "
+            f"{flow - steps:.2f} s more.\n"
+        )
+
+
+def _size(each: Result) -> str:
+    return f"{each.cell.rows:,} x {each.cell.columns}"
+
+
+def _times(number: float) -> str:
+    return f"**{number:.3g}**" if number >= 0.01 else f"**1/{1 / number:.0f}**"
