@@ -25,7 +25,7 @@ _STOP_SECONDS = 30
 _LOOK_SECONDS = 2
 
 
-def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int) -> None:
+def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int, pool: str) -> None:
     """Run server, deployments and worker until interrupted.
 
     Parameters
@@ -36,18 +36,21 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int) -
         When.
     port
         Of the server, on this machine alone. Where PREFECT_API_URL names one, that is used.
+    pool
+        The work pool that this home alone serves.
 
     Raises
     ------
     RequestError
-        If a request cannot be planned, or the schedule is none; before anything starts.
+        If a request cannot be planned, or the schedule is none; before anything starts. If the
+        pool is another home's.
     ServerError
         If a server, a deployment or the worker fails.
     """
-    from tasks.deployments import POOL, deployments, retire
+    from tasks.deployments import check_pool, deployments, retire
 
     _end_in_order()
-    asked = deployments(requests, cron, timezone)
+    asked = deployments(requests, cron, timezone, pool)
     if not 1 <= port <= 65535:
         raise RequestError("--port: must be 1 to 65535.")
     url = os.environ.get("PREFECT_API_URL")
@@ -57,12 +60,13 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int) -
         )
     with contextlib.nullcontext((url, None)) if url else _server(port) as (api, server):
         settings = {"PREFECT_API_URL": api, "GRAMERCY_HOME": str(Home.default().root)}
-        _prefect(settings, "work-pool", "create", POOL, "--type", "process", "--overwrite")
+        check_pool(api, pool)
+        _prefect(settings, "work-pool", "create", pool, "--type", "process", "--overwrite")
         for name in retire(api, asked):
             view.say(f"No longer scheduled: {name}", to=view.err)
         _prefect(settings, "deploy", "--all", "--prefect-file", str(written(asked)))
         loud = {**settings, "PREFECT_LOGGING_LEVEL": "INFO"}  # a line when a run begins and ends
-        with _child(loud, "worker", "start", "--pool", POOL) as worker:
+        with _child(loud, "worker", "start", "--pool", pool) as worker:
             _say_what_runs(asked, api)
             while worker.poll() is None and (server is None or server.poll() is None):
                 time.sleep(_LOOK_SECONDS)

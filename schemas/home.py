@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,11 @@ class Home:
         """The home of this user."""
         named = os.environ.get("GRAMERCY_HOME")
         return cls(Path(named).expanduser().resolve() if named else Path.home() / ".gramercy")
+
+    @property
+    def address(self) -> str:
+        """Which home this is, among those of several machines."""
+        return f"{socket.gethostname()}:{self.root}"
 
     @property
     def ledger(self) -> Path:

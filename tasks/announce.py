@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from prefect.events import emit_event
 
+from schemas.home import Home
 from tasks.request import AnyEstimator
 
 PUBLISHED = "release.published"
+HOME = "gramercy.home"  # which one it was published from, on a server that several use
 
 
 def announce(dataset: str, release: str, estimates: Sequence[AnyEstimator]) -> None:
@@ -23,6 +25,7 @@ def announce(dataset: str, release: str, estimates: Sequence[AnyEstimator]) -> N
             "prefect.resource.id": f"gramercy.release.{dataset}/{release}",
             "prefect.resource.name": f"{dataset}/{release}",
             "gramercy.dataset": dataset,
+            HOME: Home.default().address,
         },
         payload={
             "release": f"{dataset}/{release}",

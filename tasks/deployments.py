@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import socket
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from prefect import get_client
-from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterTags,
+    WorkPoolFilter,
+    WorkPoolFilterName,
+)
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import ValidationError
@@ -18,10 +23,13 @@ from ruamel.yaml import YAML
 from schemas.errors import RequestError
 from schemas.home import Home
 from schemas.model import canonical
+from tasks.announce import HOME
 from tasks.plan import make_plan
 from tasks.request import Request
 
 POOL = "gramercy"
+_POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_SERVED = "served:"
 
 
 def packaged() -> Path:
@@ -30,8 +38,12 @@ def packaged() -> Path:
     return next(p for p in (here / "prefect.yaml", here.parent / "prefect.yaml") if p.is_file())
 
 
-def deployments(requests: Sequence[Request], cron: str, timezone: str | None) -> dict[str, Any]:
+def deployments(
+    requests: Sequence[Request], cron: str, timezone: str | None, pool: str = POOL
+) -> dict[str, Any]:
     """What prefect.yaml says, with a release deployment for each of these requests.
+
+    All of them are run by this pool, and follow releases of this home alone.
 
     Parameters
     ----------
@@ -39,12 +51,18 @@ def deployments(requests: Sequence[Request], cron: str, timezone: str | None) ->
         Their versions are patterns, so that every scheduled run has a version of its own.
     cron, timezone
         When they run; without a zone, in each request's own.
+    pool
+        The work pool; where it is not the usual one, its name ends those of the deployments.
 
     Raises
     ------
     RequestError
-        If a request cannot be planned, or the schedule is none.
+        If a request cannot be planned, or the schedule or the pool's name is none.
     """
+    if not _POOL_NAME.fullmatch(pool) or pool.startswith("prefect"):
+        raise RequestError(
+            "--pool: is no name of a work pool.", "Small letters and digits, such as 'cardiology'."
+        )
     facts: dict[str, Any] = YAML(typ="safe", pure=True).load(packaged().read_text())
     template, *others = facts["deployments"]
     made: dict[str, Any] = {}
@@ -53,8 +71,38 @@ def deployments(requests: Sequence[Request], cron: str, timezone: str | None) ->
         place = sum(name.split(".")[0] == one["name"] for name in made) + 1
         one["name"] += f".{place}" if place > 1 else ""  # several requests for one data set
         made[one["name"]] = one
-    facts["deployments"] = [*made.values(), *others]
+    facts["deployments"] = [_own(each, pool) for each in (*made.values(), *others)]
     return facts
+
+
+def _own(deployment: Mapping[str, Any], pool: str) -> dict[str, Any]:
+    """Of this home, on a server that others may use too."""
+    home = Home.default().address
+    found = {**deployment, "work_pool": {"name": pool}, "tags": [_SERVED + home]}
+    if pool != POOL:
+        found["name"] += f".{pool}"
+    if "triggers" in found:
+        found["triggers"] = [{**each, "match": {HOME: home}} for each in found["triggers"]]
+    return found
+
+
+def check_pool(api: str, pool: str) -> None:
+    """Refuse a pool that another home serves: its worker would run what it has no table for.
+
+    Raises
+    ------
+    RequestError
+        If there is such a home.
+    """
+    of_pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[pool]))
+    with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+        found = client.read_deployments(work_pool_filter=of_pool)
+    homes = {tag for each in found for tag in each.tags if tag.startswith(_SERVED)}
+    if homes - {_SERVED + Home.default().address}:
+        raise RequestError(
+            f"The work pool '{pool}' of this server is served from elsewhere.",
+            "Name one of your own with --pool; or delete the deployments there, if it is no more.",
+        )
 
 
 def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
@@ -73,7 +121,7 @@ def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
         Their names. Their runs stay in the history.
     """
     names = {each["name"] for each in kept["deployments"]}
-    mine = DeploymentFilter(tags=DeploymentFilterTags(all_=[_tag()]))
+    mine = DeploymentFilter(tags=DeploymentFilterTags(all_=[_SERVED + Home.default().address]))
     gone = []
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
         for each in client.read_deployments(deployment_filter=mine):
@@ -81,11 +129,6 @@ def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
                 client.delete_deployment(each.id)
                 gone.append(f"release/{each.name}")
     return gone
-
-
-def _tag() -> str:
-    """Marks the deployments of this home on this machine."""
-    return f"served:{socket.gethostname()}:{Home.default().root}"
 
 
 def _scheduled(template: Any, request: Request, cron: str, timezone: str) -> dict[str, Any]:
@@ -104,7 +147,6 @@ def _scheduled(template: Any, request: Request, cron: str, timezone: str) -> dic
         **template,
         "name": plan.contract.id,
         "description": f"Publish the data set {plan.contract.id}.",
-        "tags": [_tag()],
         "schedules": [{"slug": "schedule", "cron": cron, "timezone": timezone}],
         "parameters": parameters,
     }

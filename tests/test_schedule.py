@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import LateRun, RequestError
+from schemas.home import Home
+from tasks.announce import HOME
 from tasks.deployments import deployments
 from tasks.plan import refuse_late
 from tasks.request import Request, read_request
@@ -97,3 +99,17 @@ def test_deployments_for_several_requests(tmp_path: Path) -> None:
     assert "A toy" not in str(facts)  # titles may hold what Prefect would fill in
     with pytest.raises(RequestError, match="would be published once"):
         deployments([request(tmp_path, "v1")], "30 1 * * *", "UTC")
+
+
+def test_deployments_of_one_of_many_stewards(tmp_path: Path, home: Path) -> None:
+    """Run by a pool of its own, under names of its own, after releases of its own home."""
+    asked = request(tmp_path, "%G-W%V")
+    served = deployments([asked], "30 1 * * *", "UTC", "cardiology")["deployments"]
+    names = [each["name"] for each in served]
+    assert names == ["toy.cardiology", *["published.cardiology"] * 2, "weekly.cardiology"]
+    assert {each["work_pool"]["name"] for each in served} == {"cardiology"}
+    triggers = [each for one in served for each in one.get("triggers", [])]
+    assert [each["match"] for each in triggers] == [{HOME: Home(home).address}] * 2
+    for pool in ("", "Prefect", "prefect-pool", "two words", "a/b"):
+        with pytest.raises(RequestError, match="no name of a work pool"):
+            deployments([asked], "30 1 * * *", "UTC", pool)

@@ -19,8 +19,9 @@ from gramercy.catalogue import Release
 from gramercy.demo import lay_out
 from gramercy.serve import written
 from ledger import Ledger
+from schemas.errors import RequestError
 from schemas.home import Home
-from tasks.deployments import deployments, retire
+from tasks.deployments import check_pool, deployments, retire
 from tasks.request import read_request
 from tests.making import at_scale, scene
 from tests.serving import ROOT, environment, free_port, prefect, process, wait_for
@@ -78,6 +79,13 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         served = str(written(deployments(mine, "0 6 * * 1", "UTC")))
         prefect(environ, "deploy", "--all", "--prefect-file", served)
         assert retire(api, deployments(mine, "0 6 * * 1", "UTC")) == []
+        check_pool(api, "gramercy")
+        with pytest.MonkeyPatch.context() as elsewhere:
+            elsewhere.setenv("GRAMERCY_HOME", str(tmp_path / "another"))
+            check_pool(api, "cardiology")
+            with pytest.raises(RequestError, match="'gramercy' of this server is served from"):
+                check_pool(api, "gramercy")
+            assert retire(api, deployments([], "0 6 * * 1", "UTC")) == []
         assert retire(api, deployments([], "0 6 * * 1", "UTC")) == ["release/toy"]
         names = {each["name"] for each in ask(api, "/deployments/filter", {})}
         assert names == {"weekly", "published"}

@@ -269,12 +269,15 @@ def serve(
         str | None, typer.Option(help="Of the schedule; default: the request's, else UTC.")
     ] = None,
     port: Annotated[int, typer.Option(help="Of the Prefect server.")] = 4200,
+    pool: Annotated[
+        str, typer.Option(help="Work pool; of your own, on a server that others use too.")
+    ] = "gramercy",
 ) -> None:
     """Run a Prefect server, the deployments and a worker on this machine, until Ctrl-C."""
     from gramercy.serve import serve as run
     from tasks.request import read_request
 
-    run([read_request(path) for path in requests or []], cron, timezone, port)
+    run([read_request(path) for path in requests or []], cron, timezone, port, pool)
 
 
 def _show_plan(asked: Any, json: bool = False, *, averaging: bool = False) -> None:
