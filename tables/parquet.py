@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -19,6 +19,7 @@ from tables.values import Reading, converted, of_texts
 Array = NDArray[np.float64]
 
 BATCH_CELLS = 1 << 20
+_WIDE, _ROWS = 4, 4096  # times as many cells of wide tables, up to so many rows
 
 # Bytes of memory.
 _PAGE = 64 << 20  # one page of numbers
@@ -30,8 +31,13 @@ _UNPACKED = 2  # times its size
 _SOME = 64 << 20  # those of some columns, where others wait
 _BLOCK = 96 << 20  # numbers that wait for those of other columns
 _BATCH = 64 << 20  # texts at once
-_BUFFERS = 32 << 20  # what is read ahead
+_BUFFERS = 64 << 20  # what is read ahead
 _ENTRY = 4  # times its page that a dictionary takes once it is read
+
+
+def rows_at_once(columns: int) -> int:
+    """About a million cells; more where that is few rows, since each column of a batch costs."""
+    return max(1, BATCH_CELLS // columns, min(_ROWS, _WIDE * BATCH_CELLS // columns))
 
 
 @dataclass(frozen=True)
@@ -94,13 +100,23 @@ def opened(
     """
     with fs.open(file, "rb") as stream:
         check_footer(stream)
-        ahead = max(4096, min(1 << 20, _BUFFERS // len(columns or "1")))
         with pq.ParquetFile(stream, pre_buffer=False) as table:
             texts = _in_dictionaries(table.metadata, columns or {})
+            ahead = _ahead(table.metadata, columns or {})
         with pq.ParquetFile(
             stream, read_dictionary=texts, buffer_size=ahead, pre_buffer=False
         ) as table:
             yield stream, table
+
+
+def _ahead(metadata: Any, columns: Collection[str]) -> int:
+    """Bytes of each column that are read ahead; 0 for all that a row group has of it."""
+    found = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        chunks = map(group.column, range(metadata.num_columns))
+        sizes = (max(0, c.total_compressed_size) for c in chunks if c.path_in_schema in columns)
+        found = max(found, sum(sizes))
+    return 0 if found <= _BUFFERS else max(4096, min(1 << 20, _BUFFERS // len(columns)))
 
 
 def _in_dictionaries(metadata: Any, columns: Mapping[str, Reading]) -> list[str]:
@@ -276,5 +292,7 @@ class _Reader:
             found = batch.select(names).slice(start)
             start -= batch.num_rows - found.num_rows
             if found.num_rows or not batch.num_rows:
-                each = zip(found.columns, part, strict=True)
-                yield np.stack([converted(cells, column.levels) for cells, column in each])
+                numbers = np.empty((len(part), found.num_rows))
+                for place, cells in enumerate(found.columns):
+                    numbers[place] = converted(cells, part[place].levels)
+                yield numbers

@@ -18,6 +18,7 @@ from tables.repair import Repairs
 Array = NDArray[np.float64]
 
 _CELLS = 1 << 16  # of a block that stays in cache
+_ROWS = 256  # of a block at least, so that the matrix it is added to is not all there is to do
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +49,7 @@ class Sum:
 
 def slices(lattice: Lattice, rows: int) -> Iterator[slice]:
     """Rows that stay in cache, and whose squares are below 2^53 together."""
-    step = max(1, min(_CELLS // lattice.p, (1 << 53) // lattice.ball))
+    step = max(1, min(max(_CELLS // lattice.p, _ROWS), (1 << 53) // lattice.ball))
     for start in range(0, rows, step):
         yield slice(start, start + step)
 

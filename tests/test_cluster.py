@@ -40,7 +40,9 @@ def scheduler() -> Iterator[str]:
     memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
     with (
         dask.config.set(memory),
-        LocalCluster(2, threads_per_worker=1, dashboard_address=":0", memory_limit="2GB") as made,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="2GB"
+        ) as made,
     ):
         yield made.scheduler_address
 
@@ -194,7 +196,7 @@ def test_workers_that_may_write_to_disk_are_refused(
 
     with (
         dask.config.set({"distributed.worker.memory.spill": 0.7}),
-        LocalCluster(1, processes=False, dashboard_address=":0", memory_limit="1GB") as made,
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0", memory_limit="1GB") as made,
     ):
         with pytest.raises(RequestError, match="may write to disk"):
             summed(files, contract(files), Cluster(made.scheduler_address))

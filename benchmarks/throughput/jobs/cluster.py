@@ -44,7 +44,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     with ExitStack() as open_, dask.config.set(memory):
         options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "4GB"}
         engines = {
-            n: Cluster(open_.enter_context(LocalCluster(n, **options)).scheduler_address)
+            n: Cluster(open_.enter_context(LocalCluster(n_workers=n, **options)).scheduler_address)
             for n in (2, 1)
         }
         pools = {
