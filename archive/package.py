@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from archive.bundle import file_digest
 from schemas.errors import BundleError
 from schemas.manifest import (
     FORMAT,
@@ -112,14 +112,13 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
 
 def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     kind, media = _TYPES[path.suffix]
-    data = path.read_bytes()
     resource: dict[str, Any] = {
         "name": path.name.lower().replace(".", "-").replace("_", "-"),
         "path": path.name,
         "format": kind,
         "mediatype": media,
-        "bytes": len(data),
-        "hash": f"sha256:{hashlib.sha256(data).hexdigest()}",
+        "bytes": path.stat().st_size,
+        "hash": f"sha256:{file_digest(path)}",
     }
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):

@@ -120,6 +120,9 @@ class Persons:
         return found
 
     def _place(self, text: str | None) -> float:
+        known = None if text is None else self._places.get(text)
+        if known is not None:  # it is spelled as it should be
+            return known
         name = None if text is None else canonical(text)
         if name is None:
             return np.nan

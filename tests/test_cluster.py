@@ -196,7 +196,9 @@ def test_workers_that_may_write_to_disk_are_refused(
 
     with (
         dask.config.set({"distributed.worker.memory.spill": 0.7}),
-        LocalCluster(n_workers=1, processes=False, dashboard_address=":0", memory_limit="1GB") as made,
+        LocalCluster(
+            n_workers=1, processes=False, dashboard_address=":0", memory_limit="1GB"
+        ) as made,
     ):
         with pytest.raises(RequestError, match="may write to disk"):
             summed(files, contract(files), Cluster(made.scheduler_address))

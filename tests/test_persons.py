@@ -13,6 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tables.recipe
 from schemas.contract import Contract
@@ -177,6 +179,13 @@ def test_who_has_lost_every_row_refuses_nothing(tmp_path: Path) -> None:
         path.write_text(f"who,c0,c1,c2\na,5,5,5\n{line}\n")
         found = accumulate(open_source(str(path)), contract(path, 2), Unit(), Lattice(P, 12))
         assert found.rows == 1
+
+
+@given(st.text(max_size=8) | st.from_regex(r'[" 0-9.+-]{0,8}', fullmatch=True))
+def test_the_one_spelling_is_its_own(name: str) -> None:
+    """So that a name that is known as it stands needs no second look."""
+    once = canonical(name)
+    assert once is None or canonical(once) == once
 
 
 SPELLED = [
