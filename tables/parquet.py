@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from schemas.errors import TableError
@@ -18,8 +20,7 @@ from tables.values import Reading, converted, of_texts
 
 Array = NDArray[np.float64]
 
-BATCH_CELLS = 1 << 20
-_WIDE, _ROWS = 4, 4096  # times as many cells of wide tables, up to so many rows
+BATCH_CELLS = 1 << 21
 
 # Bytes of memory.
 _PAGE = 64 << 20  # one page of numbers
@@ -32,12 +33,8 @@ _SOME = 64 << 20  # those of some columns, where others wait
 _BLOCK = 96 << 20  # numbers that wait for those of other columns
 _BATCH = 64 << 20  # texts at once
 _BUFFERS = 64 << 20  # what is read ahead
+_AHEAD = 256 << 10  # of one column
 _ENTRY = 4  # times its page that a dictionary takes once it is read
-
-
-def rows_at_once(columns: int) -> int:
-    """About a million cells; more where that is few rows, since each column of a batch costs."""
-    return max(1, BATCH_CELLS // columns, min(_ROWS, _WIDE * BATCH_CELLS // columns))
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def opened(
     TooHeavyError
         If it does not.
     """
-    with fs.open(file, "rb") as stream:
+    with _bytes(fs, file) as stream:
         check_footer(stream)
         with pq.ParquetFile(stream, pre_buffer=False) as table:
             texts = _in_dictionaries(table.metadata, columns or {})
@@ -109,6 +106,11 @@ def opened(
             yield stream, table
 
 
+def _bytes(fs: Any, file: str) -> Any:
+    """A file on this machine by Arrow's own means, which hold up no other thread."""
+    return pa.OSFile(file) if isinstance(fs, LocalFileSystem) else fs.open(file, "rb")
+
+
 def _ahead(metadata: Any, columns: Collection[str]) -> int:
     """Bytes of each column that are read ahead; 0 for all that a row group has of it."""
     found = 0
@@ -116,7 +118,7 @@ def _ahead(metadata: Any, columns: Collection[str]) -> int:
         chunks = map(group.column, range(metadata.num_columns))
         sizes = (max(0, c.total_compressed_size) for c in chunks if c.path_in_schema in columns)
         found = max(found, sum(sizes))
-    return 0 if found <= _BUFFERS else max(4096, min(1 << 20, _BUFFERS // len(columns)))
+    return 0 if found <= _BUFFERS else max(4096, min(_AHEAD, _BUFFERS // len(columns)))
 
 
 def _in_dictionaries(metadata: Any, columns: Mapping[str, Reading]) -> list[str]:

@@ -141,7 +141,7 @@ def cells(
         If a file cannot be read, naming it.
     """
     # Levels spread a column over many: what a batch becomes has to fit, not what it is.
-    rows = parquet.rows_at_once(sum(map(width, columns.values())))
+    rows = max(1, parquet.BATCH_CELLS // sum(map(width, columns.values())))
     for file in source.files:
         keys = {name: value for name, value in source.keys(file).items() if name in columns}
         inside = {name: reading for name, reading in columns.items() if name not in keys}

@@ -50,7 +50,7 @@ class _Turns:
         self._free: SimpleQueue[Any] = SimpleQueue()
         for each in workers:
             self._free.put(each)
-        self._pool, self._most = pool, 2 * len(workers)
+        self._pool, self._most = pool, len(workers)
         self._waiting: deque[Future[None]] = deque()
 
     def add(self, *batch: Any) -> None:

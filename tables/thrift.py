@@ -101,10 +101,13 @@ class Compact:
         self.at = at + 1
 
     def _varint(self) -> int:
-        n = shift = 0
-        while (byte := self._byte()) & 128:
+        """A loop of its own, since most of what is read is this."""
+        data, at, n, shift = self._data, self.at, 0, 0
+        while (byte := data[at]) & 128:
             n |= (byte & 127) << shift
             shift += 7
+            at += 1
+        self.at = at + 1
         return n | byte << shift
 
     def _byte(self) -> int:

@@ -16,6 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from schemas.errors import ContractError, Invalid, TableError
 from schemas.lattice import Lattice
+from tables import parquet
 from tables.accumulate import Accumulated
 from tasks.accumulate import accumulate
 from tasks.validate import validate
@@ -146,6 +147,7 @@ def test_unreadable(name: str, step: Any, tmp_path: Path, monkeypatch: pytest.Mo
             raise PermissionError(13, "Permission denied", WORD)
 
         monkeypatch.setattr(LocalFileSystem, "_open", refuse)
+        monkeypatch.setattr(parquet, "_bytes", refuse)
     with pytest.raises(TableError) as caught:
         alone(step)(plan.contract if step is validate else plan)
     assert f"{name}: cannot be " in str(caught.value)
