@@ -1,9 +1,9 @@
 """|floor(s X + 1/2)| from the first bits of a tail probability, quickly, and where it is proven.
 
-The upper half of the tail probabilities of X is cut into pieces, 128 to an octave. Each has a node
+The tail probabilities from 2^-21 up to 1/2 are cut into pieces, 128 to an octave. Each has a node
 x, of at most 20 bits, and the Taylor series of the inverse around Q(x): with d = (Q(x) - U) /
 density(x), the X that belongs to U is x + d + c_2 d^2 + c_3 d^3 + ... The step from the node is
-small (below 2^-7), so that an error of one in 2^49 of it leaves sixty bits of X after the point.
+below 2^-7, so that what is lost of it in double precision leaves 56 bits of X after the point.
 
 What separates the computed y + 1/2 from the true s X + 1/2 is at most the sum of
 
