@@ -88,7 +88,10 @@ def _against(found: Iterable[Result], to: str, *, memory: bool = False) -> Itera
 
 
 def _slopes(results: Results) -> Iterator[str]:
-    yield "The slope of the logarithm of seconds, against that of rows, and of columns:\n"
+    yield (
+        "The slope of the logarithm of seconds, against that of rows, and of columns. (That of all "
+        "three steps of ours is not one line: they are compiled from 2^24 cells on.)\n"
+    )
     names = dict.fromkeys(name for each in of(results, "gram") for name in each.contenders)
     lines = []
     for name in names:
