@@ -37,13 +37,13 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int, p
     port
         Of the server, on this machine alone. Where PREFECT_API_URL names one, that is used.
     pool
-        The work pool that this home alone serves.
+        The work pool that this home alone serves, one at a time.
 
     Raises
     ------
     RequestError
         If a request cannot be planned, or the schedule is none; before anything starts. If the
-        pool is another home's.
+        pool, or the name of a deployment, is another's.
     ServerError
         If a server, a deployment or the worker fails.
     """
@@ -60,11 +60,12 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int, p
         )
     with contextlib.nullcontext((url, None)) if url else _server(port) as (api, server):
         settings = {"PREFECT_API_URL": api, "GRAMERCY_HOME": str(Home.default().root)}
-        check_pool(api, pool)
+        check_pool(api, asked, pool)
         _prefect(settings, "work-pool", "create", pool, "--type", "process", "--overwrite")
         for name in retire(api, asked):
             view.say(f"No longer scheduled: {name}", to=view.err)
         _prefect(settings, "deploy", "--all", "--prefect-file", str(written(asked)))
+        check_pool(api, asked, pool)  # nobody else came meanwhile
         loud = {**settings, "PREFECT_LOGGING_LEVEL": "INFO"}  # a line when a run begins and ends
         with _child(loud, "worker", "start", "--pool", pool) as worker:
             _say_what_runs(asked, api)

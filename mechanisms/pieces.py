@@ -30,6 +30,7 @@ from mpmath import MPContext
 from numpy.typing import NDArray
 
 from mechanisms.rounding import Law
+from schemas.errors import SamplerError
 from schemas.machine import compiled
 
 Array = NDArray[np.float64]
@@ -41,10 +42,11 @@ _NODE_BITS = 16  # after the point
 _SCALE_BITS = 26  # of the upper part of a scale
 _PRECISION = 128  # of what is tabulated, before it is rounded
 _LOW_63 = (1 << 63) - 1
+_TRIED = 1000
 _MANY = 1 << 14  # draws for which machine code is worth the half second that it takes to load
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pieces:
     """The inverse of one law's tail.
 
@@ -80,6 +82,7 @@ class Pieces:
         """
         left = np.empty(bits.size, np.int64)
         if bits.size >= _MANY:
+            self._check_machine_code()
             count = compiled(settle)(bits, self.tails, self.series, *_split(scale), drawn, left)
         else:
             count = settle(bits.tolist(), *self._lists, *_split(scale), drawn, left)
@@ -88,6 +91,27 @@ class Pieces:
     @cached_property
     def _lists(self) -> tuple[list[int], list[list[float]]]:
         return self.tails.tolist(), self.series.tolist()
+
+    @cache  # noqa: B019  there are as many of these as laws
+    def _check_machine_code(self) -> None:
+        """Compare the loop with what became of it on this machine, once a process.
+
+        Raises
+        ------
+        SamplerError
+            If they differ.
+        """
+        bits = np.arange(-_TRIED, _TRIED) * (_LOW_63 // _TRIED) + 12345
+        plain, machine = np.zeros((2, 2, bits.size), np.int64)  # what is drawn, and what is left
+        scale = _split(3.0e9)
+        settle(bits.tolist(), *self._lists, *scale, *plain)
+        compiled(settle)(bits, self.tails, self.series, *scale, *machine)
+        if not np.array_equal(plain, machine):
+            raise SamplerError(
+                "The noise sampler's machine code does not do what it should.",
+                "Delete __pycache__ beside mechanisms/, and install the pinned versions of "
+                "requirements.lock.",
+            )
 
 
 def settle(

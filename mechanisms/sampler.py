@@ -6,7 +6,7 @@ doubles, for mechanisms whose noise is real-valued and who declare so.
 
 Each draw takes 64 bits: one chooses the side, the others are the first 63 of a tail probability.
 An integer that those do not settle has bits appended to them, and they are never drawn anew. Many
-draws are made in threads, as far as numpy computes them; what is left to mpmath is done by one.
+draws are made in threads; what is left to mpmath, which is not made for them, is done by one.
 """
 
 from __future__ import annotations

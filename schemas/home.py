@@ -27,11 +27,11 @@ class Home:
     def default(cls) -> Home:
         """The home of this user."""
         named = os.environ.get("GRAMERCY_HOME")
-        return cls(Path(named).expanduser().resolve() if named else Path.home() / ".gramercy")
+        return cls((Path(named).expanduser() if named else Path.home() / ".gramercy").resolve())
 
     @property
     def address(self) -> str:
-        """Which home this is, among those of several machines."""
+        """Which home this is, among those of several machines: the machine's name, and its path."""
         return f"{socket.gethostname()}:{self.root}"
 
     @property

@@ -99,7 +99,7 @@ def opened(
         check_footer(stream)
         with pq.ParquetFile(stream, pre_buffer=False) as table:
             texts = _in_dictionaries(table.metadata, columns or {})
-            ahead = _ahead(table.metadata, columns or {})
+            ahead = _ahead(table, columns or {})
         with pq.ParquetFile(
             stream, read_dictionary=texts, buffer_size=ahead, pre_buffer=False
         ) as table:
@@ -108,17 +108,21 @@ def opened(
 
 def _bytes(fs: Any, file: str) -> Any:
     """A file on this machine by Arrow's own means, which hold up no other thread."""
-    return pa.OSFile(file) if isinstance(fs, LocalFileSystem) else fs.open(file, "rb")
+    here = isinstance(fs, LocalFileSystem) and file.isprintable()  # not so: no UTF-8
+    return pa.OSFile(file) if here else fs.open(file, "rb")
 
 
-def _ahead(metadata: Any, columns: Collection[str]) -> int:
-    """Bytes of each column that are read ahead; 0 for all that a row group has of it."""
-    found = 0
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        chunks = map(group.column, range(metadata.num_columns))
-        sizes = (max(0, c.total_compressed_size) for c in chunks if c.path_in_schema in columns)
-        found = max(found, sum(sizes))
-    return 0 if found <= _BUFFERS else max(4096, min(_AHEAD, _BUFFERS // len(columns)))
+def _ahead(table: pq.ParquetFile, columns: Collection[str]) -> int:
+    """Bytes of each column that are read ahead; 0 for all that a row group has of it.
+
+    Columns are told by their place: a chunk may call itself by any name.
+    """
+    leaves = [k for k in range(len(table.schema)) if table.schema.column(k).path in columns]
+    groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
+    sizes = (sum(max(0, g.column(k).total_compressed_size) for k in leaves) for g in groups)
+    if max(sizes, default=0) <= _BUFFERS:
+        return 0
+    return max(4096, min(_AHEAD, _BUFFERS // len(leaves)))
 
 
 def _in_dictionaries(metadata: Any, columns: Mapping[str, Reading]) -> list[str]:

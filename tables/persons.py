@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 _LONGEST = 256  # bytes of a name; a longer one is none
 _MOST = np.uint64(1 << 62)  # to which squares are added up: who has more is left out
-_AROUND = re.compile(r'^[\s"]+|[\s"]+$')
+_AROUND = '"' + "".join(filter(str.isspace, map(chr, range(0x3001))))  # all blanks there are
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")  # as a program writes it that knows numbers alone
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _MARGIN = 2.0**-40  # of a factor: far more than the roundings on its way
@@ -43,7 +43,7 @@ def canonical(name: str) -> str | None:
     What files and programs do to one name must not make two persons of it, whose rows would be
     scaled apart; that two persons become one only costs accuracy.
     """
-    name = unicodedata.normalize("NFC", _AROUND.sub("", name))
+    name = unicodedata.normalize("NFC", name.strip(_AROUND))
     if name in MISSING or len(name.encode()) > _LONGEST:
         return None
     whole = _WHOLE.fullmatch(name)

@@ -13,8 +13,9 @@ from fsspec.core import url_to_fs
 
 from schemas.errors import TableError
 
-# Below this it says the names of files, and those of folders may hold cells.
-logging.getLogger("fsspec").setLevel(logging.INFO)
+# Below this they say the names of files, and those of folders may hold cells.
+for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs")):
+    _log.setLevel(max(_log.level, logging.INFO))
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -33,15 +34,18 @@ class Source:
         Row groups of its one Parquet file that alone are meant; all, if None.
     root
         The folder that was named, if one was: folders in it may be called ``column=value``.
+    url
+        What was named; its parts may be told.
     """
 
     fs: Any
     files: tuple[str, ...]
     groups: tuple[int, ...] | None = None
     root: str | None = None
+    url: str = ""
 
     @property
-    def formats(self) -> set[str]:
+    def formats(self) -> set[str | None]:
         """``csv``, ``parquet``, or both."""
         return {format_of(file) for file in self.files}
 
@@ -57,15 +61,16 @@ class Source:
         }
 
     def shown(self, file: str) -> str:
-        """Its name, for errors: without the values that its folders hold, which are cells."""
-        if self.root is None:
-            return file
-        within = PurePosixPath(file).relative_to(self.root)
+        """Its name, for errors: without the values that its folders hold, which are cells.
+
+        What the contract itself says is no secret.
+        """
+        path, named = PurePosixPath(file), PurePosixPath(self.url).parts
         told = [
-            f"{folder.partition('=')[0]}=*" if "=" in folder else folder
-            for folder in within.parts[:-1]
+            f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in named else folder
+            for folder in path.parts[:-1]
         ]
-        return str(PurePosixPath(self.root, *told, within.name))
+        return str(PurePosixPath(*told, path.name))
 
     def fingerprint(self) -> str:
         """Digest of names, sizes and modification marks. Private: kept in the ledger alone."""
@@ -106,9 +111,14 @@ def open_source(url: str) -> Source:
         files, reason = [], f"cannot be opened ({type(caught).__name__})"
     if not files:
         raise TableError(f"{url}: {reason}.", mend)
+    source = Source(fs, tuple(files), root=root, url=url)
     for file in files:
-        format_of(file)
-    return Source(fs, tuple(files), root=root)
+        if format_of(file) is None:
+            raise TableError(
+                f"{source.shown(file)}: is not .csv, .csv.gz or .parquet.",
+                "Convert it to one of these.",
+            )
+    return source
 
 
 def _below(fs: Any, folder: str) -> list[str]:
@@ -117,24 +127,16 @@ def _below(fs: Any, folder: str) -> list[str]:
     for file in sorted(fs.find(folder)):
         within = PurePosixPath(file).relative_to(folder)
         hidden = any(part.startswith(("_", ".")) for part in within.parts)
-        if not hidden and _is_table(within.name):
+        if not hidden and format_of(within.name):
             found.append(file)
     return found
 
 
-def _is_table(name: str) -> bool:
-    try:
-        format_of(name)
-    except TableError:
-        return False
-    return True
-
-
-def format_of(file: str) -> str:
-    """``csv`` or ``parquet``, by the name; raises TableError if it is neither."""
-    suffixes = [s.lower() for s in PurePosixPath(file).suffixes]
+def format_of(name: str) -> str | None:
+    """``csv`` or ``parquet``, by the name of a file; None if it is neither."""
+    suffixes = [s.lower() for s in PurePosixPath(name).suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return "parquet"
     if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:
         return "csv"
-    raise TableError(f"{file}: is not .csv, .csv.gz or .parquet.", "Convert it to one of these.")
+    return None

@@ -14,7 +14,7 @@ HOME = "gramercy.home"  # which one it was published from, on a server that seve
 
 
 def announce(dataset: str, release: str, estimates: Sequence[AnyEstimator]) -> None:
-    """Emit ``release.published``, with what is to be estimated. Public facts, all of it.
+    """Emit ``release.published``, with what is to be estimated: public facts, and the home.
 
     Also after a replay: whoever died before this line is made good for, and what waits for the
     event finds its work done if it comes twice.

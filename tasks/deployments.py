@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from prefect import get_client
-from prefect.client.schemas.filters import (
-    DeploymentFilter,
-    DeploymentFilterTags,
-    WorkPoolFilter,
-    WorkPoolFilterName,
-)
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import ValidationError
@@ -30,6 +25,7 @@ from tasks.request import Request
 POOL = "gramercy"
 _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SERVED = "served:"
+_PAGE = 100  # of deployments
 
 
 def packaged() -> Path:
@@ -80,29 +76,49 @@ def _own(deployment: Mapping[str, Any], pool: str) -> dict[str, Any]:
     home = Home.default().address
     found = {**deployment, "work_pool": {"name": pool}, "tags": [_SERVED + home]}
     if pool != POOL:
-        found["name"] += f".{pool}"
+        found["name"] += f"@{pool}"
     if "triggers" in found:
         found["triggers"] = [{**each, "match": {HOME: home}} for each in found["triggers"]]
     return found
 
 
-def check_pool(api: str, pool: str) -> None:
-    """Refuse a pool that another home serves: its worker would run what it has no table for.
+def check_pool(api: str, asked: Mapping[str, Any], pool: str) -> None:
+    """Refuse what would take another's place, or be handed another's runs.
+
+    Parameters
+    ----------
+    api
+        Of the Prefect server.
+    asked
+        What `deployments` returned.
+    pool
+        The work pool.
 
     Raises
     ------
     RequestError
-        If there is such a home.
+        If this home did not make a deployment in the pool, or one that is called as one of these.
     """
-    of_pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[pool]))
+    mine = _SERVED + Home.default().address
+    names = {(each["entrypoint"], each["name"]) for each in asked["deployments"]}
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        found = client.read_deployments(work_pool_filter=of_pool)
-    homes = {tag for each in found for tag in each.tags if tag.startswith(_SERVED)}
-    if homes - {_SERVED + Home.default().address}:
-        raise RequestError(
-            f"The work pool '{pool}' of this server is served from elsewhere.",
-            "Name one of your own with --pool; or delete the deployments there, if it is no more.",
-        )
+        for each in _all(client):
+            taken = each.work_pool_name == pool or (each.entrypoint, each.name) in names
+            if taken and mine not in each.tags:
+                raise RequestError(
+                    f"On this server, '{each.name}' in the work pool '{each.work_pool_name}' was "
+                    "deployed from elsewhere, or by hand.",
+                    "Name a pool of your own with --pool; or delete that deployment, if it is no "
+                    "longer wanted.",
+                )
+
+
+def _all(client: Any, **of: Any) -> Iterator[Any]:
+    """Deployments, a page after the other, all of them read before the first is given."""
+    found: list[Any] = []
+    while page := client.read_deployments(**of, limit=_PAGE, offset=len(found)):
+        found += page
+    return iter(found)
 
 
 def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
@@ -124,7 +140,7 @@ def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
     mine = DeploymentFilter(tags=DeploymentFilterTags(all_=[_SERVED + Home.default().address]))
     gone = []
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        for each in client.read_deployments(deployment_filter=mine):
+        for each in _all(client, deployment_filter=mine):
             if each.name not in names:
                 client.delete_deployment(each.id)
                 gone.append(f"release/{each.name}")

@@ -188,6 +188,12 @@ def test_the_one_spelling_is_its_own(name: str) -> None:
     assert once is None or canonical(once) == once
 
 
+def test_a_long_run_of_blanks_is_no_long_wait() -> None:
+    assert canonical("a" + ' "' * 2_000_000 + "b") is None
+    assert canonical(' "' * 2_000_000 + "b") == "b"
+    assert not [c for c in map(chr, range(0x3001, 0x110000)) if c.isspace()]
+
+
 SPELLED = [
     ["7", ' "7"', "7 ", " 7", "7.0", "7.", '"7" ', ' " "7" " '],
     ["é", "e\u0301", " é\u00a0"],

@@ -106,7 +106,7 @@ def test_deployments_of_one_of_many_stewards(tmp_path: Path, home: Path) -> None
     asked = request(tmp_path, "%G-W%V")
     served = deployments([asked], "30 1 * * *", "UTC", "cardiology")["deployments"]
     names = [each["name"] for each in served]
-    assert names == ["toy.cardiology", *["published.cardiology"] * 2, "weekly.cardiology"]
+    assert names == ["toy@cardiology", *["published@cardiology"] * 2, "weekly@cardiology"]
     assert {each["work_pool"]["name"] for each in served} == {"cardiology"}
     triggers = [each for one in served for each in one.get("triggers", [])]
     assert [each["match"] for each in triggers] == [{HOME: Home(home).address}] * 2

@@ -79,12 +79,18 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         served = str(written(deployments(mine, "0 6 * * 1", "UTC")))
         prefect(environ, "deploy", "--all", "--prefect-file", served)
         assert retire(api, deployments(mine, "0 6 * * 1", "UTC")) == []
-        check_pool(api, "gramercy")
+        usual = deployments(mine, "0 6 * * 1", "UTC")
+        own = deployments(mine, "0 6 * * 1", "UTC", "cardiology")
+        check_pool(api, own, "cardiology")
+        check_pool(api, usual, "no-pool")
+        with pytest.raises(RequestError, match="'weekly' in the work pool 'gramercy'"):
+            check_pool(api, usual, "gramercy")  # there is one that was deployed by hand
         with pytest.MonkeyPatch.context() as elsewhere:
             elsewhere.setenv("GRAMERCY_HOME", str(tmp_path / "another"))
-            check_pool(api, "cardiology")
-            with pytest.raises(RequestError, match="'gramercy' of this server is served from"):
-                check_pool(api, "gramercy")
+            check_pool(api, own, "cardiology")
+            for asked, pool in ((own, "gramercy"), (usual, "no-pool")):  # the pool, the names
+                with pytest.raises(RequestError, match="deployed from elsewhere, or by hand"):
+                    check_pool(api, asked, pool)
             assert retire(api, deployments([], "0 6 * * 1", "UTC")) == []
         assert retire(api, deployments([], "0 6 * * 1", "UTC")) == ["release/toy"]
         names = {each["name"] for each in ask(api, "/deployments/filter", {})}

@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from mechanisms import discrete
 from mechanisms.gaussian import Gaussian
-from mechanisms.pieces import pieces
+from mechanisms.pieces import Pieces, pieces
 from mechanisms.rounding import LAPLACE, NORMAL, Law, exact
 from mechanisms.sampler import (
     _wide_gamma,
@@ -25,6 +25,7 @@ from mechanisms.sampler import (
     rounded_laplace,
     self_test,
 )
+from schemas.errors import SamplerError
 from tables.gram import ExactGram
 from tables.integers import integer_rows
 from tests.making import at_scale
@@ -216,6 +217,21 @@ def test_machine_code_says_the_same(law: Law, scale: float) -> None:
     assert left == also
     assert len(left) < 20
     np.testing.assert_array_equal(drawn, plain)
+
+
+def test_machine_code_that_is_wrong_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of another machine, say: it is noticed before the first draw, and every time."""
+
+    def wrong(*given: Any) -> int:
+        given[5][7] += 1
+        return 0
+
+    monkeypatch.setattr("mechanisms.pieces.compiled", lambda _: wrong)
+    table = Pieces(pieces(NORMAL).tails, pieces(NORMAL).series)
+    bits = np.arange(1 << 15)
+    for _ in range(2):
+        with pytest.raises(SamplerError, match="machine code"):
+            table.settle(3e9, bits, np.zeros_like(bits))
 
 
 def discrete_cdf(sigma: float) -> Cdf:

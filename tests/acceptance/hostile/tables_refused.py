@@ -136,6 +136,15 @@ REFUSED_FILES = [
     Refused(
         "folder-of-a-cell-and-broken", {f"data/c1={OTHER}/t.pq": PLAIN}, ("c1=*/t.pq",), "data"
     ),
+    Refused(
+        "glob-of-folders-that-are-cells",
+        {f"data/c1={OTHER}/t.csv": b""},
+        ("c1=*/t.csv",),
+        "data/*/*",
+    ),
+    Refused(
+        "glob-of-other-files-of-cells", {f"data/c1={OTHER}/t.txt": b""}, ("c1=*/t.txt",), "data/*/*"
+    ),
     Refused("folder-of-a-broken-file", {"data/a/t.parquet": PLAIN}, ("a/t.parquet",), "data"),
     Refused("glob-of-nothing", {"t.csv": PLAIN}, ("no such file",), "*.parquet"),
     Refused("glob-of-other-things", {"t.csv": PLAIN}, ("contract.yaml", "is not .csv"), "*"),
