@@ -43,10 +43,10 @@ _SCALE_BITS = 26  # of the upper part of a scale
 _PRECISION = 128  # of what is tabulated, before it is rounded
 _LOW_63 = (1 << 63) - 1
 _TRIED = 1000
-_MANY = 1 << 14  # draws for which machine code is worth the half second that it takes to load
+_MANY = 1 << 14  # draws of a process, for which it is worth half a second to load machine code
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Pieces:
     """The inverse of one law's tail.
 
@@ -56,10 +56,13 @@ class Pieces:
         Q at the nodes, in units of 2^-64; shape (pieces,).
     series
         The node x, 2^-64 / density(x), and c_2 to c_7; shape (pieces, 8).
+    asked
+        How many draws it was asked for so far.
     """
 
     tails: NDArray[np.int64]
     series: Array
+    asked: int = 0
 
     def settle(
         self, scale: float, bits: NDArray[np.int64], drawn: NDArray[np.int64]
@@ -81,7 +84,8 @@ class Pieces:
             The places that are left.
         """
         left = np.empty(bits.size, np.int64)
-        if bits.size >= _MANY:
+        self.asked += bits.size
+        if self.asked >= _MANY:
             self._check_machine_code()
             count = compiled(settle)(bits, self.tails, self.series, *_split(scale), drawn, left)
         else:

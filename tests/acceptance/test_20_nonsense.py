@@ -29,7 +29,8 @@ def nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    for name in ("open_source", "cells", "column_types"):
+    monkeypatch.setattr("tables.source.open_source", refuse)
+    for name in ("cells", "column_types"):
         monkeypatch.setattr(read, name, refuse)
     monkeypatch.setattr("tasks.accumulate.open_source", refuse)
     monkeypatch.setattr("tasks.publish.open_source", refuse)
