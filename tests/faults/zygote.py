@@ -88,8 +88,12 @@ class Zygote:
 
 
 def _serve(answers: Any) -> None:
+    from mechanisms.pieces import pieces
+    from mechanisms.rounding import LAPLACE, NORMAL
     from tests.faults import jobs
 
+    for law in (NORMAL, LAPLACE):
+        pieces(law)  # a table that every fork would work out for itself
     jobs.warm()
     gc.freeze()  # a fork copies no page only because garbage was looked for in it
     for line in sys.stdin.buffer:
