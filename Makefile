@@ -4,8 +4,8 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-# Two workers, a file at a time.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# A file at a time, and a worker more than two cores: some tests wait.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test check acceptance benchmarks clean
 

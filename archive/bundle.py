@@ -69,6 +69,18 @@ def check(folder: Path) -> str:
     return file_digest(folder / SUMS)
 
 
+def check_file(folder: Path, name: str) -> None:
+    """Verify one file of a bundle, and the signed list of all.
+
+    Raises
+    ------
+    BundleError
+        If it is not what was sealed.
+    """
+    if sealed_digests(folder).get(name) != file_digest(folder / name):
+        raise BundleError(f"{folder / name}: is not what was sealed.", _MEND)
+
+
 def signer(folder: Path) -> str:
     """The public key that signed a bundle's SHA256SUMS, in hexadecimal; its files are not read.
 

@@ -144,15 +144,15 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
         "",
         "## What is here",
         "",
-        _contents(manifest),
+        contents(manifest),
         "",
-        *(f"- `{name}`: {_meaning(name)}" for name in files),
+        *(f"- `{name}`: {meaning(name)}" for name in files),
         "- `SHA256SUMS`: check with `sha256sum -c SHA256SUMS`, or `gramercy verify`.",
         "- `SHA256SUMS.sig`: the curator's Ed25519 signature of it.",
         "",
         "## Noise",
         "",
-        _noise(manifest),
+        noise_words(manifest),
         "",
         "## DP card",
         "",
@@ -165,7 +165,8 @@ def card_text(manifest: ReleaseManifest, files: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _contents(manifest: ReleaseManifest) -> str:
+def contents(manifest: ReleaseManifest) -> str:
+    """What a release holds, in a few sentences."""
     shape = f"{len(manifest.names)} columns, {_rows(manifest.rows)}"
     if manifest.kind == "precision":
         return (
@@ -184,7 +185,8 @@ def _contents(manifest: ReleaseManifest) -> str:
     )
 
 
-def _meaning(name: str) -> str:
+def meaning(name: str) -> str:
+    """What a file of a release holds."""
     stem = Path(name).stem
     form = stem.rpartition("_")[2]
     if form.startswith("fold"):
@@ -204,7 +206,8 @@ _MEANING = {
 }
 
 
-def _noise(manifest: ReleaseManifest) -> str:
+def noise_words(manifest: ReleaseManifest) -> str:
+    """Its noise, and how large it is."""
     law = manifest.noise
     told = f"{_NOISE[law.family]} on {_PUBLISHED[manifest.kind]}."
     told = told[0].upper() + told[1:]

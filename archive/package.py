@@ -22,6 +22,7 @@ from schemas.manifest import (
 from schemas.model import Model, parse
 
 DESCRIPTOR = "datapackage.json"
+PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 EDGES = "edges"  # an estimate's graph, as a table
 _TYPES = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
@@ -57,7 +58,7 @@ def descriptor(
         Becomes the ``dp`` object.
     """
     package = {
-        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+        "$schema": PROFILE,
         "name": name.lower(),
         "title": title,
         "version": manifest.dataset.version,
@@ -110,26 +111,33 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
 
 
-def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
+def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
+    """What a data package says of any file: its name, place, form, size and digest."""
     kind, media = _TYPES[path.suffix]
-    resource: dict[str, Any] = {
-        "name": path.name.lower().replace(".", "-").replace("_", "-"),
-        "path": path.name,
+    return {
+        "name": name,
+        "path": path.relative_to(within).as_posix(),
         "format": kind,
         "mediatype": media,
         "bytes": path.stat().st_size,
         "hash": f"sha256:{file_digest(path)}",
     }
+
+
+def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
+    name = path.name.lower().replace(".", "-").replace("_", "-")
+    found, kind = resource(path, name, path.parent), path.suffix.removeprefix(".")
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):
-        resource["schema"] = {"fields": _fields(path.with_suffix(".parquet"))}
+        found["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
     elif kind == "csv" and isinstance(manifest, ReleaseManifest | EstimateManifest):
         numbers = [{"name": name, "type": "number"} for name in manifest.names]
-        resource["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
-    return resource
+        found["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
+    return found
 
 
-def _fields(path: Path) -> list[dict[str, str]]:
+def fields(path: Path) -> list[dict[str, str]]:
+    """Names and types of a Parquet file's columns."""
     return [
         {
             "name": field.name,

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.bundle import check
+from archive.bundle import check, check_file
 from archive.card import card_text
 from archive.matrices import matrix_files, read_matrix, write_matrix
-from archive.package import descriptor, read_manifest, write_descriptor
+from archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
 from schemas.errors import BundleError
-from schemas.evidence import Evidence, Fold
+from schemas.evidence import Divisor, Evidence, Fold
 from schemas.manifest import ReleaseManifest, ReportManifest
 from schemas.request import Unit
 
@@ -72,7 +72,16 @@ class ReleaseBundle:
             isinstance(facts.normalisation, Unit),
             self._folds,
             facts.trace,
+            self._divisor,
+            facts.rows.sd,
         )
+
+    @property
+    def _divisor(self) -> Divisor:
+        facts = self.manifest
+        if facts.rows.status == "public":
+            return "public"
+        return "noisy" if facts.counted else "itself"
 
     @property
     def _folds(self) -> tuple[Fold, ...]:
@@ -156,6 +165,18 @@ def read_release(folder: Path) -> ReleaseBundle:
     folds = more[len(more) - len(manifest.fold_rows) :]
     denoised = more[0] if len(more) > len(folds) else None
     return ReleaseBundle(manifest, raw, projected, denoised, tuple(folds), sha256)
+
+
+def read_facts(folder: Path) -> ReleaseManifest:
+    """What a release says of itself, verified; the rest of its bundle is not read.
+
+    Raises
+    ------
+    BundleError
+        If it is not what was sealed.
+    """
+    check_file(folder, DESCRIPTOR)
+    return read_manifest(folder, ReleaseManifest)
 
 
 def write_report(folder: Path, manifest: ReportManifest, page: str) -> None:

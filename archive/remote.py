@@ -23,13 +23,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from archive.anchors import FOLDER, newest_anchor, write_anchor
-from archive.bundle import SEAL, SIGNATURE, SUMS, check, content, file_digest, sealed_digests
+from archive.bundle import (
+    SEAL,
+    SIGNATURE,
+    SUMS,
+    check,
+    check_file,
+    content,
+    file_digest,
+    sealed_digests,
+)
 from archive.objects import Objects, is_url
-from archive.store import NAME, STAGING, Archive, in_a_bundle, renamed
+from archive.package import DESCRIPTOR
+from archive.store import INDEX, NAME, STAGING, Archive, in_a_bundle, in_order, renamed
 from schemas.anchor import Anchor
 from schemas.errors import ArchiveError, BundleError, RequestError
 
 _LOCAL = {"file", "local"}
+_DESCRIBED = ".described"  # in the mirror: bundles of which no more than the description was read
 
 
 def open_archive(
@@ -94,7 +105,7 @@ class RemoteArchive(Archive):
 
     def shown(self, place: Path) -> str:
         """A bundle's URL, without credentials."""
-        return self.objects.at(self._name(place))
+        return self.objects.at(self._name(place).removeprefix(f"{_DESCRIBED}/"))
 
     def uri(self, place: Path) -> str:
         """A bundle's URL, without credentials."""
@@ -111,6 +122,25 @@ class RemoteArchive(Archive):
         self.objects.sizes(FOLDER)
         return True
 
+    def described(self, dataset: str, release: str) -> Path | None:
+        """See `Archive.described`: of a release that was not read yet, nothing else is fetched."""
+        place = super()._inside(dataset, release, "release")
+        if place.exists():
+            return place
+        name = self._name(place)
+        folder = self.root / _DESCRIBED / name
+        if not folder.exists():
+            sizes = self._files(name)
+            if SIGNATURE not in sizes:
+                return None
+            with self._trouble(), self._aside() as coming, _named(coming, self.shown(place)):
+                for file in sorted((SEAL | {DESCRIPTOR}) & sizes.keys()):
+                    self._download(f"{name}/{file}", sizes[file], coming / file)
+                check_file(coming, DESCRIPTOR)
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                renamed(coming, folder)  # or another thread's was, a moment before
+        return folder
+
     def holds(self, place: Path) -> bool:
         """Whether a bundle was committed there, by now."""
         self._fetch(place)
@@ -119,7 +149,7 @@ class RemoteArchive(Archive):
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
         """Have errors of what is read inside name URLs."""
-        with _named(self.root, self.where):
+        with _named(self.root, self.where), _named(self.root / _DESCRIBED, self.where):
             yield
 
     def anchor(self) -> Anchor | None:
@@ -131,12 +161,27 @@ class RemoteArchive(Archive):
         write_anchor(self.objects, anchor)
 
     def releases(self) -> list[tuple[str, str]]:
-        """(dataset, release id) of every committed release, in the order of their names."""
-        return [(dataset, release) for dataset, release, *_ in self._committed("", "release")]
+        """(dataset, release id) of every committed release; see `Archive.releases`."""
+        found = self._committed("", "release")
+        return in_order((dataset, release) for dataset, release, *_ in found)
+
+    def withdrawals(self) -> list[tuple[str, str]]:
+        """See `Archive.withdrawals`."""
+        found = self._committed("", "withdrawn")
+        return sorted((dataset, release) for dataset, release, *_ in found)
 
     def strays(self) -> list[str]:
         """What lies at the URL and is no part of any bundle; see `Archive.strays`."""
         return [name for name in self.objects.names("") if not in_a_bundle(name)]
+
+    def write_page(self, name: str, text: str) -> None:
+        """Write or replace a page of the catalogue; see `Archive.write_page`."""
+        page = text.encode()
+        if self.objects.read(name) == page:
+            return
+        with self._trouble(), self._aside() as folder:
+            (folder / INDEX).write_bytes(page)  # drivers know by the name that it is HTML
+            self.objects.upload(name, folder / INDEX)
 
     def commit(self, staged: Path, place: Path) -> None:
         """Publish a sealed bundle; what it was staged in is removed.
@@ -227,7 +272,7 @@ class RemoteArchive(Archive):
     def _committed(self, under: str, kind: str) -> list[list[str]]:
         """Where bundles of a kind were committed, as parts of their names."""
         found = [name.split("/") for name in self.objects.sizes(under)]
-        length = 3 if kind == "release" else 4
+        length = 3 if kind in {"release", "withdrawn"} else 4
         return [
             parts[:-1]
             for parts in found
@@ -286,7 +331,7 @@ def _named(folder: Path, url: str) -> Iterator[None]:
     except BundleError as caught:
         told = str(caught)
     if told:
-        raise BundleError(told.replace(str(folder), url))
+        raise BundleError(told.replace(str(folder), url), "")  # the mend is in it
 
 
 @functools.cache

@@ -7,14 +7,14 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from archive.anchors import FOLDER, newest_anchor, write_anchor
 from archive.bundle import SIGNATURE, check, seal, signer
-from archive.disk import Files, make_durable
+from archive.disk import Files, make_durable, replace
 from archive.keys import steward_key
 from archive.signature import key_id
 from schemas.anchor import Anchor
@@ -22,6 +22,7 @@ from schemas.errors import ArchiveError, BundleError, UnknownRelease
 from schemas.home import Home
 
 STAGING = ".staging"
+INDEX, GLOSSARY = "index.html", "glossary.html"  # pages of the catalogue
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 
@@ -103,6 +104,14 @@ class Archive:
         """
         return self._inside(dataset, release, "release")
 
+    def described(self, dataset: str, release: str) -> Path | None:
+        """A folder that holds the seal and the description of a release, and perhaps all of it.
+
+        None where there is no such release; raises as `release` does.
+        """
+        place = self.release(dataset, release)
+        return place if self.holds(place) else None
+
     def estimate(self, dataset: str, release: str, estimate: str) -> Path:
         """Where an estimate lies, or will lie; raises as `release` does."""
         return self._inside(dataset, release, "estimates", estimate)
@@ -167,18 +176,50 @@ class Archive:
             write_anchor(Files(self.root), anchor)
 
     def releases(self) -> list[tuple[str, str]]:
-        """(dataset, release id) of every committed release, in the order of their names."""
+        """(dataset, release id) of every committed release, those of a data set oldest first."""
         found = self.root.glob("*/*/release")
-        return sorted(
+        return in_order(
             (path.parent.parent.name, path.parent.name)
             for path in found
             if path.parent.parent.name != STAGING and self._is_real(path)
         )
 
+    def withdrawals(self) -> list[tuple[str, str]]:
+        """(dataset, release id) of every release that has a notice of withdrawal."""
+        found = self.root.glob("*/*/withdrawn")
+        return sorted((path.parent.parent.name, path.parent.name) for path in found)
+
     def strays(self) -> list[str]:
         """What lies in the archive and is no part of any bundle, by its name in it."""
         with self._trouble("read"):
             return [name for name in _files_and_links(self.root) if not in_a_bundle(name)]
+
+    def write_page(self, name: str, text: str) -> None:
+        """Write or replace a page of the catalogue: it is part of no bundle, and not signed.
+
+        Parameters
+        ----------
+        name
+            ``index.html``, ``glossary.html``, or an ``index.html`` beside a data set's releases or
+            a release's bundle.
+        text
+            HTML. Where it lies there already, nothing is written.
+
+        Raises
+        ------
+        ArchiveError
+            If it cannot be written, or a link leads elsewhere.
+        """
+        place, page = self.root / name, text.encode()
+        if self._led_away(place.parent):
+            raise ArchiveError(
+                f"{place}: a link leads elsewhere, and none is followed.",
+                "Put the folder itself there.",
+            )
+        with self._trouble():
+            if place.is_symlink() or not place.is_file() or place.read_bytes() != page:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                replace(place, page)
 
     def estimates(self, dataset: str, release: str) -> list[str]:
         """Ids of the estimates committed beside a release."""
@@ -348,18 +389,31 @@ class Archive:
             )
 
 
+def in_order(releases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """By data set, and by the turns that end their ids: VERSION-r2 comes before VERSION-r10."""
+
+    def place(each: tuple[str, str]) -> tuple[str, int, str]:
+        turn = each[1].rpartition("-r")[2]
+        return each[0], int(turn) if turn.isdecimal() and len(turn) < _DIGITS else 0, each[1]
+
+    return sorted(releases, key=place)
+
+
 def _files_and_links(root: Path) -> Iterator[str]:
     for place, folders, files in os.walk(root):
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         yield from ((Path(place) / n).relative_to(root).as_posix() for n in [*files, *links])
 
 
+_DIGITS = 20  # of a turn; what has more was made by nobody of ours
 _PLACES = {("release", 4), ("withdrawn", 4), ("estimates", 5), ("reports", 5)}
 
 
 def in_a_bundle(name: str) -> bool:
-    """Whether a file's name is one that a bundle's file has, or work that is under way."""
+    """Whether a file's name is one that a bundle's file has, or a page, or work under way."""
     parts = name.split("/")
+    if name == GLOSSARY or (parts[-1] == INDEX and len(parts) <= 3):
+        return True
     return parts[0] in {STAGING, FOLDER} or (len(parts) > 2 and (parts[2], len(parts)) in _PLACES)
 
 

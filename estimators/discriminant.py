@@ -98,7 +98,10 @@ class Discriminant(Estimator):
         taken = {*places, *_intercept(evidence)}
         x = [i for i in range(len(evidence.raw)) if i not in taken]
         if not x:
-            raise RequestError(f"The release has no column but its classes '{facts.name}'.")
+            raise RequestError(
+                f"The release has no column but its classes '{facts.name}'.",
+                "Ask for another estimator.",
+            )
         deviation = np.diag(evidence.deviations)
         clear = (np.diag(evidence.raw) > _LOST * deviation) & (
             np.diag(evidence.repaired) > deviation  # repair may have shrunk it to nothing
@@ -149,7 +152,9 @@ def _column_of_classes(columns: Sequence[Any], asked: str | None) -> LevelsFacts
         )
     names = ", ".join(map(repr, known))
     if asked is None and len(known) > 1:
-        raise RequestError(f"key 'classes': which column is meant? There are {names}.")
+        raise RequestError(
+            f"key 'classes': which column is meant? There are {names}.", "Name one of them."
+        )
     if asked is not None and asked not in known:
         raise RequestError(f"key 'classes': no column of levels is called '{asked}'.", f"{names}.")
     return known[next(iter(known)) if asked is None else asked]

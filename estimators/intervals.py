@@ -28,9 +28,9 @@ from pydantic import Field
 from scipy.special import ndtri
 
 from estimators.estimator import Estimate, Estimator
-from estimators.uncertainty.related import Of, has_intercept, moments, of_all, related
+from estimators.uncertainty.entries import Entries, correlation, covariance, second_moment
+from estimators.uncertainty.related import Of, has_intercept
 from estimators.uncertainty.row_law import in_words
-from estimators.uncertainty.tails import critical, shape_of
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -112,47 +112,26 @@ def whole(matrix: Array, p: int, otherwise: float, diagonal: float) -> Array:
 
 
 def _of_correlation(evidence: Evidence, of: Of, level: float) -> tuple[Bounds, int]:
-    found, p = related(evidence, of), len(evidence.raw)
-    lower, upper = found.interval(level)
-    estimate = np.where(found.known, found.estimate, 0.0)
-    deviation = np.where(found.known, found.deviation, 1.0)
-    bounds = (
-        whole(estimate, p, 0.0, 1.0),
-        whole(deviation, p, 1.0, 0.0),
-        whole(lower, p, -1.0, 1.0),
-        whole(upper, p, 1.0, 1.0),
-    )
-    q = len(found.known)
-    return bounds, q * (q - 1) // 2 - int(found.known.sum()) // 2
+    found, p = correlation(evidence, of), len(evidence.raw)
+    bounds = _told(found, level)
+    ends = ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, 1.0))  # of the column of ones: nothing
+    filled = tuple(whole(m, p, *end) for m, end in zip(bounds, ends, strict=True))
+    return (filled[0], filled[1], filled[2], filled[3]), int(np.triu(~found.known).sum())
 
 
 def _of_covariance(evidence: Evidence, level: float) -> tuple[Bounds, int]:
-    plain, p = of_all(evidence), len(evidence.raw)
-    estimate, spreads, shape = (
-        plain.matrix.copy(),
-        plain.variances(),
-        shape_of(evidence.law, plain.linear),
-    )
-    unknown = np.zeros((p, p), dtype=bool)
-    sampled, noisy = spreads
-    found = moments(evidence)
-    if found.first:
-        inner = np.s_[1:, 1:]
-        estimate[inner], shape[inner] = found.matrix, shape_of(evidence.law, found.linear)
-        sampled[inner], noisy[inner] = found.variances()
-        unknown[inner] = found.lost
-    variance = sampled + noisy
-    share = np.divide(noisy, variance, out=np.zeros((p, p)), where=variance > 0)
-    deviation = np.sqrt(variance)
-    reach = critical(1 - level, share, shape) * deviation
-    lower, upper = estimate - reach, estimate + reach
-    # A row is no longer than 1, and its power is not negative.
-    diagonal = np.eye(p, dtype=bool)
-    lower, upper = (np.where(diagonal, np.maximum(m, 0.0), m) for m in (lower, upper))
-    bounds = (
-        np.where(unknown, 0.0, estimate),
-        np.where(unknown, 1.0, deviation),
-        np.where(unknown, -1.0, lower),
-        np.where(unknown, 1.0, upper),
-    )
-    return bounds, int(np.triu(unknown).sum())
+    found = covariance(evidence)
+    bounds = _told(found, level)
+    if has_intercept(evidence):
+        full = _told(second_moment(evidence), level)
+        for outer, inner in zip(full, bounds, strict=True):
+            outer[1:, 1:] = inner
+        bounds = full
+    return bounds, int(np.triu(~found.known).sum())
+
+
+def _told(found: Entries, level: float) -> Bounds:
+    """Finite numbers for all: where nothing is known, 0 with standard error 1."""
+    lower, upper = found.interval(level)
+    estimate = np.where(found.known, found.estimate, 0.0)
+    return estimate, np.where(found.known, found.standard_error, 1.0), lower, upper

@@ -33,7 +33,9 @@ def floored(evidence: Evidence) -> Array:
     average = max(float(np.trace(evidence.repaired)) / p, 0.0)
     floor = max(_FLOOR * evidence.law.sd_diagonal, _LEAST_FLOOR * average)
     if not floor > 0:
-        raise RequestError("The matrix is zero throughout, and tells nothing.")
+        raise RequestError(
+            "The matrix is zero throughout, and tells nothing.", "Estimate from another release."
+        )
     found: Array = evidence.repaired + floor * np.eye(p)
     return found
 

@@ -149,7 +149,9 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     noise = evidence.typical_noise * math.sqrt(p)
     average = max(float(np.trace(evidence.repaired)) / p, noise / p)
     if not average > 0:
-        raise RequestError("The matrix is zero throughout, and tells nothing.")
+        raise RequestError(
+            "The matrix is zero throughout, and tells nothing.", "Estimate from another release."
+        )
     unknown = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
     of_unknown, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)
     floor = 1 / (1 / (of_unknown * unknown) + 1 / (of_average * average))

@@ -1,4 +1,4 @@
-"""Report on a published release."""
+"""Report on a published release, and list it in the catalogue."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from tasks.policy import private_flow
 from tasks.report import report as report_on
 from tasks.request import AnyEstimator
 from tasks.runview import show_report, tag
+from tasks.site import catalogue
 
 
 @private_flow
 def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     """Seal a report beside the release, with these estimates in it; costs no privacy.
+
+    Then write the catalogue's pages that list it.
 
     The estimates are found, or made: whichever of this flow and `flows.estimate` comes second
     waits for the other. One that cannot be had is left out.
@@ -40,4 +43,5 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
             shown.append(estimate(dataset, name, each))
     done = report_on(dataset, name, shown)
     show_report(dataset, name, done)
+    catalogue(dataset, name)
     return done

@@ -66,6 +66,20 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
         The archive's folder, or its URL, as ``s3://bucket/path``.
     key
         The curator's public key, or several: paths of the files that ``gramercy keys`` names.
+
+    Raises
+    ------
+    RequestError
+        If there is no such archive, or a file holds no public key.
+
+    Examples
+    --------
+    >>> import gramercy
+    >>> gramercy.open(archive)["toy/v1-r1"].noise.family
+    'gaussian-isotropic'
+    >>> gramercy.open("no/such/archive")
+    Traceback (most recent call last):
+    schemas.errors.RequestError: no/such/archive: is not an archive. Give the path of its folder.
     """
     from gramercy.catalogue import Catalogue
 

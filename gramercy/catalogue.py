@@ -1,239 +1,19 @@
-"""What analysts see: a catalogue of releases, each verified before a number of it is used."""
+"""The analysts' catalogue: the releases of an archive, by name, by data set and over time."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from archive.bundle import signer
-from archive.estimate import read_estimate
 from archive.keys import read_public
-from archive.package import DESCRIPTOR
-from archive.release import (
-    PAGE,
-    ReleaseBundle,
-    published_columns,
-    read_release,
-    read_report,
-    rows_file,
-)
+from archive.listing import Listed, listing
 from archive.remote import open_archive
-from archive.rows import read_rows
-from archive.signature import key_id
-from archive.store import Archive
-from archive.withdrawal import read_withdrawal
-from schemas.errors import BundleError, GramercyError, RequestError, UnknownRelease
-from schemas.evidence import Evidence
-from schemas.manifest import GuaranteeFacts, ReleaseManifest
-from schemas.noise import NoiseLaw
+from gramercy.release import Release
+from schemas.errors import RequestError, UnknownRelease
 
 Keys = str | Path | Sequence[str | Path]
-
-
-class Release:
-    """One published second moment, verified when it was loaded.
-
-    Its estimates and reports are verified before any of them is used. Where the archive names
-    public keys to trust, all of them must be signed by one of those.
-
-    Parameters
-    ----------
-    archive, dataset, release
-        Where it lies.
-
-    Attributes
-    ----------
-    id
-        DATASET/RELEASE.
-    path
-        Its folder; of an archive at a URL, the copy on this machine.
-    signed_by
-        Id of the key that signed it: see ``gramercy keys``.
-
-    Raises
-    ------
-    BundleError
-        Naming the file that is not what was sealed.
-    """
-
-    def __init__(self, archive: Archive, dataset: str, release: str) -> None:
-        self.id = f"{dataset}/{release}"
-        self.path = archive.release(dataset, release)
-        self._archive, self._dataset, self._release = archive, dataset, release
-        if (dataset, release) not in archive.releases():
-            raise UnknownRelease(
-                f"{archive.where}: holds no release '{self.id}'.", "See 'gramercy list'."
-            )
-        with archive.naming():
-            self._bundle: ReleaseBundle = read_release(self.path)
-            archive.hold_to_key(self.path)
-            self.signed_by = key_id(signer(self.path))
-            # A genuine bundle in another one's place is signed, too.
-            if (self.manifest.dataset.id, self.manifest.release) != (dataset, release):
-                raise BundleError(
-                    f"{self.path / DESCRIPTOR}: describes another release than its folder's."
-                )
-
-    @property
-    def manifest(self) -> ReleaseManifest:
-        """Every public fact of the release."""
-        return self._bundle.manifest
-
-    @property
-    def guarantee(self) -> GuaranteeFacts:
-        """What the release guarantees, exactly."""
-        return self.manifest.guarantee
-
-    @property
-    def noise(self) -> NoiseLaw:
-        """Noise law of `second_moment`."""
-        return self.manifest.noise
-
-    @property
-    def second_moment(self) -> pd.DataFrame:
-        """The second moment as released, noise included; shape (p, p), may be indefinite.
-
-        Raises
-        ------
-        RequestError
-            If the release is a precision matrix.
-        """
-        if self.manifest.kind == "precision":
-            raise RequestError(f"'{self.id}' is a precision matrix.", "Use .precision.")
-        return self._labelled(self._bundle.raw)
-
-    @property
-    def precision(self) -> pd.DataFrame:
-        """The precision matrix as released, noise included; shape (p, p).
-
-        Raises
-        ------
-        RequestError
-            If the release is a second moment.
-        """
-        if self.manifest.kind != "precision":
-            raise RequestError(f"'{self.id}' is a second moment.", "Use .estimates.")
-        return self._labelled(self._bundle.raw)
-
-    @property
-    def projected(self) -> pd.DataFrame:
-        """The nearest positive semidefinite matrix within the public trace; shape (p, p)."""
-        return self._labelled(self._bundle.projected)
-
-    @property
-    def denoised(self) -> pd.DataFrame:
-        """The matrix denoised: positive semidefinite, within the public trace; shape (p, p).
-
-        Raises
-        ------
-        RequestError
-            If there is no noise law to shrink by.
-        """
-        if self._bundle.denoised is None:
-            raise RequestError(
-                f"'{self.id}' has noise of the family {self.noise.family}, which is not denoised.",
-                "Use .projected.",
-            )
-        return self._labelled(self._bundle.denoised)
-
-    def rows(self) -> Iterator[pd.DataFrame]:
-        """The published rows in batches, where rows were published; in the units of the rows.
-
-        Raises
-        ------
-        RequestError
-            If this release holds a matrix alone.
-        """
-        name = rows_file(self.manifest)
-        if name is None:
-            raise RequestError(f"'{self.id}' holds no rows.", "It holds a matrix alone.")
-        columns, rows = published_columns(self.manifest), int(self.manifest.rows.value)
-        for batch in read_rows(self.path / name, columns, rows):
-            yield pd.DataFrame(batch.T, columns=columns)
-
-    @cached_property
-    def estimates(self) -> Mapping[str, Mapping[str, pd.DataFrame]]:
-        """What was estimated from this release: by the id of the estimate, and by name.
-
-        Matrices first, then tables; ``edges`` are the weights of its graph.
-        """
-        found = {}
-        for name in self._archive.estimates(self._dataset, self._release):
-            place = self._archive.estimate(self._dataset, self._release, name)
-            with self._archive.naming():
-                held = read_estimate(place)
-                self._hold(place, held.manifest.release_sha256)
-            frames = {key: self._labelled(matrix) for key, matrix in held.matrices.items()}
-            if held.edges is not None:
-                frames["edges"] = self._labelled(held.edges)
-            found[name] = frames | dict(held.tables)
-        return found
-
-    @property
-    def evidence(self) -> Evidence:
-        """All that an estimator may look at."""
-        return self._bundle.evidence
-
-    @property
-    def report(self) -> Path | None:
-        """The page for people: the one that shows the most estimates. None before it is made."""
-        ids = self._archive.reports(self._dataset, self._release)
-        places = [self._archive.report(self._dataset, self._release, name) for name in ids]
-        found: dict[int, Path] = {}
-        for place in places:
-            with contextlib.suppress(BundleError):  # a damaged one hides no other
-                facts = read_report(place).manifest
-                self._hold(place, facts.release_sha256)
-                found[len(facts.estimates)] = place
-        return found[max(found)] / PAGE if found else None
-
-    @cached_property
-    def withdrawn(self) -> str | None:
-        """Why the curator has withdrawn this release; None where that has not happened.
-
-        Raises
-        ------
-        BundleError
-            If there is a notice, and it is not what was sealed, or not of this release.
-        """
-        place = self._archive.withdrawal(self._dataset, self._release)
-        if not self._archive.holds(place):
-            return None
-        with self._archive.naming():
-            facts = read_withdrawal(place).manifest
-            self._hold(place, facts.release_sha256)
-        return facts.reason
-
-    def _hold(self, place: Path, release_sha256: str) -> None:
-        """Refuse what lies beside this release and is of another, or signed by nobody trusted."""
-        self._archive.hold_to_key(place)
-        if release_sha256 != self._bundle.sha256:
-            raise BundleError(f"{place / DESCRIPTOR}: is of another release than '{self.id}'.")
-
-    @property
-    def where(self) -> str:
-        """Its folder or URL, for people."""
-        return self.shown(self.path)
-
-    def shown(self, path: Path) -> str:
-        """The path or URL, for people, of what lies in the release or beside it."""
-        return self._archive.shown(path)
-
-    def _labelled(self, matrix: object) -> pd.DataFrame:
-        return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)
-
-    def __repr__(self) -> str:
-        g, withdrawn = self.guarantee, ""
-        try:
-            withdrawn = f"; withdrawn: {self.withdrawn}" if self.withdrawn else ""
-        except GramercyError:
-            withdrawn = "; its notice of withdrawal cannot be read"
-        told = f"epsilon {g.epsilon:g} at delta {g.delta:g}, mu {g.mu:.4g}{withdrawn}"
-        return f"<Release {self.id}: {told}>"
 
 
 class Catalogue(Mapping[str, Release]):
@@ -257,8 +37,14 @@ class Catalogue(Mapping[str, Release]):
     Examples
     --------
     >>> import gramercy
-    >>> catalogue = gramercy.open("s3://bucket/archive", key="curator.pub")  # doctest: +SKIP
-    >>> catalogue["breast-cancer/1995-r1"].denoised  # doctest: +SKIP
+    >>> catalogue = gramercy.open(archive)  # a folder, or a URL
+    >>> list(catalogue)
+    ['toy/v1-r1']
+    >>> release = catalogue["toy/v1-r1"]  # verified here
+    >>> release.guarantee.epsilon, release.guarantee.delta
+    (1.0, 1e-06)
+    >>> release.denoised.shape
+    (3, 3)
     """
 
     def __init__(self, path: str | Path, key: Keys | None = None) -> None:
@@ -267,6 +53,75 @@ class Catalogue(Mapping[str, Release]):
             raise RequestError(
                 f"{self._archive.where}: is not an archive.", "Give the path of its folder."
             )
+
+    @property
+    def datasets(self) -> list[str]:
+        """Ids of the data sets that have a release."""
+        return sorted({dataset for dataset, _ in self._archive.releases()})
+
+    def latest(self, dataset: str) -> Release:
+        """The newest release of a data set that was not withdrawn.
+
+        Raises
+        ------
+        UnknownRelease
+            If there is none.
+        BundleError
+            If it is not what was sealed.
+        """
+        for each in reversed(self._of(dataset)):
+            if (found := Release(self._archive, *each)).withdrawn is None:
+                return found
+        raise self._unknown(f"no release of '{dataset}' that was not withdrawn")
+
+    def history(self, dataset: str) -> pd.DataFrame:
+        """The releases of a data set, in the order in which they were published.
+
+        Returns
+        -------
+        DataFrame
+            A line for each, by its name: see `search`.
+
+        Raises
+        ------
+        UnknownRelease
+            If there is none.
+        BundleError
+            If one of them is not what was sealed.
+        """
+        if dataset not in self.datasets:
+            raise self._unknown(f"no release of '{dataset}'")
+        return _table(listing(self._archive, self._of(dataset)))
+
+    def search(self, words: str = "") -> pd.DataFrame:
+        """The releases whose data set, title, curator, version, mechanism or columns have words.
+
+        Parameters
+        ----------
+        words
+            All have to be there, small or capital; none: every release.
+
+        Returns
+        -------
+        DataFrame
+            ``dataset``, ``title``, ``version``, ``published``, ``kind``, ``mechanism``,
+            ``columns``, ``rows``, ``epsilon``, ``delta``, ``mu`` and ``withdrawn`` of each, by its
+            name.
+
+        Raises
+        ------
+        BundleError
+            If a release is not what was sealed.
+        """
+        return _table(each for each in listing(self._archive) if each.has(words))
+
+    def _unknown(self, what: str) -> UnknownRelease:
+        known = ", ".join(self.datasets) or "none"
+        return UnknownRelease(f"{self._archive.where}: holds {what}.", f"Data sets: {known}.")
+
+    def _of(self, dataset: str) -> list[tuple[str, str]]:
+        """The releases of a data set, oldest first."""
+        return [each for each in self._archive.releases() if each[0] == dataset]
 
     def __iter__(self) -> Iterator[str]:
         return (f"{dataset}/{release}" for dataset, release in self._archive.releases())
@@ -280,6 +135,24 @@ class Catalogue(Mapping[str, Release]):
     def __getitem__(self, name: str) -> Release:
         dataset, _, release = str(name).partition("/")
         return Release(self._archive, dataset, release)
+
+
+def _table(found: Iterable[Listed]) -> pd.DataFrame:
+    lines = {each.name: _line(each) for each in found}
+    return pd.DataFrame.from_dict(lines, orient="index", columns=_COLUMNS)
+
+
+_COLUMNS = [
+    *("dataset", "title", "version", "published", "kind", "mechanism", "columns", "rows"),
+    *("epsilon", "delta", "mu", "withdrawn"),
+]
+
+
+def _line(each: Listed) -> list[object]:
+    facts, of, promised = each.facts, each.facts.dataset, each.facts.guarantee
+    what = [of.id, of.title, of.version, facts.published, facts.kind, facts.mechanism["name"]]
+    counts = [len(facts.names), facts.rows.value]
+    return [*what, *counts, promised.epsilon, promised.delta, promised.mu, each.withdrawn]
 
 
 def _named(key: Keys | None) -> frozenset[str]:

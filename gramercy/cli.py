@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from gramercy import __version__, view
-from gramercy.commands import analysts, auditors, keys, stewards
+from gramercy.commands import analysts, auditors, catalogue, drafts, keys, stewards
 from schemas.errors import GramercyError, Refused, RequestError
 
 app = typer.Typer(
@@ -23,13 +23,17 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def front(version: Annotated[bool, typer.Option("--version", help="Print it.")] = False) -> None:
-    """Publish second-moment matrices with an exact differential-privacy guarantee."""
+    """Publish second-moment matrices with an exact differential-privacy guarantee.
+
+    Example: gramercy demo
+    """
     if version:
         print(__version__)
 
 
 for _command in (
     stewards.demo,
+    drafts.new,
     stewards.plan,
     stewards.release,
     stewards.randomize,
@@ -42,7 +46,11 @@ for _command in (
     analysts.verify,
     analysts.estimate,
     analysts.mechanisms,
+    catalogue.compare,
+    catalogue.site,
     auditors.audit,
+    auditors.history,
+    auditors.export,
 ):
     app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(keys.app, name="keys")

@@ -25,7 +25,6 @@ def today(asked: Any) -> Any:
 def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     """Release, or average reports; then estimate and report; what was done, as plain data."""
     from archive.bundle import SUMS
-    from archive.release import PAGE
     from archive.store import Archive
     from ledger import Ledger
     from tables.source import open_source
@@ -51,25 +50,23 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     done = _run(aggregate_flow, asked, reports) if reports else _run(release_flow, asked)
     name = done.split("/")[1]
     problems: list[str] = []
-    report = None
-    with _noted(problems):
+    with noted(problems):
         _run(estimate_flow, done, asked.estimates)
-    with _noted(problems):
-        made = archive.report(dataset, name, _run(report_flow, done, asked.estimates))
-        report = archive.shown(made / PAGE)
+    with noted(problems):
+        _run(report_flow, done, asked.estimates)
     asked_for = {each.id for each in asked.estimates}
     return {
         "release": done,
         "path": archive.shown(archive.release(dataset, name)),
         "estimates": [each for each in archive.estimates(dataset, name) if each in asked_for],
-        "report": report,
+        "report": _report_of(archive, done),
         "problems": problems,
         "replayed": name in charged,
     }
 
 
 @contextlib.contextmanager
-def _noted(problems: list[str]) -> Iterator[None]:
+def noted(problems: list[str]) -> Iterator[None]:
     """Note what goes wrong after a release: published it is, all the same."""
     try:
         yield
@@ -77,10 +74,9 @@ def _noted(problems: list[str]) -> Iterator[None]:
         problems.append(str(error))
 
 
-def estimate(release: str, estimator: Any) -> tuple[str, str]:
-    """Estimate from a release, and report on all its estimates; the id and the page."""
+def estimate(release: str, estimator: Any) -> tuple[str, str | None, list[str]]:
+    """Estimate from a release, and report on all its estimates; the id, the page, and problems."""
     from archive.estimate import read_estimate
-    from archive.release import PAGE
     from archive.store import Archive
     from tasks.request import restored
 
@@ -91,10 +87,21 @@ def estimate(release: str, estimator: Any) -> tuple[str, str]:
     (done,) = _run(estimate_flow, release, (estimator,))
     dataset, name = release.split("/")
     archive = Archive.of(Home.default())
-    places = [archive.estimate(dataset, name, each) for each in archive.estimates(dataset, name)]
-    known = tuple(restored(read_estimate(place).manifest.estimator) for place in places)
-    page = archive.report(dataset, name, _run(report_flow, release, known)) / PAGE
-    return str(done), archive.shown(page)
+    problems: list[str] = []
+    with noted(problems):
+        ids = archive.estimates(dataset, name)
+        places = [archive.estimate(dataset, name, each) for each in ids]
+        known = tuple(restored(read_estimate(place).manifest.estimator) for place in places)
+        _run(report_flow, release, known)
+    return str(done), _report_of(archive, release), problems
+
+
+def _report_of(archive: Any, release: str) -> str | None:
+    """The page of a release that shows the most; also where something failed after it."""
+    from gramercy.release import Release
+
+    page = Release(archive, *release.split("/")).report
+    return archive.shown(page) if page else None
 
 
 def audit(folder: Path | None) -> Path:

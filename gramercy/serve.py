@@ -52,7 +52,7 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int, p
     _end_in_order()
     asked = deployments(requests, cron, timezone, pool)
     if not 1 <= port <= 65535:
-        raise RequestError("--port: must be 1 to 65535.")
+        raise RequestError("--port: is no port.", "Name one from 1 to 65535.")
     url = os.environ.get("PREFECT_API_URL")
     if url and not _answers(url):
         raise ServerError(
@@ -129,7 +129,8 @@ def _server(port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     log = Home.default().root / "serve" / "server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     words = ("server", "start", "--host", "127.0.0.1", "--port", str(port))
-    with log.open("wb") as out, _child({}, *words, out=out) as server:
+    pages = {"PREFECT_SERVER_UI_API_URL": api}  # else they ask the usual port
+    with log.open("wb") as out, _child(pages, *words, out=out) as server:
         end = time.monotonic() + _START_SECONDS
         while not _answers(api):
             if server.poll() is not None or time.monotonic() > end:
@@ -182,7 +183,10 @@ def _prefect(settings: dict[str, str], *words: str) -> None:
     )
     if done.returncode != 0:
         last = (done.stdout + done.stderr).strip().rpartition("\n")[2]
-        raise ServerError(f"'prefect {' '.join(words[:2])}' failed: {last:.500}")
+        raise ServerError(
+            f"'prefect {' '.join(words[:2])}' failed: {last:.500}.",
+            "The server's log says more; of one that began here, 'serve/server.log' in the home.",
+        )
 
 
 def _command(*words: str) -> list[str]:

@@ -20,7 +20,7 @@ from mechanisms.guarantee import Guarantee
 from schemas.manifest import GuaranteeFacts
 from schemas.request import AnyNormalisation, Clip
 from tasks.compare import Declined, Offer
-from tasks.plan import Outlook, Plan
+from tasks.plan import Outlook, Plan, effect
 from tasks.request import Request
 
 # Into a file or a pipe there is no width to ask for.
@@ -106,10 +106,19 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
                 f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
                 + ("" if law.family != "noisy-rows" else ", about")
             ),
+            **_in_proportion(plan),
             "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
             **_effect(plan, seen),
         },
     )
+
+
+def _in_proportion(plan: Plan) -> dict[str, str]:
+    """The error of an entry beside an entry, where the public knows how large that is."""
+    if plan.share_of_entry is None:
+        return {}
+    words = f"{100 * plan.share_of_entry:.3g} % of an average diagonal entry"
+    return {"  in proportion": f"{words}, which is 1/{plan.columns}: the rows have length 1"}
 
 
 PUBLISHES = {
@@ -205,20 +214,10 @@ def mechanisms_text(known: Sequence[Mapping[str, Any]]) -> None:
 
 def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:
     """What the release would do to the budget, in words."""
-    before = seen.before
-    if seen.answered and seen.answered.state == "published":
-        words = f"published already, as {seen.answered.release}: nothing would be charged"
-        return {"budget": _budget(before), "effect": Text(words, style="green")}
-    if seen.answered and seen.answered.state == "sealed":
-        words = f"drawn and sealed, as {seen.answered.release}: would only be put in its place"
-        return {"budget": _budget(before), "effect": Text(words, style="green")}
-    if seen.answered and plan.request.new_charge != seen.answered.release:
-        became = "withdrawn" if seen.answered.state == "withdrawn" else "interrupted"
-        words = f"charged before, as {seen.answered.release}, and {became}: needs --new-charge"
-        return {"budget": _budget(before), "effect": Text(words, style="red")}
-    if not before.admits(plan.guarantee):
-        words = "does not fit the budget: the release would be refused"
-        return {"budget": _budget(before), "effect": Text(words, style="red")}
+    before, found = seen.before, effect(plan, seen)
+    if found.kind != "charged":
+        style = "green" if found.kind == "free" else "red"
+        return {"budget": _budget(before), "effect": Text(found.words, style=style)}
     after = before.after(plan.guarantee)
     more = f"{_budget(after)} ({after.times(plan.guarantee)} more like this one)"
     return {"budget before": _budget(before), "budget after": more}
@@ -321,6 +320,25 @@ def _charges_table(statement: Statement, charges: Sequence[Charge]) -> Table:
             c.at.partition("T")[0],
         )
     return table
+
+
+def change_text(facts: Mapping[str, Any], page: Path | None) -> None:
+    """Print what changed between two releases."""
+    say(bold(facts["earlier"]), " and ", bold(facts["later"]))
+    chance = facts["by_chance"]
+    expected = "" if chance is None else f"; {chance:.2g} would if nothing had changed"
+    say(
+        f"{facts['beyond']} of {facts['entries']} entries differ by more than two standard "
+        f"deviations of the noise{expected}."
+    )
+    if facts["p_value"] is not None:
+        say(f"All together: p = {facts['p_value']:.2g}.")
+    table = Table("column", "with", "change", "standard error", "deviations", box=None)
+    for row, col, value, sd, away in facts["strongest"]:
+        table.add_row(row, col, f"{value:.3g}", f"{sd:.2g}", f"{away:.3g}")
+    out.print(table)
+    if page is not None:
+        say(f"Page: {page}")
 
 
 def audit_text(found: Mapping[str, Any], page: Path) -> None:

@@ -37,7 +37,10 @@ def append(db: Connection, entry: Entry) -> Entry:
     here = (head.c.id == 1) & (head.c.seq == last)
     moved = db.execute(update(head).where(here).values(seq=made.seq, hash=made.hash))
     if moved.rowcount != 1:  # whoever made this database read what others had not written yet
-        raise LedgerError("The ledger's database does not let writers wait for each other.")
+        raise LedgerError(
+            "The ledger's database does not let writers wait for each other.",
+            "Keep it on SQLite or PostgreSQL as it made it itself.",
+        )
     return made
 
 

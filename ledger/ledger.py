@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from ledger.journal import append, lock, read, walk
 from ledger.migrate import migrate
 from ledger.schema import entries, head
 from ledger.statement import Charge, Raise, Statement, admit, compare_terms, unanswered
+from ledger.timeline import timelines
 from ledger.turns import on_every_machine, on_this_machine
 from mechanisms.composition import Total
 from mechanisms.guarantee import Guarantee
@@ -40,6 +41,7 @@ from schemas.errors import (
 )
 from schemas.home import Home
 from schemas.model import canonical, one_line
+from schemas.timeline import Timeline
 
 _OF_RELEASES = ["reserved", *BEFORE]
 _OF_LEDGER = entries.c.dataset.is_(None) & entries.c.kind.in_(sorted(OF_LEDGERS))
@@ -181,6 +183,21 @@ class Ledger:
         with self._reading() as db:
             return self._raises(db, dataset)
 
+    def timelines(
+        self, dataset: str, mechanisms: Mapping[str, str] | None = None
+    ) -> tuple[Timeline, ...]:
+        """What became of its budget, event by event; see `ledger.timeline.timelines`.
+
+        Raises
+        ------
+        RequestError
+            If it is not registered.
+        """
+        with self._reading() as db:
+            self._raises(db, dataset)
+            journal = read(db, entries.c.dataset == dataset)
+        return timelines(dataset, journal, mechanisms or {})
+
     def charge_of(self, dataset: str, release: str) -> Charge | None:
         """The charge of a release, if there is one."""
         with self._reading() as db:
@@ -299,7 +316,8 @@ class Ledger:
             now = known[-1].kind if known else "never charged"
             if now not in BEFORE[state]:
                 raise SpentFailure(
-                    f"Release '{dataset}/{release}' was already {now}, and cannot be {state}."
+                    f"Release '{dataset}/{release}' was already {now}, and cannot be {state}.",
+                    "'gramercy budget' shows what became of it.",
                 )
             append(db, Entry(state, dataset, release, facts=canonical(facts)))
 

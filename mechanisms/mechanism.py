@@ -88,6 +88,18 @@ class Mechanism(ABC):
         return first.partition("``: ")[2].rstrip(".")
 
     @classmethod
+    def about(cls) -> dict[str, Any]:
+        """What it is, as plain data for lists of all of them."""
+        return {
+            "name": cls.name,
+            "summary": cls.summary(),
+            "publishes": cls.publishes,
+            "arithmetic": cls.arithmetic,
+            "neighbours": list(cls.neighbours),
+            "units": list(cls.units),
+        }
+
+    @classmethod
     def of(cls, spec: MechanismSpec, setting: Setting) -> Self:
         """The mechanism that a request asks for.
 

@@ -20,6 +20,7 @@ from schemas.manifest import ColumnFacts, LevelsFacts
 Array = NDArray[np.float64]
 
 INSIDE = 2.0  # deviations: an entry within them cannot be told from noise
+_MOSTLY = 0.8  # of the draws: an edge that comes back
 _MOST = 25  # rows of a table on the page; the files hold all
 
 
@@ -179,6 +180,9 @@ class Shown:
         How many there are.
     strongest
         (row, column, weight), strongest first.
+    again
+        Share of the draws of this release anew in which every pair is an edge, shape (p, p); None
+        where that was not tried.
     names
         The p columns: all but the intercept.
     tables
@@ -192,7 +196,8 @@ class Shown:
     quantity: str
     weights: Array | None
     edges: int
-    strongest: list[tuple[str, str, float]]
+    strongest: list[tuple[str, str, float, float | None]]
+    again: Array | None
     names: Sequence[str]
     tables: Sequence[Listing]
 
@@ -202,20 +207,42 @@ class Shown:
         p = len(self.names)
         return self.weights is not None and self.edges < p * (p - 1) // 2
 
+    @property
+    def kept(self) -> int:
+        """How many edges come back in at least four draws of five."""
+        if self.again is None or self.weights is None:
+            return 0
+        return int(np.triu((self.weights != 0) & (self.again >= _MOSTLY), 1).sum())
+
+    @property
+    def others(self) -> float:
+        """The share of draws in which a pair that is no edge becomes one, on average."""
+        if self.again is None or self.weights is None:
+            return 0.0
+        absent = np.triu(self.weights == 0, 1)
+        return float(self.again[absent].mean()) if absent.any() else 0.0
+
     @classmethod
-    def of(cls, bundle: EstimateBundle) -> Shown:
-        """From a sealed estimate."""
+    def of(cls, bundle: EstimateBundle, again: Array | None = None) -> Shown:
+        """From a sealed estimate, and how often its edges come back: see `second_look`."""
         facts, names = bundle.manifest, bundle.manifest.names
         weights, strongest, edges = None, [], 0
         if bundle.edges is not None:
             # The constant goes with everything: given it, the rest is about the means.
             first = int(names[0] == INTERCEPT)
             names, weights = names[first:], bundle.edges[first:, first:]
+            again = None if again is None else again[first:, first:]
             rows, cols = np.nonzero(np.triu(weights, 1))
             order = np.argsort(-np.abs(weights[rows, cols]), kind="stable")[:12]
             edges = rows.size
             strongest = [
-                (names[rows[k]], names[cols[k]], float(weights[rows[k], cols[k]])) for k in order
+                (
+                    names[rows[k]],
+                    names[cols[k]],
+                    float(weights[rows[k], cols[k]]),
+                    None if again is None else float(again[rows[k], cols[k]]),
+                )
+                for k in order
             ]
         return cls(
             facts.estimate,
@@ -226,6 +253,7 @@ class Shown:
             weights,
             edges,
             strongest,
+            again,
             names,
             sorted(
                 (Listing.of(name, table) for name, table in bundle.tables.items() if len(table)),

@@ -17,6 +17,8 @@ from schemas.manifest import GuaranteeFacts
 
 Array = NDArray[np.float64]
 
+_FAR = 5  # deviations, at least, that a scale of changes reaches
+_SELDOM = 0.5  # of the draws of a release anew: an edge that may be chance
 _LABELS_UP_TO = 40  # columns whose names fit beside a heat map
 _POSITIVE, _NEGATIVE, _MUTED = (37, 99, 235), (217, 87, 14), (128, 128, 128)
 
@@ -60,16 +62,44 @@ def heat_map(correlation: Array, hidden: NDArray[np.bool_], names: Sequence[str]
     names
         The p columns.
     """
+    words = "Heat map of the released correlations; entries inside their noise are grey."
+    return _pixels("heat", words, correlation, hidden, names, 1)
+
+
+def changes(deviations: Array, hidden: NDArray[np.bool_], names: Sequence[str]) -> Markup:
+    """How far two releases differ, entry by entry; what noise can explain is grey.
+
+    Parameters
+    ----------
+    deviations
+        The difference in standard deviations of its noise; shape (p, p).
+    hidden
+        Whether an entry lies inside its noise; shape (p, p).
+    names
+        The p columns.
+    """
+    words = "Heat map of the changes between two releases; those inside their noise are grey."
+    most = max(_FAR, math.ceil(float(np.abs(deviations).max(initial=0.0))))
+    return _pixels("changes", words, deviations, hidden, names, most)
+
+
+def _pixels(
+    name: str,
+    words: str,
+    values: Array,
+    hidden: NDArray[np.bool_],
+    names: Sequence[str],
+    most: float,
+) -> Markup:
+    """A matrix in colours: blue up to `most`, orange down to as much below zero."""
     p = len(names)
-    known = np.nan_to_num(correlation)
+    known = np.nan_to_num(values) / most
     pixels = np.zeros((p, p, 4))
     colour = np.where((known > 0)[..., None], _POSITIVE, _NEGATIVE)
-    muted = hidden
-    pixels[..., :3] = np.where(muted[..., None], _MUTED, colour) / 255
-    pixels[..., 3] = np.where(muted, 0.10, np.clip(np.abs(known), 0.25, 1))
-    words = "Heat map of the released correlations; entries inside their noise are grey."
+    pixels[..., :3] = np.where(hidden[..., None], _MUTED, colour) / 255
+    pixels[..., 3] = np.where(hidden, 0.10, np.clip(np.abs(known), 0.25, 1))
     side = 4.6 if p > _LABELS_UP_TO else min(7.2, 3.4 + 0.16 * p)
-    with figure("heat", words, side + 0.6, side) as drawn:
+    with figure(name, words, side + 0.6, side) as drawn:
         axes = drawn.axes
         axes.imshow(pixels, interpolation="auto" if p > 200 else "nearest")
         axes.tick_params(length=0)
@@ -83,21 +113,21 @@ def heat_map(correlation: Array, hidden: NDArray[np.bool_], names: Sequence[str]
             axes.set_xlabel(f"{p} columns, in the order of the contract")
         for spine in axes.spines.values():
             spine.set_visible(False)
-        _legend(axes)
+        _legend(axes, most)
     return drawn.svg
 
 
-def _legend(axes: object) -> None:
-    """A scale from -1 to 1 beside a heat map."""
+def _legend(axes: object, most: float) -> None:
+    """A scale from -most to most beside a heat map."""
     inset = axes.inset_axes((1.03, 0.0, 0.035, 0.5))  # type: ignore[attr-defined]
     steps = np.linspace(1, -1, 101)[:, None]
     strip = np.empty((101, 1, 4))
     strip[..., :3] = np.where((steps > 0)[..., None], _POSITIVE, _NEGATIVE) / np.float64(255)
     strip[..., 3] = np.abs(steps)
-    inset.imshow(strip, aspect="auto", extent=(0, 1, -1, 1), interpolation="nearest")
+    inset.imshow(strip, aspect="auto", extent=(0, 1, -most, most), interpolation="nearest")
     inset.yaxis.tick_right()
     inset.set_xticks([])
-    inset.set_yticks([-1, 0, 1])
+    inset.set_yticks([-most, 0, most])
     for spine in inset.spines.values():
         spine.set_visible(False)
 
@@ -132,7 +162,13 @@ def eigenvalues(found: Spectrum, repair: str) -> Markup:
     return drawn.svg
 
 
-def graph(name: str, partial: Array, names: Sequence[str], most_edges: int = 300) -> Markup:
+def graph(
+    name: str,
+    partial: Array,
+    names: Sequence[str],
+    again: Array | None = None,
+    most_edges: int = 300,
+) -> Markup:
     """The graph of an estimated precision matrix.
 
     Parameters
@@ -143,6 +179,8 @@ def graph(name: str, partial: Array, names: Sequence[str], most_edges: int = 300
         Partial correlations, zero where there is no edge; shape (p, p).
     names
         The p columns.
+    again
+        How often each pair comes back as an edge; those that seldom do are dashed. Shape (p, p).
     most_edges
         Draw the strongest ones alone where there are more.
     """
@@ -173,6 +211,7 @@ def graph(name: str, partial: Array, names: Sequence[str], most_edges: int = 300
                 linewidth=0.7 + 4 * abs(weight) / strongest_of_all,
                 alpha=0.45 + 0.5 * abs(weight) / strongest_of_all,
                 zorder=1,
+                linestyle=(0, (2, 1.5)) if again is not None and again[a, b] < _SELDOM else "-",
                 solid_capstyle="round",
             )
         for v in shown:

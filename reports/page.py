@@ -15,6 +15,7 @@ from markupsafe import Markup
 from archive.estimate import EstimateBundle
 from archive.release import ReleaseBundle, rows_file, stems
 from estimators.noise.spectrum import spectrum
+from estimators.tuning.stability import DRAWS
 from reports import figures
 from reports.content import (
     INSIDE,
@@ -24,10 +25,14 @@ from reports.content import (
     parameters,
     strongest,
 )
+from reports.second_look import edges_again, worth
 from reports.words import best_guess, largest_of_noise, notes, shown_name, the_attack, what_it_is
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+_SOURCES = {".py", ".html", ".css"}
 
 
 def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
@@ -50,7 +55,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     found = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
     seen = correlations(release)
     pairs = seen.hidden[np.triu_indices(len(seen.names), 1)]
-    found_by = sorted((Shown.of(each) for each in estimates), key=lambda each: not each.sparse)
+    drawn = [Shown.of(each, edges_again(release, each)) for each in estimates]
     return render(
         "release.html",
         facts=facts,
@@ -77,7 +82,9 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         entries=strongest(release, seen.centred),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
-        shown=[_pictured(each) for each in found_by],
+        worth=worth(release),
+        draws=DRAWS,
+        shown=[pictured(each) for each in sorted(drawn, key=lambda each: not each.sparse)],
         columns=_columns(release),
         estimates=estimates,
         parameters=parameters(facts.model_dump(mode="json")),
@@ -86,10 +93,11 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
 
 @cache
 def edition() -> str:
-    """Digest of everything in this room: pages of one edition can be compared word by word."""
-    room = Path(__file__).parent
-    files = sorted(p for p in room.rglob("*") if p.suffix in {".py", ".html", ".css"})
-    held = (f"{p.relative_to(room)}\0".encode() + p.read_bytes() for p in files)
+    """Digest of all that makes pages: those of one edition can be compared word by word."""
+    house = Path(__file__).parents[1]
+    rooms = (house / "estimators", house / "reports")
+    files = sorted(p for room in rooms for p in room.rglob("*") if p.suffix in _SOURCES)
+    held = (f"{p.relative_to(house)}\0".encode() + p.read_bytes() for p in files)
     return hashlib.sha256(b"\0".join(held)).hexdigest()[:16]
 
 
@@ -98,11 +106,13 @@ def render(template: str, **facts: Any) -> str:
     return _environment().get_template(template).render(facts)
 
 
-def _pictured(shown: Shown) -> dict[str, Any]:
+def pictured(shown: Shown) -> dict[str, Any]:
+    """What a page says of an estimate, with the picture of its graph."""
     picture, p = Markup(), len(shown.names)
     if shown.sparse and shown.edges and shown.weights is not None:
-        picture = figures.graph(shown.id, shown.weights, shown.names)
-    return {**vars(shown), "sparse": shown.sparse, "picture": picture, "pairs": p * (p - 1) // 2}
+        picture = figures.graph(shown.id, shown.weights, shown.names, shown.again)
+    worked_out = {"sparse": shown.sparse, "kept": shown.kept, "others": shown.others}
+    return vars(shown) | worked_out | {"picture": picture, "pairs": p * (p - 1) // 2}
 
 
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
@@ -133,10 +143,20 @@ def _environment() -> Environment:
         "shown": shown_name,
         "cell": lambda value: _significant(value, 3) if isinstance(value, float) else str(value),
         "parameters": parameters,
+        "bytes": _bytes,
     }
     style = (made.loader or PackageLoader("reports")).get_source(made, "style.css")[0]
-    made.globals["style"] = Markup(style)
+    made.globals |= {"style": Markup(style), "infinity": math.inf, "inside": INSIDE}
     return made
+
+
+def _bytes(size: float) -> str:
+    """A size as people write it."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"
 
 
 def _significant(number: float, digits: int) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Discriminator,
     Field,
     StringConstraints,
@@ -59,6 +60,20 @@ class Budget(Model):
     per: Literal["lifetime", "year"] = "lifetime"
 
 
+def _known(what: str) -> BeforeValidator:
+    """A value that only somebody can give, who is told so where it is empty."""
+
+    def there(value: Any) -> Any:
+        if value is None:
+            raise ValueError(f"is empty; write {what}")
+        return value
+
+    return BeforeValidator(there)
+
+
+Bound = Annotated[Real, _known("a bound that somebody knows, not one read off the data")]
+
+
 class Column(Model):
     """Public facts about a column, declared by someone who knows the field; never read off data.
 
@@ -71,10 +86,16 @@ class Column(Model):
         Default: the middle of the bounds.
     scale
         Divides the centred cell, in the column's units. Default: half the range.
+
+    Examples
+    --------
+    >>> column = Column(lower=4.0, upper=22.0)
+    >>> column.middle, column.spread
+    (13.0, 9.0)
     """
 
-    lower: Real
-    upper: Real
+    lower: Bound
+    upper: Bound
     centre: Annotated[float | None, Field(strict=True, allow_inf_nan=False)] = None
     scale: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = None
 
@@ -110,7 +131,11 @@ class Levels(Model):
         one of the level's columns.
     """
 
-    levels: Annotated[tuple[str | Real, ...], Field(min_length=1, max_length=1000)]
+    levels: Annotated[
+        tuple[str | Real, ...],
+        Field(min_length=1, max_length=1000),
+        _known("the levels that somebody knows, such as [A, B]"),
+    ]
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

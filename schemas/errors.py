@@ -101,7 +101,12 @@ class Discrepancies(Refused):
 
 
 class BundleError(Invalid):
-    """A bundle that is not what was sealed."""
+    """A bundle that is not what was sealed; there is no other mend than another copy."""
+
+    def __init__(
+        self, what: str, mend: str = "Take it from another copy, or ask its curator."
+    ) -> None:
+        super().__init__(what, mend)
 
 
 class LedgerError(GramercyError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from schemas.manifest import ColumnFacts, LevelsFacts
 from schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
+Divisor = Literal["public", "noisy", "itself"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Evidence:
         Disjoint parts of the rows, where the release has them: `raw` is what they make together.
     trace
         A public bound on the trace of the matrix without noise: 1 for rows of the unit ball.
+    divisor
+        What the matrix was divided by: a ``public`` number, a ``noisy`` one, or the noisy trace of
+        the matrix ``itself``.
+    rows_sd
+        Standard deviation of a noisy number of rows.
     """
 
     raw: Array
@@ -65,6 +72,8 @@ class Evidence:
     unit: bool = True
     folds: tuple[Fold, ...] = ()
     trace: float = 1.0
+    divisor: Divisor = "public"
+    rows_sd: float = 0.0
 
     @property
     def deviations(self) -> Array:

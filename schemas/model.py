@@ -17,12 +17,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from schemas.errors import Invalid
+from schemas.form import for_people
 
 
 class Model(BaseModel):
     """A frozen record that refuses unknown keys and says which known one was probably meant."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=for_people
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -103,7 +106,8 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
         return model.model_validate(dict(data))
     except ValidationError as caught:
         told: dict[str, list[str]] = {}
-        for each in caught.errors(include_url=False):
+        # What concerns the whole file first: there may be hundreds of columns.
+        for each in sorted(caught.errors(include_url=False), key=lambda each: len(each["loc"])):
             key, words = _in_words(each)
             told.setdefault(key, []).append(words)
         wrong = [key + ", or ".join(dict.fromkeys(words)) for key, words in told.items()]
@@ -191,6 +195,8 @@ def _in_words(error: Any) -> tuple[str, str]:
         "less_than": f"must be less than {bound:g}",
     }
     text = mends.get(kind, message[:1].lower() + message[1:])
+    if error["input"] is None and kind.endswith("_type"):
+        text = "is empty; write it"
     if kind == "string_pattern_mismatch":
         text = "may hold letters, digits and inner '-' (labels also '.' and '_'), at most 63"
     return (f"key '{key}': " if key else ""), text.replace("input should be", "must be")

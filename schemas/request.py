@@ -7,7 +7,14 @@ import re
 import zoneinfo
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    WithJsonSchema,
+    model_validator,
+)
 
 from schemas.contract import Contract
 from schemas.errors import RequestError
@@ -103,8 +110,12 @@ class MechanismSpec(Model):
         ``exact``: the least noise with the guarantee that is asked for. ``published``: the scale
         that a paper gives for this epsilon and delta. Either way the exact guarantee of the scale
         in use is charged, and refused where it is weaker than what was asked.
-    epsilon, delta, mu
-        What is asked for: epsilon at delta, or mu (delta then says where epsilon is shown).
+    epsilon
+        What is asked for, at delta: the smaller, the more is protected, and the more noise it is.
+    delta
+        At which epsilon is asked for, or shown; far below one over the number of rows.
+    mu
+        Asked for instead of epsilon: as in Gaussian differential privacy.
     arithmetic
         ``floating-point`` accepts a mechanism whose noise is not exact on the lattice.
     """
@@ -178,7 +189,13 @@ def _zone(name: str) -> str:
     return name
 
 
-Version = Annotated[str, BeforeValidator(label), AfterValidator(_pattern)]
+# The pattern is for forms, which see no more than a schema.
+Version = Annotated[
+    str,
+    BeforeValidator(label),
+    AfterValidator(_pattern),
+    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9%]([A-Za-z0-9%._-]*[A-Za-z0-9])?$"}),
+]
 
 MechanismT = TypeVar("MechanismT", bound=MechanismSpec)
 EstimateT = TypeVar("EstimateT", bound=EstimatorSpec)
@@ -198,7 +215,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     mechanism
         Name, epsilon, delta, and the mechanism's own keys.
     normalisation
-        ``unit`` or ``{kind: clip, radius: r}``.
+        What is done to the length of every row: ``unit`` or ``{kind: clip, radius: r}``.
     estimates
         What to estimate from the release afterwards; costs no privacy.
     folds
@@ -226,7 +243,17 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     new_charge: Label | None = None
 
     def on(self, moment: datetime.datetime) -> Self:
-        """The request as it is asked for at a moment: its version's pattern filled in."""
+        """The request as it is asked for at a moment: its version's pattern filled in.
+
+        Examples
+        --------
+        >>> import datetime
+        >>> from tasks.request import Request
+        >>> mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
+        >>> weekly = Request(dataset="clinic", version="%G-W%V", mechanism=mechanism)
+        >>> weekly.on(datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)).version
+        '2026-W48'
+        """
         there = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
         return self.model_copy(update={"version": there.strftime(self.version)})
 

@@ -93,7 +93,7 @@ def open_source(url: str) -> Source:
     TableError
         If nothing is there, or it is neither CSV nor Parquet.
     """
-    reason, mend = "no such file", "Set the contract's 'source' to CSV or Parquet files."
+    reason, mend = "no such file", "Name CSV or Parquet files (the contract's 'source')."
     root = None
     try:
         fs, path = url_to_fs(url)

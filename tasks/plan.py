@@ -16,7 +16,8 @@ from schemas.home import Home
 from schemas.manifest import Asked, ColumnFacts, DatasetFacts, LevelsFacts
 from schemas.model import digest
 from schemas.noise import NoiseLaw
-from schemas.request import Here, Whole
+from schemas.plan import Effect
+from schemas.request import Here, Unit, Whole
 from tasks.manifest import calibrate, guarantee_facts, noise_law
 from tasks.request import Request
 
@@ -73,6 +74,18 @@ class Plan:
         """Root mean square of the noise's Frobenius norm."""
         return self.law.norm(self.columns)
 
+    @property
+    def share_of_entry(self) -> float | None:
+        """An entry's standard deviation over an average entry of the diagonal.
+
+        That is 1/p where every row has length 1, so that the trace is 1; None where it is not, or
+        where there is one column.
+        """
+        own = isinstance(self.request.normalisation, Unit) and self.contract.protects == "row"
+        if not own or self.mechanism.publishes == "precision" or self.columns == 1:
+            return None
+        return self.law.sd_off_diagonal * self.columns
+
     def facts(self) -> dict[str, Any]:
         """The plan as plain data."""
         delta = self.request.mechanism.delta
@@ -92,6 +105,7 @@ class Plan:
             **guarantee_facts(self.guarantee, delta).model_dump(),
             "sd_diagonal": self.law.sd_diagonal,
             "sd_off_diagonal": self.law.sd_off_diagonal,
+            "share_of_entry": self.share_of_entry,
             "matrix_error": self.matrix_error,
             "lattice_bits": self.mechanism.lattice.bits,
         }
@@ -238,3 +252,27 @@ def outlook(plan: Plan, ledger: Ledger) -> Outlook:
     """
     before = ledger.preview(plan.contract, plan.request.version)
     return Outlook(before, ledger.find(plan.contract.id, plan.key))
+
+
+def effect(plan: Plan, seen: Outlook) -> Effect:
+    """What would become of a release, as the ledger stands."""
+    done, before = seen.answered, seen.before
+    if done and done.state == "published":
+        words = f"published already, as {done.release}: nothing would be charged"
+        return Effect("free", words)
+    if done and done.state == "sealed":
+        words = f"drawn and sealed, as {done.release}: would only be put in its place"
+        return Effect("free", words)
+    if done and plan.request.new_charge != done.release:
+        became = "withdrawn" if done.state == "withdrawn" else "interrupted"
+        words = f"charged before, as {done.release}, and {became}: needs --new-charge"
+        return Effect("refused", words)
+    if not before.admits(plan.guarantee):
+        delta = before.budget.delta
+        return Effect(
+            "refused",
+            "does not fit the budget: the release would be refused. It asks for epsilon "
+            f"{plan.guarantee.epsilon(delta):.4g} at delta {delta:g}, and {before.remaining:.4g} "
+            "is left: ask for less, or raise the budget with 'gramercy budget --raise'",
+        )
+    return Effect("charged", "it would be charged, and never refunded")

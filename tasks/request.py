@@ -31,7 +31,7 @@ else:
 
 
 class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
-    """One release, as it is asked for: see `schemas.request.ReleaseRequest`."""
+    """One release, as it is asked for."""
 
     estimates: tuple[AnyEstimator, ...] = tuple(
         estimators.registry[name](name=name) for name in estimators.BY_DEFAULT

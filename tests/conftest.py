@@ -19,6 +19,10 @@ os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="gramercy-prefect-")
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
+# Nothing is scheduled on the session's own server; tests/test_server.py has real ones.
+_SERVICES = "SCHEDULER LATE_RUNS PAUSE_EXPIRATIONS CANCELLATION_CLEANUP FOREMAN REPOSSESSOR"
+for _name in f"{_SERVICES} CLEANUP_RECONCILER TRIGGERS".split():
+    os.environ[f"PREFECT_SERVER_SERVICES_{_name}_ENABLED"] = "false"
 os.environ.pop("PREFECT_API_URL", None)
 for _name in ("GRAMERCY_HOME", "GRAMERCY_LEDGER_URL", "GRAMERCY_ARCHIVE_URL"):
     os.environ.pop(_name, None)

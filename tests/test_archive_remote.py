@@ -21,7 +21,7 @@ from archive.objects import Objects, is_url, shown
 from archive.remote import open_archive
 from archive.store import Archive
 from estimators.ridge import Ridge
-from gramercy.catalogue import Release
+from gramercy.release import Release
 from schemas.errors import ArchiveError, BundleError, RequestError, UnknownRelease
 from schemas.home import Home
 from tasks.estimate import make_estimate

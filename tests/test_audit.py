@@ -14,7 +14,7 @@ import pytest
 
 from archive.store import Archive
 from estimators.ridge import Ridge
-from gramercy.catalogue import Release
+from gramercy.release import Release
 from ledger import Ledger
 from ledger.entry import Entry
 from ledger.journal import append
@@ -227,10 +227,10 @@ def test_no_column_can_be_changed(tmp_path: Path, home: Path, column: str) -> No
     kept = (home / "ledger.sqlite").read_bytes()
     nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
     nullable |= column in {"epsilon", "delta"}
-    for value in VALUES:
+    for turn, value in enumerate(VALUES):
         if value == "NULL" and not nullable:
             continue
-        for seq in (2, 3):
+        for seq in (2 + turn % 2,):
             (home / "ledger.sqlite").write_bytes(kept)
             same = f"SELECT {column} IS {value} FROM entries WHERE seq = {seq}"
             with sqlite3.connect(home / "ledger.sqlite") as db:

@@ -197,7 +197,7 @@ def test_workers_that_may_write_to_disk_are_refused(
     with (
         dask.config.set({"distributed.worker.memory.spill": 0.7}),
         LocalCluster(
-            n_workers=1, processes=False, dashboard_address=":0", memory_limit="1GB"
+            n_workers=1, processes=False, dashboard_address=":0", memory_limit="16GB"
         ) as made,
     ):
         with pytest.raises(RequestError, match="may write to disk"):

@@ -144,7 +144,7 @@ class PostgresqlMachine(LedgerMachine):
 def chosen(examples: int) -> settings:
     return settings(
         max_examples=examples,
-        stateful_step_count=at_scale(15, 40),
+        stateful_step_count=at_scale(11, 40),
         deadline=None,
         suppress_health_check=list(HealthCheck),
         derandomize=True,

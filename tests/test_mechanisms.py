@@ -16,7 +16,8 @@ import gramercy
 from archive.package import read_manifest
 from archive.release import read_release, release_card, release_descriptor
 from archive.store import Archive
-from gramercy.catalogue import Catalogue, Release
+from gramercy.catalogue import Catalogue
+from gramercy.release import Release
 from ledger import Ledger, Statement
 from mechanisms.guarantee import Guarantee, gdp_mu
 from mechanisms.rowwise import RowWise

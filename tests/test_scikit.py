@@ -30,6 +30,7 @@ from estimators.scikit import (
     RidgePrecision,
     SparseCovariance,
     SparsePrecision,
+    by_name,
 )
 from schemas.evidence import Evidence
 from schemas.manifest import ColumnFacts, LevelsFacts
@@ -74,6 +75,9 @@ def test_every_estimator_of_matrices_has_its_face() -> None:
         if spec not in BY_SPEC:
             found = spec.model_validate({}).fit(seen())
             assert found.kind == "intervals", f"estimators/scikit has no class for '{name}'"
+    assert {name: each.spec for name, each in by_name.items()} == {
+        name: spec for name, spec in registry.items() if spec in BY_SPEC
+    }
 
 
 @pytest.mark.parametrize("face", FACES)

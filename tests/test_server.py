@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from archive.store import Archive
-from gramercy.catalogue import Release
 from gramercy.demo import lay_out
+from gramercy.release import Release
 from gramercy.serve import written
 from ledger import Ledger
 from schemas.errors import RequestError
@@ -95,34 +95,45 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert retire(api, deployments([], "0 6 * * 1", "UTC")) == ["release/toy"]
         names = {each["name"] for each in ask(api, "/deployments/filter", {})}
         assert names == {"weekly", "published"}
-        # What cannot be run is refused before it is.
-        wrong = weekly["parameters"]["request"] | {"mechanism": {"name": "gaussian", "epsilon": -1}}
+        # What cannot be run is refused before it is, whoever fills in the form.
         create = f"/deployments/{weekly['id']}/create_flow_run"
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            ask(api, create, {"parameters": {"request": wrong}})
-        assert refused.value.code in {409, 422}
-        refused.value.close()
+        sound = weekly["parameters"]["request"]
+        for wrong in (
+            sound | {"mechanism": {"name": "magic", "epsilon": 1.0, "delta": 1e-6}},
+            sound | {"mechanism": {"name": "gaussian", "epsilon": 0.0, "delta": 1e-6}},
+            sound | {"mechanism": {"name": "gaussian", "epsilon": -1, "delta": 1e-6}},
+            sound | {"mechanizm": {"name": "gaussian"}},
+            sound | {"version": "../../etc"},
+            {key: value for key, value in sound.items() if key != "dataset"},
+        ):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                ask(api, create, {"parameters": {"request": wrong}})
+            assert refused.value.code in {409, 422}, wrong
+            refused.value.close()
+        assert all(run["auto_scheduled"] for run in ask(api, "/flow_runs/filter", {}))
 
         log = tmp_path / "worker.log"
         with process(environ, log, "prefect", "worker", "start", "--pool", "gramercy"):
-            prefect(environ, "deployment", "run", "release/weekly", "--watch")
+            ask(api, create, {})
             archive = Archive(home / "archive")
+            wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
             (done,) = archive.releases()
-            wait_for(lambda: bool(archive.reports(*done)), 120, log)
-            # Delivered once more, the event makes nothing new.
-            prefect(environ, "deployment", "run", "release/weekly", "--watch")
+            # The release, and what its event has triggered.
             finished = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED"]}}}}
-            wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 6, 120, log)
-            prefect(environ, "deployment", "run", "audit/weekly", "--watch")
+            wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 3, 120, log)
+            audit = deployed["flows.audit.audit"]
+            ask(api, f"/deployments/{audit['id']}/create_flow_run", {})
+            wait_for(lambda: any((home / "audits").glob("*/audit.json")), 120, log)
+            wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 4, 120, log)
         tag = f"release:{'/'.join(done)}"
         tagged = {"flow_runs": {"tags": {"all_": [tag]}}}
         runs = ask(api, "/flow_runs/filter", tagged)
-        assert len(runs) == 6
+        assert len(runs) == 3
         assert all("dataset:breast-cancer" in run["tags"] for run in runs)
         (audited,) = (home / "audits").glob("*/audit.json")
         told = json.loads(audited.read_text())
         assert (told["discrepancies"], told["notes"], told["runs"]) == ([], [], True)
-        assert len(told["releases"][0]["runs"]) == 2
+        assert len(told["releases"][0]["runs"]) == 1
         found = ask(api, "/artifacts/latest/filter", {})
         kinds = {"privacy", "budget", "noise", "bundle", "estimates", "report"}
         assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in found}
@@ -146,6 +157,9 @@ def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:
     command = ("gramercy", "serve", str(request), "--port", str(port))
     with process(environ, log, *command) as serving:
         wait_for(lambda: b"Serving at" in log.read_bytes(), 180, log)
+        # Its pages ask this server, whatever its port.
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
+            assert json.loads(reply.read())["api_url"] == api
         archive = Archive(home / "archive")
         prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
         wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
+from scipy.optimize import isotonic_regression
 
 from estimators.noise.draws import Stream, draw, of_rows, stream
 from schemas.noise import NoiseLaw
@@ -104,7 +104,7 @@ def _assemble(vectors: Array, values: Array) -> Array:
 
 def _onto_spectrum(values: Array, trace: float) -> Array:
     """The nearest increasing, non-negative sequence with sum at most `trace`."""
-    rising: Array = isotonic_regression(values)
+    rising: Array = isotonic_regression(values).x
     kept: Array = np.maximum(rising, 0.0)
     if kept.sum() <= trace:
         return kept

@@ -57,6 +57,11 @@ def rows_like(moment: Array, rows: int) -> Array:
     values, vectors = np.linalg.eigh(moment)
     rest = len(moment) - min(rows, len(moment))
     found: Array = vectors[:, rest:] * np.sqrt(rows * np.maximum(values[rest:], 0.0))
+    if rest == 0:
+        found = found @ vectors.T  # the same whatever signs, and turns of ties, these come with
+        return found
+    ahead = found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])]
+    found = found * np.where(ahead < 0, -1.0, 1.0)
     return found
 
 

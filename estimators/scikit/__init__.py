@@ -12,6 +12,8 @@ array([[ 1.09, -0.25],
        [-0.25,  1.21]])
 """
 
+from collections.abc import Mapping
+
 from estimators.scikit.classifier import DiscriminantClassifier
 from estimators.scikit.estimators import (
     DiscoveredGraph,
@@ -22,6 +24,19 @@ from estimators.scikit.estimators import (
     SparsePrecision,
 )
 from estimators.scikit.fitted import MatrixEstimator
+
+by_name: Mapping[str, type[MatrixEstimator] | type[DiscriminantClassifier]] = {
+    each.spec.model_fields["name"].default: each
+    for each in (
+        RidgePrecision,
+        SparsePrecision,
+        ScioPrecision,
+        NeighbourhoodGraph,
+        SparseCovariance,
+        DiscriminantClassifier,
+        DiscoveredGraph,
+    )
+}
 
 __all__ = [
     "DiscoveredGraph",

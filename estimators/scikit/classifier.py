@@ -41,6 +41,14 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         classes count. For two classes too there are two rows.
     estimate_, tuning_, n_samples_, n_features_in_, feature_names_in_
         See `estimators.scikit.fitted.MatrixEstimator`; features are all columns but the classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from estimators.scikit import DiscriminantClassifier
+    >>> rows, species = load_iris(return_X_y=True)  # public rows; a release does as well
+    >>> bool(DiscriminantClassifier().fit(rows, species).score(rows, species) > 0.95)
+    True
     """
 
     spec: ClassVar[type[Estimator]] = Discriminant

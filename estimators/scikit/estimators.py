@@ -32,7 +32,23 @@ class RidgePrecision(MatrixEstimator):
 
 
 class SparsePrecision(MatrixEstimator):
-    """`estimators.graphical_lasso.GraphicalLasso`: a sparse precision matrix."""
+    """`estimators.graphical_lasso.GraphicalLasso`: a sparse precision matrix.
+
+    Examples
+    --------
+    A chain: b hangs together with a and with c, and those two only by way of b.
+
+    >>> import numpy as np
+    >>> from estimators.scikit import SparsePrecision
+    >>> S = np.linalg.inv([[1.0, -0.4, 0.0], [-0.4, 1.0, -0.4], [0.0, -0.4, 1.0]])
+    >>> fitted = SparsePrecision(penalty=0.02).fit_matrix(S, 1000, names=["a", "b", "c"])
+    >>> fitted.precision_.round(2)
+    array([[ 0.98, -0.38,  0.  ],
+           [-0.38,  0.97, -0.38],
+           [ 0.  , -0.38,  0.98]])
+    >>> list(fitted.to_networkx().edges)
+    [('a', 'b'), ('b', 'c')]
+    """
 
     spec = GraphicalLasso
 
@@ -50,7 +66,18 @@ class SparsePrecision(MatrixEstimator):
 
 
 class SparseCovariance(MatrixEstimator):
-    """`estimators.threshold.ThresholdedCovariance`: a sparse covariance matrix."""
+    """`estimators.threshold.ThresholdedCovariance`: a sparse covariance matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from estimators.scikit import SparseCovariance
+    >>> S = np.array([[1.0, 0.5, 0.02], [0.5, 1.0, -0.01], [0.02, -0.01, 1.0]])
+    >>> SparseCovariance(threshold=0.1).fit_matrix(S, 1000).covariance_
+    array([[1. , 0.5, 0. ],
+           [0.5, 1. , 0. ],
+           [0. , 0. , 1. ]])
+    """
 
     spec = ThresholdedCovariance
 

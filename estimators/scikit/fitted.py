@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
@@ -156,13 +158,39 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.edges_ is None:
             raise ValueError(f"a {type(self).__name__} has no graph")
-        names = getattr(self, "feature_names_in_", None)
-        called = [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
-        graph = nx.Graph()
+        called, graph = self._called, nx.Graph()
         graph.add_nodes_from(called)
         for i, j in zip(*np.nonzero(np.triu(self.edges_, 1)), strict=True):
             graph.add_edge(called[i], called[j], weight=float(self.edges_[i, j]))
         return graph
+
+    def to_graphml(self, path: str | Path) -> None:
+        """Write the graph as GraphML, for Gephi, Cytoscape or igraph; see `to_networkx`."""
+        import networkx as nx
+
+        nx.write_graphml(self.to_networkx(), path)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """What was estimated, labelled, shape (p, p): the precision matrix, or the covariance.
+
+        The weights of the edges, where the estimate is a graph alone.
+        """
+        check_is_fitted(self)
+        kind = self.estimate_.kind
+        matrix = getattr(self, f"{kind}_") if kind in {"precision", "covariance"} else self.edges_
+        return pd.DataFrame(matrix, index=self._called, columns=self._called)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write `to_pandas` as CSV with 17 digits, so that every number comes back as it was.
+
+        In R: ``as.matrix(read.csv(path, row.names = 1, check.names = FALSE))``.
+        """
+        self.to_pandas().to_csv(path, float_format="%.17g", lineterminator="\n")
+
+    @property
+    def _called(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
 
 
 def _pair(found: Estimate) -> dict[str, Array]:

@@ -123,7 +123,8 @@ def redrawn(evidence: Evidence, truth: Array, source: Stream) -> Array:
     """A raw matrix of as many rows with the second moment `truth`, and the same noise."""
     p, rows, law = len(truth), max(round(evidence.rows), 1), evidence.law
     values, vectors = np.linalg.eigh(truth)
-    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    # The one root that is the same whatever signs, and turns of ties, the vectors come with.
+    root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     if rows >= p:
         white = wishart(source, p, rows) / rows
     else:

@@ -76,8 +76,33 @@ def of_all(evidence: Evidence) -> Moments:
     """Second moments of all columns about zero, and how they vary."""
     raw, plain, rows = evidence.raw, evidence.repaired, max(evidence.rows, 1.0)
     sampling = of_rows(plain, rows, unit=evidence.unit, intercept=has_intercept(evidence))
-    noise = of_noise(evidence.law, plain, rows)
+    noise = noise_of(evidence)
     return Moments(raw, plain, sampling, noise, np.eye(len(raw)), 0, lost=False)
+
+
+def noise_of(evidence: Evidence) -> Spread:
+    """Of the released matrix: its noise law, and what a noisy divisor adds to it.
+
+    Notes
+    -----
+    Divided by a noisy number of rows of relative deviation d, S carries -S d besides. Divided by
+    its own noisy trace, E becomes E - S tr E; where entries of E are uncorrelated, with variance
+    t on the diagonal, its covariance gains t ((S - I) (S - I) - S S - I I) + p t S S.
+    """
+    law, plain, rows = evidence.law, evidence.repaired, max(evidence.rows, 1.0)
+    found = of_noise(law, plain, rows)
+    if evidence.divisor == "noisy":
+        share = (evidence.rows_sd / rows) ** 2
+        return replace(found, squares=(*found.squares, (share, plain)))
+    if evidence.divisor == "itself" and law.cell_variance is None:
+        t, one, whole = law.sd_diagonal**2, np.eye(len(plain)), plain / _size(plain)
+        own = ((t, whole - one), ((len(plain) - 1) * t, whole), (-t, one))
+        return replace(found, squares=(*found.squares, *own))
+    return found
+
+
+def _size(matrix: Array) -> float:
+    return float(np.trace(matrix)) or 1.0
 
 
 def moments(evidence: Evidence) -> Moments:

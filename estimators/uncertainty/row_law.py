@@ -144,15 +144,14 @@ def _with_constant(moment: Array) -> _Law:
     p = len(moment)
     ridge = _FAINT * np.eye(p)
     wanted = np.linalg.cholesky(moment + ridge)
-    guess = moment + ridge
-    law = _law(guess)
+    root = wanted
+    law = _law(moment + ridge)
     for _ in range(_ROUNDS):
         weight, values, mean, _ = _times(law, 1)
         made = _mean_moment(law, weight, values, mean)
         step = np.linalg.solve(np.linalg.cholesky(made + ridge), wanted)
-        guess_root = np.linalg.cholesky(guess) @ step
-        guess = guess_root @ guess_root.T
-        law = _law(guess)
+        root = root @ step  # triangular, as a factor: what it makes need not be factored again
+        law = _law(root @ root.T)
         if np.abs(made - moment).max() < _ENOUGH:
             break
     return law

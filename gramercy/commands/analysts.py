@@ -12,15 +12,18 @@ import typer
 from rich.text import Text
 
 from gramercy import running, view
-from gramercy.catalogue import Release
 from gramercy.commands.common import AsJson
 from gramercy.commands.common import archive as archive_here
+from gramercy.release import Release
 from schemas.errors import GramercyError, Invalid, RequestError
 from schemas.home import Home
 
 
 def list_(json: AsJson = False) -> None:
-    """List the releases of the archive."""
+    """List the releases of the archive.
+
+    Example: gramercy list --json
+    """
     from ledger import Ledger
     from tasks.verify import known_releases
 
@@ -47,7 +50,10 @@ def show(
     name: Annotated[str, typer.Argument(metavar="RELEASE", help="DATASET/RELEASE.")],
     json: AsJson = False,
 ) -> None:
-    """Show what a release is, what it guarantees, and its noise."""
+    """Show what a release is, what it guarantees, and its noise.
+
+    Example: gramercy show clinic/2026-11-r1
+    """
     found = _release(name)
     if json:
         view.as_json(found.manifest.model_dump(mode="json"))
@@ -95,7 +101,10 @@ def verify(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Recompute everything a release states, and name the file that is wrong."""
+    """Recompute everything a release states, and name the file that is wrong.
+
+    Example: gramercy verify clinic --archive copy --key curator.pub
+    """
     from archive.keys import read_public
     from archive.remote import open_archive
     from ledger import Ledger
@@ -136,6 +145,8 @@ def estimate(
     """Estimate from a release: a precision matrix, a covariance, a graph, intervals, classes.
 
     Reads the release alone; costs no privacy. docs/estimators.md lists estimators and settings.
+
+    Example: gramercy estimate clinic/2026-11-r1 --estimator graphical-lasso --penalty ebic
     """
     import estimators
     from schemas.model import parse
@@ -150,31 +161,32 @@ def estimate(
     if len(facts) < len(pairs):
         raise RequestError("--set: a setting is given twice.", "Give it once.")
     chosen = parse(estimators.registry[estimator], facts, "estimate", RequestError)
-    done, page = running.estimate(found.id, chosen)
+    done, page, problems = running.estimate(found.id, chosen)
+    for problem in problems:
+        view.say(Text("It is estimated, but: ", style="yellow"), problem, to=view.err)
     path = found.shown(found.path.parent / "estimates" / done)
     if json:
-        facts = {"release": found.id, "estimate": done, "path": path, "report": str(page)}
+        facts = {
+            "release": found.id,
+            "estimate": done,
+            "path": path,
+            "report": page,
+            "problems": problems,
+        }
         view.as_json(facts)
     else:
         view.say("Estimated: ", view.bold(done), f", no further privacy cost\n{path}")
-        view.say(f"Report: {page}")
+        view.say(f"Report: {page or 'none'}")
 
 
 def mechanisms(json: AsJson = False) -> None:
-    """List the mechanisms, with one line each."""
+    """List the mechanisms, with one line each.
+
+    Example: gramercy mechanisms
+    """
     from mechanisms import registry
 
-    known = [
-        {
-            "name": name,
-            "summary": each.summary(),
-            "publishes": each.publishes,
-            "arithmetic": each.arithmetic,
-            "neighbours": list(each.neighbours),
-            "units": list(each.units),
-        }
-        for name, each in registry.items()
-    ]
+    known = [each.about() for each in registry.values()]
     if json:
         view.as_json(known)
     else:

@@ -17,7 +17,10 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def keys(context: typer.Context, json: AsJson = False) -> None:
-    """Show the keys that sign bundles, or make a new one."""
+    """Show the keys that sign bundles, or make a new one.
+
+    Example: gramercy keys --json
+    """
     context.obj = json
     if context.invoked_subcommand is None:
         list_(context)
@@ -25,7 +28,10 @@ def keys(context: typer.Context, json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(context: typer.Context, json: AsJson = False) -> None:
-    """List the public keys of this home: whose signatures it trusts, and which one signs."""
+    """List the public keys of this home: whose signatures it trusts, and which one signs.
+
+    Example: gramercy keys list
+    """
     from archive.keys import known_keys, signing_key
 
     folder = Home.default().keys
@@ -47,7 +53,10 @@ def new(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Make a key that signs from now on. What others have signed stays known and trusted."""
+    """Make a key that signs from now on. What others have signed stays known and trusted.
+
+    Example: gramercy keys new --yes
+    """
     from archive.keys import STEWARD, new_key
 
     folder = Home.default().keys

@@ -10,8 +10,8 @@ import typer
 from rich.text import Text
 
 from gramercy import running, view
-from gramercy.catalogue import Release
 from gramercy.commands.common import AsJson, RequestPath, archive
+from gramercy.release import Release
 from schemas.errors import RequestError
 from schemas.home import Home
 
@@ -22,7 +22,11 @@ NewCharge = Annotated[
 
 
 def demo() -> None:
-    """Publish one release of scikit-learn's breast cancer table, end to end."""
+    """Publish one release of scikit-learn's breast cancer table, end to end.
+
+    Example: gramercy demo
+    """
+    from archive.store import INDEX
     from gramercy.demo import lay_out
     from tasks.request import read_request
     from tasks.steward import page
@@ -45,6 +49,7 @@ def demo() -> None:
             "Guarantee": release.manifest.card["statement"],
             "Where": str(release.path),
             "Report": facts["report"] or "none",
+            "Catalogue": archive().shown(archive().root / INDEX),
             "For you": f"{page(*release.id.split('/'))} (internal: never publish it)",
         },
         "",
@@ -63,22 +68,41 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Rank all mechanisms by their expected error.")
     ] = False,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write all of it as a page, too.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show what a release would do: noise, guarantee, error, budget. Reads no data."""
+    """Show what a release would do: noise, guarantee, error, budget. Reads no data.
+
+    Example: gramercy plan request.yaml --compare --page plan.html
+    """
+    from gramercy.pages import check_page, write_page_of
+    from ledger import Ledger
+    from tasks.plan import make_plan, outlook
     from tasks.request import read_request
 
     asked = running.today(read_request(request))
-    if not compare:
-        _show_plan(asked, json)
-        return
-    from tasks.compare import compare as ranking
+    if page is not None:
+        from tasks.forecast import page_of
 
-    offers, declined = ranking(asked)
-    if json:
-        view.as_json(view.ranking_facts(offers, declined, asked.mechanism.delta))
+        check_page("--page", page)
+        worked_out = make_plan(asked)
+        with view.doing("working out the errors", json):
+            html = page_of(worked_out, outlook(worked_out, Ledger.of(Home.default())))
+        write_page_of("--page", page, html)
+    if compare:
+        from tasks.compare import compare as ranking
+
+        offers, declined = ranking(asked)
+        if json:
+            view.as_json(view.ranking_facts(offers, declined, asked.mechanism.delta))
+        else:
+            view.ranking_text(asked, offers, declined)
     else:
-        view.ranking_text(asked, offers, declined)
+        _show_plan(asked, json)
+    if page is not None:
+        view.say(f"Page: {page}", to=view.err if json else view.out)
 
 
 def release(
@@ -87,14 +111,20 @@ def release(
     new_charge: NewCharge = False,
     json: AsJson = False,
 ) -> None:
-    """Publish a release, or return the one that the same request published before."""
+    """Publish a release, or return the one that the same request published before.
+
+    Example: gramercy release request.yaml --yes
+    """
     _publish(request, yes, new_charge, json)
 
 
 def randomize(
     request: RequestPath, yes: Yes = False, new_charge: NewCharge = False, json: AsJson = False
 ) -> None:
-    """Make one noisy report of every row, where the rows are: for the mechanism 'local'."""
+    """Make one noisy report of every row, where the rows are: for the mechanism 'local'.
+
+    Example: gramercy randomize request.yaml --yes
+    """
     from tasks.request import read_request
 
     if read_request(request).mechanism.name != "local":
@@ -112,7 +142,10 @@ def aggregate(
     new_charge: NewCharge = False,
     json: AsJson = False,
 ) -> None:
-    """Publish the average of noisy reports from one or more sources."""
+    """Publish the average of noisy reports from one or more sources.
+
+    Example: gramercy aggregate request.yaml north/release south/release
+    """
     _publish(request, yes, new_charge, json, [str(path.absolute()) for path in reports])
 
 
@@ -166,7 +199,10 @@ def budget(
     reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")] = "",
     json: AsJson = False,
 ) -> None:
-    """Show what was spent and what remains; or change a budget, for a stated reason."""
+    """Show what was spent and what remains; or change a budget, for a stated reason.
+
+    Example: gramercy budget clinic --raise 4 1e-6 --reason "board, 3 May"
+    """
     from ledger import Ledger
     from schemas.contract import Budget
     from schemas.model import parse
@@ -238,7 +274,12 @@ def withdraw(
     yes: Yes = False,
     json: AsJson = False,
 ) -> None:
-    """Mark a bad release in the catalogue. It stays readable, and its charge stays spent."""
+    """Mark a bad release in the catalogue. It stays readable, and its charge stays spent.
+
+    Example: gramercy withdraw clinic/2026-11-r1 --reason "wrong table"
+    """
+    from ledger import Ledger
+    from tasks.site import write_site
     from tasks.withdraw import withdraw as withdraw_release
 
     release = Release(archive(), *_split(name))
@@ -249,8 +290,14 @@ def withdraw(
     place = withdraw_release(*_split(release.id), reason)
     gone = Release(archive(), *_split(name))
     where = gone.shown(place)
+    problems: list[str] = []
+    with running.noted(problems):  # everybody should see it
+        write_site(archive(), Ledger.known(Home.default()), _split(gone.id))
+    for problem in problems:
+        view.say(Text("It is withdrawn, but: ", style="yellow"), problem, to=view.err)
     if json:
-        view.as_json({"release": gone.id, "withdrawn": gone.withdrawn, "path": where})
+        facts = {"release": gone.id, "withdrawn": gone.withdrawn, "path": where}
+        view.as_json({**facts, "problems": problems})
     else:
         view.say("Withdrawn: ", view.bold(gone.id), f": {gone.withdrawn}\n{where}")
 
@@ -273,7 +320,10 @@ def serve(
         str, typer.Option(help="Work pool; of your own, on a server that others use too.")
     ] = "gramercy",
 ) -> None:
-    """Run a Prefect server, the deployments and a worker on this machine, until Ctrl-C."""
+    """Run a Prefect server, the deployments and a worker on this machine, until Ctrl-C.
+
+    Example: gramercy serve request.yaml --cron "0 6 * * 1" --timezone Europe/Berlin
+    """
     from gramercy.serve import serve as run
     from tasks.request import read_request
 

@@ -29,7 +29,7 @@ def once(request: str, turn: int) -> str:
 
 def test_in_parallel(tmp_path: Path, home: Path) -> None:
     request = scene(tmp_path)
-    turns = at_scale(20, 200)
+    turns = at_scale(12, 200)
     with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
         done = list(pool.map(once, [str(request)] * turns, range(turns)))
     assert set(done) == {"v1-r1"}

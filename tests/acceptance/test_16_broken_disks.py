@@ -58,7 +58,7 @@ def test_no_space_at_any_call(bench: Bench, lasting: bool) -> None:
     passed, _ = bench.traced()
     points = [p for p in passed if p[0].startswith(tuple(f"before {call}" for call in CALLS))]
     assert len(points) > 80
-    every = at_scale(len(points) // 4, 1)
+    every = at_scale(len(points) // 2, 1)
     for point in points[1 + lasting :: every]:
         how = {"fail_at": point, "reason": errno.ENOSPC, "lasting": lasting}
         (ended,) = bench.trial(how)

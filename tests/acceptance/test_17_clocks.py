@@ -100,7 +100,7 @@ def test_the_remaining_budget_never_rises(kind: str, under: Contract) -> None:
         derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    @given(st.lists(STEPS, min_size=6, max_size=at_scale(14, 40)))
+    @given(st.lists(STEPS, min_size=6, max_size=at_scale(10, 40)))
     def check(steps: list[Any]) -> None:
         with tempfile.TemporaryDirectory() as folder, clocks() as clock:
             where = fresh(kind, Path(folder))

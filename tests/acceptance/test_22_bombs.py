@@ -43,7 +43,7 @@ def moment(case: Bomb) -> np.ndarray:
     return np.asarray(sums) / rows
 
 
-@pytest.mark.parametrize("case", ALL_BOMBS[:: at_scale(2, 1)], ids=str)
+@pytest.mark.parametrize("case", ALL_BOMBS[:: at_scale(3, 1)], ids=str)
 def test_in_bounded_memory(case: Bomb, tmp_path: Path, measure: Measured) -> None:
     found = measure(case.request(tmp_path), way=case.way, seconds=case.seconds)
     assert "took" in found, found
@@ -70,7 +70,7 @@ def test_memory_is_seen(tmp_path: Path, measure: Measured) -> None:
 
 
 def test_many_files(tmp_path: Path, measure: Measured) -> None:
-    count = at_scale(1000, 10_000)
+    count = at_scale(300, 10_000)
     for i in range(count):
         (tmp_path / f"p{i}.csv").write_bytes(b"c0,c1\n2,5\n")
     request = scene(tmp_path, source="p*.csv", rows=count, columns=COLUMNS)

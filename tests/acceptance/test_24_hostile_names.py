@@ -203,7 +203,7 @@ def test_releases_in_the_archive(names: list[str], tmp_path: Path, home: Path) -
 def test_commands(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     request = scene(tmp_path / "scene")
     run_steps(request)
-    for name in sample(names, 60):
+    for name in sample(names, at_scale(25, 60)):
         for words in (
             ("show", "--", name),
             ("show", "--", f"toy/{name}"),
@@ -218,7 +218,7 @@ def test_commands(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixtur
             code, out, err = run(*words, capsys=capsys)
             assert code == 2, (words, out, err)
             assert "Traceback" not in out + err
-    for name in sample(names, 60):
+    for name in sample(names, at_scale(25, 60)):
         with_name(request, "version", name)
         code, out, err = run("plan", request, capsys=capsys)
         assert code == (0 if LABEL.fullmatch(name) else 2), (name, out, err)
@@ -314,8 +314,8 @@ def test_columns(names: list[str], tmp_path: Path) -> None:
     taken = legal(names, as_levels=False)
     assert len(taken) > COUNT // 2
     rng = np.random.default_rng(24)
-    taken = taken[:: at_scale(4, 1)]
-    size = at_scale(90, 250)
+    taken = taken[:: at_scale(9, 1)]
+    size = at_scale(100, 250)
     for start in range(0, len(taken), size):
         part = taken[start : start + size]
         folder = tmp_path / "scene" / str(start)
@@ -341,7 +341,7 @@ def test_levels(names: list[str], tmp_path: Path) -> None:
     taken = legal(names, as_levels=True)
     assert len(taken) > COUNT // 2
     rng = np.random.default_rng(42)
-    part = taken[: at_scale(90, 300)]
+    part = taken[: 300 : at_scale(5, 1)]
     cells = rng.choice(np.array(part, dtype=object), 500)
     table = pa.table({"s": pa.array(list(cells)), "k": rng.normal(size=500)})
     pq.write_table(table, tmp_path / "scene/t.parquet")

@@ -1,0 +1,31 @@
+(() => {
+  const box = document.getElementById("search"), found = document.getElementById("found");
+  const plain = text => text.normalize("NFKC").toUpperCase().toLowerCase().replaceAll("ς", "σ");
+  const rows = [...document.querySelectorAll("[data-text]")];
+  const shelves = [...document.querySelectorAll(".shelf")];
+  const look = () => {
+    const words = plain(box.value).split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const row of rows) {
+      const text = row.dataset.text + " " + row.closest(".shelf").dataset.columns;
+      const has = words.every(word => text.includes(word));
+      count += has;
+      row.hidden = words.length ? !has : "older" in row.dataset;
+    }
+    for (const shelf of shelves)
+      shelf.hidden = words.length > 0 && !shelf.querySelector("[data-text]:not([hidden])");
+    found.textContent = words.length ? `${count} of ${rows.length} releases` : "";
+  };
+  box.addEventListener("input", () => {
+    history.replaceState(null, "", box.value ? "#" + encodeURIComponent(box.value) : "#");
+    look();
+  });
+  const follow = () => {
+    try { box.value = decodeURIComponent(location.hash.slice(1)); }
+    catch { box.value = ""; }  // somebody else's link
+    look();
+  };
+  addEventListener("hashchange", follow);
+  box.closest("p").hidden = false;
+  follow();
+})();

@@ -1,0 +1,34 @@
+"""Pages as a browser has them, when their scripts have run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+needs_chromium = pytest.mark.skipif(
+    not shutil.which("chromium"), reason="Chromium is not on this machine"
+)
+
+_SCHEMES = {"dark": "0", "light": "1"}
+_QUIET = "--no-first-run --disable-background-networking --disable-component-update --disable-sync"
+
+
+def opened(url: str, folder: Path, scheme: str = "light") -> str:
+    """The document as it stands when all has run; the browser's console must stay empty."""
+    done = subprocess.run(
+        [
+            *("chromium", "--headless", "--no-sandbox", "--disable-gpu", *_QUIET.split()),
+            f"--user-data-dir={folder / 'browser'}",
+            f"--blink-settings=preferredColorScheme={_SCHEMES[scheme]}",
+            *("--enable-logging=stderr", "--v=0", "--dump-dom", url),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "CONSOLE" not in done.stderr
+    return done.stdout
