@@ -58,7 +58,8 @@ def rows_bar(doing: str, total: int) -> Iterator[Callable[[int], None]]:
 def percent_of_run(dataset: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress artifact of the run, for long ones; to be called as what `rows_bar` gives.
 
-    It stays with the run, and ends at 100 %. Only where the number of rows is public.
+    It stays with the run, and ends at 100 %. Only where the number of rows is public;
+    outside of a run there is nobody to tell.
 
     Parameters
     ----------
@@ -68,7 +69,11 @@ def percent_of_run(dataset: str, total: int) -> Iterator[Callable[[int], None]]:
         The public number of rows.
     """
     from prefect.artifacts import create_progress_artifact, update_progress_artifact
+    from prefect.context import FlowRunContext, TaskRunContext
 
+    if FlowRunContext.get() is None and TaskRunContext.get() is None:
+        yield lambda rows: None
+        return
     artifact: Any = None  # its id, which Prefect's types do not know for one
     done, told = 0, time.monotonic()
 

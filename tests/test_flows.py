@@ -23,6 +23,7 @@ from schemas.errors import (
 from schemas.home import Home
 from tasks.history import ledger_tag
 from tasks.policy import private_flow, private_task
+from tasks.progress import percent_of_run
 from tasks.request import read_request
 from tasks.verify import verify_release
 from tests.leaks import stored, unpickled
@@ -51,6 +52,15 @@ def tags_of(flow: str) -> set[str]:
             limit=1,
         )
     return set(last[0].tags)
+
+
+def test_progress_outside_of_a_run_tells_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.artifacts import Artifact
+
+    monkeypatch.setattr("tasks.progress._SELDOM", 0.0)
+    with percent_of_run("nobody", 10) as on_rows:
+        on_rows(10)
+    assert Artifact.get("rows-nobody") is None
 
 
 def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
