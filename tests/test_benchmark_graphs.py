@@ -84,10 +84,10 @@ def test_scores() -> None:
     more[0, 2] = more[2, 0] = True
     assert scores.f1(more, target) == pytest.approx(2 / 3, rel=1e-4)
     assert scores.f1(~edges & edges, target) == 0
-    assert scores.auc(np.abs(moment), target) == 1
-    assert scores.auc(np.zeros((3, 3)), target) == 0.5
+    assert scores.auc(np.abs(moment), target.edges) == 1
+    assert scores.auc(np.zeros((3, 3)), target.edges) == 0.5
     path = [None, np.eye(3), np.linalg.inv(moment)]
-    assert scores.auc(scores.entry(path), target) == 1
+    assert scores.auc(scores.entry(path), target.edges) == 1
 
 
 def test_a_cell_is_measured_kept_and_shown(tmp_path: Path) -> None:

@@ -47,14 +47,17 @@ def present() -> list[str]:
 
 
 def load(name: str) -> Array:
+    """The table of that name, with rows of length one."""
+    table = pd.read_csv(FOLDER / name / "data.csv").dropna().to_numpy(float)
+    return normalised(np.log1p(table) if TABLES[name].logarithm else table)
+
+
+def normalised(table: Array) -> Array:
     """Rows of length one; a centre and scale a column, known to one digit.
 
     A steward would declare them in the contract. Here they are the mean and deviation, rounded to
     one digit; columns that are constant are left out.
     """
-    table = pd.read_csv(FOLDER / name / "data.csv").dropna().to_numpy(float)
-    if TABLES[name].logarithm:
-        table = np.log1p(table)
     table = table[:, table.std(axis=0) > 0]
     scale = _one_digit(table.std(axis=0))
     centred = (table - np.round(table.mean(axis=0) / scale) * scale) / scale

@@ -100,7 +100,7 @@ def measured(rows: Array, target: Target, epsilon: float, rng: Rng) -> Iterator[
     as_printed = GraphicalLasso(input="raw", penalize_diagonal=True)
     yield "sgz-ridge", _best_ridge(Ridge(input="raw"), independent, target)
     yield "sgz-lasso", _best_lasso(as_printed, independent, target)
-    ranked = scores.auc(np.abs(independent.raw), target)
+    ranked = scores.auc(np.abs(independent.raw), target.edges)
     for paper in ("wx", "lw"):
         found = ThresholdedCovariance.model_validate({"threshold": paper, "keep_diagonal": False})
         yield paper, _of(found.fit(independent), target, ranked)
@@ -134,7 +134,7 @@ def _ridges(whole: Evidence, folds: Evidence, target: Target) -> Iterator[tuple[
 
 def _of(estimate: Estimate, target: Target, ranked: float | None = None) -> Scores:
     edges = estimate.edges if estimate.edges is not None else np.zeros_like(target.moment)
-    ranked = scores.auc(np.abs(edges), target) if ranked is None else ranked
+    ranked = scores.auc(np.abs(edges), target.edges) if ranked is None else ranked
     found = scores.f1(edges != 0, target)
     if estimate.kind == "covariance":
         return Scores(ranked, found, None, scores.covariance(estimate.matrix, target))
@@ -153,14 +153,14 @@ def _dense(found: Scores) -> Scores:
 
 def _ranked(estimator: GraphicalLasso, evidence: Evidence, target: Target) -> float | None:
     path = estimator.path(evidence, penalties(estimator.matrix(evidence)))
-    return scores.auc(_entries(path, target), target)
+    return scores.auc(_entries(path, target), target.edges)
 
 
 def _best_lasso(estimator: GraphicalLasso, evidence: Evidence, target: Target) -> Scores:
     path = estimator.path(evidence, _grid(estimator, evidence))
     known = [T for T in path if T is not None]
     return Scores(
-        scores.auc(_entries(path, target), target),
+        scores.auc(_entries(path, target), target.edges),
         max((scores.f1(graph(T), target) for T in known), default=0.0),
         _least(scores.stein(T, target) for T in known),
         _least(scores.covariance(np.linalg.inv(T), target) for T in known),
@@ -179,7 +179,7 @@ def _grid(estimator: GraphicalLasso, evidence: Evidence) -> Array:
 def _best_ridge(estimator: Ridge, evidence: Evidence, target: Target) -> Scores:
     usual = estimator.fit(evidence).tuning["penalty"]
     path = [T for T in estimator.path(evidence, around(usual, 30, 1e4)) if T is not None]
-    areas = [scores.auc(np.abs(T), target) for T in path]
+    areas = [scores.auc(np.abs(T), target.edges) for T in path]
     return Scores(
         max((area for area in areas if area is not None), default=None),
         None,

@@ -54,10 +54,10 @@ class Scores:
     covariance: float | None = None
 
 
-def auc(ranks: Array, target: Target) -> float | None:
+def auc(ranks: Array, edges: Edges) -> float | None:
     """Of pairs ranked by a number each, shape (p, p)."""
     upper = np.triu_indices(len(ranks), 1)
-    true = target.edges[upper]
+    true = edges[upper]
     if true.all() or not true.any():
         return None
     return _digits(roc_auc_score(true, ranks[upper]))

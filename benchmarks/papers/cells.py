@@ -1,0 +1,109 @@
+"""One cell: an experiment, a setting, a repetition; and the files of those measured."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measuring import lines
+from benchmarks.papers import data
+from benchmarks.papers.experiment import Experiment, Figures, Measured, Paper, Setting
+from benchmarks.papers.papers import PAPERS
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured together."""
+
+    paper: str
+    experiment: str
+    setting: Setting
+    repetition: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell measured, and its seconds."""
+
+    cell: Cell
+    seconds: float
+    figures: Figures
+
+
+Results = dict[Cell, Result]
+
+
+def plan(papers: list[str], quick: bool) -> Iterator[Cell]:
+    """All cells of those papers, a whole repetition of an experiment before the next."""
+    for key in papers:
+        for name, experiment in PAPERS[key].experiments.items():
+            if experiment.table is not None and not data.present(experiment.table):
+                continue
+            times = experiment.quick_repetitions if quick else experiment.repetitions
+            for repetition in range(times):
+                for setting in experiment.quick if quick else experiment.settings:
+                    yield Cell(key, name, setting, repetition)
+
+
+def measure(cell: Cell) -> Result:
+    """From a seed that is the cell's own."""
+    rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
+    started = time.perf_counter()
+    figures = PAPERS[cell.paper].experiments[cell.experiment].measure(rng, **dict(cell.setting))
+    return Result(cell, round(time.perf_counter() - started, 3), _plain(figures))
+
+
+def read(folder: Path) -> Results:
+    """What the folder holds, a file a paper."""
+    found: Results = {}
+    for key in PAPERS:
+        for fields in lines(file_of(folder, key)):
+            of = fields["cell"]
+            setting = tuple((name, value) for name, value in of["setting"])
+            cell = Cell(of["paper"], of["experiment"], setting, of["repetition"])
+            found[cell] = Result(cell, fields["seconds"], fields["figures"])
+    return found
+
+
+def file_of(folder: Path, paper: str) -> Path:
+    return folder / f"{paper}.jsonl"
+
+
+def measured(results: Results, paper: str, experiment: str) -> Measured:
+    """Of one experiment, settings in its own order and no others, repetitions in theirs."""
+    planned: Experiment = _paper(paper).experiments[experiment]
+    found: dict[Setting, list[Figures]] = {}
+    of = {
+        (cell.setting, cell.repetition): result.figures
+        for cell, result in results.items()
+        if (cell.paper, cell.experiment) == (paper, experiment)
+    }
+    for setting in dict.fromkeys((*planned.settings, *planned.quick)):
+        times = sorted(repetition for known, repetition in of if known == setting)
+        if times:
+            found[setting] = [of[setting, repetition] for repetition in times]
+    return Measured(found)
+
+
+def _paper(key: str) -> Paper:
+    return PAPERS[key]
+
+
+def _plain(figures: Figures) -> Figures:
+    """Five digits, as JSON holds them; what is no number, as it is."""
+    return {name: _digits(value) for name, value in figures.items()}
+
+
+def _digits(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return _digits(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_digits(each) for each in value]
+    if isinstance(value, float | np.floating):
+        return float(f"{float(value):.5g}")
+    return value.item() if isinstance(value, np.generic) else value

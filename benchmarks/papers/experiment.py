@@ -1,0 +1,157 @@
+"""What an experiment is, and what was measured of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+Scalar = str | int | float
+Setting = tuple[tuple[str, Scalar], ...]
+Figures = dict[str, Any]  # numbers, or lists of them, by name
+
+
+def grid(**values: tuple[Scalar, ...]) -> tuple[Setting, ...]:
+    """Every combination, the last key fastest."""
+    return tuple(tuple(zip(values, each, strict=True)) for each in product(*values.values()))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Over repetitions, with their standard deviation."""
+
+    mean: float
+    sd: float
+    count: int
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean."""
+        return self.sd / math.sqrt(self.count)
+
+    def __str__(self) -> str:
+        return f"{short(self.mean)} ({short(self.sd)})"
+
+
+def short(value: float) -> str:
+    """Three digits, and no more than a table needs."""
+    size = abs(value)
+    if size >= 99.5:
+        return f"{value:,.0f}" if size < 1e6 else f"{value:.2g}"
+    if size >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.3g}" if 0 < size < 0.0995 else f"{value:.2f}"
+
+
+class Measured:
+    """What was measured of one experiment: figures by setting and repetition."""
+
+    def __init__(self, found: dict[Setting, list[Figures]]) -> None:
+        self.settings = tuple(found)  # in the order of the experiment
+        self._found = {_key(dict(setting)): each for setting, each in found.items()}
+
+    def has(self, **setting: Scalar) -> bool:
+        return _key(setting) in self._found
+
+    def values(self, figure: str, **setting: Scalar) -> Array:
+        """Shape (repetitions, ...). Raises KeyError where the setting was not measured."""
+        return np.array([each[figure] for each in self._found[_key(setting)]], dtype=float)
+
+    def mean(self, figure: str, **setting: Scalar) -> Mean:
+        """Over the repetitions in which there is such a number."""
+        values = self.values(figure, **setting)
+        known = values[~np.isnan(values)]
+        if not known.size:
+            return Mean(math.nan, math.nan, 0)
+        sd = float(known.std(ddof=1)) if known.size > 1 else math.nan
+        return Mean(float(known.mean()), sd, known.size)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim that was put to the test.
+
+    Parameters
+    ----------
+    claim
+        Of the paper, of the design, or ours: a sentence.
+    holds
+        Whether what was measured agrees.
+    found
+        What was measured, in words.
+    """
+
+    claim: str
+    holds: bool
+    found: str
+
+
+def _no_verdicts(_: Measured) -> Iterator[Verdict]:
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of a paper.
+
+    Parameters
+    ----------
+    title, about
+        Heading, and the protocol in words: what was read how.
+    settings, repetitions
+        What is measured, and how often.
+    measure
+        One repetition: called with a generator and the setting's keys.
+    page
+        The section's lines, from what was measured alone.
+    verdicts
+        Claims and what became of them.
+    draw
+        The section's figure.
+    quick, quick_repetitions
+        What ``--quick`` measures.
+    table
+        The folder of the table it needs, if any; skipped where that is absent.
+    """
+
+    title: str
+    about: str
+    settings: tuple[Setting, ...]
+    repetitions: int
+    measure: Callable[..., Figures]
+    page: Callable[[Measured], Iterator[str]]
+    verdicts: Callable[[Measured], Iterator[Verdict]] = _no_verdicts
+    draw: Callable[[Measured], Figure] | None = None
+    quick: tuple[Setting, ...] = ()
+    quick_repetitions: int = 1
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's experiments, by their names in the results.
+
+    Parameters
+    ----------
+    title
+        Authors, year, title.
+    about
+        What the page says first.
+    """
+
+    title: str
+    about: str
+    experiments: dict[str, Experiment] = field(default_factory=dict)
+
+
+def _key(setting: dict[str, Scalar]) -> Setting:
+    """Whatever the order of its names."""
+    return tuple(sorted(setting.items()))

@@ -1,0 +1,8 @@
+"""The papers, by their keys."""
+
+from __future__ import annotations
+
+from benchmarks.papers.claims import CLAIMS
+from benchmarks.papers.experiment import Paper
+
+PAPERS: dict[str, Paper] = {"claims": CLAIMS}

@@ -1,0 +1,43 @@
+"""How well pairs are ranked, and how far a matrix is off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from sklearn.metrics import roc_curve
+
+from benchmarks.graphs import scores
+
+Array = NDArray[np.float64]
+Edges = NDArray[np.bool_]
+FALSE = np.linspace(0, 1, 51)  # the shares of false edges at which curves are kept
+
+
+def auc(ranks: Array, edges: Edges) -> float:
+    """Area under the curve of pairs ranked by a number each, shape (p, p); nan without a graph."""
+    found = scores.auc(ranks, edges)
+    return float("nan") if found is None else found
+
+
+def roc(ranks: Array, edges: Edges) -> Array:
+    """The share of true edges found at each of `FALSE`."""
+    upper = np.triu_indices(len(ranks), 1)
+    false, true, _ = roc_curve(edges[upper], ranks[upper])
+    made: Array = np.interp(FALSE, false, true)
+    return made
+
+
+def curve(axes: Axes, curves: Array, label: str, **style: Any) -> None:
+    """The mean of ROC curves, shape (repetitions, len(FALSE)), and one deviation around it."""
+    mean, sd = curves.mean(axis=0), curves.std(axis=0)
+    (line,) = axes.plot(FALSE, mean, label=label, **style)
+    axes.fill_between(FALSE, mean - sd, mean + sd, alpha=0.15, color=line.get_color(), linewidth=0)
+    axes.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share of false edges")
+
+
+def relative(found: Array, wanted: Array) -> float:
+    """Frobenius error over the norm of what is wanted."""
+    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
