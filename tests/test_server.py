@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -27,15 +28,21 @@ from tests.making import at_scale, scene
 from tests.serving import ROOT, environment, free_port, prefect, process, wait_for
 
 
-def ask(api: str, path: str, body: Any) -> Any:
-    """POST to the server's API."""
+def ask(api: str, path: str, body: Any, patience: int = 10) -> Any:
+    """POST to the server's API; again, as Prefect's clients do, while its database is locked."""
     request = urllib.request.Request(
         f"{api}{path}",
         data=json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as reply:
-        return json.loads(reply.read() or b"null")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.loads(reply.read() or b"null")
+    except urllib.error.HTTPError as refused:
+        if refused.code != 503 or not patience:
+            raise
+        time.sleep(0.5)
+    return ask(api, path, body, patience - 1)
 
 
 def answers(api: str) -> bool:
