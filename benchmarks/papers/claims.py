@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.stats import chi2
@@ -81,14 +82,13 @@ def _sgz() -> Iterator[Claim]:
 
 
 def _wx() -> Iterator[Claim]:
-    for epsilon in (0.1, 0.5, 1.0, 2.0):
-        n = 2000
+    for n, epsilon in product((2000, 40_000), (0.1, 0.5, 1.0, 2.0)):
         yield Claim(
-            "wx", f"Figures 1 and 2, n = {n}", "independent Gaussian, sensitivity 1",
+            "wx", f"Figures 1 and 2, n = {n:,}", "independent Gaussian, sensitivity 1",
             epsilon, 1 / n, _gaussian("WX", 100, n, epsilon, 1 / n),
         )  # fmt: skip
         yield Claim(
-            "wx", f"Figures 3 and 4, n = {n}", "independent Gaussian on a row's report",
+            "wx", f"Figures 3 and 4, n = {n:,}", "independent Gaussian on a row's report",
             epsilon, 1 / n, _local(n, epsilon, 1 / n),
         )  # fmt: skip
 
@@ -242,7 +242,9 @@ def _judged(of: Claim, epsilon: float) -> str:
 def _number(value: float) -> str:
     if math.isnan(value):
         return ""
-    return "none" if math.isinf(value) else short(value)
+    if math.isinf(value):
+        return "none"
+    return f"{value:.3g}" if value < 99.5 else short(value)
 
 
 def _verdicts(measured: Measured) -> Iterator[Verdict]:

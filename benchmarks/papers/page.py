@@ -49,7 +49,7 @@ def _page(results: Results) -> Iterator[str]:
     yield from table(
         ("paper", "claim", "holds", "measured"),
         (
-            (f"[{key.upper()}]", each.claim, "yes" if each.holds else "**no**", each.found)
+            (_named(key), each.claim, "yes" if each.holds else "**no**", each.found)
             for key, each in verdicts(results)
         ),
     )
@@ -67,6 +67,10 @@ def _page(results: Results) -> Iterator[str]:
             yield from experiment.page(measured)
     seconds = sum(result.seconds for result in results.values())
     yield f"{len(results):,} cells, {seconds / 60:.0f} minutes on one core."
+
+
+def _named(key: str) -> str:
+    return "all" if key == "claims" else f"[{key.upper()}]"
 
 
 def _known(results: Results) -> Iterator[tuple[str, str, Experiment, Measured]]:
