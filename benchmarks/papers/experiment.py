@@ -116,6 +116,8 @@ class Experiment:
         Claims and what became of them.
     draw
         The section's figure.
+    compared
+        Where it compares two ways at one guarantee: its line of the table that all such share.
     quick, quick_repetitions
         What ``--quick`` measures.
     table
@@ -130,6 +132,7 @@ class Experiment:
     page: Callable[[Measured], Iterator[str]]
     verdicts: Callable[[Measured], Iterator[Verdict]] = _no_verdicts
     draw: Callable[[Measured], Figure] | None = None
+    compared: Callable[[Measured], tuple[str, ...]] | None = None
     quick: tuple[Setting, ...] = ()
     quick_repetitions: int = 1
     table: str | None = None

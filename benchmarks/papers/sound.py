@@ -103,6 +103,7 @@ def experiment(task: Task) -> Experiment:
         page=partial(_page, task=task),
         verdicts=partial(_verdicts, task=task),
         draw=partial(_draw, task=task),
+        compared=partial(_compared, task=task),
         quick=settings[1::2],
         table=task.table,
     )
@@ -193,6 +194,26 @@ def noise_ratio(measured: Measured, epsilon: float) -> float:
 
 def expected(p: int) -> float:
     return math.sqrt(2 * p / (p + 1))
+
+
+COMPARED = ("task", "rows x columns", *(f"at {each:g}" for each in EPSILONS), "the matrix at 1")
+
+
+def _compared(measured: Measured, *, task: Task) -> tuple[str, ...]:
+    """How many times better ours is, by epsilon; and the denoised matrix at epsilon = 1."""
+    lines = {line.epsilon: line for line in lines_of(measured, task)}
+    n, p = (int(measured.mean(key, epsilon=min(lines)).mean) for key in ("n", "p"))
+    denoised = ""
+    if task.covariance and 1.0 in lines:
+        denoised = _times(_ratio_of(measured, 1.0, "paper_raw", "denoised"))
+    cells = (_cell(lines[each]) if each in lines else "" for each in EPSILONS)
+    return (task.title, f"{n:,} x {p}", *cells, denoised)
+
+
+def _cell(line: Line) -> str:
+    if line.hopeless(line.paper) and line.hopeless(line.default):
+        return "hopeless"
+    return _times(line.ratio) if not line.hopeless(line.paper) else "ours alone"
 
 
 def _about(task: Task) -> str:
