@@ -170,7 +170,9 @@ class Line:
         return (of.mean - self.nothing.mean) / (self.without.mean - self.nothing.mean)
 
     def hopeless(self, of: Mean) -> bool:
-        return not self.share(of) > HOPELESS
+        """So is every method where not even the exact matrix is worth anything."""
+        gained = self.without.mean - self.nothing.mean
+        return (gained > 0) != self.larger or not self.share(of) > HOPELESS
 
 
 def lines_of(measured: Measured, task: Task) -> Iterator[Line]:

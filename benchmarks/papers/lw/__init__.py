@@ -1,0 +1,22 @@
+"""Li and Wang: thresholding, and how it compares with Wang and Xu's."""
+
+from __future__ import annotations
+
+from benchmarks.papers import sound
+from benchmarks.papers.experiment import Paper
+from benchmarks.papers.lw import oracle, qda, tables, tasks
+from benchmarks.papers.lw.models import ABOUT
+
+PAPER = Paper(
+    title=(
+        "Li, Wang (2023): differentially private sparse covariance matrix estimation under "
+        "lower-bounded moment assumption"
+    ),
+    about=ABOUT,
+    experiments={
+        "tables": tables.EXPERIMENT,
+        "oracle": oracle.EXPERIMENT,
+        "qda": qda.EXPERIMENT,
+        **{f"sound-{name}": sound.experiment(task) for name, task in tasks.TASKS.items()},
+    },
+)

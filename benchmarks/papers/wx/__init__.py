@@ -1,0 +1,19 @@
+"""Wang and Xu: thresholding, central and local."""
+
+from __future__ import annotations
+
+from benchmarks.papers import sound
+from benchmarks.papers.experiment import Paper
+from benchmarks.papers.wx import figures, lengths, tasks
+from benchmarks.papers.wx.models import ABOUT
+
+PAPER = Paper(
+    title="Wang, Xu (2019): differentially private high dimensional sparse covariance estimation",
+    about=ABOUT,
+    experiments={
+        "central": figures.CENTRAL,
+        "local": figures.LOCAL,
+        "lengths": lengths.EXPERIMENT,
+        **{f"sound-{name}": sound.experiment(task) for name, task in tasks.TASKS.items()},
+    },
+)

@@ -1,0 +1,270 @@
+"""Figures 1 to 4: relative errors by sparsity, columns and epsilon, over the number of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from benchmarks.markdown import table
+from benchmarks.papers import thresholding
+from benchmarks.papers.experiment import (
+    Experiment,
+    Figures,
+    Mean,
+    Measured,
+    Scalar,
+    Setting,
+    Verdict,
+    grid,
+)
+from benchmarks.papers.wx.models import GAMMA, covariance, moment
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+REPETITIONS = 20
+ROWS = (500, 1000, 2000, 5000, 10_000, 40_000)
+AT = 2000  # rows, at which claims are put to the test
+NORMS = {"spectral": "l2", "column": "l1"}
+WIDE = 200  # columns at which epsilon is varied
+Line = tuple[int, float, float]  # p, sr, epsilon
+PANELS: Mapping[str, tuple[Line, ...]] = {
+    "sr": tuple((100, sr, 1.0) for sr in (0.1, 0.2, 0.3, 0.5)),
+    "p": tuple((p, 0.2, 1.0) for p in (50, 100, 200, 500)),
+    "epsilon": tuple((WIDE, 0.2, epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0)),
+}
+_ABOUT = {
+    "sr": "p = 100, epsilon = 1",
+    "p": "sr = 0.2, epsilon = 1",
+    "epsilon": f"p = {WIDE}, sr = 0.2",
+}
+Deviation = Callable[[int, float], float]
+
+
+def central(n: int, epsilon: float) -> float:
+    return thresholding.central("wx", n, epsilon, 1 / n)
+
+
+def local(n: int, epsilon: float) -> float:
+    """Of the average of n reports, whose noise has the very law of one matrix."""
+    return thresholding.local(n, epsilon, 1 / n)
+
+
+def measure(rng: Rng, *, p: int, sr: float, n: int, deviation: Deviation) -> Figures:
+    """One covariance, its sample, and every epsilon that the figures have there."""
+    truth = covariance(p, sr, rng)
+    sample = moment(truth, n, rng)
+    figures: Figures = {}
+    for epsilon in epsilons(p):
+        sd = deviation(n, epsilon)
+        noisy = sample + thresholding.noise(p, sd, rng)
+        made = thresholding.estimate(noisy, thresholding.threshold(GAMMA, n, p, sd))
+        off = made - truth
+        figures[f"spectral at {epsilon:g}"] = _spectral(off) / _spectral(truth)
+        figures[f"column at {epsilon:g}"] = _column(off) / _column(truth)
+        figures[f"zero at {epsilon:g}"] = not made.any()
+        figures[f"diagonal at {epsilon:g}"] = bool(
+            made.any() and np.count_nonzero(made) == np.count_nonzero(np.diag(made))
+        )
+    return figures
+
+
+def epsilons(p: int) -> tuple[float, ...]:
+    return tuple(line[2] for line in PANELS["epsilon"]) if p == WIDE else (1.0,)
+
+
+def _spectral(matrix: Array) -> float:
+    return float(np.abs(np.linalg.eigvalsh(matrix)).max())
+
+
+def _column(matrix: Array) -> float:
+    return float(np.abs(matrix).sum(axis=0).max())
+
+
+def mean(measured: Measured, line: Line, n: int, figure: str) -> Mean | None:
+    """Of one line of a panel; None where it was not measured."""
+    p, sr, epsilon = line
+    if not measured.has(p=p, sr=sr, n=n):
+        return None
+    return measured.mean(f"{figure} at {epsilon:g}", p=p, sr=sr, n=n)
+
+
+def _at(panel: str, line: Line) -> str:
+    p, sr, epsilon = line
+    value = {"sr": sr, "p": p, "epsilon": epsilon}[panel]
+    return f"{panel} = {value:g}"
+
+
+def _page(measured: Measured, *, first: int) -> Iterator[str]:
+    known = [n for n in ROWS if any(dict(each)["n"] == n for each in measured.settings)]
+    for turn, (norm, name) in enumerate(NORMS.items()):
+        yield f"**Figure {first + turn}**, relative error in {name} norm, by rows.\n"
+        yield from table(
+            ("panel", "", *(f"{n:,}" for n in known)),
+            (
+                (_ABOUT[panel], _at(panel, line), *(_cell(measured, line, n, norm) for n in known))
+                for panel, lines in PANELS.items()
+                for line in lines
+            ),
+        )
+    yield (
+        "Runs whose output is the zero matrix, and those in which nothing but the diagonal is "
+        "left.\n"
+    )
+    yield from table(
+        ("panel", "", *(f"{n:,}" for n in known)),
+        (
+            (_ABOUT[panel], _at(panel, line), *(_empty(measured, line, n) for n in known))
+            for panel, lines in PANELS.items()
+            for line in lines
+        ),
+    )
+
+
+def _cell(measured: Measured, line: Line, n: int, norm: str) -> str:
+    found = mean(measured, line, n, norm)
+    return "" if found is None else str(found)
+
+
+def _empty(measured: Measured, line: Line, n: int) -> str:
+    zero, diagonal = (mean(measured, line, n, name) for name in ("zero", "diagonal"))
+    return "" if zero is None or diagonal is None else f"{zero.mean:.0%}, {diagonal.mean:.0%}"
+
+
+def rising(means: list[Mean]) -> bool:
+    """Each larger than the one before it."""
+    return all(one.mean < other.mean for one, other in pairwise(means))
+
+
+def _along(measured: Measured, panel: str, norm: str, n: int = AT) -> list[Mean]:
+    found = [mean(measured, line, n, norm) for line in PANELS[panel]]
+    return [each for each in found if each is not None]
+
+
+def _told(means: dict[str, list[Mean]]) -> str:
+    return "; ".join(
+        f"{NORMS[norm]} {', '.join(f'{each.mean:.3f}' for each in of)}"
+        for norm, of in means.items()
+    )
+
+
+def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
+    along = {
+        panel: {norm: _along(measured, panel, norm) for norm in NORMS} for panel in PANELS
+    }  # fmt: skip
+    if any(len(of) < len(PANELS[panel]) for panel, by in along.items() for of in by.values()):
+        return
+    where = f"{what}, n = {AT:,}"
+    by = along["sr"]
+    yield Verdict(
+        f"{where}: the error grows with the sparsity ratio",
+        all(rising(of) for of in by.values()),
+        f"sr = 0.1, 0.2, 0.3, 0.5: {_told(by)}",
+    )
+    by = along["p"]
+    allowed = math.sqrt(math.log(500) / math.log(50))
+    yield Verdict(
+        f"{where}: p affects the error only slightly: from 50 to 500 columns by no more than "
+        f"sqrt(log p) does, {allowed:.2f} times",
+        all(of[-1].mean / of[0].mean <= allowed for of in by.values()),
+        f"p = 50, 100, 200, 500: {_told(by)}",
+    )
+    by = along["epsilon"]
+    yield Verdict(
+        f"{where}: the error falls with a larger epsilon (the paper says that it grows, and that "
+        "a larger epsilon is more private)",
+        all(rising(of[::-1]) for of in by.values()),
+        f"epsilon = 0.1, 0.5, 1, 2: {_told(by)}",
+    )
+
+
+def _empty_verdicts(measured: Measured) -> Iterator[Verdict]:
+    """Of reports alone: where there is nothing left."""
+    yield from _verdicts(measured, what="Algorithm 2")
+    shares = {
+        (line, n): found.mean
+        for lines in PANELS.values()
+        for line in lines
+        for n in ROWS
+        if n <= 10_000 and line[2] <= 1
+        if (found := mean(measured, line, n, "zero")) is not None
+    }
+    if shares:
+        yield Verdict(
+            "Algorithm 2 gives something other than the zero matrix at epsilon <= 1 with 10,000 "
+            "rows or fewer",
+            min(shares.values()) < 1,
+            f"zero in {np.mean(list(shares.values())):.1%} of the runs in {len(shares)} settings",
+        )
+
+
+def _draw(measured: Measured, *, first: int) -> Figure:
+    canvas = Figure(figsize=(9, 5.2), layout="constrained")
+    grid_of = canvas.subplots(len(NORMS), len(PANELS), sharex=True, sharey="row")
+    for turn, (norm, name) in enumerate(NORMS.items()):
+        for axes, (panel, lines) in zip(grid_of[turn], PANELS.items(), strict=True):
+            for line in lines:
+                found = {n: mean(measured, line, n, norm) for n in ROWS}
+                at = {n: each for n, each in found.items() if each is not None}
+                spread = [0 if math.isnan(each.sd) else each.sd for each in at.values()]
+                axes.errorbar(
+                    list(at), [each.mean for each in at.values()], spread,
+                    marker="o", markersize=3, label=_at(panel, line),
+                )  # fmt: skip
+            axes.set(xscale="log", title=f"Figure {first + turn}: {_ABOUT[panel]}")
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize=7)
+        grid_of[turn][0].set_ylabel(f"relative error, {name} norm")
+    for axes in grid_of[-1]:
+        axes.set_xlabel("rows")
+    return canvas
+
+
+def _settings() -> tuple[Setting, ...]:
+    """Every covariance of the panels once, by rows."""
+    shapes = dict.fromkeys((p, sr) for lines in PANELS.values() for p, sr, _ in lines)
+    sizes: tuple[Scalar, ...] = ROWS
+    return tuple(
+        setting for p, sr in shapes for setting in grid(p=(p,), sr=(sr,), n=sizes)
+    )  # fmt: skip
+
+
+SETTINGS = _settings()
+_QUICK = tuple(setting for setting in SETTINGS if dict(setting)["n"] in (AT, 40_000))
+_PROTOCOL = (
+    f"Means over {REPETITIONS} repetitions, with the standard deviation, each with a covariance of "
+    "its own. n rows enter by their second moment alone, which is drawn as a Wishart matrix."
+)
+
+CENTRAL = Experiment(
+    title="Figures 1 and 2, Algorithm 1",
+    about=f"{_PROTOCOL} Noise as published, the sensitivity taken to be 1/n.",
+    settings=SETTINGS,
+    repetitions=REPETITIONS,
+    measure=partial(measure, deviation=central),
+    page=partial(_page, first=1),
+    verdicts=partial(_verdicts, what="Algorithm 1"),
+    draw=partial(_draw, first=1),
+    quick=_QUICK,
+    quick_repetitions=3,
+)
+LOCAL = Experiment(
+    title="Figures 3 and 4, Algorithm 2 (local)",
+    about=(
+        f"{_PROTOCOL} The average of n noisy reports has the law of the sample's moment and "
+        "Gaussian noise of a variance n times smaller, and is drawn as that."
+    ),
+    settings=SETTINGS,
+    repetitions=REPETITIONS,
+    measure=partial(measure, deviation=local),
+    page=partial(_page, first=3),
+    verdicts=_empty_verdicts,
+    draw=partial(_draw, first=3),
+    quick=_QUICK,
+    quick_repetitions=3,
+)
