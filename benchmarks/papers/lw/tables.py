@@ -174,7 +174,7 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
             if row.rows == rows and row.table not in (3, 4) and measured.has(**dict(row.setting))
         ]
         for claim, suffix in (
-            ("with the constants that the printed numbers need", ""),
+            ("with the constants that the printed numbers of normal rows need", ""),
             ("with both constants chosen by cross-validation, as the paper says they are", "-cv"),
         ):
             wins = [_better(measured, row, norm, suffix) == "lw" for row in known for norm in NORMS]
