@@ -190,7 +190,7 @@ def test_hopeless_where_the_exact_matrix_is_worth_nothing() -> None:
         paper, default, exact, nothing = (Mean(x, 0.0, 2) for x in (0.06, 0.05, without, 0.0505))
         return Line(1.0, paper, default, exact, nothing, larger=False)
 
-    for without, hopeless in ((0.2, True), (0.0503, True), (0.049, False)):
+    for without, hopeless in ((0.2, True), (0.0496, True), (0.047, False)):
         of = line(without)
         assert of.hopeless(of.default) is hopeless
 

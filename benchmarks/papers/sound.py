@@ -26,7 +26,8 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 HOPELESS = 0.1  # of what is to be had without privacy: less is as good as nothing
-SLACK = 0.02  # of the ratio of the two noises; of a score, what is no gain
+SLACK = 0.02  # of the ratio of the two noises
+GAIN = 0.05  # of the score of nothing: if the exact matrix gains less, it is worth nothing
 _PRECISE = 0.003  # the standard error of that ratio, in one measurement
 
 
@@ -172,7 +173,7 @@ class Line:
     def hopeless(self, of: Mean) -> bool:
         """So is every method where not even the exact matrix is worth anything."""
         gained = (self.without.mean - self.nothing.mean) * (1 if self.larger else -1)
-        return not gained > SLACK * abs(self.nothing.mean) or not self.share(of) > HOPELESS
+        return not gained > GAIN * abs(self.nothing.mean) or not self.share(of) > HOPELESS
 
 
 def lines_of(measured: Measured, task: Task) -> Iterator[Line]:
