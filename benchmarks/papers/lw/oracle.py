@@ -235,7 +235,7 @@ def _draw(measured: Measured) -> Figure:
         stated = [(e.best.mean, e.stated.mean) for e in mine if e.stated]
         x, y = np.array(stated).T
         axes.plot(x, y, "x", color="grey", label="the algorithm as it is stated")
-        axes.set(xscale="log", yscale="log", xlabel="best threshold in hindsight", title=norm)
+        axes.set(xlabel="best threshold in hindsight", title=norm)
         axes.set_ylabel("printed, local columns")
         axes.grid(alpha=0.3)
     axes.legend(fontsize=7)

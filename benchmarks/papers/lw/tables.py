@@ -204,7 +204,7 @@ def _draw(measured: Measured) -> Figure:
                 which = "Tables 1 and 5" if judged else "other tables"
                 label = f"{method.upper()}, {which}"
                 axes.plot(*np.array(at).reshape(-1, 2).T, marker, color=colour, label=label)
-        axes.set(xscale="log", yscale="log", xlabel="printed", ylabel="ours", title=norm)
+        axes.set(xlabel="printed", ylabel="ours", title=norm)
         axes.grid(alpha=0.3)
     axes.legend(fontsize=7)
     return canvas
