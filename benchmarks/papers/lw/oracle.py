@@ -259,4 +259,5 @@ EXPERIMENT = Experiment(
     verdicts=_verdicts,
     draw=_draw,
     quick=tuple(setting for setting in SETTINGS if dict(setting)["p"] != 200),
+    quick_repetitions=2,  # one has no standard error
 )
