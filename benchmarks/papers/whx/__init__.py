@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.papers.experiment import Paper
-from benchmarks.papers.whx import guarantees, output, precision, pure, readings, tables
+from benchmarks.papers.whx import guarantees, output, penalties, precision, pure, readings, tables
 from benchmarks.papers.whx.columns import TABLES
 from benchmarks.papers.whx.published import COLUMNS
 
@@ -18,6 +18,10 @@ PAPER = Paper(
         "synthetic": tables.experiment("synthetic", COLUMNS[:3]),
         "colon": tables.experiment("Colon", ("Colon",), TABLES["Colon"]),
         "parkinsons": tables.experiment("Parkinson's", ("Parkinson's",), TABLES["Parkinson's"]),
+        "penalties": penalties.experiment("synthetic", COLUMNS[:3]),
+        "penalties-parkinsons": penalties.experiment(
+            "Parkinson's", ("Parkinson's",), TABLES["Parkinson's"]
+        ),
         "guarantees": guarantees.experiment(),
         "sound-synthetic": precision.synthetic(),
         "sound-colon": precision.real("Colon"),

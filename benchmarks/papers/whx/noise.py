@@ -89,7 +89,7 @@ EXACT: dict[str, Draw] = {"laplace-exact": _laplace_exact, "gaussian-exact": _ga
 
 def output_scale(n: int, p: int, epsilon: float) -> float:
     """Of the Wishart matrix that Algorithm 1 adds to the solution."""
-    return p**2.5 / (n * epsilon * PENALTY**2)
+    return float(p**2.5 / (n * epsilon * PENALTY**2))
 
 
 @lru_cache
@@ -107,7 +107,7 @@ def matrix_laplace(rows: Array, epsilon: float, rng: Rng) -> Evidence:
     s = scale("matrix-laplace", p, epsilon) / n
     noise = wishart(rng, p, p + 1, s) - wishart(rng, p, p + 1, s)
     sd = s * math.sqrt(2 * (p + 1))
-    return _invariant(
+    return _released(
         rows,
         noise,
         NoiseLaw(
@@ -127,7 +127,7 @@ def k_norm(rows: Array, epsilon: float, rng: Rng) -> Evidence:
     noise = direction * (rng.gamma(dimension, s) / np.linalg.norm(direction))
     sd = s * math.sqrt(dimension + 1)
     law = NoiseLaw(family="k-norm", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
-    return _invariant(rows, noise, law)
+    return _released(rows, noise, law)
 
 
 def isotropic(rows: Array, epsilon: float, rng: Rng, delta: float = DELTA) -> Evidence:
@@ -137,13 +137,13 @@ def isotropic(rows: Array, epsilon: float, rng: Rng, delta: float = DELTA) -> Ev
     n, p = rows.shape
     sd = scale("gaussian", p, epsilon, delta) / n
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
-    return _invariant(rows, goe(rng, p, sd), law)
+    return _released(rows, goe(rng, p, sd), law)
 
 
 def wishart_exact(rows: Array, epsilon: float, rng: Rng) -> Evidence:
     """Theirs, calibrated to the exact (epsilon, delta), its public mean removed."""
     n, p = rows.shape
-    made = Wishart.calibrated(p=p, n=n, neighbours="replace-one", epsilon=epsilon, delta=DELTA)
+    made = _wishart(p, epsilon)
     # Bartlett's factor: degrees of freedom are many, and not whole.
     factor = np.tril(rng.standard_normal((p, p)), -1)
     np.fill_diagonal(factor, np.sqrt(rng.chisquare(made.dof - np.arange(p))))
@@ -152,19 +152,24 @@ def wishart_exact(rows: Array, epsilon: float, rng: Rng) -> Evidence:
     law = NoiseLaw(
         family="wishart", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2), dof=made.dof
     )
-    return _invariant(rows, noise, law)
+    return _released(rows, noise, law)
+
+
+@lru_cache
+def _wishart(p: int, epsilon: float) -> Wishart:
+    """Its scale on the Gram matrix does not depend on the rows."""
+    return Wishart.calibrated(p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=DELTA)
 
 
 def independent_laplace(rows: Array, b: float, rng: Rng) -> Evidence:
     """Laplace noise of scale b on every entry of the second moment, raw."""
-    n, p = rows.shape
-    noise = triangle(lambda of: rng.laplace(0, b, of), p)
+    noise = triangle(lambda of: rng.laplace(0, b, of), rows.shape[1])
     sd = math.sqrt(2) * b
     law = NoiseLaw(family="laplace", sd_diagonal=sd, sd_off_diagonal=sd)
-    return _invariant(rows, noise, law)
+    return _released(rows, noise, law)
 
 
-def _invariant(rows: Array, noise: Array, law: NoiseLaw) -> Evidence:
+def _released(rows: Array, noise: Array, law: NoiseLaw) -> Evidence:
     n = len(rows)
     raw = rows.T @ rows / n + noise
     return Evidence(raw, denoise(raw, law, 1.0, float(n)), law, float(n))

@@ -32,6 +32,12 @@ _PRINTED = {
     ),
 }
 METHODS = tuple(_PRINTED)
+TITLES = {  # with the number of the table
+    "wishart": "1: Wishart",
+    "laplace": "1: Laplace",
+    "wishart-approximate": "2: Wishart",
+    "gaussian": "2: Gaussian",
+}
 
 
 def printed(method: str, epsilon: float, column: str) -> float:
