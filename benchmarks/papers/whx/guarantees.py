@@ -118,7 +118,8 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
         ]
         shares = [found / claimed for found, (_, claimed) in zip(exact, cells, strict=True)]
         yield Verdict(
-            f"{title}: the noise of the tables has the guarantee that is claimed",
+            f"{title}: the noise of the tables has the guarantee that is claimed"
+            + ("" if method in PURE else ", at delta = 1/n"),
             max(shares) <= ROUND,
             "it has none" if math.isinf(max(shares))
             else f"exact epsilon {min(shares):.0%} to {max(shares):.0%} of the claimed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -136,34 +135,43 @@ def _cells(measured: Measured, column: str, name: str, epsilon: float) -> Iterat
 
 
 def _verdicts(measured: Measured, *, title: str) -> Iterator[Verdict]:
-    for column in _columns(measured):
-        fits = {name: fitting(measured, column, name) for name in METHODS}
-        common = set(GRID).intersection(*map(set, fits.values()))
-        named = "" if column == title else f", {column}"
-        yield Verdict(
-            f"{title}{named}: there is a penalty at which all four rows are as printed",
-            bool(common),
-            "; ".join(
-                f"{TITLES[name]} {', '.join(f'{each:g}' for each in found) or 'nowhere'}"
-                for name, found in fits.items()
-            ),
+    columns = _columns(measured)
+    if not columns:
+        return
+    fits = {
+        column: {name: fitting(measured, column, name) for name in METHODS} for column in columns
+    }
+    common = [set(GRID).intersection(*map(set, found.values())) for found in fits.values()]
+    yield Verdict(
+        f"{title}: there is a penalty at which all four rows are as printed, within {BAND:g}",
+        all(common),
+        "; ".join(
+            f"{column}: "
+            + ", ".join(f"{TITLES[name]} {_named(where)}" for name, where in found.items())
+            for column, found in fits.items()
+        ),
+    )
+    known = [error for column in columns for error in _of_minimisers(measured, column)]
+    least = min(printed("laplace", epsilon, column) for column in columns for epsilon in EPSILONS)
+    yield Verdict(
+        f"{title}: at some penalty Laplace noise leaves a minimiser, with an error as large as is "
+        f"printed, {short(least)} or more",
+        max(known, default=0.0) >= least,
+        f"the largest error of a problem that has one is {short(max(known))}"
+        if known
+        else f"no problem has one, at penalties up to {max(GRID):g}",
+    )
+
+
+def _of_minimisers(measured: Measured, column: str) -> Iterator[float]:
+    """Errors of the Laplace row, of problems that have a minimiser."""
+    for epsilon in EPSILONS:
+        errors, have = (
+            measured.values(f"laplace{key} at {epsilon:g}", column=column)
+            for key in ("", " minimiser")
         )
-        errors = [
-            np.where(
-                measured.values(f"laplace minimiser at {epsilon:g}", column=column) > 0,
-                measured.values(f"laplace at {epsilon:g}", column=column),
-                math.nan,
-            )
-            for epsilon in EPSILONS
-        ]
-        known = np.concatenate([each[~np.isnan(each)] for each in errors])
-        least = min(printed("laplace", epsilon, column) for epsilon in EPSILONS)
-        largest = float(known.max()) if known.size else math.nan
-        yield Verdict(
-            f"{title}{named}: at some penalty Laplace noise has a minimiser with an error as large "
-            f"as is printed, {short(least)} or more",
-            bool(known.size) and largest >= least,
-            f"the largest error of a problem that has one is {short(largest)}"
-            if known.size
-            else "none has a minimiser",
-        )
+        yield from errors[have > 0]
+
+
+def _named(where: list[float]) -> str:
+    return " and ".join(f"{penalty:g}" for penalty in where) or "nowhere"
