@@ -13,7 +13,7 @@ from estimators.solvers.admm import proximal
 from estimators.solvers.block import soft_threshold
 
 Array = NDArray[np.float64]
-STEPS, RHO = 100, 1.0  # chosen so that the Laplace row at r = 0.5 has the printed size
+STEPS, RHO = 100, 1.0  # gives the Laplace row at r = 0.5 about its printed size
 
 
 def iterate(matrix: Array, penalty: float, steps: int = STEPS, rho: float = RHO) -> Array:

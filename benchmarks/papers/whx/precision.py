@@ -23,7 +23,7 @@ Rng = np.random.Generator
 P, N = 20, 20_000
 AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)
 AT_PENALTY = GraphicalLasso(penalty=PENALTY, penalize_diagonal=True)
-_PENALTIES = 30
+_PENALTIES, _LEAST = 40, 1e-5  # down to where even a matrix without noise needs none
 
 
 def drawn(rng: Rng) -> Sample:
@@ -38,7 +38,7 @@ def theirs(evidence: Evidence, sample: Sample) -> float:
     Only the truth can tell which that is: more than they could have.
     """
     most = 2 * float(np.abs(evidence.raw).max())
-    grid = np.geomspace(most, min(PENALTY, most) / 10, _PENALTIES)
+    grid = np.geomspace(most, most * _LEAST, _PENALTIES)
     found = AS_PRINTED.path(evidence, grid)
     return min(relative(T, sample.truth) for T in found if T is not None)
 

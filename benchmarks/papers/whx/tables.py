@@ -68,9 +68,9 @@ _ABOUT = (
     f"with r and epsilon; p = {P}; a random graph of three edges a column on average, Gaussian "
     f"rows of length one; Colon: its first {GENES} genes, for time; Colon and Parkinson's centred "
     "and scaled by constants of one digit, rows of length one. The private estimate is the iterate "
-    f"after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), the number chosen for the size of "
-    "the Laplace row at r = 0.5; how many of the problems have a minimiser at all, and its error, "
-    "is beside it. SQLU of Table 2 is left out: the slides do not say what it is."
+    f"after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), a number that gives the Laplace "
+    "row at r = 0.5 about its size; how many of the problems have a minimiser at all, and its "
+    "error, is beside it. SQLU of Table 2 is left out: the slides do not say what it is."
 )
 
 
