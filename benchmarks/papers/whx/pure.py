@@ -197,7 +197,7 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
 
 
 def _draw(measured: Measured) -> Figure:
-    canvas = Figure(figsize=(5.5, 3.6), layout="constrained")
+    canvas = Figure(figsize=(6.0, 4.2), layout="constrained")
     axes = canvas.subplots()
     known = _known(measured)
     for name, title in TITLES.items():
@@ -220,5 +220,5 @@ def _draw(measured: Measured) -> Figure:
     axes.set_xticks(known, [f"{epsilon:g}" for epsilon in known])
     axes.minorticks_off()
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=6)
+    canvas.legend(loc="outside lower center", ncol=2, fontsize=7)
     return canvas
