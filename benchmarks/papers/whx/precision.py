@@ -92,8 +92,8 @@ def real(column: str) -> Experiment:
     """Colon and Parkinson's: what the paper measures, at a penalty that is public."""
     return sound(
         Task(
-            title=f"precision matrix at the penalty {PENALTY:g}, {column}",
-            score="relative Frobenius error to the estimate without privacy",
+            title=f"{column}, the estimate without privacy at the penalty {PENALTY:g}",
+            score="relative Frobenius error",
             sample=lambda rng: solved(rows_of(column, rng)),
             paper=theirs,
             default=at_penalty,
