@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.papers.claims import CLAIMS
 from benchmarks.papers.experiment import Paper
 from benchmarks.papers.lw import PAPER as LW
+from benchmarks.papers.whx import PAPER as WHX
 from benchmarks.papers.wx import PAPER as WX
 
-PAPERS: dict[str, Paper] = {"lw": LW, "wx": WX, "claims": CLAIMS}
+PAPERS: dict[str, Paper] = {"lw": LW, "wx": WX, "whx": WHX, "claims": CLAIMS}

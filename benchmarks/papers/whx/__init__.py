@@ -1,0 +1,32 @@
+"""[WHX] Wang, Huai and Xu (2018)."""
+
+from __future__ import annotations
+
+from benchmarks.papers.experiment import Paper
+from benchmarks.papers.whx import guarantees, output, penalties, precision, pure, readings, tables
+from benchmarks.papers.whx.columns import TABLES
+from benchmarks.papers.whx.published import COLUMNS
+
+PAPER = Paper(
+    title="Wang, Huai and Xu (2018): sparse inverse covariance",
+    about=(
+        "Noise on the second moment or on the estimate, then the graphical lasso. Of the paper "
+        "there are slides, with two tables and hardly a word on how they were made."
+    ),
+    experiments={
+        "readings": readings.experiment(),
+        "synthetic": tables.experiment("synthetic", COLUMNS[:3]),
+        "colon": tables.experiment("Colon", ("Colon",), TABLES["Colon"]),
+        "parkinsons": tables.experiment("Parkinson's", ("Parkinson's",), TABLES["Parkinson's"]),
+        "penalties": penalties.experiment("synthetic", COLUMNS[:3]),
+        "penalties-parkinsons": penalties.experiment(
+            "Parkinson's", ("Parkinson's",), TABLES["Parkinson's"]
+        ),
+        "guarantees": guarantees.experiment(),
+        "sound-synthetic": precision.synthetic(),
+        "sound-colon": precision.real("Colon"),
+        "sound-parkinsons": precision.real("Parkinson's"),
+        "sound-pure": pure.experiment(),
+        "sound-output": output.experiment(),
+    },
+)

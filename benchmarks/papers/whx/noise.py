@@ -1,0 +1,175 @@
+"""The noise of the slides, at the scales that they print, and that of our mechanisms.
+
+All of it is noise on the second moment S = G / n, but for output perturbation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.graphs.releases import isotropic as isotropic_release
+from benchmarks.utility.matrices import goe, triangle
+from estimators.noise.denoise import denoise
+from mechanisms import registry
+from mechanisms.wishart import Wishart
+from schemas.evidence import Evidence
+from schemas.noise import NoiseLaw
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator
+
+PENALTY = 0.005  # rho: the slides do not say
+DELTA = 1e-6  # of the sound experiments
+
+
+def wishart(rng: Rng, p: int, dof: int, scale: float) -> Array:
+    """W_p(dof, scale I)."""
+    drawn = rng.standard_normal((p, dof))
+    made: Array = scale * drawn @ drawn.T
+    return made
+
+
+def delta_of(n: int) -> float:
+    """The slides do not say; 1 / n is what the same authors take in [WX]."""
+    return 1 / n
+
+
+def laplace_scale(n: int, p: int, epsilon: float) -> float:
+    return 2 * p / (n * epsilon)
+
+
+def gaussian_scale(n: int, epsilon: float) -> float:
+    return math.sqrt(2 * math.log(1.25 / delta_of(n))) / (n * epsilon)
+
+
+def freedom(n: int, p: int, epsilon: float) -> float:
+    """Degrees of freedom of Table 2's Wishart matrix."""
+    return p + 14 / epsilon**2 * math.log(4 / delta_of(n))
+
+
+def _pure(rng: Rng, n: int, p: int, epsilon: float) -> Array:
+    return wishart(rng, p, p + 1, 1.5 / (n * epsilon))
+
+
+def _approximate(rng: Rng, n: int, p: int, epsilon: float) -> Array:
+    return wishart(rng, p, round(freedom(n, p, epsilon)), 1 / n)
+
+
+def _laplace(rng: Rng, n: int, p: int, epsilon: float) -> Array:
+    return triangle(lambda of: rng.laplace(0, laplace_scale(n, p, epsilon), of), p)
+
+
+def _gaussian(rng: Rng, n: int, p: int, epsilon: float) -> Array:
+    return triangle(lambda of: rng.normal(0, gaussian_scale(n, epsilon), of), p)
+
+
+def _laplace_exact(rng: Rng, n: int, p: int, epsilon: float) -> Array:
+    return triangle(lambda of: rng.laplace(0, scale("laplace", p, epsilon) / n, of), p)
+
+
+def _gaussian_exact(rng: Rng, n: int, p: int, epsilon: float) -> Array:
+    sd = scale("gaussian-iid", p, epsilon, delta_of(n)) / n
+    return triangle(lambda of: rng.normal(0, sd, of), p)
+
+
+Draw = Callable[[Rng, int, int, float], Array]
+PUBLISHED: dict[str, Draw] = {
+    "wishart": _pure,
+    "laplace": _laplace,
+    "wishart-approximate": _approximate,
+    "gaussian": _gaussian,
+}
+EXACT: dict[str, Draw] = {"laplace-exact": _laplace_exact, "gaussian-exact": _gaussian_exact}
+
+
+def output_scale(n: int, p: int, epsilon: float) -> float:
+    """Of the Wishart matrix that Algorithm 1 adds to the solution."""
+    return float(p**2.5 / (n * epsilon * PENALTY**2))
+
+
+@lru_cache
+def scale(name: str, p: int, epsilon: float, delta: float | None = None) -> float:
+    """Of a mechanism of ours on the Gram matrix, replace-one: it does not depend on the rows."""
+    made = registry[name].calibrated(
+        p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=delta
+    )
+    return float(made.plan()["scale"])
+
+
+def matrix_laplace(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """W - W', independent W_p(p + 1, s I): pure epsilon."""
+    n, p = rows.shape
+    s = scale("matrix-laplace", p, epsilon) / n
+    noise = wishart(rng, p, p + 1, s) - wishart(rng, p, p + 1, s)
+    sd = s * math.sqrt(2 * (p + 1))
+    return _released(
+        rows,
+        noise,
+        NoiseLaw(
+            family="matrix-laplace",
+            sd_diagonal=math.sqrt(2) * sd,
+            sd_off_diagonal=sd,
+            dof=p + 1.0,
+        ),
+    )
+
+
+def k_norm(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """A uniform direction in svec and a Gamma length: pure epsilon."""
+    n, p = rows.shape
+    s, dimension = scale("k-norm", p, epsilon) / n, p * (p + 1) // 2
+    direction = goe(rng, p, 1.0)
+    noise = direction * (rng.gamma(dimension, s) / np.linalg.norm(direction))
+    sd = s * math.sqrt(dimension + 1)
+    law = NoiseLaw(family="k-norm", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
+    return _released(rows, noise, law)
+
+
+def isotropic(rows: Array, epsilon: float, rng: Rng, delta: float = DELTA) -> Evidence:
+    """Our default: white noise in svec."""
+    if delta == DELTA:
+        return isotropic_release(rows, epsilon, rng)
+    n, p = rows.shape
+    sd = scale("gaussian", p, epsilon, delta) / n
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
+    return _released(rows, goe(rng, p, sd), law)
+
+
+def wishart_exact(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """Theirs, calibrated to the exact (epsilon, delta), its public mean removed."""
+    n, p = rows.shape
+    made = _wishart(p, epsilon)
+    # Bartlett's factor: degrees of freedom are many, and not whole.
+    factor = np.tril(rng.standard_normal((p, p)), -1)
+    np.fill_diagonal(factor, np.sqrt(rng.chisquare(made.dof - np.arange(p))))
+    noise = (factor @ factor.T - made.dof * np.eye(p)) * (made.scale / n)
+    sd = made.sd_diagonal / n
+    law = NoiseLaw(
+        family="wishart", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2), dof=made.dof
+    )
+    return _released(rows, noise, law)
+
+
+@lru_cache
+def _wishart(p: int, epsilon: float) -> Wishart:
+    """Its scale on the Gram matrix does not depend on the rows."""
+    return Wishart.calibrated(p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=DELTA)
+
+
+def independent_laplace(rows: Array, b: float, rng: Rng) -> Evidence:
+    """Laplace noise of scale b on every entry of the second moment, raw."""
+    noise = triangle(lambda of: rng.laplace(0, b, of), rows.shape[1])
+    sd = math.sqrt(2) * b
+    law = NoiseLaw(family="laplace", sd_diagonal=sd, sd_off_diagonal=sd)
+    return _released(rows, noise, law)
+
+
+def _released(rows: Array, noise: Array, law: NoiseLaw) -> Evidence:
+    n = len(rows)
+    raw = rows.T @ rows / n + noise
+    return Evidence(raw, denoise(raw, law, 1.0, float(n)), law, float(n))
