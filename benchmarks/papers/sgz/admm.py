@@ -9,6 +9,8 @@ were diagonal, mends what is left with products of matrices alone.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,7 +64,7 @@ def _shrunk(T: Array, U: Array, threshold: float) -> tuple[Array, Array]:
 def _root(W: Array, rho: float) -> Array | None:
     """(W^2 + 4 rho I)^(1/2) of a nearly diagonal matrix; None where it is not near enough."""
     w = np.diagonal(W)
-    r = np.sqrt(w * w + 4 * rho)
+    r: Array = np.sqrt(w * w + 4 * rho)
     shares = 1 / np.add.outer(r, r)
     R = np.add.outer(w, w)
     R *= W
@@ -71,7 +73,7 @@ def _root(W: Array, rho: float) -> Array | None:
     square = W @ W
     square.flat[:: len(W) + 1] += 4 * rho
     # Each correction shrinks the error by this, and by the error itself.
-    rate = float(np.sqrt(max(np.vdot(R, R) - r @ r, 0.0)) / r.min())
+    rate = math.sqrt(max(float(np.vdot(R, R) - r @ r), 0.0)) / float(r.min())
     for _ in range(_CORRECTIONS):
         change = square - R @ R
         change *= shares

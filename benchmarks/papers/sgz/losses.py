@@ -16,6 +16,7 @@ from benchmarks.papers.sgz.published import EPSILONS, LOSSES, ROWS, Key, Printed
 Array = NDArray[np.float64]
 Band = Callable[[Key, float], float]  # of a cell with that printed mean: the most it may be off
 READINGS = {"l1": "l1", "frobenius": "Frobenius", "l2": "'l2'"}
+_ENOUGH = 10  # repetitions, for their spread to tell anything
 _SPREADS = 1.5  # within this factor two columns of spreads are of one kind
 
 
@@ -31,10 +32,9 @@ def norms(private: Array, other: Array) -> Figures:
     }
 
 
-def figure(loss: str, epsilon: float) -> str:
-    """The name of what a printed column holds at that epsilon."""
-    mixed = loss == "l2" and epsilon > 0.1
-    return f"{'l2-frobenius' if mixed else loss} at {epsilon:g}"
+def content(loss: str, epsilon: float) -> str:
+    """What a printed column holds at that epsilon."""
+    return "l2-frobenius" if loss == "l2" and epsilon > EPSILONS[0] else loss
 
 
 def named(losses: Figures, epsilon: float) -> Figures:
@@ -64,6 +64,12 @@ class Line:
         return f"Model {model}, n = {n}, epsilon = {epsilon:g}, {READINGS[loss]}"
 
 
+def _next(key: Key, at: int, values: tuple[float, ...]) -> tuple[object, ...]:
+    """The same cell with the next number of rows or epsilon; itself where there is none."""
+    place = values.index(float(key[at])) + 1
+    return (*key[:at], values[place], *key[at + 1 :]) if place < len(values) else ()
+
+
 @dataclass(frozen=True)
 class Table:
     """A printed table, and how near ours has to be."""
@@ -81,7 +87,8 @@ class Table:
         for key, printed in self.printed.items():
             model, n, epsilon, loss = key
             if measured.has(model=model, n=n):
-                ours = measured.mean(figure(loss, epsilon), model=model, n=n)
+                name = f"{content(loss, epsilon)} at {epsilon:g}"
+                ours = measured.mean(name, model=model, n=n)
                 yield Line(key, printed, ours, self.band(key, printed.mean))
 
     def page(self, measured: Measured) -> Iterator[str]:
@@ -132,10 +139,27 @@ class Table:
                 f"{inside} of {len(mine)}; farthest for its band: {far.name}, "
                 f"{short(far.ours.mean)} for {short(far.printed.mean)}",
             )
+        yield self._falling(lines)
         yield from self._spreads(lines)
 
+    def _falling(self, lines: list[Line]) -> Verdict:
+        """Both ways to a smaller loss that the paper tells."""
+        of = {line.key: line.ours.mean for line in lines}
+        steps = [
+            (of[key], of[larger])
+            for key in of
+            for larger in (_next(key, 1, ROWS), _next(key, 2, EPSILONS))
+            if larger in of and content(key[3], key[2]) == content(larger[3], larger[2])
+        ]
+        fell = sum(after < before for before, after in steps)
+        return Verdict(
+            f"{self.title}: losses fall with the number of rows and with epsilon",
+            fell == len(steps),
+            f"in {fell} of {len(steps)} steps from one to the next",
+        )
+
     def _spreads(self, lines: list[Line]) -> Iterator[Verdict]:
-        known = [line for line in lines if line.key[3] != "l2" and line.ours.count > 1]
+        known = [line for line in lines if line.key[3] != "l2" and line.ours.count >= _ENOUGH]
         known = [line for line in known if line.printed.spread > 0]
         if not known:
             return

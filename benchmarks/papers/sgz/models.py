@@ -17,19 +17,23 @@ _DRAWS = 10_000  # columns of W in Model 1
 def precision(model: int, p: int, rng: Rng) -> Array:
     """Of Models 1 to 4; 1 and 4 are drawn."""
     apart = np.abs(np.subtract.outer(range(p), range(p)))
+    made: Array
     if model == 1:
         W = rng.standard_normal((p, _DRAWS))
-        made: Array = W @ W.T / _DRAWS
+        made = W @ W.T / _DRAWS
         return made
     if model == 2:
-        return np.where(apart == 0, 1.0, 0.5)
+        made = np.where(apart == 0, 1.0, 0.5)
+        return made
     if model == 3:  # the paper prints a diagonal of zeros, which no precision matrix has
-        return np.select([apart == 0, apart == 1, apart == 2], [1.0, 0.5, 0.25], 0.0)
+        made = np.select([apart == 0, apart == 1, apart == 2], [1.0, 0.5, 0.25], 0.0)
+        return made
     links = np.triu(rng.random((p, p)) < 0.1, 1) * 0.5
     links = links + links.T
     values = np.linalg.eigvalsh(links)
     alpha = (values[-1] - p * values[0]) / (p - 1)  # the condition number is p
-    return links / alpha + np.eye(p)
+    made = links / alpha + np.eye(p)
+    return made
 
 
 def rows(theta: Array, n: int, rng: Rng) -> Array:

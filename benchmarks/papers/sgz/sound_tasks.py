@@ -44,7 +44,7 @@ _AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)
 
 def _losing(model: int, n: int, rng: Rng) -> Sample:
     theta = precision(model, _P, rng)
-    covariance = np.linalg.inv(theta)
+    covariance: Array = np.linalg.inv(theta).astype(np.float64)
     root = np.linalg.cholesky(covariance)
     edges = np.abs(theta) > 0
     np.fill_diagonal(edges, False)
@@ -85,8 +85,7 @@ def _grid(lasso: GraphicalLasso, evidence: Evidence) -> Array:
 def _loss(title: str, model: int, n: int, paper: Method, default: Method, times: int) -> Task:
     return Task(
         title=f"{title}, Model {model}, {n:,} rows",
-        score="Stein loss of the precision matrix of unit rows (the paper's with the best penalty "
-        "in hindsight, its noise not subtracted)",
+        score="Stein loss (the paper's: best penalty in hindsight)",
         sample=partial(_losing, model, n),
         paper=paper,
         default=default,
@@ -116,7 +115,7 @@ def _area(evidence: Evidence, sample: Sample, *, lasso: GraphicalLasso) -> float
 def _areas(title: str, sample: partial[Sample], table: str | None = None) -> Task:
     return Task(
         title=title,
-        score="area under the curve of edges as they enter the path of the graphical lasso",
+        score="area under the ROC curve",
         sample=sample,
         paper=partial(_area, lasso=_AS_PRINTED),
         default=partial(_area, lasso=GraphicalLasso()),
@@ -200,8 +199,8 @@ TASKS = {
         for model in (3, 4)
     },
     "sound-figure-2": Task(
-        title=f"Figure 2, Ionosphere, {_TRAINING} rows for training",
-        score="share of errors of discriminant analysis from the release alone, means included",
+        title=f"Figure 2, Ionosphere, {_TRAINING} rows for training, class means from the release",
+        score="share of errors",
         sample=_labelled,
         paper=_published,
         default=_discriminant,
