@@ -85,7 +85,7 @@ def _grid(lasso: GraphicalLasso, evidence: Evidence) -> Array:
 def _loss(title: str, model: int, n: int, paper: Method, default: Method, times: int) -> Task:
     return Task(
         title=f"{title}, Model {model}, {n:,} rows",
-        score="Stein loss (the paper's: best penalty in hindsight)",
+        score="Stein loss (paper's: best penalty)",
         sample=partial(_losing, model, n),
         paper=paper,
         default=default,
