@@ -38,7 +38,8 @@ class Mean:
         return self.sd / math.sqrt(self.count)
 
     def __str__(self) -> str:
-        return f"{short(self.mean)} ({short(self.sd)})"
+        """With the deviation, where there is one."""
+        return short(self.mean) + ("" if math.isnan(self.sd) else f" ({short(self.sd)})")
 
 
 def short(value: float) -> str:

@@ -1,0 +1,69 @@
+"""ROC curves of graphs along the path of the graphical lasso, as its penalty falls."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from benchmarks.papers.experiment import Figures, Measured, Scalar
+from benchmarks.papers.scores import FALSE, curve
+from estimators.solvers.path import graphical_lasso_path
+from estimators.tuning.path import graph, penalties
+from schemas.errors import RequestError
+
+Array = NDArray[np.float64]
+Edges = NDArray[np.bool_]
+_PENALTIES = 40
+_REACH = 1000.0  # of the largest penalty to the least
+_GAP = 1e-7  # per column
+# For the names of figures: without privacy, and at an epsilon.
+EXACT = "non-private"
+
+
+def named(epsilon: float | None) -> str:
+    return EXACT if epsilon is None else f"epsilon {epsilon:g}"
+
+
+def found(matrix: Array, truths: dict[str, Edges]) -> Figures:
+    """Curves of a matrix against every truth, and how far down its path there are minimisers."""
+    grid = penalties(matrix, count=_PENALTIES, reach=_REACH)
+    graphs: list[Edges] = []
+    try:
+        path = graphical_lasso_path(matrix, list(grid), penalize_diagonal=True, tol=_GAP)
+        graphs = [graph(each.precision) for each in path]
+    except RequestError:  # not even at the largest penalty
+        pass
+    figures: Figures = {"solved": len(graphs) / len(grid)}
+    for name, edges in truths.items():
+        figures |= {f"{key}{name}": value for key, value in of_graphs(graphs, edges).items()}
+    return figures
+
+
+def of_graphs(graphs: list[Edges], edges: Edges) -> Figures:
+    """A point a graph; from the last one to all pairs by chance, on a straight line."""
+    upper = np.triu_indices(len(edges), 1)
+    true = edges[upper]
+    points = [(0.0, 0.0)]
+    for each in graphs:
+        known = each[upper]
+        points.append((float(known[~true].mean()), float(known[true].mean())))
+    false, right = np.array(sorted([*points, (1.0, 1.0)])).T
+    return {
+        "auc": float(np.trapezoid(right, false)),
+        "curve": np.interp(FALSE, false, right),
+    }
+
+
+def suffixed(figures: Figures, name: str) -> Figures:
+    return {f"{key} {name}": value for key, value in figures.items()}
+
+
+def draw(axes: Axes, measured: Measured, epsilon: float | None, of: str, **setting: Scalar) -> None:
+    """The mean curve at an epsilon; `of` is what its figure is called before that."""
+    name = named(epsilon)
+    curve(axes, measured.values(f"curve {of}{name}", **setting), name)
+
+
+def draw_chance(axes: Axes) -> None:
+    axes.plot((0, 1), (0, 1), color="grey", linestyle=":", linewidth=1)
