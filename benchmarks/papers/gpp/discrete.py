@@ -33,9 +33,9 @@ class Discrete:
         return float((self.values**2 * self.probabilities).sum())
 
     @property
-    def nothing(self) -> float:
-        """The probability of a zero: of a cell that stays as it is."""
-        return float(self.probabilities[self.values.size // 2])
+    def changed(self) -> float:
+        """The probability that a cell does not stay as it is."""
+        return float(self.probabilities[self.values != 0].sum())
 
     def draw(self, shape: tuple[int, ...], rng: Rng) -> Array:
         """Independent integers."""

@@ -11,8 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.markdown import table
 from benchmarks.papers import data
-from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict
+from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, short
 from benchmarks.papers.gpp import privacy, scoring
 from benchmarks.papers.gpp.discrete import discrete
 from benchmarks.papers.gpp.protocol import Found, Noisy, published, spread, vanilla
@@ -26,7 +27,7 @@ METHODS = ("debiased", "plain", "neighbourhoods", "scio")
 PLACE = {level: i for i, level in enumerate(LEVELS)}
 GUESS = 0.05  # of an area: that near a half it is as good as a coin
 KEPT = 0.02  # of an area: what noise may cost where the graph is said to be robust
-NARROWEST, WIDEST = 40.0, 100.0  # decibels at which discrete noise is looked at besides
+WHOLE = (100.0, 80.0, 60.0, 40.0, 20.0, 10.0)  # decibels at which whole noise is looked at
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Table:
         How its columns are taken, in words.
     truth
         Whether there is a true graph.
-    logarithm
-        Whether its columns are taken as logarithms of 1 + x.
+    heavy
+        Whether its columns have heavy tails, so that log(1 + x) is taken where whole numbers need
+        not stay.
     discrete
         Whether it has whole numbers, which stay as they are and get whole noise.
     """
@@ -53,15 +55,13 @@ class Table:
     title: str
     reading: str
     truth: bool = True
-    logarithm: bool = False
+    heavy: bool = False
     discrete: bool = False
 
 
 _STANDARD = "every column by its own mean and deviation"
 TABLES = {
-    "sachs": Table(
-        "sachs", "Cell signalling", f"Logarithms of 1 + x, {_STANDARD}.", logarithm=True
-    ),
+    "sachs": Table("sachs", "Cell signalling", f"Logarithms of 1 + x, {_STANDARD}.", heavy=True),
     "ieee14": Table(
         "ieee14_acpf",
         "Power grid, 13 buses",
@@ -88,6 +88,7 @@ TABLES = {
         "log-ratio first, and the paper's pseudo-count of one is gone after centring. No truth: "
         "against the graphical lasso without noise, as the paper scores.",
         truth=False,
+        heavy=True,
         discrete=True,
     ),
 }
@@ -100,7 +101,7 @@ def rows_of(key: str) -> Array:
     rows: Array = data.frame(of.name).to_numpy(float)
     if of.discrete:
         return rows
-    rows = np.log1p(rows) if of.logarithm else rows
+    rows = np.log1p(rows) if of.heavy else rows
     return (rows - rows.mean(axis=0)) / rows.std(axis=0)
 
 
@@ -143,6 +144,36 @@ def _page(measured: Measured, *, key: str) -> Iterator[str]:
     yield from scoring.by_level(measured, LEVELS, METHODS, _kinds(of), **setting)
     yield from scoring.answers(measured, LEVELS, METHODS, **setting)
     yield from privacy.page(measured, LEVELS, discrete=of.discrete, **setting)
+    if of.discrete:
+        yield from _whole(measured, key)
+
+
+def _whole(measured: Measured, key: str) -> Iterator[str]:
+    """How many cells the discrete Gaussian changes at all."""
+    yield "What the discrete Gaussian changes; its variance is what is subtracted.\n"
+    power = measured.mean("power", key=key).mean
+    laws = {level: discrete(spread(power, level)) for level in WHOLE}
+    yield from table(
+        ("noise", "sigma", "variance / sigma^2", "cells of the table that change, on average"),
+        (
+            (
+                scoring.decibels(level),
+                short(spread(power, level)),
+                short(law.variance / spread(power, level) ** 2),
+                f"{_changed(measured, key, level):.3g} of {_cells(measured, key):,.0f}",
+            )
+            for level, law in laws.items()
+        ),
+    )
+
+
+def _cells(measured: Measured, key: str) -> float:
+    return measured.mean("n", key=key).mean * measured.mean("p", key=key).mean
+
+
+def _changed(measured: Measured, key: str, level: float) -> float:
+    sigma = spread(measured.mean("power", key=key).mean, level)
+    return _cells(measured, key) * discrete(sigma).changed
 
 
 def _kinds(of: Table) -> tuple[str, ...]:
@@ -183,6 +214,12 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
         ", ".join(f"{gain:+.3f} at {level:g} dB" for level, gain in gains.items() if level <= 20),
     )
     yield from privacy.verdicts(of.title, measured, LEVELS, discrete=of.discrete, **setting)
+    if of.discrete:
+        yield Verdict(
+            f"{of.title}: at 40 dB the discrete Gaussian changes at least one cell in a hundred",
+            _changed(measured, key, 40.0) >= _cells(measured, key) / 100,
+            f"{_changed(measured, key, 40.0):.3g} of {_cells(measured, key):,.0f} cells on average",
+        )
     last = {name: area[-1] for name, area in areas.items()}
     yield Verdict(
         f"{of.title}: at {LEVELS[-1]:g} dB, where a row is private, nothing is left of the graph "

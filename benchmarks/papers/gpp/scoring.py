@@ -128,7 +128,8 @@ def answers(
                 found.append((decibels(level), METHODS[name].title, f"{raised:.0%}", f"{none:.0%}"))
     if found:
         yield "Repetitions without an answer:\n"
-        yield from table(("noise", "method", "at that penalty", "at any (an area of a half)"), found)
+        head = ("noise", "method", "at that penalty", "at any (an area of a half)")
+        yield from table(head, found)
 
 
 def lines(

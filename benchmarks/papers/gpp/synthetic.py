@@ -15,6 +15,7 @@ from benchmarks.papers.gpp import privacy, published, scoring
 from benchmarks.papers.gpp.protocol import published as release
 from benchmarks.papers.gpp.protocol import vanilla
 from benchmarks.papers.gpp.published import DECIBELS, SIZES, SPARSITIES, Expected
+from benchmarks.papers.gpp.scoring import at
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
@@ -107,7 +108,7 @@ def _beside(
 ) -> Iterator[str]:
     for n in sizes:
         expected = known.get((n, level))
-        found = scoring.at(measured, f"{kind} debiased", PLACE[level], n=n)
+        found = at(measured, f"{kind} debiased", PLACE[level], n=n)
         out = expected is not None and not expected.holds(found.mean)
         yield "" if expected is None else f"{expected.value:.3f}"
         shown = scoring.cell(measured, f"{kind} debiased", PLACE[level], n=n)
@@ -126,7 +127,7 @@ def _size_verdicts(measured: Measured) -> Iterator[Verdict]:
             for (n, level), expected in known.items()
             if n in sizes
             and not expected.holds(
-                found := scoring.at(measured, f"{kind} debiased", PLACE[level], n=n).mean
+                found := at(measured, f"{kind} debiased", PLACE[level], n=n).mean
             )
         ]
         yield Verdict(
@@ -179,7 +180,7 @@ def _debiasing(measured: Measured, sizes: list[int]) -> Iterator[Verdict]:
 
 
 def _gain(measured: Measured, kind: str, level: float, n: int) -> float:
-    both = (scoring.at(measured, f"{kind} {name}", PLACE[level], n=n).mean for name in METHODS)
+    both = (at(measured, f"{kind} {name}", PLACE[level], n=n).mean for name in METHODS)
     return next(both) - next(both)
 
 
@@ -231,9 +232,7 @@ def _sparsity_page(measured: Measured) -> Iterator[str]:
                 (_expected(measured, n, zeros) for zeros in known),
             )
         for zeros in known:
-            silent = list(
-                scoring.answers(measured, DECIBELS, ("debiased",), n=n, zeros=zeros)
-            )
+            silent = list(scoring.answers(measured, DECIBELS, ("debiased",), n=n, zeros=zeros))
             if silent:
                 yield f"n = {n}, {zeros} %:\n"
                 yield from silent
@@ -242,7 +241,7 @@ def _sparsity_page(measured: Measured) -> Iterator[str]:
 
 def _expected(measured: Measured, n: int, zeros: int) -> tuple[str, ...]:
     expected = published.SPARSE[zeros]
-    found = scoring.at(measured, "truth debiased", PLACE[20.0], n=n, zeros=zeros).mean
+    found = at(measured, "truth debiased", PLACE[20.0], n=n, zeros=zeros).mean
     return (
         f"{zeros} %", f"{expected.value:.3f}", f"{found:.3f}", f"{found / expected.value:.3f}",
         "yes" if expected.holds(found) else "**no**",
@@ -256,7 +255,7 @@ def _sparsity_verdicts(measured: Measured) -> Iterator[Verdict]:
             continue
         place = PLACE[20.0]
         truth, own = (
-            [scoring.at(measured, f"{kind} debiased", place, n=n, zeros=each).mean for each in known]
+            [at(measured, f"{kind} debiased", place, n=n, zeros=zeros).mean for zeros in known]
             for kind in ("truth", "vanilla")
         )
         yield Verdict(
@@ -275,9 +274,7 @@ def _sparsity_verdicts(measured: Measured) -> Iterator[Verdict]:
         f"{zeros} %: {found:.3f}"
         for zeros in first
         if not published.SPARSE[zeros].holds(
-            found := scoring.at(
-                measured, "truth debiased", PLACE[20.0], n=ROWS[0], zeros=zeros
-            ).mean
+            found := at(measured, "truth debiased", PLACE[20.0], n=ROWS[0], zeros=zeros).mean
         )
     ]
     if first:
