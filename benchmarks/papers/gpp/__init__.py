@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.papers.experiment import Paper
-from benchmarks.papers.gpp import exact, real, synthetic
+from benchmarks.papers.gpp import exact, real, recovered, synthetic
 
 PAPER = Paper(
     title="Graph structure learning with privacy guarantees for open graph data",
@@ -13,5 +13,10 @@ PAPER = Paper(
         "its text, so its sentences are put to the test, and numbers are held against an earlier "
         "measurement of the project's own."
     ),
-    experiments={**synthetic.EXPERIMENTS, **real.EXPERIMENTS, **exact.EXPERIMENTS},
+    experiments={
+        **synthetic.EXPERIMENTS,
+        **real.EXPERIMENTS,
+        **recovered.EXPERIMENTS,
+        **exact.EXPERIMENTS,
+    },
 )

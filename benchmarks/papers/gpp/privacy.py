@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -91,10 +91,14 @@ def level_of_one(distance: float, power: float) -> float:
 
 
 def page(
-    measured: Measured, levels: Sequence[float], *, discrete: bool = False, **setting: Scalar
+    measured: Measured,
+    levels: Sequence[float],
+    setting: Mapping[str, Scalar],
+    *,
+    discrete: bool = False,
 ) -> Iterator[str]:
     """A line a noise level."""
-    found = _found(measured, **setting)
+    found = _found(measured, setting)
     noisy = [level for level in levels if math.isfinite(level)]
     law = (
         "at most, by (d^2 / 2 sigma^2)-zCDP, d the distance of the integer rows; for typical rows "
@@ -143,12 +147,12 @@ def verdicts(
     name: str,
     measured: Measured,
     levels: Sequence[float],
+    setting: Mapping[str, Scalar],
     *,
     discrete: bool = False,
-    **setting: Scalar,
 ) -> Iterator[Verdict]:
     """No privacy at the paper's levels; and where there is some."""
-    found = _found(measured, **setting)
+    found = _found(measured, setting)
     paper = [level for level in levels if SPEAK <= level < math.inf]
     known = {
         kind: min(least(found[kind], spread(found["power"], level), discrete) for level in paper)
@@ -170,5 +174,5 @@ def verdicts(
     )
 
 
-def _found(measured: Measured, **setting: Scalar) -> dict[str, float]:
+def _found(measured: Measured, setting: Mapping[str, Scalar]) -> dict[str, float]:
     return {key: measured.mean(key, **setting).mean for key in (*KINDS, "power")}

@@ -102,7 +102,8 @@ def rows_of(key: str) -> Array:
     if of.discrete:
         return rows
     rows = np.log1p(rows) if of.heavy else rows
-    return (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    return rows
 
 
 @lru_cache(maxsize=2)
@@ -143,7 +144,7 @@ def _page(measured: Measured, *, key: str) -> Iterator[str]:
     yield f"{shape[0]:,} rows, {shape[1]} columns. Area under the curve.\n"
     yield from scoring.by_level(measured, LEVELS, METHODS, _kinds(of), **setting)
     yield from scoring.answers(measured, LEVELS, METHODS, **setting)
-    yield from privacy.page(measured, LEVELS, discrete=of.discrete, **setting)
+    yield from privacy.page(measured, LEVELS, setting, discrete=of.discrete)
     if of.discrete:
         yield from _whole(measured, key)
 
@@ -205,6 +206,7 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
             shared.mean == 1,
             f"F1 {shared.mean:.3f}",
         )
+    yield scoring.always(of.title, measured, LEVELS, **setting)
     gains = {
         level: theirs[i] - areas["plain"][i] for i, level in enumerate(LEVELS) if level < math.inf
     }
@@ -213,7 +215,7 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
         all(gain > 0 for level, gain in gains.items() if level <= 20),
         ", ".join(f"{gain:+.3f} at {level:g} dB" for level, gain in gains.items() if level <= 20),
     )
-    yield from privacy.verdicts(of.title, measured, LEVELS, discrete=of.discrete, **setting)
+    yield from privacy.verdicts(of.title, measured, LEVELS, setting, discrete=of.discrete)
     if of.discrete:
         yield Verdict(
             f"{of.title}: at 40 dB the discrete Gaussian changes at least one cell in a hundred",
@@ -222,7 +224,7 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
         )
     last = {name: area[-1] for name, area in areas.items()}
     yield Verdict(
-        f"{of.title}: at {LEVELS[-1]:g} dB, where a row is private, nothing is left of the graph "
+        f"{of.title}: at {LEVELS[-1]:g} dB nothing is left of the graph "
         f"(all areas within {GUESS:g} of a half)",
         all(abs(area - 0.5) <= GUESS for area in last.values()),
         ", ".join(f"{name} {area:.3f}" for name, area in last.items()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,13 +12,13 @@ from numpy.typing import NDArray
 
 from benchmarks.markdown import table
 from benchmarks.papers import scores
-from benchmarks.papers.experiment import Figures, Mean, Measured, Scalar
+from benchmarks.papers.experiment import Figures, Mean, Measured, Scalar, Verdict
 from benchmarks.papers.gpp.protocol import METHODS, Found, Noisy
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 Publish = Callable[[float], Noisy]  # by decibels
-STYLES = {
+STYLES: dict[str, dict[str, Any]] = {
     "debiased": {"color": "black", "linewidth": 2.5},
     "plain": {"color": "C0"},
     "neighbourhoods": {"color": "C1"},
@@ -130,6 +131,23 @@ def answers(
         yield "Repetitions without an answer:\n"
         head = ("noise", "method", "at that penalty", "at any (an area of a half)")
         yield from table(head, found)
+
+
+def always(title: str, measured: Measured, levels: Sequence[float], **setting: Scalar) -> Verdict:
+    """Corollary 1: equation 5 has a unique solution."""
+    shares = {
+        level: unanswered(measured, "debiased", i, **setting) for i, level in enumerate(levels)
+    }
+    return Verdict(
+        f"{title}: the debiased graphical lasso has a solution (Corollary 1), at every noise level",
+        all(raised == 0 for raised, _ in shares.values()),
+        "; ".join(
+            f"none in {raised:.0%} at {decibels(level)} ({none:.0%} at any penalty)"
+            for level, (raised, none) in shares.items()
+            if raised > 0
+        )
+        or "in every repetition",
+    )
 
 
 def lines(

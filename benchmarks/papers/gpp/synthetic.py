@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.markdown import table
-from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid
+from benchmarks.papers.experiment import Experiment, Figures, Measured, Scalar, Verdict, grid
 from benchmarks.papers.gpp import privacy, published, scoring
 from benchmarks.papers.gpp.protocol import published as release
 from benchmarks.papers.gpp.protocol import vanilla
@@ -96,7 +96,7 @@ def _size_page(measured: Measured) -> Iterator[str]:
         yield f"**n = {n}**: with the noise's variance subtracted and without.\n"
         yield from scoring.by_level(measured, DECIBELS, METHODS, ("truth", "vanilla"), n=n)
         yield from scoring.answers(measured, DECIBELS, METHODS, n=n)
-    yield from privacy.page(measured, DECIBELS, n=sizes[-1])
+    yield from privacy.page(measured, DECIBELS, {"n": sizes[-1]})
 
 
 def _beside(
@@ -135,8 +135,10 @@ def _size_verdicts(measured: Measured) -> Iterator[Verdict]:
             not out,
             "; ".join(out) or "all of them",
         )
+    for n in sizes:
+        yield scoring.always(f"AR(1), n = {n}", measured, DECIBELS, n=n)
     yield from _debiasing(measured, sizes)
-    yield from privacy.verdicts("AR(1), 20 columns", measured, DECIBELS, n=sizes[-1])
+    yield from privacy.verdicts("AR(1), 20 columns", measured, DECIBELS, {"n": sizes[-1]})
 
 
 def _debiasing(measured: Measured, sizes: list[int]) -> Iterator[Verdict]:
@@ -189,7 +191,7 @@ def _size_draw(measured: Measured) -> Figure:
     return _drawn(measured, [(f"n = {n}", {"n": n}) for n in sizes])
 
 
-def _drawn(measured: Measured, panels: list[tuple[str, dict[str, int]]]) -> Figure:
+def _drawn(measured: Measured, panels: list[tuple[str, dict[str, Scalar]]]) -> Figure:
     canvas = Figure(figsize=(1.5 + 2.7 * len(panels), 5), layout="constrained")
     grid_ = canvas.subplots(2, len(panels), sharey=True, squeeze=False)
     for (title, setting), column in zip(panels, grid_.T, strict=True):
@@ -236,7 +238,7 @@ def _sparsity_page(measured: Measured) -> Iterator[str]:
             if silent:
                 yield f"n = {n}, {zeros} %:\n"
                 yield from silent
-    yield from privacy.page(measured, DECIBELS, **dict(measured.settings[0]))
+    yield from privacy.page(measured, DECIBELS, dict(measured.settings[0]))
 
 
 def _expected(measured: Measured, n: int, zeros: int) -> tuple[str, ...]:
@@ -285,7 +287,7 @@ def _sparsity_verdicts(measured: Measured) -> Iterator[Verdict]:
             "; ".join(out) or "all of them",
         )
     yield from privacy.verdicts(
-        "Random graphs, 100 columns", measured, DECIBELS, **dict(measured.settings[0])
+        "Random graphs, 100 columns", measured, DECIBELS, dict(measured.settings[0])
     )
 
 
@@ -297,7 +299,7 @@ def _sparsity_draw(measured: Measured) -> Figure:
     settings = [dict(setting) for setting in measured.settings if dict(setting)["n"] == ROWS[0]]
     return _drawn(
         measured,
-        [(f"{each['zeros']} % zeros, n = {each['n']}", each) for each in settings],  # type: ignore[misc]
+        [(f"{each['zeros']} % zeros, n = {each['n']}", each) for each in settings],
     )
 
 
