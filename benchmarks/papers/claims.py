@@ -154,10 +154,11 @@ def _gpp() -> Iterator[Claim]:
                 _noisy_rows(p, decibels),
             )  # fmt: skip
     # Of a discrete Gaussian that would be (1 / sigma)-GDP, delta would be this at that epsilon.
+    where = "Theorem 4.4, read as mu = Delta / sigma"
     for sigma in (0.5, 1.0, 2.0):
         for epsilon in (0.0, 1.0):
             yield Claim(
-                "gpp", "Theorem 4.4, read as mu = Delta / sigma", f"discrete Gaussian, sigma = {sigma:g}, a cell by one",
+                "gpp", where, f"discrete Gaussian, sigma = {sigma:g}, a cell by one",
                 epsilon, Guarantee(1 / sigma).delta(epsilon), _discrete(sigma),
             )  # fmt: skip
 

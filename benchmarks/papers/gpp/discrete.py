@@ -24,6 +24,7 @@ _REACH = 12.0  # deviations; what is left out has less than 1e-32
 class Discrete:
     """Its integers and their probabilities."""
 
+    sigma: float
     values: Array
     probabilities: Array
 
@@ -44,9 +45,9 @@ class Discrete:
 
     def delta(self, shift: int, epsilon: float) -> float:
         """The exact delta at `epsilon` of one cell that moves by `shift`: both ways are alike."""
-        apart = np.zeros_like(self.probabilities)
-        apart[shift:] = self.probabilities[:-shift]
-        return float(np.maximum(self.probabilities - math.exp(epsilon) * apart, 0).sum())
+        ratio = (2 * self.values * shift - shift**2) / (2 * self.sigma**2)  # of logarithms
+        left = -np.expm1(np.minimum(ratio + epsilon, 0.0))
+        return float((self.probabilities * left).sum())
 
 
 @lru_cache(maxsize=64)
@@ -55,7 +56,7 @@ def discrete(sigma: float) -> Discrete:
     end = math.ceil(_REACH * sigma) + 1
     values = np.arange(-end, end + 1, dtype=float)
     weights = np.exp(-np.square(values / sigma) / 2)
-    return Discrete(values, weights / weights.sum())
+    return Discrete(sigma, values, weights / weights.sum())
 
 
 def moved(shift: int, sigma: float, failure: float) -> Guarantee:
