@@ -170,6 +170,12 @@ def test_sound_chain() -> None:
     assert figures["default"] > 0.98
     assert figures["paper"] < 0.75
     assert figures["paper_raw"] > 100 * figures["raw"]
+    experiment = PAPER.experiments["sound-chain"]
+    swapped = figures | {"paper": figures["default"], "default": figures["paper"]}
+    for each, ours in ((figures, True), (swapped, False)):
+        better, nothing = experiment.verdicts(Measured({(("epsilon", 1.0),): [each]}))
+        assert better.holds is ours
+        assert nothing.holds is (sound.HOPELESS >= (each["paper"] - 0.5) / (each["without"] - 0.5))
 
 
 @pytest.mark.parametrize("key", ["ieee14", "chickenpox"])
