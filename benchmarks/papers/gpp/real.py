@@ -17,6 +17,7 @@ from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict,
 from benchmarks.papers.gpp import privacy, scoring
 from benchmarks.papers.gpp.discrete import discrete
 from benchmarks.papers.gpp.protocol import Found, Noisy, published, spread, vanilla
+from benchmarks.papers.gpp.published import SHAPES
 from benchmarks.papers.gpp.scoring import at
 
 Array = NDArray[np.float64]
@@ -141,7 +142,10 @@ def measure(rng: Rng, *, key: str) -> Figures:
 def _page(measured: Measured, *, key: str) -> Iterator[str]:
     of, setting = TABLES[key], {"key": key}
     shape = [int(measured.mean(each, **setting).mean) for each in ("n", "p")]
-    yield f"{shape[0]:,} rows, {shape[1]} columns. Area under the curve.\n"
+    yield (
+        f"{shape[0]:,} rows, {shape[1]} columns; the paper has {SHAPES[key]}. Area under the "
+        "curve.\n"
+    )
     yield from scoring.by_level(measured, LEVELS, METHODS, _kinds(of), **setting)
     yield from scoring.answers(measured, LEVELS, METHODS, **setting)
     yield from privacy.page(measured, LEVELS, setting, discrete=of.discrete)
