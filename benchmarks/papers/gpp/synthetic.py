@@ -261,7 +261,8 @@ def _sparsity_verdicts(measured: Measured) -> Iterator[Verdict]:
             for kind in ("truth", "vanilla")
         )
         yield Verdict(
-            f"Table 1(b), n = {n}, 20 dB: sparser is easier, against the true graph (by more than {SLACK:g})",
+            f"Table 1(b), n = {n}, 20 dB: sparser is easier, against the true graph "
+            f"(by more than {SLACK:g})",
             truth[0] - truth[-1] > SLACK and all(np.diff(truth) <= SLACK),
             _falling(known, truth),
         )
