@@ -73,6 +73,9 @@ class Task:
         The paper's mechanism.
     covariance
         Whether it releases a matrix, so that the two noises can be compared.
+    moment
+        Whether a second moment follows from what it releases (noisy rows), so that the errors of
+        the matrices can be compared, though not their noises.
     repetitions
         How often.
     table
@@ -88,6 +91,7 @@ class Task:
     larger: bool = False
     release: Callable[[Array, float, Rng], Evidence] = independent
     covariance: bool = True
+    moment: bool = False
     repetitions: int = 20
     table: str | None = None
 
@@ -125,8 +129,9 @@ def measure(rng: Rng, *, epsilon: float, task: Task) -> Figures:
         "nothing": task.nothing(sample),
     }
     if task.covariance:
-        length = np.linalg.norm(known.raw)
         figures |= _noises(*rows.shape, epsilon, rng)
+    if task.covariance or task.moment:
+        length = np.linalg.norm(known.raw)
         figures["paper_raw"] = float(np.linalg.norm(theirs.raw - known.raw) / length)
         figures["raw"] = float(np.linalg.norm(ours.raw - known.raw) / length)
         figures["denoised"] = float(np.linalg.norm(ours.repaired - known.raw) / length)
@@ -247,6 +252,8 @@ def _page(measured: Measured, *, task: Task) -> Iterator[str]:
             for line in lines
         ),
     )  # fmt: skip
+    if task.moment:
+        yield from _moments(measured, lines)
     if not task.covariance:
         return
     want = expected(shape[1])
@@ -263,6 +270,28 @@ def _page(measured: Measured, *, task: Task) -> Iterator[str]:
                 f"{noise_ratio(measured, line.epsilon):.4f}",
                 str(measured.mean("denoised", epsilon=line.epsilon)),
                 _times(_ratio_of(measured, line.epsilon, "paper_raw", "denoised")),
+            )
+            for line in lines
+        ),
+    )
+
+
+def _moments(measured: Measured, lines: list[Line]) -> Iterator[str]:
+    yield "The second moment that follows from either release: relative Frobenius error.\n"
+    yield from table(
+        ("epsilon", "paper's raw", "our raw", "paper / it", "our denoised", "paper / it"),
+        (
+            (
+                f"{line.epsilon:g}",
+                str(measured.mean("paper_raw", epsilon=line.epsilon)),
+                *(
+                    each
+                    for key in ("raw", "denoised")
+                    for each in (
+                        str(measured.mean(key, epsilon=line.epsilon)),
+                        _times(_ratio_of(measured, line.epsilon, "paper_raw", key)),
+                    )
+                ),
             )
             for line in lines
         ),

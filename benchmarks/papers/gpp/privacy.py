@@ -1,0 +1,178 @@
+"""The exact guarantee of a noise level: per row and per cell, for typical ones and the worst."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from benchmarks.markdown import table
+from benchmarks.papers.experiment import Figures, Measured, Scalar, Verdict, short
+from benchmarks.papers.gpp.discrete import zcdp_epsilon
+from benchmarks.papers.gpp.protocol import spread
+from benchmarks.papers.gpp.scoring import decibels
+from mechanisms.guarantee import Guarantee, gdp_mu
+
+Array = NDArray[np.float64]
+DELTA = 1e-5
+NONE = 10.0  # an epsilon beyond which there is no privacy to speak of
+SPEAK = 10.0  # decibels: the noisiest level in the paper's tables
+ABOUT, NEAR = -28.0, 7.0  # decibels at which epsilon is one: an earlier measurement
+_AT_ONCE = 512  # rows
+_PAIRS = 4000  # rows that the median is taken of
+KINDS = {
+    "row typical": "typical rows",
+    "row worst": "farthest rows",
+    "row range": "any rows in the ranges",
+    "cell typical": "typical cells",
+    "cell range": "any cells in the ranges",
+}
+
+
+def distances(rows: Array) -> Figures:
+    """How far a row or a cell may move when it is replaced.
+
+    Typical: the median over pairs of different rows of the table (of its first rows, if it is
+    long). Ranges: those of the table, which are the least that anyone could declare.
+    """
+    some = rows[:_PAIRS]
+    upper = np.triu_indices(len(some), 1)
+    ranges = np.ptp(rows, axis=0)
+    return {
+        "row typical": float(np.median(cdist(some, some)[upper])),
+        "row worst": max(
+            float(cdist(rows[i : i + _AT_ONCE], rows).max()) for i in range(0, len(rows), _AT_ONCE)
+        ),
+        "row range": float(np.linalg.norm(ranges)),
+        "cell typical": float(np.median([_median_gap(column) for column in rows.T])),
+        "cell range": float(ranges.max()),
+        "power": float(np.mean((rows - rows.mean(axis=0)) ** 2)),
+    }
+
+
+def _median_gap(column: Array) -> float:
+    some = column[:1000]
+    return float(np.median(np.abs(np.subtract.outer(some, some))[np.triu_indices(len(some), 1)]))
+
+
+@lru_cache(maxsize=4096)
+def epsilon(distance: float, sigma: float, discrete: bool) -> float:
+    """At `DELTA`, of whatever is that far apart."""
+    if sigma == 0:
+        return math.inf
+    if discrete:
+        return zcdp_epsilon(distance, sigma, DELTA)
+    return Guarantee(distance / sigma).epsilon(DELTA)
+
+
+def least(distance: float, sigma: float, discrete: bool) -> float:
+    """What epsilon at `DELTA` cannot be below.
+
+    Notes
+    -----
+    For integer rows d apart the privacy loss has mean m = d^2 / (2 sigma^2), and a variance v of at
+    most d^2 / sigma^2, since that of the discrete Gaussian is at most sigma^2. It exceeds m - t
+    with probability t^2 / (v + t^2) at least (Cantelli), and delta at epsilon is at least half the
+    probability that it exceeds epsilon + log 2. With t^2 = 3 delta v, delta is exceeded.
+    """
+    if not discrete or sigma == 0:
+        return epsilon(distance, sigma, discrete)
+    mu = distance / sigma
+    return max(0.0, mu**2 / 2 - mu * math.sqrt(3 * DELTA) - math.log(2))
+
+
+def level_of_one(distance: float, power: float) -> float:
+    """The decibels at which epsilon is one."""
+    return 20 * math.log10(gdp_mu(1.0, DELTA) * math.sqrt(power) / distance)
+
+
+def page(
+    measured: Measured,
+    levels: Sequence[float],
+    setting: Mapping[str, Scalar],
+    *,
+    discrete: bool = False,
+) -> Iterator[str]:
+    """A line a noise level."""
+    found = _found(measured, setting)
+    noisy = [level for level in levels if math.isfinite(level)]
+    law = (
+        "at most, by (d^2 / 2 sigma^2)-zCDP, d the distance of the integer rows; for typical rows "
+        "what it is at least, too"
+        if discrete
+        else "exactly, by mu = distance / sigma"
+    )
+    yield (
+        f"What the noise is worth: epsilon at delta = {DELTA:g}, replace-one, {law}. The row is "
+        "what a person has; the cell is the paper's reading of neighbours.\n"
+    )
+    yield from table(
+        (
+            "noise",
+            "distance of typical rows / sigma",
+            *(f"epsilon, {title}" for title in KINDS.values()),
+        ),
+        (
+            (
+                decibels(level),
+                short(found["row typical"] / spread(found["power"], level)),
+                *(_epsilon(found, kind, level, discrete) for kind in KINDS),
+            )
+            for level in noisy
+        ),
+    )
+    yield (
+        "Epsilon is one at "
+        + ", ".join(
+            f"{level_of_one(found[kind], found['power']):.1f} dB ({title})"
+            for kind, title in KINDS.items()
+        )
+        + ".\n"
+    )
+
+
+def _epsilon(found: dict[str, float], kind: str, level: float, discrete: bool) -> str:
+    sigma = spread(found["power"], level)
+    most = short(epsilon(found[kind], sigma, discrete))
+    if not discrete or kind != "row typical":
+        return most
+    return f"{short(least(found[kind], sigma, discrete))} to {most}"
+
+
+def verdicts(
+    name: str,
+    measured: Measured,
+    levels: Sequence[float],
+    setting: Mapping[str, Scalar],
+    *,
+    discrete: bool = False,
+) -> Iterator[Verdict]:
+    """No privacy at the paper's levels; and where there is some."""
+    found = _found(measured, setting)
+    paper = [level for level in levels if SPEAK <= level < math.inf]
+    known = {
+        kind: min(least(found[kind], spread(found["power"], level), discrete) for level in paper)
+        for kind in ("row typical", "row worst")
+    }
+    where = level_of_one(found["row typical"], found["power"])
+    said = "at least " if discrete else ""
+    yield Verdict(
+        f"{name}: at every noise level of the paper there is no row-level privacy "
+        f"(epsilon above {NONE:g} for two typical rows, at {SPEAK:g} dB and more)",
+        known["row typical"] > NONE,
+        f"at {SPEAK:g} dB epsilon is {said}{short(known['row typical'])} for typical rows, "
+        f"{said}{short(known['row worst'])} for the farthest",
+    )
+    yield Verdict(
+        f"{name}: epsilon = 1 for two typical rows needs about {ABOUT:g} dB (within {NEAR:g})",
+        abs(where - ABOUT) <= NEAR,
+        f"{where:.1f} dB",
+    )
+
+
+def _found(measured: Measured, setting: Mapping[str, Scalar]) -> dict[str, float]:
+    return {key: measured.mean(key, **setting).mean for key in (*KINDS, "power")}

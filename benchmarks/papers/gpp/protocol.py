@@ -1,0 +1,163 @@
+"""The paper's protocol: noise by decibels, the debiased graphical lasso, and what it is up against.
+
+Penalties are .5 sqrt(log p / n), times the power of the rows (the mean square of a cell) where the
+matrix is not on its unit diagonal. Where a method has no answer there, the penalty is doubled until
+it has; where no penalty has one, nothing is known of the graph, which is an area of a half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimators.neighbourhood import combined, neighbourhoods
+from estimators.scio import scio
+from estimators.solvers.glasso import graphical_lasso
+from schemas.errors import NoMinimiser, RequestError
+
+Array = NDArray[np.float64]
+Edges = NDArray[np.bool_]
+Rng = np.random.Generator
+_DOUBLINGS = 12
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """What is published, and what the paper's analyst knows besides.
+
+    Parameters
+    ----------
+    moment
+        Y^T Y / n of the noisy rows, shape (p, p).
+    variance
+        Of the noise on a cell.
+    rows
+        How many.
+    power
+        The mean square of a cell without noise: private, and taken for known.
+    """
+
+    moment: Array
+    variance: float
+    rows: int
+    power: float
+
+    @property
+    def debiased(self) -> Array:
+        """Without what the noise adds on average; often not positive semidefinite."""
+        return self.moment - self.variance * np.eye(len(self.moment))
+
+    @property
+    def penalty(self) -> float:
+        """On the scale of correlations."""
+        return penalty(self.rows, len(self.moment))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A method's answer.
+
+    Parameters
+    ----------
+    weights
+        Of the pairs, which their size ranks; shape (p, p); zero where there is no answer.
+    doublings
+        Of the penalty, before there was one; -1 where there was none.
+    """
+
+    weights: Array
+    doublings: int
+
+    @property
+    def edges(self) -> Edges:
+        """Without the diagonal."""
+        found: Edges = self.weights != 0
+        np.fill_diagonal(found, False)
+        return found
+
+
+@dataclass(frozen=True)
+class Method:
+    """What the page calls it, and what it does."""
+
+    title: str
+    find: Callable[[Noisy], Found]
+
+
+def penalty(n: int, p: int) -> float:
+    return 0.5 * math.sqrt(math.log(p) / n)
+
+
+def spread(power: float, decibels: float) -> float:
+    """The deviation of the noise on a cell; none at infinitely many decibels."""
+    return math.sqrt(power) * 10 ** (-decibels / 20)
+
+
+def published(rows: Array, decibels: float, rng: Rng) -> Noisy:
+    """Gaussian noise on every cell of centred rows."""
+    power = float(np.mean(rows**2))
+    sigma = spread(power, decibels)
+    noisy = rows + sigma * rng.standard_normal(rows.shape)
+    return Noisy(noisy.T @ noisy / len(rows), sigma**2, len(rows), power)
+
+
+def lasso(matrix: Array, asked: float) -> Found:
+    """The graphical lasso, its diagonal not penalised."""
+    p = len(matrix)
+    return _answered(lambda at: graphical_lasso(matrix, at, solver="admm").precision, asked, p)
+
+
+def vanilla(rows: Array) -> Found:
+    """The graphical lasso of the rows without noise."""
+    exact = published(rows, math.inf, np.random.default_rng(0))
+    return lasso(exact.moment, exact.penalty * exact.power)
+
+
+def _debiased(noisy: Noisy) -> Found:
+    return lasso(noisy.debiased, noisy.penalty * noisy.power)
+
+
+def _as_it_is(noisy: Noisy) -> Found:
+    return lasso(noisy.moment, noisy.penalty * noisy.power)
+
+
+def _neighbourhoods(noisy: Noisy) -> Found:
+    unit = _unit(noisy.moment)
+    p = len(unit)
+    return _answered(lambda at: combined(neighbourhoods(unit, at), "and"), noisy.penalty, p)
+
+
+def _scio(noisy: Noisy) -> Found:
+    unit = _unit(noisy.moment)
+    return _answered(lambda at: scio(unit, at), noisy.penalty, len(unit))
+
+
+def _answered(answer: Callable[[float], Array], asked: float, p: int) -> Found:
+    for doublings in range(_DOUBLINGS):
+        try:
+            return Found(answer(asked * 2**doublings), doublings)
+        except NoMinimiser as none:
+            if not none.feasible > 0:  # a variance of zero or less: no penalty mends it
+                break
+        except RequestError:  # too near to singular
+            continue
+    return Found(np.zeros((p, p)), -1)
+
+
+def _unit(moment: Array) -> Array:
+    root = np.sqrt(np.diagonal(moment))
+    made: Array = moment / np.outer(root, root)
+    np.fill_diagonal(made, 1.0)
+    return made
+
+
+METHODS = {
+    "debiased": Method("graphical lasso, debiased (the paper's)", _debiased),
+    "plain": Method("graphical lasso, noise left in", _as_it_is),
+    "neighbourhoods": Method("neighbourhood selection", _neighbourhoods),
+    "scio": Method("SCIO", _scio),
+}
