@@ -212,7 +212,7 @@ def _compared(measured: Measured, *, task: Task) -> tuple[str, ...]:
     lines = {line.epsilon: line for line in lines_of(measured, task)}
     n, p = (int(measured.mean(key, epsilon=min(lines)).mean) for key in ("n", "p"))
     denoised = ""
-    if task.covariance and 1.0 in lines:
+    if (task.covariance or task.moment) and 1.0 in lines:
         denoised = _times(_ratio_of(measured, 1.0, "paper_raw", "denoised"))
     cells = (_cell(lines[each]) if each in lines else "" for each in EPSILONS)
     return (task.title, f"{n:,} x {p}", *cells, denoised)
