@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -17,6 +18,7 @@ from mechanisms.gaussian_iid import GaussianIid
 from mechanisms.guarantee import Guarantee
 from mechanisms.laplace import Laplace
 from mechanisms.local import Local
+from mechanisms.mechanism import Mechanism
 from mechanisms.output import Output
 from mechanisms.wishart import Wishart
 
@@ -191,7 +193,7 @@ def _long_row(p: int, n: int, epsilon: float, delta: float) -> Make:
     return exact
 
 
-def _made(mechanism: type, of: dict[str, object]) -> Make:
+def _made(mechanism: type[Mechanism], of: dict[str, Any]) -> Make:
     return lambda: mechanism.published(**of).guarantee
 
 

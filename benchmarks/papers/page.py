@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
+from benchmarks.graphs.releases import DELTA
 from benchmarks.markdown import table
 from benchmarks.papers import cells, sound
 from benchmarks.papers.cells import Results
@@ -22,7 +24,11 @@ def write(results: Results, folder: Path) -> None:
     for key, name, experiment, measured in _known(results):
         if experiment.draw is not None:
             path = folder / FIGURES / f"{key}-{name}.svg"
-            style = {"svg.hashsalt": path.stem, "svg.fonttype": "none", "font.size": 9}
+            style: dict[Any, Any] = {
+                "svg.hashsalt": path.stem,
+                "svg.fonttype": "none",
+                "font.size": 9,
+            }
             with mpl.rc_context(style):
                 experiment.draw(measured).savefig(path, format="svg", metadata={"Date": None})
     (folder / "results.md").write_text("\n".join(_page(results)) + "\n")
@@ -85,7 +91,7 @@ def _compared(known: list[tuple[str, str, Experiment, Measured]]) -> Iterator[st
     yield "## At the same exact guarantee\n"
     yield (
         "How many times better our default is than the paper's mechanism, exactly calibrated, with "
-        f"the paper's estimator, by epsilon, at delta = {sound.DELTA:g}: the ratio of the errors, "
+        f"the paper's estimator, by epsilon, at delta = {DELTA:g}: the ratio of the errors, "
         "or, where larger scores are better, of what each gains over not looking at the release. "
         f"Hopeless: neither gets {sound.HOPELESS:.0%} of what is to be had without privacy; ours "
         "alone: the paper's does not. The matrix: Frobenius error of the papers' raw matrix over "

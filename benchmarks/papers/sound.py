@@ -129,7 +129,7 @@ def measure(rng: Rng, *, epsilon: float, task: Task) -> Figures:
         "nothing": task.nothing(sample),
     }
     if task.covariance:
-        figures |= _noises(*rows.shape, epsilon, rng)
+        figures |= _noises(len(rows), rows.shape[1], epsilon, rng)
     if task.covariance or task.moment:
         length = np.linalg.norm(known.raw)
         figures["paper_raw"] = float(np.linalg.norm(theirs.raw - known.raw) / length)
@@ -184,11 +184,10 @@ class Line:
 def lines_of(measured: Measured, task: Task) -> Iterator[Line]:
     for epsilon in EPSILONS:
         if measured.has(epsilon=epsilon):
-            means = (
-                measured.mean(name, epsilon=epsilon)
-                for name in ("paper", "default", "without", "nothing")
+            of = partial(measured.mean, epsilon=epsilon)
+            yield Line(
+                epsilon, of("paper"), of("default"), of("without"), of("nothing"), task.larger
             )
-            yield Line(epsilon, *means, larger=task.larger)
 
 
 def noise_ratio(measured: Measured, epsilon: float) -> float:
