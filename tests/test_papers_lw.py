@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.graphs.releases import exact
-from benchmarks.papers import data, sound, thresholding
+from benchmarks.papers import classes, data, sound, thresholding
 from benchmarks.papers.experiment import Figures, Mean, Measured, Verdict
 from benchmarks.papers.lw import PAPER, oracle, qda, tables, tasks
 from benchmarks.papers.lw.models import covariance, drawn
@@ -147,33 +146,33 @@ def test_one_cell_of_the_oracle() -> None:
 
 
 def separated(rng: np.random.Generator, n: int) -> tuple[tasks.Array, qda.Labels]:
-    classes = rng.integers(0, 2, n)
-    x = rng.standard_normal((n, 4)) * 0.2 + np.where(classes == 1, 0.5, -0.5)[:, None]
-    return data.unit(x), classes
+    of = rng.integers(0, 2, n)
+    x = rng.standard_normal((n, 4)) * 0.2 + np.where(of == 1, 0.5, -0.5)[:, None]
+    return data.unit(x), of
 
 
 def test_discriminant_scores() -> None:
     rng = np.random.default_rng(6)
-    x, classes = separated(rng, 400)
-    rows = np.hstack([x, np.eye(2)[classes]]) / math.sqrt(2)
+    rows = classes.beside(*separated(rng, 400))
     assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(400))
     sample = Sample(rows, separated(rng, 200))
     known = exact(rows)
-    for score in (tasks.pooled, tasks.best, tasks.discriminant):
+    for score in (tasks.pooled, tasks.best, classes.discriminant):
         assert score(known, sample) < 0.02
     share = sample.truth[1].mean()
-    assert tasks.larger(sample) == pytest.approx(min(share, 1 - share))
-    flat = qda.classified(x, np.zeros((2, 4)), np.array([0.7, 0.3]), np.zeros((4, 4)))
+    assert classes.smaller(sample) == pytest.approx(min(share, 1 - share))
+    x = sample.truth[0]
+    flat = classes.classified(x, np.zeros((2, 4)), np.array([0.7, 0.3]), np.zeros((4, 4)))
     assert not flat.any()  # the larger class
 
 
 def test_a_fifth_of_every_class_is_held_out() -> None:
-    classes = np.array([0] * 50 + [1] * 25)
-    held = qda.split(classes, np.random.default_rng(7))
-    assert np.bincount(classes[held]).tolist() == [10, 5]
+    of = np.array([0] * 50 + [1] * 25)
+    held = qda.split(of, np.random.default_rng(7))
+    assert np.bincount(of[held]).tolist() == [10, 5]
     x = np.random.default_rng(8).standard_normal((75, 3))
-    x[:, 1] += 5 * classes
-    assert np.abs(qda.t(x, classes)).argmax() == 1
+    x[:, 1] += 5 * of
+    assert np.abs(qda.t(x, of)).argmax() == 1
 
 
 @pytest.mark.skipif(not data.present(qda.TABLE), reason="no such table here")

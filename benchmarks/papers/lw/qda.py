@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.markdown import table
 from benchmarks.papers import data, thresholding
+from benchmarks.papers.classes import classified
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.lw.published import COLUMNS, MISCLASSIFIED, SMALLER_CLASS, TEST_ROWS
 
@@ -50,13 +51,10 @@ def t(x: Array, classes: Labels) -> Array:
     return found
 
 
-def classified(x: Array, means: Array, priors: Array, covariance: Array) -> Labels:
-    """The class of the largest score, with the pseudo-inverse: clipped matrices are singular."""
-    inverse = np.linalg.pinv(covariance, rcond=RANK, hermitian=True)
-    slopes = means @ inverse
-    scores = x @ slopes.T - (slopes * means).sum(axis=1) / 2 + np.log(priors)
-    found: Labels = scores.argmax(axis=1)
-    return found
+def inverse(covariance: Array) -> Array:
+    """Clipped matrices are singular: the paper names no inverse for them."""
+    made: Array = np.linalg.pinv(covariance, rcond=RANK, hermitian=True).astype(np.float64)
+    return made
 
 
 def measure(rng: Rng, *, p: int) -> Figures:
@@ -73,7 +71,7 @@ def measure(rng: Rng, *, p: int) -> Figures:
     pooled = within.T @ within / n
 
     def counted(covariance: Array) -> int:
-        return int((classified(test, means, priors, covariance) != classes[held]).sum())
+        return int((classified(test, means, priors, inverse(covariance)) != classes[held]).sum())
 
     figures: Figures = {
         "tested": int(held.sum()),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.markdown import table
 from benchmarks.papers import data
+from benchmarks.papers.classes import classified
 from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Verdict, grid
 from benchmarks.papers.sgz.models import moment, noise, text_scale
 from estimators.ridge import ridge_path
@@ -51,9 +52,7 @@ class Rule:
 
     def errors(self, theta: Array, x: Array, good: Flags) -> float:
         """Share of rows that are put in the wrong class."""
-        slopes = self.means @ theta
-        scores = x @ slopes.T - (slopes * self.means).sum(axis=1) / 2 + np.log(self.shares)
-        return float(np.mean((scores[:, 1] > scores[:, 0]) != good))
+        return float(np.mean(classified(x, self.means, self.shares, theta) != good))
 
 
 def measure(rng: Rng) -> Figures:

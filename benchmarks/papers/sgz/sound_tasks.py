@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,18 +13,15 @@ from benchmarks.graphs.data import load
 from benchmarks.graphs.methods import REFERENCE
 from benchmarks.graphs.scores import Target
 from benchmarks.graphs.truths import of_unit_rows
-from benchmarks.papers import data
+from benchmarks.papers import classes, data
+from benchmarks.papers.classes import Within
 from benchmarks.papers.sgz import ionosphere, sachs, support
 from benchmarks.papers.sgz.models import precision
 from benchmarks.papers.sound import Method, Sample, Task
-from estimators.discriminant import Discriminant
 from estimators.graphical_lasso import GraphicalLasso
-from estimators.noise.denoise import project
 from estimators.ridge import Ridge
 from estimators.tuning.path import around, penalties
-from schemas.errors import RequestError
 from schemas.evidence import Evidence
-from schemas.manifest import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -34,7 +30,6 @@ _P = 100
 _MANY = 40_000  # rows, where the paper has 400 at most
 _TRAINING = 240  # rows of Ionosphere, where the paper has 40
 _COUNT = 30  # penalties of a path
-_CLASSES = ("bad", "good")
 _CHANCE = 0.5  # the area of whoever does not look
 _AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)
 
@@ -142,51 +137,18 @@ def _signals(_: Rng) -> Sample:
 def _labelled(rng: Rng) -> Sample:
     """Rows (u, bad, good) / sqrt2, u of length one: what discriminant analysis needs, released."""
     x = load(ionosphere.TABLE)
-    good = ionosphere.labels()
+    good = ionosphere.labels().astype(np.int64)
     training, test = np.split(rng.permutation(len(x)), [_TRAINING])
-    classes = np.column_stack([~good, good]).astype(float)
-    rows = np.hstack([x, classes])[training] / np.sqrt(2)
+    rows = classes.beside(x, good)[training]
     return Sample(rows, (x[test], good[test]))
-
-
-def _discriminant(evidence: Evidence, sample: Sample) -> float:
-    x, good = sample.truth
-    numbers = [
-        ColumnFacts(name=f"x{i}", lower=-1.0, upper=1.0, centre=0.0, scale=1.0)
-        for i in range(x.shape[1])
-    ]
-    facts = LevelsFacts(name="kind", levels=_CLASSES)
-    try:
-        found = Discriminant().fit(replace(evidence, columns=(*numbers, facts, facts)))
-    except RequestError:  # the classes are lost in the noise
-        return _majority(sample)
-    table = found.tables["coefficients"]
-    scores = table["constant"].to_numpy() + x @ table.iloc[:, 2:].to_numpy(float).T
-    return float(np.mean((table["class"].to_numpy()[scores.argmax(axis=1)] == "good") != good))
 
 
 def _published(evidence: Evidence, sample: Sample) -> float:
     """The same formulas on the raw matrix, with the ridge as the paper has it."""
-    x, good = sample.truth
-    p, raw = x.shape[1], evidence.raw
-    weights = np.diagonal(raw)[p:]
-    if weights.min() <= 0:
-        return _majority(sample)
-    means = raw[p:, :p] / weights[:, None]
-    within = (raw[:p, :p] - (means.T * weights) @ means) / weights.sum()
-    inner = replace(
-        evidence,
-        raw=within,
-        repaired=project(within, np.inf),
-        law=evidence.law.divided_by(float(weights.sum())),
-    )
-    rule = ionosphere.Rule(means, weights / weights.sum())
-    return rule.errors(Ridge(input="raw").fit(inner).matrix, x, good)
-
-
-def _majority(sample: Sample) -> float:
-    share = float(np.mean(sample.truth[1]))
-    return min(share, 1 - share)
+    of = Within.of(evidence)
+    if of is None:
+        return classes.smaller(sample)
+    return of.errors(Ridge(input="raw").fit(of.evidence).matrix, sample)
 
 
 def _ours(evidence: Evidence, sample: Sample) -> float:
@@ -214,8 +176,8 @@ TASKS = {
         score="share of errors",
         sample=_labelled,
         paper=_published,
-        default=_discriminant,
-        nothing=_majority,
+        default=classes.discriminant,
+        nothing=classes.smaller,
         repetitions=50,
         table=ionosphere.TABLE,
     ),

@@ -1,0 +1,90 @@
+"""Two classes: the linear rule, and what a release of rows beside their classes tells of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.papers.sound import Sample
+from estimators.discriminant import Discriminant
+from estimators.noise.denoise import project
+from schemas.errors import RequestError
+from schemas.evidence import Evidence
+from schemas.manifest import ColumnFacts, LevelsFacts
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]  # 0 or 1
+
+
+def classified(x: Array, means: Array, shares: Array, precision: Array) -> Labels:
+    """The class of the larger score; means have shape (2, p)."""
+    slopes = means @ precision
+    scores = x @ slopes.T - (slopes * means).sum(axis=1) / 2 + np.log(shares)
+    found: Labels = scores.argmax(axis=1)
+    return found
+
+
+def beside(x: Array, classes: Labels) -> Array:
+    """Rows of length one beside the zeros and ones of their classes: together of length one."""
+    rows: Array = np.hstack([x, np.eye(2)[classes]]) / np.sqrt(2)
+    return rows
+
+
+@dataclass(frozen=True)
+class Within:
+    """What the second moment of such rows tells, in the units of x.
+
+    Parameters
+    ----------
+    means, shares
+        Of the classes, shapes (2, p) and (2,).
+    evidence
+        The covariance within classes, with the law of its noise to first order.
+    """
+
+    means: Array
+    shares: Array
+    evidence: Evidence
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Within | None:
+        """None where noise has left a class without weight."""
+        raw = evidence.raw
+        weights, sums = np.diagonal(raw)[-2:], raw[-2:, :-2]
+        if weights.min() <= 0:
+            return None
+        means, total = sums / weights[:, None], float(weights.sum())
+        scatter = (raw[:-2, :-2] - sums.T @ means) / total
+        scatter = (scatter + scatter.T) / 2
+        law = evidence.law.divided_by(total)
+        inner = replace(evidence, raw=scatter, repaired=project(scatter, np.inf), law=law)
+        return cls(means, weights / total, inner)
+
+    def errors(self, precision: Array, sample: Sample) -> float:
+        """Share of the held-out rows, `sample.truth`, that are put in the wrong class."""
+        x, classes = sample.truth
+        return float((classified(x, self.means, self.shares, precision) != classes).mean())
+
+
+def discriminant(evidence: Evidence, sample: Sample) -> float:
+    """The same share of our default."""
+    p = len(evidence.raw) - 2
+    numbers = [ColumnFacts(name=f"x{i}", lower=-1, upper=1, centre=0, scale=1) for i in range(p)]
+    levels = LevelsFacts(name="class", levels=("0", "1"))
+    known = replace(evidence, columns=(*numbers, levels, levels))
+    try:
+        lines = Discriminant().fit(known).tables["coefficients"]
+    except RequestError:  # a class is lost in the noise
+        return smaller(sample)
+    x, classes = sample.truth
+    scores = x @ lines.iloc[:, 2:].to_numpy(float).T + lines["constant"].to_numpy(float)
+    found = lines["class"].to_numpy(int)[scores.argmax(axis=1)]
+    return float((found != classes).mean())
+
+
+def smaller(sample: Sample) -> float:
+    """The share of errors of whoever always says the larger class."""
+    _, classes = sample.truth
+    return float(np.bincount(classes, minlength=2).min() / classes.size)
