@@ -78,6 +78,8 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append(path: Path, result: Any) -> None:
-    """One line more."""
-    with path.open("a") as file:
-        file.write(json.dumps(asdict(result)) + "\n")
+    """One line more; a line that an interruption has cut short is ended first."""
+    with path.open("ab+") as file:
+        if file.tell() and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+            file.write(b"\n")
+        file.write(json.dumps(asdict(result)).encode() + b"\n")

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.graphs.releases import DELTA, exact, scale
+from benchmarks.graphs.releases import DELTA, exact, isotropic, scale
 from benchmarks.papers import cells, claims, page, run, sound
 from benchmarks.papers.experiment import Figures, Mean, Measured, Setting, grid, short
 from benchmarks.papers.papers import PAPERS
+from benchmarks.papers.task import Sample, Task, measure
 from mechanisms.guarantee import gdp_delta
 from schemas.evidence import Evidence
 
@@ -53,7 +54,7 @@ def test_runs_resume_and_the_page_is_made_of_them_alone(
     kept = tmp_path / "results" / "claims.jsonl"
     lines, text = kept.read_text().splitlines(), (tmp_path / "results.md").read_text()
     assert len(lines) == len(claims.ALL)
-    kept.write_text("\n".join((*lines[:-2], lines[-2][:20])) + "\n")  # one lost, one cut short
+    kept.write_text("\n".join((*lines[:-2], lines[-2][:20])))  # one lost, one cut short
     run.main(arguments)
     assert len(kept.read_text().splitlines()) == len(lines) + 1
     results = cells.read(tmp_path / "results")
@@ -95,24 +96,28 @@ def test_wishart_noise_said_to_be_pure_fails_with_a_known_probability() -> None:
     assert math.isinf(found["epsilon"])
 
 
-def _task(**keys: object) -> sound.Task:
-    def sample(rng: np.random.Generator) -> sound.Sample:
+def _task(**keys: object) -> Task:
+    def sample(rng: np.random.Generator) -> Sample:
         rows = rng.standard_normal((200, 6))
-        return sound.Sample(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        return Sample(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
-    def error(evidence: Evidence, made: sound.Sample) -> float:
+    def error(evidence: Evidence, made: Sample) -> float:
         return float(np.linalg.norm(evidence.repaired - exact(made.rows).raw)) + 0.1
 
-    usual = {"title": "a task", "score": "error", "nothing": lambda _: 1.0, "repetitions": 3}
-    return sound.Task(**{**usual, "sample": sample, "paper": error, "default": error, **keys})  # type: ignore[arg-type]
+    usual = {
+        "title": "a task",
+        "score": "error",
+        "how": "denoised",
+        "nothing": lambda _: 1.0,
+        "repetitions": 3,
+    }
+    return Task(**{**usual, "sample": sample, "paper": error, "default": error, **keys})  # type: ignore[arg-type]
 
 
-def _measured(task: sound.Task, times: int = 3) -> Measured:
+def _measured(task: Task, times: int = 3) -> Measured:
     rng = np.random.default_rng(1)
     setting: Setting = (("epsilon", EPSILON),)
-    return Measured(
-        {setting: [sound.measure(rng, epsilon=EPSILON, task=task) for _ in range(times)]}
-    )
+    return Measured({setting: [measure(rng, epsilon=EPSILON, task=task) for _ in range(times)]})
 
 
 def test_both_mechanisms_have_the_guarantee_and_the_known_ratio() -> None:
@@ -132,10 +137,17 @@ def test_both_mechanisms_have_the_guarantee_and_the_known_ratio() -> None:
     experiment.draw(measured)
 
 
+def test_a_release_with_other_noise_is_told() -> None:
+    """The verdict looks at what was released, not at formulas."""
+    task = _task(own=lambda rows, epsilon, rng: isotropic(rows, epsilon * 0.9, rng))
+    (verdict,) = sound.experiment(task).verdicts(_measured(task))
+    assert not verdict.holds
+
+
 def test_a_wrong_ratio_is_told() -> None:
     task = _task()
-    figures = {**sound.measure(np.random.default_rng(1), epsilon=EPSILON, task=task)}
-    figures["noise_isotropic"] *= 1.05
+    figures = {**measure(np.random.default_rng(1), epsilon=EPSILON, task=task)}
+    figures["noise_ours"] *= 1.05
     (verdict,) = sound.experiment(task).verdicts(Measured({(("epsilon", EPSILON),): [figures]}))
     assert not verdict.holds
 
@@ -152,6 +164,7 @@ def test_a_wrong_ratio_is_told() -> None:
 def test_ratios_and_what_is_hopeless(
     larger: bool, scores: tuple[float, ...], ratio: float, hopeless: tuple[bool, bool]
 ) -> None:
-    line = sound.Line(1.0, *(Mean(score, 0.0, 1) for score in scores), larger=larger)
+    paper, default, without, nothing = (Mean(score, 0.0, 1) for score in scores)
+    line = sound.Line(1.0, paper, paper, default, without, nothing, larger)
     assert line.ratio == pytest.approx(ratio)
     assert (line.hopeless(line.paper), line.hopeless(line.default)) == hopeless

@@ -15,6 +15,7 @@ from benchmarks.papers.gpp import PAPER, exact, privacy, protocol, real, recover
 from benchmarks.papers.gpp.discrete import discrete, zcdp_epsilon
 from benchmarks.papers.gpp.published import DECIBELS, Expected
 from benchmarks.papers.gpp.scoring import at, f1, scored
+from benchmarks.papers.task import measure
 from mechanisms.discrete import discrete_gaussian_variance
 from mechanisms.guarantee import Guarantee, gdp_mu
 
@@ -166,7 +167,7 @@ def test_bands() -> None:
 def test_sound_chain() -> None:
     """Ours finds the chain at epsilon 1; noisy rows leave next to nothing of it."""
     task = exact._task("chain", exact.chain)
-    figures = sound.measure(_rng(), epsilon=1.0, task=task)
+    figures = measure(_rng(), epsilon=1.0, task=task)
     assert figures["default"] > 0.98
     assert figures["paper"] < 0.75
     assert figures["paper_raw"] > 100 * figures["raw"]

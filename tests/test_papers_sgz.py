@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.papers import data, sound
+from benchmarks.papers import data
 from benchmarks.papers.admm import iterate, plain
 from benchmarks.papers.experiment import Figures, Measured, Setting
 from benchmarks.papers.scores import FALSE
@@ -33,6 +33,7 @@ from benchmarks.papers.sgz.models import (
     text_scale,
 )
 from benchmarks.papers.sgz.published import EPSILONS, TABLE_1, TABLE_2, Printed
+from benchmarks.papers.task import Sample, measure
 from mechanisms.gaussian_iid import GaussianIid
 
 Array = NDArray[np.float64]
@@ -256,7 +257,7 @@ def test_tasks_at_an_exact_guarantee(name: str) -> None:
         pytest.skip(f"no table {task.table}")
     sample = task.sample(np.random.default_rng(9))
     assert np.linalg.norm(sample.rows, axis=1).max() <= 1 + 1e-12
-    found = sound.measure(np.random.default_rng(9), epsilon=4.0, task=task)
+    found = measure(np.random.default_rng(9), epsilon=4.0, task=task)
     better = 1 if task.larger else -1
     assert better * (found["without"] - found["nothing"]) > 0.1
     assert better * (found["default"] - found["nothing"]) > 0.1
@@ -269,7 +270,7 @@ def test_lost_classes_are_guessed() -> None:
     good = rng.random(60) < 0.7
     classes = np.column_stack([~good, good]).astype(float)
     task = sound_tasks.TASKS["sound-figure-2"]
-    sample = sound.Sample(np.hstack([x, classes]) / math.sqrt(2), (x, good))
+    sample = Sample(np.hstack([x, classes]) / math.sqrt(2), (x, good))
     noisy = [task.release(sample.rows, 0.01, rng) for _ in range(5)]
     lost = [each for each in noisy if np.diagonal(each.raw)[3:].min() <= 0]
     assert lost

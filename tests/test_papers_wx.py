@@ -10,7 +10,7 @@ import pytest
 from benchmarks.graphs.releases import scale
 from benchmarks.papers.experiment import Figures, Measured, Verdict
 from benchmarks.papers.lw.tasks import denoised
-from benchmarks.papers.sound import Sample
+from benchmarks.papers.task import Sample
 from benchmarks.papers.wx import PAPER, figures, lengths, tasks
 from benchmarks.papers.wx.models import covariance, moment
 

@@ -55,17 +55,28 @@ def load(name: str) -> Array:
 def normalised(table: Array) -> Array:
     """Rows of length one; a centre and scale a column, known to one digit.
 
-    A steward would declare them in the contract. Here they are the mean and deviation, rounded to
-    one digit; columns that are constant are left out.
+    A steward would declare them in the contract. Columns that are constant are left out.
     """
     table = table[:, table.std(axis=0) > 0]
-    scale = _one_digit(table.std(axis=0))
-    centred = (table - np.round(table.mean(axis=0) / scale) * scale) / scale
-    unit: Array = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
-    return unit
+    return unit((table - centres(table)) / scales(table))
 
 
-def _one_digit(values: Array) -> Array:
-    power = 10.0 ** np.floor(np.log10(values))
-    rounded: Array = np.round(values / power) * power
+def centres(table: Array) -> Array:
+    """To one digit of the scale."""
+    scale = scales(table)
+    found: Array = np.round(table.mean(axis=0) / scale) * scale
+    return found
+
+
+def scales(table: Array) -> Array:
+    """The deviation of every column, to one digit."""
+    deviations = table.std(axis=0)
+    power = 10.0 ** np.floor(np.log10(deviations))
+    rounded: Array = np.round(deviations / power) * power
     return rounded
+
+
+def unit(rows: Array) -> Array:
+    """Every row divided by its length."""
+    made: Array = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return made

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.sound import Sample
+from benchmarks.papers.task import Sample
 from estimators.discriminant import Discriminant
 from estimators.noise.denoise import project
 from schemas.errors import RequestError

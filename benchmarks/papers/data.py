@@ -1,15 +1,22 @@
-"""The papers' real tables, where they are on disk."""
+"""The papers' real tables, where they are on disk, and the constants declared for them."""
 
 from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.graphs.data import FOLDER
+from benchmarks.graphs.data import FOLDER, unit
+
+__all__ = ["CONSTANTS", "frame", "labels", "present", "truth", "unit", "unit_rows"]
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
+CONSTANTS = Path(__file__).with_name("constants.json")
 
 
 def present(table: str) -> bool:
@@ -35,7 +42,12 @@ def truth(table: str, file: str = "truth.csv") -> Edges:
     return edges
 
 
-def unit(rows: Array) -> Array:
-    """Every row divided by its length."""
-    made: Array = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return made
+@lru_cache
+def unit_rows(table: str) -> Array:
+    """Rows of length one, by the constants that are declared for the table."""
+    declared = json.loads(CONSTANTS.read_text())[table]
+    cells = frame(table)[list(declared["centre"])].to_numpy(float)
+    if declared["logarithm"]:
+        cells = np.log1p(cells)
+    centre, scale = (np.array(list(declared[key].values())) for key in ("centre", "scale"))
+    return unit((cells - centre) / scale)

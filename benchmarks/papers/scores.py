@@ -41,3 +41,10 @@ def curve(axes: Axes, curves: Array, label: str, **style: Any) -> None:
 def relative(found: Array, wanted: Array) -> float:
     """Frobenius error over the norm of what is wanted."""
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+
+
+def partial_correlations(precision: Array) -> Array:
+    """Their sizes, shape (p, p)."""
+    root = np.sqrt(np.diagonal(precision))
+    found: Array = np.abs(precision / np.outer(root, root))
+    return found

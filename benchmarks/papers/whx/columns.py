@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.graphs.data import normalised
 from benchmarks.graphs.truths import truth
-from benchmarks.papers.data import frame
+from benchmarks.papers.data import unit_rows
 from benchmarks.papers.whx.published import COLUMNS
 
 Array = NDArray[np.float64]
@@ -26,7 +25,6 @@ TABLES = {"Colon": "colon_alon1999", "Parkinson's": "parkinsons"}
 def rows_of(column: str, rng: Rng) -> Array:
     """Rows of length one; synthetic ones drawn, n = r p of them."""
     if column in TABLES:
-        cells = frame(TABLES[column]).to_numpy(float)
-        return normalised(cells[:, : SHAPES[column][1]])
+        return unit_rows(TABLES[column])
     n, p = SHAPES[column]
     return truth("random", p, rng).rows(n, rng)

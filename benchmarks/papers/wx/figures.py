@@ -250,7 +250,7 @@ def _settings() -> tuple[Setting, ...]:
 
 
 SETTINGS = _settings()
-_QUICK = tuple(setting for setting in SETTINGS if dict(setting)["n"] in (AT, 40_000))
+_QUICK = tuple(setting for setting in SETTINGS if dict(setting)["n"] in {*AT.values(), 40_000})
 _PROTOCOL = (
     f"Means over {REPETITIONS} repetitions, with the standard deviation, each with a covariance of "
     "its own. n rows enter by their second moment alone, which is drawn as a Wishart matrix."

@@ -1,13 +1,9 @@
-"""What Wang and Xu estimate, at a sound guarantee: the covariance, central and from local reports.
-
-Ours is the denoised matrix, what every release holds already: rows of length one have a covariance
-close to I / p here, and entries off the diagonal so small that no method tells them from noise.
-`ThresholdedCovariance` is beside it with many rows.
-"""
+"""What Wang and Xu estimate, at a sound guarantee: covariances, central and from reports."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,24 +12,22 @@ from numpy.typing import NDArray
 from benchmarks.graphs.releases import scale
 from benchmarks.graphs.truths import of_unit_rows
 from benchmarks.papers import data
-from benchmarks.papers.lw.tasks import denoised, even, ours, thresholded
-from benchmarks.papers.sound import Sample, Task
+from benchmarks.papers.lw.tasks import estimating
+from benchmarks.papers.task import Sample
 from benchmarks.papers.wx.models import covariance
-from benchmarks.utility.matrices import triangle
-from estimators.noise.denoise import project
+from benchmarks.utility.matrices import goe, triangle
+from estimators.noise.denoise import denoise, project
 from schemas.evidence import Evidence
 from schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
-COLUMNS = 100
-SR = 0.2
 MANY = 40_000
 
 
-def rows(rng: Rng, n: int) -> Sample:
-    of = covariance(COLUMNS, SR, rng)
-    drawn = rng.standard_normal((n, COLUMNS)) @ np.linalg.cholesky(of).T
+def rows(rng: Rng, p: int, sr: float, n: int) -> Sample:
+    of = covariance(p, sr, rng)
+    drawn = rng.standard_normal((n, p)) @ np.linalg.cholesky(of).T
     return Sample(data.unit(drawn), of_unit_rows(of))
 
 
@@ -46,40 +40,34 @@ def reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
     return Evidence(raw, project(raw), law, float(n))
 
 
-_OF = f"p = {COLUMNS}, sr = {SR:g}"
+def our_reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
+    """The same of ours: less noise off the diagonal, and denoised."""
+    n, p = rows.shape
+    sd = scale("gaussian", p, epsilon) / math.sqrt(n)
+    raw = rows.T @ rows / n + goe(rng, p, sd)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd, sd_off_diagonal=sd / math.sqrt(2))
+    return Evidence(raw, denoise(raw, law, 1.0, float(n)), law, float(n))
+
+
+def _named(p: int, sr: float, n: int) -> str:
+    return f"p = {p}, sr = {sr:g}, n = {n:,}"
+
+
+SHAPES = ((100, 0.2, 2000), (100, 0.2, MANY), (100, 0.5, MANY), (50, 0.2, MANY), (200, 0.2, MANY))
 TASKS = {
-    "covariance-2000": Task(
-        title=f"covariance, {_OF}, n = 2,000 (ours: the denoised matrix)",
-        score="relative Frobenius error",
-        sample=partial(rows, n=2000),
-        paper=partial(thresholded, paper="wx"),
-        default=denoised,
-        nothing=even,
-    ),
-    "covariance-40000": Task(
-        title=f"covariance, {_OF}, n = 40,000 (ours: the denoised matrix)",
-        score="relative Frobenius error",
-        sample=partial(rows, n=MANY),
-        paper=partial(thresholded, paper="wx"),
-        default=denoised,
-        nothing=even,
-    ),
-    "thresholded-40000": Task(
-        title=f"covariance, {_OF}, n = 40,000 (ours: thresholded)",
-        score="relative Frobenius error",
-        sample=partial(rows, n=MANY),
-        paper=partial(thresholded, paper="wx"),
-        default=ours,
-        nothing=even,
-    ),
-    "local": Task(
-        title=f"covariance, {_OF}, n = 40,000, from local reports (ours: central, denoised)",
-        score="relative Frobenius error",
-        sample=partial(rows, n=MANY),
-        paper=partial(thresholded, paper="wx-local"),
-        default=denoised,
-        nothing=even,
-        release=reports,
-        covariance=False,
+    **{
+        f"covariance-{p}-{sr:g}-{n}": estimating(
+            f"covariance, {_named(p, sr, n)}", partial(rows, p=p, sr=sr, n=n), "wx"
+        )
+        for p, sr, n in SHAPES
+    },
+    "local": replace(
+        estimating(
+            f"covariance from local reports, {_named(50, 0.2, MANY)} (ours: local as well)",
+            partial(rows, p=50, sr=0.2, n=MANY),
+            "wx-local",
+            reports,
+        ),
+        own=our_reports,
     ),
 }
