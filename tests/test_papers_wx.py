@@ -78,11 +78,11 @@ def verdicts(name: str, error: Callable[[Line], float], zero: bool) -> list[Verd
 
 def test_verdicts_of_the_figures() -> None:
     claimed = verdicts("central", lambda line: line[1] / line[2], zero=False)
-    assert [each.holds for each in claimed] == [True, True, True, True]
+    assert [each.holds for each in claimed] == [True, True, False, True, True]
     other = verdicts("central", lambda line: line[0] / line[1] * line[2], zero=True)
-    assert [each.holds for each in other] == [False, False, False, False]
+    assert [each.holds for each in other] == [False, False, True, False, False]
     nothing = verdicts("local", lambda _: 1.0, zero=True)
-    assert [each.holds for each in nothing] == [False, True, False, False, True]
+    assert [each.holds for each in nothing] == [False, True, False, False, False, True]
     assert not verdicts("local", lambda _: 1.0, zero=False)[-1].holds
 
 

@@ -63,8 +63,17 @@ class Measured:
         return _key(setting) in self._found
 
     def values(self, figure: str, **setting: Scalar) -> Array:
-        """Shape (repetitions, ...). Raises KeyError where the setting was not measured."""
-        return np.array([each[figure] for each in self._found[_key(setting)]], dtype=float)
+        """Shape (repetitions, ...).
+
+        Raises
+        ------
+        LookupError
+            Where the setting was not measured, or by an older version without that figure.
+        """
+        of = self._found[_key(setting)]
+        if not all(figure in each for each in of):
+            raise LookupError(f"no '{figure}' at {setting}: measured by another version; delete it")
+        return np.array([each[figure] for each in of], dtype=float)
 
     def mean(self, figure: str, **setting: Scalar) -> Mean:
         """Over the repetitions in which there is such a number."""
