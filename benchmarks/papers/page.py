@@ -98,7 +98,11 @@ def _counted(results: Results) -> Iterator[str]:
 
 
 def _compared(known: list[tuple[str, str, Experiment, Measured]]) -> Iterator[str]:
-    lines = [made.compared(found) for _, _, made, found in known if made.compared is not None]
+    lines = [
+        (f"[{key.upper()}]", *made.compared(found))
+        for key, _, made, found in known
+        if made.compared is not None
+    ]
     if not lines:
         return
     yield "## At the same exact guarantee\n"
@@ -110,7 +114,7 @@ def _compared(known: list[tuple[str, str, Experiment, Measured]]) -> Iterator[st
         "alone: the paper's does not. The matrix: Frobenius error of the papers' raw matrix over "
         "that of our denoised one.\n"
     )
-    yield from table(sound.COMPARED, lines)
+    yield from table(("paper", *sound.COMPARED), lines)
 
 
 def _tested(found: list[Verdict]) -> Iterator[str]:

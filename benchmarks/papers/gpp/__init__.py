@@ -6,7 +6,7 @@ from benchmarks.papers.experiment import Paper
 from benchmarks.papers.gpp import exact, real, recovered, synthetic
 
 PAPER = Paper(
-    title="Graph structure learning with privacy guarantees for open graph data",
+    title="[GPP] (2025): graph structure learning with privacy guarantees, open graph data",
     about=(
         "Noise on every cell of the rows, which are then published; the graphical lasso of their "
         "second moment less the noise's variance. The numbers in the paper's tables are lost in "

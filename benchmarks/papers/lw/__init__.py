@@ -9,7 +9,7 @@ from benchmarks.papers.lw.models import ABOUT
 
 PAPER = Paper(
     title=(
-        "Li, Wang (2023): differentially private sparse covariance matrix estimation under "
+        "[LW] Li, Wang (2023): differentially private sparse covariance matrix estimation under "
         "lower-bounded moment assumption"
     ),
     about=ABOUT,

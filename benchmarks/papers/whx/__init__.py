@@ -8,7 +8,7 @@ from benchmarks.papers.whx.columns import TABLES
 from benchmarks.papers.whx.published import COLUMNS
 
 PAPER = Paper(
-    title="Wang, Huai and Xu (2018): sparse inverse covariance",
+    title="[WHX] Wang, Huai and Xu (2018): sparse inverse covariance",
     about=(
         "Noise on the second moment or on the estimate, then the graphical lasso. Of the paper "
         "there are slides, with two tables and hardly a word on how they were made."

@@ -8,7 +8,7 @@ from benchmarks.papers.wx import figures, lengths, tasks
 from benchmarks.papers.wx.models import ABOUT
 
 PAPER = Paper(
-    title="Wang, Xu (2019): differentially private high dimensional sparse covariance estimation",
+    title="[WX] Wang, Xu (2019): differentially private sparse covariance estimation",
     about=ABOUT,
     experiments={
         "central": figures.CENTRAL,
