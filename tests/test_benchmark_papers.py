@@ -33,7 +33,7 @@ def test_grid_and_measured() -> None:
     assert (mean.mean, mean.count) == (2.0, 2)
     assert mean.error == pytest.approx(1.0)
     assert [short(x) for x in (1953.2, 26.11, 0.4912, 0.0231, 0.0)] == [
-        "1,953", "26.1", "0.49", "0.0231", "0.00",
+        "1,953", "26.1", "0.491", "0.0231", "0.00",
     ]  # fmt: skip
 
 
@@ -159,6 +159,8 @@ def test_a_wrong_ratio_is_told() -> None:
         (False, (1.4, 0.95, 0.1, 1.0), 1.4 / 0.95, (True, True)),
         (True, (0.6, 0.8, 0.9, 0.5), 3.0, (False, False)),
         (True, (0.49, 0.8, 0.9, 0.5), math.inf, (True, False)),
+        (False, (90.0, 1.7, 15.0, 0.5), 90 / 1.7, (True, True)),  # nothing is to be had
+        (False, (0.4, 3.6, 3.6, 3.6), 1 / 9, (False, True)),  # not by ours, but by theirs
     ],
 )
 def test_ratios_and_what_is_hopeless(

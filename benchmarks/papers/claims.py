@@ -244,7 +244,7 @@ def _line(measured: Measured, key: str) -> tuple[str, ...]:
         said,
         _number(found["epsilon"]),
         _number(found["delta"]),
-        _number(found["mu"]),
+        "" if math.isinf(found["epsilon"]) else _number(found["mu"]),
         _judged(of, found["epsilon"]),
     )
 

@@ -38,8 +38,10 @@ class Mean:
         return self.sd / math.sqrt(self.count)
 
     def __str__(self) -> str:
-        """With the deviation, where there is one."""
-        return short(self.mean) + ("" if math.isnan(self.sd) else f" ({short(self.sd)})")
+        """With the deviation, where there is one; what rounding leaves of zero is zero."""
+        if math.isnan(self.sd):
+            return short(self.mean)
+        return f"{short(self.mean)} ({short(self.sd if self.sd > 1e-9 * abs(self.mean) else 0.0)})"
 
 
 def short(value: float) -> str:
@@ -49,7 +51,9 @@ def short(value: float) -> str:
         return f"{value:,.0f}" if size < 1e6 else f"{value:.2g}"
     if size >= 9.995:
         return f"{value:.1f}"
-    return f"{value:.3g}" if 0 < size < 0.0995 else f"{value:.2f}"
+    if size >= 0.9995 or size == 0:
+        return f"{value:.2f}"
+    return f"{value:.3f}" if size >= 0.0995 else f"{value:.3g}"
 
 
 class Measured:

@@ -131,13 +131,13 @@ def _verdicts(measured: Measured, *, task: Task) -> Iterator[Verdict]:
         f"(at most {sound.HOPELESS:.0%} of the way, and two standard errors)",
         all(line.share(line.paper) - 2 * _error(line) <= sound.HOPELESS for line in lines),
         ", ".join(f"{line.share(line.paper):+.0%} at {line.epsilon:g}" for line in lines)
-        + " of the way to what is to be had without privacy",
+        + " of the way to what is to be had",
     )
 
 
 def _error(line: sound.Line) -> float:
     """Of the paper's share, from its own spread; zero where there is one repetition."""
-    return float(np.nan_to_num(line.paper.error)) / (line.without.mean - line.nothing.mean)
+    return float(np.nan_to_num(line.paper.error)) / (line.best - line.nothing.mean)
 
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -166,7 +166,7 @@ def _whole(measured: Measured, key: str) -> Iterator[str]:
                 scoring.decibels(level),
                 short(spread(power, level)),
                 short(law.variance / spread(power, level) ** 2),
-                f"{_changed(measured, key, level):.3g} of {_cells(measured, key):,.0f}",
+                f"{_changed(measured, key, level):,.0f} of {_cells(measured, key):,.0f}",
             )
             for level, law in laws.items()
         ),
@@ -224,7 +224,7 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
         yield Verdict(
             f"{of.title}: at 40 dB the discrete Gaussian changes at least one cell in a hundred",
             _changed(measured, key, 40.0) >= _cells(measured, key) / 100,
-            f"{_changed(measured, key, 40.0):.3g} of {_cells(measured, key):,.0f} cells on average",
+            f"{_changed(measured, key, 40.0):,.0f} of {_cells(measured, key):,.0f} cells",
         )
     last = {name: at(measured, f"{kind} {name}", -1, **setting) for name in METHODS}
     yield Verdict(

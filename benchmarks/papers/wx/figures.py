@@ -195,7 +195,7 @@ def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
     ]
     none = [count for count in found if count == 0]
     yield Verdict(
-        f"{what} finds entries off the diagonal",
+        f"{what}, with the constant and the law of entries read here, finds any off the diagonal",
         not none,
         f"none at all in {len(none)} of {len(found)} settings of the figures",
     )
