@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchmarks.utility.data import unit
+
 Array = NDArray[np.float64]
 # Beside the checkout, unless the variable says otherwise.
 FOLDER = Path(os.environ.get("GRAMERCY_TABLES", Path(__file__).parents[3] / "shared" / "data"))
@@ -74,9 +76,3 @@ def scales(table: Array) -> Array:
     power = 10.0 ** np.floor(np.log10(deviations))
     rounded: Array = np.round(deviations / power) * power
     return rounded
-
-
-def unit(rows: Array) -> Array:
-    """Every row divided by its length."""
-    made: Array = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return made

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.measuring import lines
 from benchmarks.papers import data
-from benchmarks.papers.experiment import Experiment, Figures, Measured, Paper, Setting
+from benchmarks.papers.experiment import Figures, Measured, Setting
 from benchmarks.papers.papers import PAPERS
 
 
@@ -76,22 +76,17 @@ def file_of(folder: Path, paper: str) -> Path:
 
 def measured(results: Results, paper: str, experiment: str) -> Measured:
     """Of one experiment, settings in its own order and no others, repetitions in theirs."""
-    planned: Experiment = _paper(paper).experiments[experiment]
-    found: dict[Setting, list[Figures]] = {}
-    of = {
-        (cell.setting, cell.repetition): result.figures
-        for cell, result in results.items()
-        if (cell.paper, cell.experiment) == (paper, experiment)
-    }
-    for setting in dict.fromkeys((*planned.settings, *planned.quick)):
-        times = sorted(repetition for known, repetition in of if known == setting)
-        if times:
-            found[setting] = [of[setting, repetition] for repetition in times]
-    return Measured(found)
-
-
-def _paper(key: str) -> Paper:
-    return PAPERS[key]
+    known: dict[Setting, dict[int, Figures]] = {}
+    for cell, result in results.items():
+        if (cell.paper, cell.experiment) == (paper, experiment):
+            known.setdefault(cell.setting, {})[cell.repetition] = result.figures
+    return Measured(
+        {
+            setting: [known[setting][repetition] for repetition in sorted(known[setting])]
+            for setting in PAPERS[paper].experiments[experiment].settings
+            if setting in known
+        }
+    )
 
 
 def _plain(figures: Figures) -> Figures:

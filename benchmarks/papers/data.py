@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.graphs.data import FOLDER, unit
+from benchmarks.graphs.data import FOLDER
+from benchmarks.utility.data import unit
 
 __all__ = ["CONSTANTS", "frame", "labels", "present", "truth", "unit", "unit_rows"]
 

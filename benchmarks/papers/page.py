@@ -16,12 +16,14 @@ from benchmarks.papers.experiment import Experiment, Measured, Verdict
 from benchmarks.papers.papers import PAPERS
 
 FIGURES = "results"
+Known = tuple[str, str, Experiment, Measured]  # paper, name of the experiment
 
 
 def write(results: Results, folder: Path) -> None:
     """`results.md`, and its figures in a folder beside it."""
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
-    for key, name, experiment, measured in _known(results):
+    known = list(_known(results))
+    for key, name, experiment, measured in known:
         if experiment.draw is not None:
             path = folder / FIGURES / f"{key}-{name}.svg"
             style: dict[Any, Any] = {
@@ -31,17 +33,10 @@ def write(results: Results, folder: Path) -> None:
             }
             with mpl.rc_context(style):
                 experiment.draw(measured).savefig(path, format="svg", metadata={"Date": None})
-    (folder / "results.md").write_text("\n".join(_page(results)) + "\n")
+    (folder / "results.md").write_text("\n".join(_page(results, known)) + "\n")
 
 
-def verdicts(results: Results) -> Iterator[tuple[str, Verdict]]:
-    """Every claim put to the test, with the key of its paper."""
-    for key, _, experiment, measured in _known(results):
-        for verdict in experiment.verdicts(measured):
-            yield key, verdict
-
-
-def _page(results: Results) -> Iterator[str]:
+def _page(results: Results, known: list[Known]) -> Iterator[str]:
     yield "# The papers, reproduced\n"
     yield (
         "Written by `python -m benchmarks.papers` from `benchmarks/papers/results`. No number that "
@@ -52,8 +47,11 @@ def _page(results: Results) -> Iterator[str]:
         "its noise is seeded. Real tables are not part of the project; what needs one that is "
         "absent is left out, and named.\n"
     )
-    known = list(_known(results))
-    yield from _counted(results)
+    tested = {
+        key: [each for of, _, made, found in known if of == key for each in made.verdicts(found)]
+        for key in PAPERS
+    }
+    yield from _counted(tested)
     yield from _compared(known)
     for key, paper in PAPERS.items():
         mine = [(name, made, found) for of, name, made, found in known if of == key]
@@ -61,7 +59,7 @@ def _page(results: Results) -> Iterator[str]:
             continue
         yield f"## {paper.title}\n"
         yield f"{paper.about}\n"
-        yield from _tested([each for of, each in verdicts(results) if of == key])
+        yield from _tested(tested[key])
         for name, experiment, measured in mine:
             yield f"### {experiment.title}\n"
             yield f"{experiment.about}\n"
@@ -83,10 +81,9 @@ def _left_out(key: str, shown: set[str]) -> Iterator[str]:
         yield f"Not measured: {'; '.join(missing)}.\n"
 
 
-def _counted(results: Results) -> Iterator[str]:
+def _counted(tested: dict[str, list[Verdict]]) -> Iterator[str]:
     yield "## Claims put to the test\n"
-    found = list(verdicts(results))
-    ours = sum(sound.IDENTITY in each.claim for _, each in found)
+    ours = sum(sound.IDENTITY in each.claim for found in tested.values() for each in found)
     yield (
         "What the papers say, what their settings imply, and what we say, together, each in its "
         f"section: no score of the papers. {ours} of the claims are one and the same, once a task: "
@@ -98,12 +95,12 @@ def _counted(results: Results) -> Iterator[str]:
         (
             (paper.title, str(len(mine)), str(sum(mine)), str(len(mine) - sum(mine)))
             for key, paper in PAPERS.items()
-            if (mine := [each.holds for of, each in found if of == key])
+            if (mine := [each.holds for each in tested[key]])
         ),
     )
 
 
-def _compared(known: list[tuple[str, str, Experiment, Measured]]) -> Iterator[str]:
+def _compared(known: list[Known]) -> Iterator[str]:
     lines = [
         (f"[{key.upper()}]", *made.compared(found))
         for key, _, made, found in known
@@ -144,7 +141,7 @@ def _tested(found: list[Verdict]) -> Iterator[str]:
         )
 
 
-def _known(results: Results) -> Iterator[tuple[str, str, Experiment, Measured]]:
+def _known(results: Results) -> Iterator[Known]:
     """Experiments of which enough was measured to be told, in the order of the page."""
     for key, paper in PAPERS.items():
         for name, experiment in paper.experiments.items():

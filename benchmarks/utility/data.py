@@ -46,8 +46,8 @@ class Dataset:
 
 
 def unit(rows: Array) -> Array:
-    """Every row divided by its length."""
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    """Every row divided by its length; the zero row stays."""
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def _digits() -> Array:

@@ -23,7 +23,6 @@ from estimators.tuning.path import around, penalties
 from schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Rng = np.random.Generator
 _P = 100
 _FEW = 5  # repetitions of what hardly varies
@@ -158,9 +157,7 @@ def _areas(title: str, sample: Callable[[Rng], Sample], table: str | None = None
         paper=partial(_area, lasso=_AS_PRINTED),
         default=_by_ridge,
         nothing=lambda _: _CHANCE,
-        beside=(
-            Beside("ours, by the graphical lasso's path", partial(_area, lasso=GraphicalLasso())),
-        ),
+        beside=(Beside("ours, by the graphical lasso's path", _by_path),),
         larger=True,
         table=table,
     )
