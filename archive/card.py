@@ -65,6 +65,7 @@ def card(
         + (", and pure differential privacy" if guarantee.pure is not None else ""),
         "unit": f"one {asked.unit}",
         "neighbours": _NEIGHBOURS[asked.unit, asked.neighbours],
+        **_order(kind),
         "trust_model": _TRUST["local" if asked.mechanism["name"] == "local" else "central"],
         "loss": guarantee.model_dump(exclude={"curve"}),
         "statement": in_one_sentence(asked, kind, guarantee),
@@ -79,7 +80,7 @@ def card(
             + (" on integers" if calibration.arithmetic == "exact" else "")
         ),
         "folds": _folds(asked),
-        "accounting": "Gaussian-DP filter or basic composition against a lifetime budget",
+        "accounting": _accounting(asked),
         "post_processing": "projection onto the matrices that can be"
         + (
             "; rotation-invariant shrinkage of the eigenvalues (the denoised matrix)"
@@ -99,16 +100,33 @@ def _together(asked: Asked) -> str:
 def _folds(asked: Asked) -> str:
     if asked.folds == 1:
         return "none"
-    how = (
-        "the i-th row is in fold i modulo their number"
-        if asked.neighbours == "replace-one"
-        else "every row is in one at random, whatever the other rows are"
-    )
     return (
-        f"{asked.folds} disjoint parts of the rows, each published with noise of its own; {how}, "
-        "so that one row is in one of them and their guarantee is that of one (parallel "
-        "composition)"
+        f"{asked.folds} disjoint parts of the rows, each published with noise of its own; every "
+        "row is in one at random, whatever the other rows are, so that the change of one row "
+        "changes one part, and their guarantee is that of one (parallel composition)"
     )
+
+
+def _accounting(asked: Asked) -> str:
+    rule = "Gaussian-DP filter or basic composition"
+    budget = asked.budget
+    if budget is None:
+        return rule
+    of = "lifetime budget" if budget.per == "lifetime" else "budget for each year of the data"
+    return (
+        f"{rule} against a {of} of epsilon {budget.epsilon:g} and delta {budget.delta:g}, of which "
+        f"{budget.failures:g} is set aside for mechanisms that may fail"
+    )
+
+
+def _order(kind: ReleaseKind) -> dict[str, str]:
+    """What the order of published rows shows."""
+    if kind not in {"rows", "reports"}:
+        return {}
+    return {
+        "order": "published rows are in the order of the table: in which file a row is, and at "
+        "which place, is public and not protected"
+    }
 
 
 _TRUST = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,14 @@ def written_aside(path: Path, data: bytes, mode: int = 0o644) -> Iterator[Path]:
         yield aside
     finally:
         aside.unlink(missing_ok=True)
+
+
+def linked(source: str | Path, to: str | Path) -> None:
+    """Copy a file that is never changed again, by a link where the disk is the same."""
+    try:
+        os.link(source, to)
+    except OSError:
+        shutil.copy2(source, to)
 
 
 def replace(path: Path, data: bytes, mode: int = 0o644) -> None:

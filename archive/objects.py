@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import ArchiveError, RequestError
+from schemas.url import USE_ENVIRONMENT, user_in_name, without_secrets
 
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
-# A secret that is not quoted as it should be may hold '/' and '@', too.
-_CREDENTIALS = re.compile(r"(?<=://)(?:.*:.*@|[^/@]*@)")
 _PART = 1 << 24  # bytes that are in memory at a time
 _S3 = {"s3", "s3a"}
 # So that what is unreachable is told within a minute.
@@ -38,8 +37,8 @@ def is_url(text: str) -> bool:
 
 
 def shown(url: str) -> str:
-    """A URL without credentials and parameters."""
-    return _CREDENTIALS.sub("", url).partition("?")[0].rstrip("/")
+    """The URL of an archive, for people."""
+    return without_secrets(url).rstrip("/")
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,8 @@ class Objects:
         except Exception as caught:  # drivers raise whatever their libraries do
             reason = type(caught).__name__
         if reason:
-            raise ArchiveError(f"{self.at(name)}: {what} ({reason}).", mend)
+            # A driver's error quotes the URL, and would be shown as the context of this one.
+            raise ArchiveError(f"{self.at(name)}: {what} ({reason}).", mend) from None
 
 
 @functools.lru_cache(maxsize=32)
@@ -205,6 +205,10 @@ def _driver(url: str, pid: int) -> tuple[Any, str]:
         failure, mend = "is of no protocol that fsspec knows", "Give a folder, or an s3:// URL."
     except Exception as caught:
         failure = f"cannot be opened ({type(caught).__name__})"
+    if not failure and user_in_name(url, path):
+        failure, mend = f"{protocol}:// URLs have no user and no password", USE_ENVIRONMENT
+    elif not failure and "?" in url:  # it would become part of every object's name
+        failure, mend = "the URL of an archive has no query", USE_ENVIRONMENT
     if failure:
         raise RequestError(f"{shown(url)}: {failure}.", mend)
     return system, path.rstrip("/")

@@ -14,6 +14,7 @@ from archive.bundle import file_digest
 from schemas.errors import BundleError
 from schemas.manifest import (
     FORMAT,
+    FORMATS,
     EstimateManifest,
     ReleaseManifest,
     ReportManifest,
@@ -103,9 +104,9 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     """
     facts = read_descriptor(folder).get("dp")
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
-    if stated != FORMAT:
+    if stated not in FORMATS:
         raise BundleError(
-            f"{folder / DESCRIPTOR}: is of format {stated!r:.20}, not {FORMAT}.",
+            f"{folder / DESCRIPTOR}: is of format {stated!r:.20}, not one of {FORMATS}.",
             "Use the version of Gramercy that wrote it; its manifest states it, as 'software'.",
         )
     return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)

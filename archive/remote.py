@@ -18,7 +18,7 @@ import tempfile
 import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,9 +33,19 @@ from archive.bundle import (
     file_digest,
     sealed_digests,
 )
+from archive.disk import linked
 from archive.objects import Objects, is_url
 from archive.package import DESCRIPTOR
-from archive.store import INDEX, NAME, STAGING, Archive, in_a_bundle, in_order, renamed
+from archive.store import (
+    INDEX,
+    NAME,
+    STAGING,
+    Archive,
+    in_a_bundle,
+    in_order,
+    renamed,
+    same_content,
+)
 from schemas.anchor import Anchor
 from schemas.errors import ArchiveError, BundleError, RequestError
 
@@ -183,15 +193,20 @@ class RemoteArchive(Archive):
             (folder / INDEX).write_bytes(page)  # drivers know by the name that it is HTML
             self.objects.upload(name, folder / INDEX)
 
-    def commit(self, staged: Path, place: Path) -> None:
+    def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         """Publish a sealed bundle; what it was staged in is removed.
 
         The same content may be committed again: that finishes what was interrupted.
 
+        Parameters
+        ----------
+        staged, place, confirm
+            See `Archive.commit`.
+
         Raises
         ------
         ArchiveError
-            If something else lies there, or the store cannot be reached, or does not keep what it
+            If other content is in place, or the store cannot be reached, or does not keep what it
             was given. Nothing of the bundle can be seen then.
         """
         name = self._name(place)
@@ -204,10 +219,14 @@ class RemoteArchive(Archive):
                 self.objects.upload(f"{name}/{file}", staged / file)
         self._read_back(staged, name)
         with self._trouble(), self._aside() as copy:
-            shutil.copytree(staged, copy, copy_function=_linked, dirs_exist_ok=True)
+            shutil.copytree(staged, copy, copy_function=linked, dirs_exist_ok=True)
             place.parent.mkdir(parents=True, exist_ok=True)
+            if confirm is not None and SIGNATURE not in self._files(name):
+                confirm()
             if not self.objects.same(f"{name}/{SIGNATURE}", signature):
-                raise self._taken(place)
+                self._fetch(place)  # the same content, perhaps, with the signature of another key
+                if not same_content(staged, place):
+                    raise self._taken(place)
             renamed(copy, place)
         shutil.rmtree(staged, ignore_errors=True)
 
@@ -312,14 +331,6 @@ class RemoteArchive(Archive):
             "Wait for it to appear. If whoever published it died, have them finish, or remove "
             "that file.",
         )
-
-
-def _linked(source: str, to: str) -> None:
-    """Copy a file that nobody changes any more, by a link where the disk is the same."""
-    try:
-        os.link(source, to)
-    except OSError:
-        shutil.copy2(source, to)
 
 
 @contextlib.contextmanager

@@ -7,14 +7,15 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from archive.anchors import FOLDER, newest_anchor, write_anchor
-from archive.bundle import SIGNATURE, check, seal, signer
-from archive.disk import Files, make_durable, replace
+from archive.bundle import SEAL, SIGNATURE, check, content, seal, signer
+from archive.disk import Files, linked, make_durable, replace
+from archive.held import LOCK, held
 from archive.keys import steward_key
 from archive.signature import key_id
 from schemas.anchor import Anchor
@@ -22,6 +23,7 @@ from schemas.errors import ArchiveError, BundleError, UnknownRelease
 from schemas.home import Home
 
 STAGING = ".staging"
+_KEPT = ".sealed"  # ends the name of a staged folder that outlives its block
 INDEX, GLOSSARY = "index.html", "glossary.html"  # pages of the catalogue
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
@@ -241,13 +243,14 @@ class Archive:
     def staging(self, owner: str, *, alone: bool = False) -> Iterator[Path]:
         """An empty folder on the archive's own disk; what is not committed is removed.
 
+        It is locked as long as the block lasts, so that no other thread or process sweeps it.
+
         Parameters
         ----------
         owner
             Whose folder it is.
         alone
-            No other folder of this owner is in use: what one that died has left is removed, too.
-            See `sealed_leftover` before.
+            Sweep first what this owner's unfinished work has left. See `finish` before.
 
         Raises
         ------
@@ -256,7 +259,6 @@ class Archive:
             Also if the disk refuses what is written into the folder.
         """
         self._ready()
-        folder = self._staging / f"{owner}.{uuid.uuid4().hex}"
         for place in (self._staging, self.root / owner):  # where it is made, and may be committed
             if self._led_away(place):
                 raise ArchiveError(
@@ -267,32 +269,86 @@ class Archive:
             self.sweep(owner)
         with self._trouble():
             self._staging.parent.mkdir(parents=True, exist_ok=True)
-            self._staging.mkdir(exist_ok=True, mode=0o700)  # what is unfinished is nobody's yet
-            folder.mkdir()
-        try:
-            with self._trouble():
+            self._staging.mkdir(exist_ok=True, mode=0o700)  # nothing unfinished is for others
+            with self._new_folder(owner) as folder:
                 yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def _new_folder(self, owner: str) -> Iterator[Path]:
+        pid = os.getpid()
+        while True:
+            folder = self._staging / f"{owner}.{uuid.uuid4().hex}"
+            with held(folder) as mine:
+                if not mine:  # it was swept before it was locked
+                    continue
+                folder.mkdir()
+                try:
+                    yield folder
+                finally:
+                    if os.getpid() == pid:  # a fork that ends early removes nothing
+                        shutil.rmtree(folder, ignore_errors=True)
+                return
 
     def sweep(self, owner: str) -> None:
-        """Remove what an owner's unfinished work has left."""
-        for left in self._staging.glob(f"{owner}.*"):
-            if self._led_away(left):
-                continue
-            shutil.rmtree(left, ignore_errors=True)
+        """Remove what an owner's unfinished work has left; work in progress stays."""
+        if self._led_away(self._staging):
+            return
+        left = self._staging.glob(f"{owner}.*")
+        for folder in {_unsealed(path) for path in left if not self._led_away(path)}:
+            with suppress(OSError), held(folder) as abandoned:
+                if abandoned:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    shutil.rmtree(_sealed(folder), ignore_errors=True)
 
     def keep(self, staged: Path) -> Path:
         """Let a sealed folder outlive the block it was staged in; returns where it is now.
 
-        Until it is committed, or its owner's leftovers are swept.
+        Until it is committed or discarded, or its owner's leftovers are swept.
         """
-        kept = staged.with_name(f"{staged.name}.sealed")
+        kept = _sealed(staged)
         with self._trouble():
             return staged.rename(kept)
 
+    def discard(self, sealed: Path) -> None:
+        """Remove what `keep` has kept."""
+        shutil.rmtree(sealed, ignore_errors=True)
+
+    def finish(
+        self, owner: str, digest: str, place: Path, confirm: Callable[[], None] | None = None
+    ) -> None:
+        """Commit what somebody has sealed and not committed, if it is in the staging area.
+
+        What its owner is still at work on stays there: a copy is committed, and the owner then
+        finds its own content in place.
+
+        Parameters
+        ----------
+        owner, digest
+            See `sealed_leftover`.
+        place, confirm
+            See `commit`, which this raises as.
+        """
+        left = self.sealed_leftover(owner, digest)
+        if left is None:
+            return
+        try:
+            with self._trouble(), held(_unsealed(left)) as abandoned:
+                if abandoned:
+                    self.commit(left, place, confirm)
+                    return
+            with self.staging(owner) as copy:
+                for name in (*content(left), *sorted(SEAL)):
+                    linked(left / name, copy / name)
+                    make_durable(copy / name)
+                make_durable(copy)
+                check(copy)
+                self.commit(copy, place, confirm)
+        except (ArchiveError, BundleError):
+            if left.exists() or not self.holds(place):  # else its owner was faster
+                raise
+
     def sealed_leftover(self, owner: str, digest: str) -> Path | None:
-        """What a process that died has sealed and not committed: the very bytes, to be committed.
+        """What somebody has sealed and not committed: the very bytes, to be committed.
 
         Parameters
         ----------
@@ -301,9 +357,11 @@ class Archive:
         digest
             What `seal` returned.
         """
+        if self._led_away(self._staging):
+            return None
         for left in sorted(self._staging.glob(f"{owner}.*")):
             with suppress(BundleError):
-                if check(left) == digest:
+                if left.is_dir() and check(left) == digest:
                     return left
         return None
 
@@ -320,18 +378,33 @@ class Archive:
         check(staged)
         return digest
 
-    def commit(self, staged: Path, place: Path) -> None:
+    def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         """Publish a sealed bundle by one rename: readers see all of it or nothing.
+
+        Where the same content is in place, the staged copy is removed, and that is all.
+
+        Parameters
+        ----------
+        staged
+            The sealed bundle.
+        place
+            Where it goes.
+        confirm
+            Called at the last moment before others can see the bundle; what it raises stops that.
 
         Raises
         ------
         ArchiveError
-            If something already lies there, or the disk refuses.
+            If other content is in place, or the disk refuses.
         """
         with self._trouble():
             place.parent.mkdir(parents=True, exist_ok=True)
+            if confirm is not None and not place.exists():
+                confirm()
             if place.exists() or not renamed(staged, place):
-                raise self._taken(place)
+                if not same_content(staged, place):
+                    raise self._taken(place)
+                shutil.rmtree(staged, ignore_errors=True)
             # The new folders must outlive a power cut, or the ledger would outlive them.
             for folder in place.relative_to(self.root).parents:
                 make_durable(self.root / folder)
@@ -348,11 +421,11 @@ class Archive:
         steward_key(self._keys)
 
     def _taken(self, place: Path) -> ArchiveError:
-        return ArchiveError(
-            f"{self.shown(place)}: already holds a bundle.",
-            "A ledger older than this archive makes ids that are taken: restore the ledger that "
-            "belongs to it.",
-        )
+        if place.name == "release":
+            fix = "Its id was given twice: use the ledger that belongs to this archive."
+        else:
+            fix = "Another run has published it first. Run again to use what it has published."
+        return ArchiveError(f"{self.shown(place)}: already holds a bundle of other content.", fix)
 
     def _inside(self, *names: str) -> Path:
         if not all(NAME.fullmatch(name) for name in names):
@@ -415,6 +488,23 @@ def in_a_bundle(name: str) -> bool:
     if name == GLOSSARY or (parts[-1] == INDEX and len(parts) <= 3):
         return True
     return parts[0] in {STAGING, FOLDER} or (len(parts) > 2 and (parts[2], len(parts)) in _PLACES)
+
+
+def _sealed(folder: Path) -> Path:
+    """Where `Archive.keep` puts a staged folder."""
+    return folder.with_name(folder.name + _KEPT)
+
+
+def _unsealed(path: Path) -> Path:
+    """The staged folder that a folder or a lock in the staging area belongs to."""
+    return path.with_name(path.name.removesuffix(LOCK).removesuffix(_KEPT))
+
+
+def same_content(staged: Path, place: Path) -> bool:
+    """Whether two bundles are whole, and have the same content."""
+    with suppress(BundleError):
+        return check(staged) == check(place)
+    return False
 
 
 def renamed(folder: Path, place: Path) -> bool:

@@ -109,7 +109,15 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
             **_in_proportion(plan),
             "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
             **_effect(plan, seen),
+            **({"same table": Text(shared_words(seen.shared), style="red")} if seen.shared else {}),
         },
+    )
+
+
+def shared_words(shared: Sequence[str]) -> str:
+    """A warning about data sets whose budgets protect the same rows apart."""
+    return (
+        f"also read as {', '.join(shared)}: budgets of different ids do not add up; use one id"
     )
 
 
@@ -234,6 +242,7 @@ def plan_facts(plan: Plan, seen: Outlook) -> dict[str, Any]:
         "budget_before": statement_facts(plan.contract.id, before),
         "budget_after": statement_facts(plan.contract.id, after),
         "more_like_this": after.times(plan.guarantee),
+        "same_table_as": list(seen.shared),
     }
 
 
@@ -253,11 +262,13 @@ def statement_facts(
     statement: Statement,
     raises: Sequence[Raise] = (),
     charges: Sequence[Charge] = (),
+    shared: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A budget statement as plain data."""
     return {
         "dataset": dataset,
         **statement.facts(),
+        "same_table_as": list(shared),
         "budgets": [{**r.budget.model_dump(), "reason": r.reason, "at": r.at} for r in raises],
         "charges": [charge.facts() for charge in charges],
     }
@@ -268,6 +279,7 @@ def statement_text(
     statement: Statement,
     raises: Sequence[Raise],
     charges: Sequence[Charge],
+    shared: Sequence[str] = (),
     planned: Guarantee | None = None,
 ) -> None:
     """Print a budget statement, with a bar of what is spent and what a planned release takes."""
@@ -277,6 +289,8 @@ def statement_text(
         fits = statement.admits(planned)
         after = _budget(statement.after(planned)) if fits else "it does not fit, and is refused"
         say(Text("planned: ", style="cyan"), after)
+    if shared:
+        say(Text("same table: ", style="red"), shared_words(shared))
     for each in raises[1:]:
         to = f"epsilon {each.budget.epsilon:g}, delta {each.budget.delta:g}"
         say(f"changed to {to} on {each.at.partition('T')[0]}: {each.reason}")
@@ -389,5 +403,11 @@ def _budget(statement: Statement) -> str:
     budget = statement.budget
     return (
         f"epsilon {statement.spent:.4g} of {budget.epsilon:g} spent at delta {budget.delta:g}; "
-        f"{statement.remaining:.4g} left for one more release"
+        f"{statement.remaining:.4g} left for one more release{_failures(statement)}"
     )
+
+
+def _failures(statement: Statement) -> str:
+    """What mechanisms that may fail have taken of the share that is set aside for them."""
+    spent = statement.total.delta0
+    return f"; failures: {spent:.3g} of {statement.budget.failures:g}" if spent else ""

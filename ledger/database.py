@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
@@ -54,14 +54,6 @@ def described(engine: Engine) -> str:
     url = engine.url  # what else it says may be a password, too
     named = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
     return named.render_as_string()
-
-
-def place(db: Connection) -> str:
-    """Where this database really is: a copy of it is elsewhere."""
-    if db.dialect.name == "sqlite":
-        return str(Path(str(db.engine.url.database)).resolve())
-    system = db.scalar(text("SELECT system_identifier FROM pg_control_system()"))
-    return f"postgresql:{system}:{db.scalar(text('SELECT current_database()'))}"
 
 
 def _sqlite(path: Path) -> Engine:

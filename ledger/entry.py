@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from mechanisms.composition import Total
+from mechanisms.composition import AdaptiveShare, Filter, Total
 from mechanisms.guarantee import Guarantee
 from schemas.contract import Budget
 from schemas.errors import UntrustedLedger
@@ -109,6 +109,23 @@ class Entry:
         with contextlib.suppress(ValidationError):
             return Budget.model_validate({"epsilon": self.epsilon, "delta": self.delta, "per": per})
         raise self._forged()
+
+    @property
+    def rule(self) -> Filter | AdaptiveShare:
+        """By which its budget admits charges; entries of version 0.1 state no share for failures.
+
+        Raises as `says` does.
+        """
+        if not self.states("failures"):
+            return AdaptiveShare(self.budget.epsilon, self.budget.delta)
+        failures = self.says("failures", float)
+        if failures != self.budget.failures:
+            raise self._forged()
+        return Filter(self.budget.epsilon, self.budget.delta, failures)
+
+    def states(self, name: str) -> bool:
+        """Whether it has a fact of this name."""
+        return isinstance(self._facts, dict) and name in self._facts
 
     @property
     def total(self) -> Total:

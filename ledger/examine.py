@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ledger.entry import NONE, Entry
-from mechanisms.composition import NOTHING, Total
+from mechanisms.composition import NOTHING, AdaptiveShare, Filter, Total
 from schemas.anchor import Anchor
 from schemas.contract import Budget, window_of
 from schemas.errors import RequestError, UntrustedLedger
@@ -48,6 +48,7 @@ class _Dataset:
     """What the entries so far make of a data set."""
 
     budget: Budget
+    rule: Filter | AdaptiveShare
     rows: int
     turns: int = 0
     totals: dict[str, Total] = field(default_factory=dict)
@@ -119,7 +120,8 @@ def _accounted(
     if entry.kind == "registered":
         if known is not None:
             yield "registers its data set again"
-        datasets[entry.dataset] = known = _Dataset(entry.budget, entry.says("rows", int))
+        rows = entry.says("rows", int)
+        datasets[entry.dataset] = known = _Dataset(entry.budget, entry.rule, rows)
         yield from _bounded(known)
     elif known is None:
         yield "is about a data set that was never registered"
@@ -147,7 +149,9 @@ def _changed(entry: Entry, known: _Dataset) -> Iterator[str]:
     shrinks = (after.epsilon <= before.epsilon, after.delta <= before.delta)
     if not all(grows if entry.kind == "raised" else shrinks) or before.per != after.per:
         yield f"is called {entry.kind}, and is another change"
-    known.budget, known.rows = after, entry.says("rows", int)
+    if isinstance(entry.rule, AdaptiveShare) and isinstance(known.rule, Filter):
+        yield "goes back to the rule of version 0.1"
+    known.budget, known.rule, known.rows = after, entry.rule, entry.says("rows", int)
     yield from _bounded(known)
 
 
@@ -171,9 +175,9 @@ def _overspent(known: _Dataset) -> Iterator[Finding]:
 
     Sums only grow: where the last one fits, so did all before it.
     """
-    epsilon, delta = known.budget.epsilon, known.budget.delta
+    rule = known.rule
     for spent in known.since.values():
-        fits = bisect.bisect_left(spent, 1, key=lambda each: not each[1].within(epsilon, delta))
+        fits = bisect.bisect_left(spent, 1, key=lambda each: not rule.admits(each[1].guarantee))
         if fits < len(spent):
             entry, _ = spent[fits]
             words = "its total is more than the budget that was in force"

@@ -9,8 +9,8 @@ from dataclasses import asdict, fields, replace
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
-from ledger.database import place
 from ledger.entry import Entry
+from ledger.place import place
 from ledger.schema import entries, head
 from schemas.errors import LedgerError
 from schemas.model import canonical

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -19,15 +20,17 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ledger.database import WRITES, described, engine_of, place
+from ledger.database import WRITES, described, engine_of
 from ledger.entry import Entry
 from ledger.examine import BEFORE, CHANGED, OF_LEDGERS, Finding, examine
 from ledger.journal import append, lock, read, walk
 from ledger.migrate import migrate
+from ledger.place import place
 from ledger.schema import entries, head
+from ledger.sources import declared
 from ledger.statement import Charge, Raise, Statement, admit, compare_terms, unanswered
 from ledger.timeline import timelines
-from ledger.turns import on_every_machine, on_this_machine
+from ledger.turns import Turn, on_every_machine, on_this_machine
 from mechanisms.composition import Total
 from mechanisms.guarantee import Guarantee
 from schemas.anchor import Anchor
@@ -78,8 +81,11 @@ class Ledger:
         """The ledger of a home, if it has one; none is made."""
         return cls.of(home) if home.ledger_url or home.ledger.exists() else None
 
-    def alone(self, name: str) -> AbstractContextManager[None]:
-        """Hold the turn of this name; others wait, on every machine that shares this ledger."""
+    def alone(self, name: str) -> AbstractContextManager[Turn]:
+        """Hold the turn of this name; others wait, on every machine that shares this ledger.
+
+        On PostgreSQL it can be lost: see `Turn.hold`.
+        """
         if self._engine.dialect.name == "sqlite":
             return on_this_machine(Path(str(self._engine.url.database)).parent / "locks", name)
         return on_every_machine(self._engine, name)
@@ -217,6 +223,43 @@ class Ledger:
         with self._reading() as db:
             return set(db.scalars(select(entries.c.release).where(charged)))
 
+    def sources(self) -> dict[str, set[str]]:
+        """What every data set has read, as its contracts declared it; see `ledger.sources`.
+
+        Charges of version 0.1 do not say it.
+        """
+        found: dict[str, set[str]] = {}
+        with self._reading() as db:
+            for entry in read(db, entries.c.kind == "reserved"):
+                if entry.states("source"):
+                    found.setdefault(str(entry.dataset), set()).add(entry.says("source", str))
+        return found
+
+    def adaptive_shares(self) -> dict[tuple[str, str], int]:
+        """Budgets with several charges by the rule of version 0.1, and how many those are.
+
+        By data set and calendar year of its data, which is empty where budgets are for a lifetime.
+        """
+        found: dict[tuple[str, str], int] = {}
+        for dataset in self.datasets():
+            with self._reading() as db:
+                budgets = read(db, *_budgets(dataset))
+                shared = next((each.seq for each in budgets if each.states("failures")), math.inf)
+                charged = read(db, entries.c.dataset == dataset, entries.c.kind == "reserved")
+            older = Counter(str(entry.window) for entry in charged if entry.seq < shared)
+            found |= {(dataset, window): n for window, n in older.items() if n > 1}
+        return found
+
+    def of_persons_by_year(self) -> list[str]:
+        """Data sets that were registered with persons as their unit and a budget per year."""
+        found = []
+        with self._reading() as db:
+            for entry in read(db, entries.c.kind == "registered"):
+                unit = _terms(entry).get("unit")
+                if entry.budget.per == "year" and unit not in {"row", "cell"}:
+                    found.append(str(entry.dataset))
+        return found
+
     def changes(self) -> list[Entry]:
         """Entries by which a steward has changed what may be charged: moves, and new budgets."""
         with self._reading() as db:
@@ -279,6 +322,7 @@ class Ledger:
                 "turn": turn,
                 "total": str(statement.charged.plus(guarantee)),
                 "fingerprint": fingerprint,
+                "source": declared(contract.source),
             }
             entry = Entry(
                 "reserved",
@@ -345,7 +389,7 @@ class Ledger:
         with self._reading() as db:
             now = self._head(db)
             if anchor is None:
-                since = self._of_itself(db, last=True)
+                since = self._stated_place(db)
                 drawn = (entries.c.kind == "drawn", entries.c.seq > since.seq)
                 unheard = read(db, *drawn, first=True)
                 wrong = f"{witness} has never heard of it" if unheard else ""
@@ -409,6 +453,13 @@ class Ledger:
             return entry
         raise self._headless()
 
+    def _stated_place(self, db: Connection) -> Entry:
+        """The last entry by which somebody opened or moved the ledger; no upgrade is one."""
+        places = [entry for entry in read(db, _OF_LEDGER) if not entry.states("upgraded")]
+        if not places:
+            raise self._headless()
+        return places[-1]
+
     def _headless(self) -> UntrustedLedger:
         return UntrustedLedger(
             f"{self.where}: the entry that opened it, or its head, is gone or was changed.",
@@ -436,7 +487,7 @@ class Ledger:
 
     def _hold_to_terms(self, db: Connection, contract: Contract) -> None:
         first, *_ = budgets = read(db, *_budgets(contract.id))
-        then = json.loads(first.says("terms", str))
+        then = _terms(first)
         now = json.loads(canonical(contract.terms()))
         # A contract may still state a budget from before it was changed; the last one is in force.
         stated = [each.budget.model_dump() for each in budgets]
@@ -529,12 +580,17 @@ def _stated(reason: str, otherwise: str) -> str:
     raise RequestError("--reason: holds what is no text on one line.", "Write it plainly.")
 
 
+def _terms(registered: Entry) -> dict[str, Any]:
+    terms: dict[str, Any] = json.loads(registered.says("terms", str))
+    return terms
+
+
 def _budgets(dataset: str) -> tuple[Any, ...]:
     return entries.c.dataset == dataset, entries.c.kind.in_(["registered", *CHANGED])
 
 
 def _budget_entry(kind: str, dataset: str, budget: Budget, facts: dict[str, Any]) -> Entry:
-    said = canonical(facts | {"per": budget.per})
+    said = canonical(facts | {"per": budget.per, "failures": budget.failures})
     return Entry(kind, dataset, epsilon=budget.epsilon, delta=budget.delta, facts=said)
 
 

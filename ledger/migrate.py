@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from ledger.database import WRITES
 from schemas.errors import LedgerError
 
-HEAD = "2"  # the newest of ledger/migrations/versions
+HEAD = "3"  # the newest of ledger/migrations/versions
 _VERSION = "gramercy_version"  # a name of our own: others may keep theirs beside it
 _LOCK = 7_261_993  # of PostgreSQL, while a schema is made: any number, always the same
 

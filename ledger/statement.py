@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.composition import NOTHING, Total, within
-from mechanisms.guarantee import Guarantee, gdp_epsilon, gdp_mu
+from mechanisms.composition import NOTHING, Filter, Total
+from mechanisms.guarantee import Guarantee, gdp_epsilon
 from schemas.contract import Budget
 from schemas.errors import BudgetRefused, SpentFailure, TermsChanged
 
@@ -103,24 +103,30 @@ class Statement:
         return self.charged.guarantee
 
     @property
+    def rule(self) -> Filter:
+        """What the budget admits."""
+        return Filter(self.budget.epsilon, self.budget.delta, self.budget.failures)
+
+    @property
     def spent(self) -> float:
         """Epsilon spent so far, at the budget's delta, rounded up."""
-        return self.total.epsilon(self.budget.delta)
+        return self.rule.spent(self.total)
 
     @property
     def left(self) -> Guarantee:
         """The largest Gaussian charge that would still be admitted."""
-        failures = self.budget.delta - self.total.delta0
-        if not failures > 0:
-            return Guarantee(0.0)
-        most = gdp_mu(self.budget.epsilon, failures)
-        return Guarantee(math.sqrt(max(0.0, (most - self.total.mu) * (most + self.total.mu))))
+        return Guarantee(self.rule.left(self.total))
 
     @property
     def remaining(self) -> float:
         """Epsilon of one more release at the budget's delta, a Gaussian or a pure one."""
         pure = max(0.0, self.budget.epsilon - self.total.pure)
-        return max(gdp_epsilon(self.left.mu, self.budget.delta), pure)
+        return max(self.remaining_gaussian, pure)
+
+    @property
+    def remaining_gaussian(self) -> float:
+        """Epsilon of one more release at the budget's delta, where it is not pure."""
+        return gdp_epsilon(self.left.mu, self.budget.delta)
 
     @property
     def share(self) -> float:
@@ -142,13 +148,14 @@ class Statement:
             "spent_mu": self.total.mu,
             "remaining_epsilon": _finite(self.remaining),
             "remaining_mu": self.left.mu,
+            "spent_failures": self.total.delta0,
+            "failures": self.budget.failures,
             "share": self.share,
         }
 
     def admits(self, guarantee: Guarantee, times: int = 1) -> bool:
         """Whether one more charge, or several of the same, fit; by the ledger's rule."""
-        total = self.charged.plus(guarantee, times).guarantee
-        return within(total, self.budget.epsilon, self.budget.delta)
+        return self.rule.admits(self.charged.plus(guarantee, times).guarantee)
 
     def times(self, guarantee: Guarantee) -> int:
         """How many such charges still fit, one after the other; at most a million."""
@@ -179,14 +186,23 @@ def admit(dataset: str, statement: Statement, asked: Guarantee) -> None:
     """
     if statement.admits(asked):
         return
-    budget = statement.budget
+    budget, failures = statement.budget, statement.total.delta0
+    pure = asked.pure < math.inf
+    remaining = statement.remaining if pure else statement.remaining_gaussian
     of = f" for the data of {statement.window}" if statement.window else ""
+    failing = ""
+    if asked.delta0:
+        failing = (
+            f" Of delta, {budget.failures:.3g} is set aside for failures: asked "
+            f"{asked.delta0:.3g}, spent {failures:.3g}."
+        )
     raise BudgetRefused(
         f"The budget of '{dataset}'{of} (epsilon {budget.epsilon:g}, delta {budget.delta:g}) does "
         f"not hold this release: asked epsilon {asked.epsilon(budget.delta):.4g} at that delta "
         f"(mu {asked.mu:.4g}), spent {statement.spent:.4g} (mu {statement.total.mu:.4g}), "
-        f"remaining {statement.remaining:.4g} (mu {statement.left.mu:.4g}).",
-        "Ask for a smaller epsilon, or raise the budget with 'gramercy budget --raise'.",
+        f"remaining {remaining:.4g} (mu {statement.left.mu:.4g}).{failing}",
+        "Ask for a smaller epsilon (a tenth of the budget's delta is always set aside), or raise "
+        "the budget with 'gramercy budget --raise'.",
     )
 
 

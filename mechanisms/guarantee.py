@@ -223,8 +223,7 @@ class Guarantee:
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon known to hold at `delta`, rounded up."""
-        left = _down(_mp.mpf(delta) - self.delta0)
-        known = min(self.pure, gdp_epsilon(self.mu, left))
+        known = min(self.pure, gdp_epsilon(self.mu, less(delta, self.delta0)))
         if self.profile is None or self.profile(0.0) <= delta:
             return known if self.profile is None else 0.0
         low, high = 0.0, min(known, 1024.0)
@@ -261,10 +260,14 @@ class Guarantee:
         return min(1.0, _up(min(bounds)))
 
 
-def gdp_within(mu: float, delta0: float, epsilon: float, delta: float) -> bool:
-    """Whether mu-GDP that fails with probability `delta0` is (epsilon, delta)-private."""
-    left = _mp.mpf(delta) - _mp.mpf(delta0)
-    return bool(left > 0 and mu < math.inf and _delta(mu, epsilon) <= left)
+def gdp_within(mu: float, epsilon: float, delta: float) -> bool:
+    """Whether mu-GDP is (epsilon, delta)-private. NaN never is."""
+    return bool(delta > 0 and mu < math.inf and _delta(mu, epsilon) <= delta)
+
+
+def less(delta: float, aside: float) -> float:
+    """What is left of a delta once some of it is set aside, rounded down."""
+    return _down(_mp.mpf(delta) - aside)
 
 
 def noise_scale(squared_sensitivity: float, mu: float) -> float:

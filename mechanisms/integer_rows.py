@@ -26,7 +26,7 @@ from schemas.errors import RequestError
 from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import MechanismSpec
 
-_SHARE = 0.1  # of delta, for the failure that composition allows
+_SHARE = 0.1  # of delta, for delta0 where no budget sets one aside
 
 
 class IntegerRowsSpec(NoisyRowsSpec):
@@ -76,7 +76,8 @@ class IntegerRows(Rows):
         """Delta / sigma; of the discrete Gaussian what its zCDP tells."""
         if not self.discrete:
             return super().guarantee
-        return _of_zcdp(self._protected() / (2 * self.scale**2), _SHARE * self.delta)
+        failure = self.setting.failure or _SHARE * self.delta
+        return _of_zcdp(self._protected() / (2 * self.scale**2), failure)
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `RowWise.randomize`."""

@@ -28,7 +28,7 @@ from mechanisms.mechanism import Arithmetic, Setting
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec
 
-_FAILURE = 1e-12  # P[W < w0]
+_FAILURE = 1e-12  # P[W < w0] where no budget sets a delta0 aside
 _WIDE = 1 + 2.0**-30  # far more than what scipy's inverse may be off
 
 
@@ -86,7 +86,7 @@ class KNorm(Additive):
         by_pure, by_width = pure_gdp(pure), pure * _gdp_at_epsilon_one(self.setting) * _WIDE
         if by_pure <= by_width:
             return Guarantee(by_pure, pure=pure)
-        return Guarantee(by_width, _FAILURE, pure)
+        return Guarantee(by_width, _failure(self.setting), pure)
 
     @property
     def law(self) -> NoiseLaw:
@@ -113,4 +113,8 @@ class KNorm(Additive):
 def _gdp_at_epsilon_one(setting: Setting) -> float:
     """Delta_F / sqrt(w0) for epsilon = 1, off by a factor of at most `_WIDE`."""
     dimension = setting.p * (setting.p + 1) // 2 + int(setting.counted)
-    return 1 / math.sqrt(2 * float(gammaincinv((dimension + 1) / 2, _FAILURE)))
+    return 1 / math.sqrt(2 * float(gammaincinv((dimension + 1) / 2, _failure(setting))))
+
+
+def _failure(setting: Setting) -> float:
+    return setting.failure or _FAILURE

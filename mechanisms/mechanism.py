@@ -54,6 +54,10 @@ class Setting:
         The squared length of a row, as the public knows it: 1 where rows are normalised.
     each
         Rows of one person, as declared: on average.
+    failures
+        The share of its delta that the data set's budget sets aside for mechanisms that may fail.
+        None in bundles before format 6, whose mechanisms took a share of the request's delta, and
+        where there is no budget.
     """
 
     p: int
@@ -64,6 +68,15 @@ class Setting:
     reach: Reach | None = None
     power: float = 1.0
     each: float = 1.0
+    failures: float | None = None
+
+    @property
+    def failure(self) -> float | None:
+        """The delta0 to aim at: so little that a thousand releases fit the budget's share."""
+        return None if self.failures is None else self.failures / _RELEASES
+
+
+_RELEASES = 1024
 
 
 class Mechanism(ABC):
@@ -143,13 +156,14 @@ class Mechanism(ABC):
         delta: float | None = None,
         mu: float | None = None,
         counted: bool = False,
+        failures: float | None = None,
         **keys: Any,
     ) -> Self:
         """The least noise with a guarantee.
 
         Parameters
         ----------
-        p, n, neighbours, counted
+        p, n, neighbours, counted, failures
             See `Setting`.
         epsilon, delta, mu
             Epsilon at delta, or mu.
@@ -157,7 +171,8 @@ class Mechanism(ABC):
             The mechanism's own keys of a request.
         """
         asked = {"epsilon": epsilon, "delta": delta, "mu": mu, **keys}
-        return cls._made(Setting(p, n, neighbours, counted), asked)
+        setting = Setting(p, n, neighbours, counted, failures=failures)
+        return cls._made(setting, asked)
 
     @classmethod
     def published(

@@ -26,10 +26,8 @@ from schemas.errors import RequestError
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec, SaidToBePureSpec
 
-# Of delta, for the failure that composition allows: what costs the least, by trial. With the mean
-# kept k is small, and the law further from a Gaussian.
 _MOST_DOF = 1e9
-_SHARE = {"removed": 0.01, "kept": 0.3}
+_SHARE = {"removed": 0.01, "kept": 0.3}  # of delta, for delta0 where no budget sets one aside
 
 
 class WishartSpec(SaidToBePureSpec):
@@ -87,7 +85,7 @@ class Wishart(Additive):
             variance,
             setting.p - 1 + k,
             kept,
-            _SHARE[spec.mean] * spec.delta,
+            setting.failure or _SHARE[spec.mean] * spec.delta,
         )
 
     @classmethod
@@ -106,8 +104,8 @@ class Wishart(Additive):
                 f"wishart: {dof:.3g} degrees of freedom are more than can be accounted for.",
                 "Ask for a larger epsilon, or 'calibration: exact'.",
             )
-        share = _SHARE[spec.mean] * delta or 1e-12
-        return cls(_uncounted(setting), scale, max(dof, p + 1.0), spec.mean == "kept", share)
+        failure = setting.failure or _SHARE[spec.mean] * delta or 1e-12
+        return cls(_uncounted(setting), scale, max(dof, p + 1.0), spec.mean == "kept", failure)
 
     @property
     def sd_diagonal(self) -> float:

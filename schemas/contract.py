@@ -52,12 +52,18 @@ class Budget(Model):
         Every adaptively chosen sequence of releases is (epsilon, delta)-differentially private.
     per
         ``lifetime``, or ``year``: a budget for every calendar year of the *data*, whatever the
-        clock says. A release then has the rows of one year, and the guarantee is for each row.
+        clock says. A release then has the rows of one year, and the guarantee is for each row. Not
+        where persons are protected: they may have rows in many years.
     """
 
     epsilon: Epsilon
     delta: Delta
     per: Literal["lifetime", "year"] = "lifetime"
+
+    @property
+    def failures(self) -> float:
+        """The share of delta that is set aside for mechanisms that may fail: a tenth of it."""
+        return self.delta / 10
 
 
 def _known(what: str) -> BeforeValidator:
@@ -242,6 +248,12 @@ class Contract(Model):
             )
         if self.persons > self.rows:
             raise ValueError("'persons' are more than 'rows'")
+        if self.budget.per == "year":
+            raise ValueError(
+                f"'budget.per: year' protects rows only, but 'unit: {self.unit}' protects persons: "
+                "a person may have rows in many years, and would spend the budget of each. Write "
+                "'per: lifetime' and a source without '{year}', or 'unit: row'"
+            )
         return self
 
     @model_validator(mode="after")
@@ -258,8 +270,8 @@ class Contract(Model):
             )
         if self.budget.per == "year" and not _apart(self.source):
             raise ValueError(
-                f"'source' must hold '{YEAR}' once, with no '..', no '**', and wildcards on one "
-                "side of it, so that no file is of two years"
+                f"'source' must contain '{YEAR}' once, outside brackets, with no '..', no '**', "
+                "and wildcards on one side of it only, so that no file belongs to two years"
             )
         if any(not name or name != name.strip() for name in self.columns):
             raise ValueError("a column's name in 'columns' is empty or has blanks around it")
@@ -379,11 +391,13 @@ def window_of(budget: Budget, version: str) -> str:
 
 
 def _apart(source: str) -> bool:
-    """Whether the files of two years are surely two, as far as their names go."""
-    name = next((part for part in re.split(r"[/\\]", source) if YEAR in part), "")
+    """Whether the names of files tell years apart: no name matches the pattern of two years."""
+    parts = source.split("/")  # in a glob of fsspec a backslash separates nothing
+    name = next((part for part in parts if YEAR in part), "")
     before, _, after = name.partition(YEAR)
     both = glob.has_magic(before) and glob.has_magic(after)
-    return source.count(YEAR) == 1 and not both and not {"..", "**"} & {*source.split("/")}
+    in_brackets = "[" in before and "]" in after
+    return source.count(YEAR) == 1 and not both and not in_brackets and not {"..", "**"} & {*parts}
 
 
 def read_contract(path: Path) -> Contract:

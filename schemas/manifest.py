@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import datetime
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from schemas.contract import INTERCEPT, Neighbours, ProtectedUnit, features
-from schemas.model import Digest, Label, Model, Positive, Real, Slug, one_line
+from schemas.contract import INTERCEPT, Budget, Neighbours, ProtectedUnit, features
+from schemas.model import (
+    Delta,
+    Digest,
+    Epsilon,
+    Label,
+    Model,
+    Positive,
+    Real,
+    Slug,
+    one_line,
+)
 from schemas.noise import NoiseLaw
 from schemas.request import MOST_FOLDS, AnyNormalisation, Unit
 
-FORMAT: Literal[5] = 5
+Format = Literal[5, 6]
+FORMAT: Format = 6
+FORMATS: tuple[Format, ...] = get_args(Format)  # that are read
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
 
 
@@ -52,13 +70,29 @@ class LevelsFacts(Model):
     levels: tuple[str | Real, ...]
 
 
+class BudgetFacts(Model):
+    """The data set's budget, as its contract states it, and the share of delta for failures.
+
+    What a mechanism's mu may fail with, its delta0, is chosen from that share.
+    """
+
+    epsilon: Epsilon
+    delta: Delta
+    per: Literal["lifetime", "year"]
+    failures: Positive
+
+    @classmethod
+    def of(cls, budget: Budget) -> BudgetFacts:
+        return cls(**budget.model_dump(), failures=budget.failures)
+
+
 class Asked(Model):
     """Everything that determines a release but the data and the noise; all of it public.
 
     Parameters
     ----------
-    dataset, columns, intercept, neighbours, unit
-        From the contract.
+    dataset, columns, intercept, neighbours, unit, budget
+        From the contract. Bundles before format 6 state no budget.
     normalisation, mechanism, folds
         From the request; `mechanism` is what it says of the mechanism, by key.
     """
@@ -71,6 +105,15 @@ class Asked(Model):
     normalisation: AnyNormalisation
     mechanism: dict[str, Any]
     folds: Annotated[int, Field(strict=True, ge=1, le=MOST_FOLDS)] = 1
+    budget: BudgetFacts | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_stated(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As it was read: older formats have no key `budget`."""
+        said: dict[str, Any] = handler(self)
+        if self.budget is None:
+            said.pop("budget", None)
+        return said
 
     @property
     def names(self) -> list[str]:
@@ -186,7 +229,7 @@ class ReleaseManifest(Asked):
         NIST SP 800-226.
     """
 
-    format: Literal[5]
+    format: Format
     kind: ReleaseKind
     release: Label
     published: str
@@ -200,6 +243,12 @@ class ReleaseManifest(Asked):
     card: dict[str, Any]
     software: dict[str, str]
 
+    @model_validator(mode="after")
+    def _of_its_format(self) -> Self:
+        if (self.budget is None) != (self.format < 6):
+            raise ValueError("'budget' is part of the manifest from format 6 on")
+        return self
+
 
 class ReportManifest(Model):
     """A report on a release and estimates from it.
@@ -212,7 +261,7 @@ class ReportManifest(Model):
         Digests of the estimates that it shows, by their ids.
     """
 
-    format: Literal[5]
+    format: Format
     kind: Literal["report"]
     report: Label
     dataset: DatasetFacts
@@ -241,7 +290,7 @@ class EstimateManifest(Model):
         Whether it holds a graph.
     """
 
-    format: Literal[5]
+    format: Format
     kind: EstimateKind
     estimate: Label
     dataset: DatasetFacts
@@ -280,7 +329,7 @@ class WithdrawalManifest(Model):
         The day.
     """
 
-    format: Literal[5]
+    format: Format
     kind: Literal["withdrawal"]
     dataset: DatasetFacts
     release: Label

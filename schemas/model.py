@@ -14,10 +14,14 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.parser import ParserError
+from ruamel.yaml.scanner import ScannerError
 
 from schemas.errors import Invalid
 from schemas.form import for_people
+from schemas.url import without_secrets
 
 
 class Model(BaseModel):
@@ -36,7 +40,7 @@ class Model(BaseModel):
                 if key not in known:
                     near = difflib.get_close_matches(str(key), known, n=1)
                     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}."
-                    raise ValueError(f"unknown key {str(key)!r}; {hint}")
+                    raise ValueError(f"unknown key {without_secrets(str(key))!r}; {hint}")
         return data
 
 
@@ -131,9 +135,17 @@ def read_yaml(model: type[M], path: Path, error: type[Invalid]) -> M:
     except YAMLError as caught:
         mark = getattr(caught, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(caught, "problem", None) or "not valid YAML"
-        raise error(f"{path}{line}: {problem}.", "Mend the YAML there.") from None
+        raise error(f"{path}{line}: {_problem(caught)}.", "Correct the YAML there.") from None
     return parse(model, data, str(path), error)
+
+
+def _problem(caught: YAMLError) -> str:
+    """What is wrong with a file's YAML, without its keys and values: a URL may hold a password."""
+    if isinstance(caught, DuplicateKeyError):
+        return "a key is there twice"
+    if isinstance(caught, ScannerError | ParserError) and caught.problem:
+        return str(caught.problem)  # quotes single characters alone
+    return "not valid YAML"
 
 
 def canonical(data: Any) -> str:
@@ -152,7 +164,7 @@ def _without_tags(loc: list[str | int]) -> list[str]:
         part
         for before, part in zip([None, *loc], loc, strict=False)
         if isinstance(part, int)
-        or not (isinstance(before, int) or before in {"normalisation", "mechanism"})
+        or not (isinstance(before, int) or before in {"normalisation", "mechanism", "engine"})
     ]
     return [str(part) for part in kept]
 
@@ -170,7 +182,8 @@ def _in_words(error: Any) -> tuple[str, str]:
     path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
     if path[-1:] == ["[key]"]:
         return f"key '{'.'.join(path[:-1])}': ", "put this name in quotes"
-    key = ".".join(path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path)
+    path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
+    key = without_secrets(".".join(path))
     kind, message = error["type"], error["msg"].removeprefix("Value error, ")
     bound = next((v for k, v in error.get("ctx", {}).items() if k in {"ge", "gt", "le", "lt"}), 0)
     most = error.get("ctx", {}).get("max_length")

@@ -30,6 +30,7 @@ from schemas.model import (
     digest,
     label,
 )
+from schemas.url import has_secrets
 
 MOST_FOLDS = 20
 
@@ -84,6 +85,26 @@ class Here(Model):
     kind: Literal["here"] = "here"
 
 
+_ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"
+
+
+def _address(text: str) -> str:
+    if len(text) > 300 or not re.fullmatch(_ADDRESS, text) or has_secrets(text):
+        raise ValueError(
+            "must be an address such as tls://10.0.0.5:8786, without user, password, query and "
+            "fragment; name certificates in Dask's own configuration"
+        )
+    return text
+
+
+# The pattern is for forms, which see no more than a schema.
+Scheduler = Annotated[
+    str,
+    AfterValidator(_address),
+    WithJsonSchema({"type": "string", "pattern": _ADDRESS, "maxLength": 300}),
+]
+
+
 class Dask(Model):
     """The table is read and summed by the workers of a Dask cluster: the same integers.
 
@@ -91,11 +112,11 @@ class Dask(Model):
     ----------
     scheduler
         Its scheduler's address, such as ``tls://10.0.0.5:8786``. Default: the one that Dask's own
-        configuration names.
+        configuration names. Prefect stores it, so that it has no user, password, query or fragment.
     """
 
     kind: Literal["dask"]
-    scheduler: Annotated[str, Field(pattern=r"^[a-z]+://[^\s@]+$", max_length=300)] | None = None
+    scheduler: Scheduler | None = None
 
 
 Engine = Annotated[Annotated[Here | Dask, Field(discriminator="kind")], BeforeValidator(_by_name)]

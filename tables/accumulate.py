@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from schemas.contract import Contract
 from schemas.errors import TableError
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit, Whole
+from schemas.url import without_secrets
 from tables.folds import Assign
 from tables.passes import BEYOND, Job, OnRows, Partial, here, silent
 from tables.persons import changed
@@ -93,17 +96,42 @@ def accumulate(
     Raises
     ------
     TableError
-        If the table cannot be read, or does not have the public number of rows or persons; or if
-        it is text and cells are protected.
+        If the table cannot be read, or does not have the public number of rows or persons; if it
+        is text and cells are protected; or if rows are published and a declared column names the
+        folders.
     """
     if contract.protects == "cell" and "csv" in source.formats:
         raise TableError(
-            f"{contract.source}: is CSV, where one broken cell breaks the whole line.",
+            f"{without_secrets(contract.source)}: is CSV, where one broken cell breaks the "
+            "whole line.",
             "Under 'unit: cell' write the table as Parquet.",
         )
+    if in_place:
+        _refuse_moving_rows(source, contract)
     job = Job(contract, how, lattice, in_place or folds > 1, folds, assign)
     done = engine(source, job, on_rows)
     return _checked(contract, _of_persons(done, lattice) if contract.owner else _of_rows(done))
+
+
+def _refuse_moving_rows(source: Source, contract: Contract) -> None:
+    """Refuse tables in which a cell decides in which file, and so at which place, its row is.
+
+    Only names of columns and folders are looked at. A folder that the contract itself names is the
+    same for all rows.
+    """
+    named = PurePosixPath(source.url).parts
+    folders = {part for file in source.files for part in PurePosixPath(file).parts[:-1]}
+    keys = {unquote(part.partition("=")[0]) for part in folders.difference(named) if "=" in part}
+    known = {key.casefold() for key in keys}
+    for name in contract.names:
+        if name.casefold() in known:
+            raise TableError(
+                f"column '{name}': the folders of the table are named after its values "
+                f"('{name}=...'). Published rows are in the order of the files, so that a change "
+                "of this cell in one row would move other rows.",
+                "Leave the column out of the contract, write the table as one file, or publish a "
+                "second moment.",
+            )
 
 
 def _of_rows(done: Partial) -> Accumulated:
@@ -131,8 +159,8 @@ def _checked(contract: Contract, total: Accumulated) -> Accumulated:
     if contract.neighbours == "replace-one" and total.rows != contract.count and not fewer:
         more = " or more" if total.rows > contract.count + BEYOND else ""
         raise TableError(
-            f"{contract.source}: has {total.rows} {contract.count_key}{more}, and the contract's "
-            f"'{contract.count_key}' is {contract.count}.",
+            f"{without_secrets(contract.source)}: has {total.rows} {contract.count_key}{more}, and "
+            f"the contract's '{contract.count_key}' is {contract.count}.",
             "Under replace-one their number is public: correct it"
             + (" (blank lines count)" if contract.owner is None else "")
             + ", or declare add-remove.",

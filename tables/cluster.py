@@ -8,6 +8,7 @@ of ours, which holds no value. No noise is drawn there.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from operator import add
 from typing import Any
 
 from schemas.errors import GramercyError, RequestError, StepFailed
+from schemas.url import has_secrets
 from tables.passes import Job, OnRows, Partial, measured, summed
 from tables.read import pieces
 from tables.source import Source
@@ -145,10 +147,15 @@ def _client(scheduler: str | None) -> Iterator[Client]:
             "key 'engine.scheduler': no address is given, nor does Dask's configuration name one.",
             "Write the scheduler's, such as tls://10.0.0.5:8786.",
         )
-    try:
+    address = str(address)
+    if has_secrets(address):  # Dask itself would write it into logs
+        raise RequestError(
+            "Dask's 'scheduler-address': must not hold a user, a password, a query or a fragment.",
+            "Write it such as tls://10.0.0.5:8786, and name certificates in Dask's configuration.",
+        )
+    client = None
+    with contextlib.suppress(Exception):  # what Dask and its transports say may quote anything
         client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TypeError):
-        client = None
     if client is None:
         raise RequestError(
             f"key 'engine.scheduler': no Dask scheduler answers at {address}.",

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import IO
 
+import numpy as np
+
 BLOCK = 4 << 20  # bytes; also the longest line that is read
 
 # Fields are quoted ("" inside stands for a quote; text may follow the closing one), or do not begin
@@ -21,6 +23,24 @@ _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
 _RECORD = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
 _BLANKS = re.compile(rb"\n\n+")
 _FIELDS = re.compile(rb"(?:^|,)" + _FIELD)
+
+
+_SUBSTITUTE = 0x1A  # no digit, blank, comma, quote or line end, and in no declared level
+
+
+def valid_utf8(data: bytes) -> bytes:
+    """Text of the same length, in which every byte that is not part of valid UTF-8 is replaced.
+
+    One byte stands for one byte, so that no line grows beyond the limit that it was held to. Takes
+    linear time, whatever the bytes are.
+    """
+    if data.isascii():
+        return data
+    marked = data.decode("utf-8", "surrogateescape").encode("utf-8", "replace")  # as "?"
+    if marked == data:
+        return data
+    sound = np.frombuffer(marked, np.uint8)
+    return np.where(sound == np.frombuffer(data, np.uint8), sound, _SUBSTITUTE).tobytes()
 
 
 def is_record(line: bytes) -> bool:
@@ -70,10 +90,9 @@ class RecordLines:
     def _sound_pieces(self, stream: IO[bytes]) -> Iterator[bytes]:
         mark = codecs.BOM_UTF8
         for block in self._whole_lines(stream):
-            lines = block.removeprefix(mark).replace(b"\r\n", b"\n")
+            # Parsers give up on a table for one byte that is not UTF-8.
+            lines = valid_utf8(block.removeprefix(mark).replace(b"\r\n", b"\n"))
             mark = b""
-            if not lines.isascii():  # parsers give up on a table for one byte that is not UTF-8
-                lines = lines.decode("utf-8", "replace").encode()
             if self._width is None:
                 yield self._records(lines)
             else:

@@ -16,7 +16,7 @@ from typing import Any
 from schemas.contract import Contract
 from schemas.lattice import Lattice
 from schemas.request import Clip, Unit, Whole
-from tables.folds import Assign, ByPlace
+from tables.folds import Assign
 from tables.persons import Measuring, Persons, Scaling
 from tables.read import Malformed, cells
 from tables.recipe import Recipe
@@ -45,8 +45,7 @@ class Job:
     in_place
         Whether a malformed line of a CSV stands where it stood.
     folds, assign
-        How many disjoint parts to sum, and which rows belong to each, counted from the first of
-        the piece.
+        How many disjoint parts to sum, and what draws the part of each row.
     threads
         At most; None for as many as can run at once.
     """
@@ -72,15 +71,12 @@ class Partial:
         Counts.
     spent
         Of all persons of the table: what their rows came to, and how many were nobody's.
-    by_place
-        Whether the fold of a row is its place in the piece, modulo their number.
     """
 
     parts: tuple[Sum, ...]
     repairs: Repairs
     malformed: Malformed
     spent: Persons = field(default_factory=Persons)
-    by_place: bool = False
 
     @property
     def rows(self) -> int:
@@ -88,15 +84,12 @@ class Partial:
         return sum(part.rows for part in self.parts)
 
     def __add__(self, other: Partial) -> Partial:
-        """With the piece that follows."""
-        turn = self.rows % len(self.parts) if self.by_place else 0
-        theirs = other.parts[len(other.parts) - turn :] + other.parts[: len(other.parts) - turn]
+        """With another piece."""
         return Partial(
-            tuple(one + two for one, two in zip(self.parts, theirs, strict=True)),
+            tuple(one + two for one, two in zip(self.parts, other.parts, strict=True)),
             self.repairs + other.repairs,
             self.malformed + other.malformed,
             self.spent + other.spent,
-            self.by_place,
         )
 
 
@@ -130,7 +123,6 @@ def summed(
         reduce(add, (each.repairs for each in workers)),
         malformed,
         spent,
-        isinstance(job.assign, ByPlace),
     )
 
 

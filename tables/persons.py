@@ -8,8 +8,6 @@ to the Gram matrix is then positive semidefinite with a trace of at most 2^(2K),
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Any
@@ -19,35 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from schemas.contract import MISSING
 from schemas.errors import TableError
 from schemas.lattice import Lattice
 from tables.folds import Parts
+from tables.lines import valid_utf8
+from tables.names import canonical
 from tables.recipe import Recipe
 from tables.repair import Repairs
 from tables.sums import Summing, slices
 
 Array = NDArray[np.float64]
 
-_LONGEST = 256  # bytes of a name; a longer one is none
 _MOST = np.uint64(1 << 62)  # to which squares are added up: who has more is left out
-_AROUND = '"' + "".join(filter(str.isspace, map(chr, range(0x3001))))  # all blanks there are
-_WHOLE = re.compile(r"([+-]?[0-9]+)\.0*")  # as a program writes it that knows numbers alone
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _MARGIN = 2.0**-40  # of a factor: far more than the roundings on its way
-
-
-def canonical(name: str) -> str | None:
-    """The one spelling of a person's name; None where it is none.
-
-    What files and programs do to one name must not make two persons of it, whose rows would be
-    scaled apart; that two persons become one only costs accuracy.
-    """
-    name = unicodedata.normalize("NFC", name.strip(_AROUND))
-    if name in MISSING or len(name.encode()) > _LONGEST:
-        return None
-    whole = _WHOLE.fullmatch(name)
-    return whole[1] if whole else name
 
 
 class Persons:
@@ -188,12 +171,12 @@ class Persons:
 
 
 def _texts(names: pa.Array) -> Iterator[str | None]:
-    """Names as they are written: bytes that are no UTF-8 have a place in texts as well."""
+    """Names as they are written; in a Parquet file texts may hold bytes that are not UTF-8."""
     if pa.types.is_integer(names.type):
         yield from names.cast(pa.string()).to_pylist()
     elif any(is_text(names.type) for is_text in _TEXT):
         for name in names.cast(pa.large_string()).cast(pa.large_binary()).to_pylist():
-            yield None if name is None else name.decode("utf-8", "replace")
+            yield None if name is None else valid_utf8(name).decode()
     else:
         raise TableError(
             "The column that says whose a row is holds neither whole numbers nor texts.",

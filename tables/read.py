@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from schemas.contract import MISSING
 from schemas.errors import GramercyError, TableError
 from tables import parquet
-from tables.lines import BLOCK, RecordLines, is_record
+from tables.lines import BLOCK, RecordLines, is_record, valid_utf8
 from tables.source import Source, format_of
 from tables.thrift import TooHeavyError
 from tables.unpack import UnpackError, Xz, zipped
@@ -163,10 +163,7 @@ def _with_keys(
     keys: Mapping[str, str | None],
 ) -> Iterator[NDArray[np.float64]]:
     """All columns in their order, with those that folders hold, the same in every row."""
-    same = {
-        name: converted(pa.array([None if value in MISSING else value], pa.string()), columns[name])
-        for name, value in keys.items()
-    }
+    same = {name: converted(_folder_cell(value), columns[name]) for name, value in keys.items()}
     for batch in batches:
         others = iter(batch)
         each = (
@@ -174,6 +171,13 @@ def _with_keys(
             for name in columns
         )
         yield np.stack(list(each))
+
+
+def _folder_cell(value: str | None) -> pa.Array:
+    """A cell that a folder's name holds, which may have bytes that are not UTF-8."""
+    if value is None or value in MISSING:
+        return pa.nulls(1, pa.string())
+    return pa.array([valid_utf8(value.encode("utf-8", "surrogateescape")).decode()])
 
 
 def _parquet_cells(

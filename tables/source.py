@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
+from fsspec.registry import known_implementations
 
 from schemas.errors import TableError
+from schemas.url import USE_ENVIRONMENT, path_of, user_in_name, without_secrets
 
 # Below this they say the names of files, and those of folders may hold cells.
-for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs")):
+for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocore", "aiobotocore")):
     _log.setLevel(max(_log.level, logging.INFO))
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -35,14 +37,15 @@ class Source:
     root
         The folder that was named, if one was: folders in it may be called ``column=value``.
     url
-        What was named; its parts may be told.
+        What was named. Its folders may be shown, and its user, password and query may not.
     """
 
-    fs: Any
-    files: tuple[str, ...]
+    # Over HTTP, the path of a file is its whole URL.
+    fs: Any = field(repr=False)
+    files: tuple[str, ...] = field(repr=False)
     groups: tuple[int, ...] | None = None
-    root: str | None = None
-    url: str = ""
+    root: str | None = field(default=None, repr=False)
+    url: str = field(default="", repr=False)
 
     @property
     def formats(self) -> set[str | None]:
@@ -63,23 +66,41 @@ class Source:
     def shown(self, file: str) -> str:
         """Its name, for errors: without the values that its folders hold, which are cells.
 
-        What the contract itself says is no secret.
+        Folders that the contract names are shown as they are; the secrets of a URL never.
         """
-        path, named = PurePosixPath(file), PurePosixPath(self.url).parts
-        told = [
+        *folders, name = without_secrets(file).split("/")
+        named = without_secrets(self.url).split("/")
+        shown = [
             f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in named else folder
-            for folder in path.parts[:-1]
+            for folder in folders
         ]
-        return str(PurePosixPath(*told, path.name))
+        return "/".join([*shown, name])
 
     def fingerprint(self) -> str:
-        """Digest of names, sizes and modification marks. Private: kept in the ledger alone."""
+        """Digest of names, sizes and modification marks. Private: kept in the ledger alone.
+
+        Raises
+        ------
+        TableError
+            If a file cannot be looked at, naming it.
+        """
         marks = hashlib.sha256()
         for file in self.files:
-            facts = self.fs.info(file)
+            facts = self._info(file)
             mark = next((facts[k] for k in ("mtime", "ETag", "LastModified") if k in facts), "")
             marks.update(f"{file}\0{facts.get('size')}\0{mark}\n".encode())
         return marks.hexdigest()
+
+    def _info(self, file: str) -> dict[str, Any]:
+        reason = ""
+        try:
+            return dict(self.fs.info(file))
+        except Exception as caught:  # drivers quote whole URLs
+            reason = type(caught).__name__
+        raise TableError(
+            f"{self.shown(file)}: cannot be read ({reason}).",
+            "Check that the file is there, and that you may read it.",
+        )
 
 
 def open_source(url: str) -> Source:
@@ -93,24 +114,29 @@ def open_source(url: str) -> Source:
     TableError
         If nothing is there, or it is neither CSV nor Parquet.
     """
-    reason, mend = "no such file", "Name CSV or Parquet files (the contract's 'source')."
-    root = None
+    reason, fix = "no such file", "Name CSV or Parquet files (the contract's 'source')."
+    root, files = None, []
     try:
         fs, path = url_to_fs(url)
-        # A file may have brackets in its name; only what is none is a pattern.
-        files = [path] if fs.isfile(path) else sorted(f for f in fs.glob(path) if fs.isfile(f))
-        if not files and fs.isdir(path):
-            root, files = path, _below(fs, path)
-            reason, mend = "is a folder without CSV or Parquet files", "Name another."
-        elif not files and fs.exists(path):  # a pipe or a device, which may never end
-            reason, mend = "is no file that can be read twice", "Copy what it gives into one."
-    except ImportError as caught:  # fsspec names the package, and no data are read yet
-        files, reason = [], f"cannot be opened ({caught})"
-        mend = "Install the package that reads this kind of URL, or copy the files here."
-    except (OSError, ValueError) as caught:
+        if user_in_name(url, path):
+            reason = f"{url.partition('://')[0]}:// URLs have no user and no password"
+            fix = USE_ENVIRONMENT
+        # A file may have brackets in its name; only the name of no file is a pattern.
+        elif fs.isfile(path):
+            files = [path]
+        else:
+            files = sorted(f for f in fs.glob(path) if fs.isfile(f))
+            if not files and fs.isdir(path):
+                root, files = path, _below(fs, path)
+                reason, fix = "is a folder without CSV or Parquet files", "Name another."
+            elif not files and fs.exists(path):  # a pipe or a device, which may never end
+                reason, fix = "is no file that can be read twice", "Copy what it gives into one."
+    except ImportError:
+        reason, fix = "cannot be opened (its driver is not installed)", _driver_of(url)
+    except Exception as caught:  # drivers raise whatever their libraries do, and quote whole URLs
         files, reason = [], f"cannot be opened ({type(caught).__name__})"
     if not files:
-        raise TableError(f"{url}: {reason}.", mend)
+        raise TableError(f"{without_secrets(url)}: {reason}.", fix)
     source = Source(fs, tuple(files), root=root, url=url)
     for file in files:
         if format_of(file) is None:
@@ -119,6 +145,13 @@ def open_source(url: str) -> Source:
                 "Convert it to one of these.",
             )
     return source
+
+
+def _driver_of(url: str) -> str:
+    """How to get the driver for a URL that lacks one."""
+    protocol = url.partition("::")[0].partition("://")[0].lower()
+    words = known_implementations.get(protocol, {}).get("err", "")
+    return f"{words}. Or copy the files here." if words else "Copy the files here."
 
 
 def _below(fs: Any, folder: str) -> list[str]:
@@ -133,8 +166,8 @@ def _below(fs: Any, folder: str) -> list[str]:
 
 
 def format_of(name: str) -> str | None:
-    """``csv`` or ``parquet``, by the name of a file; None if it is neither."""
-    suffixes = [s.lower() for s in PurePosixPath(name).suffixes]
+    """``csv`` or ``parquet``, by the name of a file or its URL; None if it is neither."""
+    suffixes = [s.lower() for s in PurePosixPath(path_of(name)).suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return "parquet"
     if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,28 +12,36 @@ from mechanisms.rowwise import RowWise
 from schemas.contract import Contract
 from schemas.request import Dask, Here
 from tables import accumulate as room
-from tables.folds import Assign, ByPlace
+from tables.folds import Assign
 from tables.passes import here
 from tables.source import open_source
+from tables.unchanged import hold_to, state
 from tasks.plan import Plan, in_force
 from tasks.policy import private_task
-from tasks.progress import percent_of_run, rows_bar
+from tasks.progress import rows_bar
 from tasks.setting import normalised
 
 
 @dataclass(frozen=True, repr=False)
 class Collected:
-    """The exact sums and the fingerprint of the files they came from. Private."""
+    """The exact sums, and fingerprint and state of the files they came from. Private."""
 
     sums: room.Accumulated = field(repr=False)
     fingerprint: str = field(repr=False)
+    state: str = field(repr=False)
 
 
 @private_task
 def accumulate(plan: Plan) -> Collected:
-    """Read, repair, normalise, round, and sum; the result never leaves this process."""
+    """Read, repair, normalise, round, and sum; the result never leaves this process.
+
+    Raises
+    ------
+    TableError
+        If the table changed while it was read, or as `tables.accumulate.accumulate`.
+    """
     source = open_source(plan.contract.source)
-    fingerprint = source.fingerprint()
+    fingerprint, opened = source.fingerprint(), state(source)
     with _shown(plan.contract) as on_rows:
         sums = room.accumulate(
             source,
@@ -46,24 +54,14 @@ def accumulate(plan: Plan) -> Collected:
             assign=_assign(plan),
             engine=_engine(plan.request.engine),
         )
-    return Collected(sums, fingerprint)
+    hold_to(opened, plan.contract.source)
+    return Collected(sums, fingerprint, opened)
 
 
-@contextlib.contextmanager
-def _shown(contract: Contract) -> Iterator[Callable[[int], None]]:
-    """On the terminal; and in the run, which others see, where the number of rows is public."""
+def _shown(contract: Contract) -> AbstractContextManager[Callable[[int], None]]:
+    """A bar on the terminal alone: how batches follow each other depends on what cells hold."""
     passes = 1 if contract.owner is None else 2
-    with rows_bar("reading", passes * contract.rows) as on_bar:
-        if not contract.checks_rows:
-            yield on_bar
-            return
-        with percent_of_run(contract.id, contract.rows) as on_run:
-
-            def on_rows(rows: int) -> None:
-                on_bar(rows)
-                on_run(rows)
-
-            yield on_rows
+    return rows_bar("reading", passes * contract.rows)
 
 
 def _engine(asked: Here | Dask) -> room.Engine:
@@ -75,9 +73,6 @@ def _engine(asked: Here | Dask) -> room.Engine:
 
 
 def _assign(plan: Plan) -> Assign | None:
-    """Which fold a row belongs to, where there are several: no other row's change may move it."""
+    """What draws the fold of each row, where there are several: see `tables.folds`."""
     folds = plan.request.folds
-    if folds == 1:
-        return None
-    by_itself = plan.contract.neighbours == "add-remove"
-    return partial(sampler.parts, folds) if by_itself else ByPlace(folds)
+    return partial(sampler.parts, folds) if folds > 1 else None

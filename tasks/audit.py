@@ -17,9 +17,11 @@ from archive.release import read_release
 from archive.store import Archive
 from archive.withdrawal import read_withdrawal
 from ledger import Charge, Ledger, Statement
+from ledger.sources import sharing
 from schemas.anchor import Anchor
 from schemas.errors import ArchiveError, Invalid, LedgerError, RequestError, UntrustedLedger
 from schemas.home import Home
+from tasks.affected import affected
 from tasks.books import hold_to_archive
 from tasks.history import History, recall
 from tasks.policy import private_task
@@ -157,7 +159,9 @@ def make_audit(
             on_release(f"{dataset}/{charge.release}")
             audit.releases.append(_audited(ledger, archive, dataset, charge, history, audit))
     audit.discrepancies += _strangers(archive, lying, charged)
-    audit.notes += _changes(ledger)
+    audit.notes += [*_changes(ledger), *_shared(ledger)]
+    with contextlib.suppress(UntrustedLedger):  # found by the examination already
+        audit.notes += affected(ledger, archive)
     if history is not None:
         audit.discrepancies += _unknown_runs(history, audit.releases)
         audit.notes += [*_lost_runs(audit.releases), *history.elsewhere]
@@ -201,7 +205,13 @@ def _strangers(
 
 def _changes(ledger: Ledger) -> Iterator[str]:
     """What a steward has done on his own word: it may be right, and should be looked at."""
-    for entry in ledger.changes():
+    changes = ledger.changes()
+    if upgraded := [entry for entry in changes if entry.states("upgraded")]:
+        day = str(upgraded[0].at).partition("T")[0]
+        yield f"On {day} the ledger was upgraded: a tenth of every delta is set aside for failures."
+    for entry in changes:
+        if entry.states("upgraded"):
+            continue
         reason, day = "what was said is lost", str(entry.at).partition("T")[0]
         with contextlib.suppress(UntrustedLedger):  # found by the examination already
             reason = entry.says("reason", str)
@@ -210,6 +220,19 @@ def _changes(ledger: Ledger) -> Iterator[str]:
         else:
             to = f"epsilon {entry.epsilon}, delta {entry.delta}"
             yield f"On {day} the budget of {entry.dataset} was {entry.kind} to {to}: {reason}"
+
+
+def _shared(ledger: Ledger) -> Iterator[str]:
+    """Tables that are read under several ids, each of which has a budget of its own."""
+    sources: dict[str, set[str]] = {}
+    with contextlib.suppress(UntrustedLedger):
+        sources = ledger.sources()
+    groups = {tuple(sorted([name, *sharing(sources, name)])) for name in sources}
+    for group in sorted(each for each in groups if len(each) > 1):
+        yield (
+            f"{', '.join(group)} read the same table: each has a budget of its own, and together "
+            "they may cost the sum of all."
+        )
 
 
 def _audited(

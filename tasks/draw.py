@@ -21,9 +21,12 @@ from schemas.errors import StepFailed
 from schemas.manifest import ReleaseManifest
 from tables.accumulate import Accumulated, integer_batches
 from tables.blocks import blocks
+from tables.persons import changed
 from tables.read import Malformed
 from tables.repair import Repairs
 from tables.source import open_source
+from tables.unchanged import hold_to
+from tasks.accumulate import Collected
 from tasks.gather import Gathered
 from tasks.manifest import release_manifest
 from tasks.plan import Plan, in_force
@@ -35,7 +38,7 @@ Array = NDArray[np.float64]
 _CELLS = 1 << 20  # of published rows at once
 
 
-def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None:
+def draw_into(folder: Path, plan: Plan, collected: Collected, release: str) -> None:
     """Draw the noise of a release whose charge is on record, and write it into an empty folder.
 
     Parameters
@@ -44,18 +47,18 @@ def draw_into(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None
         Staged, not yet visible.
     plan
         What was asked for, and its mechanism.
-    sums
+    collected
         The exact Gram matrix and number of rows. Private; only noisy forms of them are written.
     release
         Its id.
     """
-    mechanism = plan.mechanism
+    mechanism, sums = plan.mechanism, collected.sums
     folds: list[Array] = []
     if isinstance(mechanism, Additive):
         manifest, matrix, folds = _noisy_sum(plan, mechanism, sums, release)
     elif isinstance(mechanism, RowWise):
         manifest = _manifest(plan, release)
-        matrix = _rows_into(folder, plan, mechanism, manifest, sums.rows) / manifest.rows.value
+        matrix = _rows_into(folder, plan, mechanism, manifest, collected) / manifest.rows.value
     elif isinstance(mechanism, Output):
         manifest = _manifest(plan, release)
         truth = _known(sums.gram) / (mechanism.lattice.ball * plan.contract.count)
@@ -76,12 +79,15 @@ def _noisy_sum(
         raise StepFailed("draw: the sums are not those of the folds that were asked for.")
     drawn = [mechanism.perturb(_known(part.gram), part.rows) for part in sums.parts]
     matrices = [each.gram.astype(np.float64) / mechanism.lattice.divisor for each in drawn]
-    mean = mechanism.law.mean * mechanism.setting.p
-    noisy = [
-        float(np.trace(matrix)) - mean if each.rows is None else float(each.rows)
-        for matrix, each in zip(matrices, drawn, strict=True)
-    ]
-    manifest = _manifest(plan, release, noisy)
+    if plan.contract.neighbours == "replace-one":
+        seen = [float(part.rows) for part in sums.parts]
+    else:
+        mean = mechanism.law.mean * mechanism.setting.p
+        seen = [
+            float(np.trace(matrix)) - mean if each.rows is None else float(each.rows)
+            for matrix, each in zip(matrices, drawn, strict=True)
+        ]
+    manifest = _manifest(plan, release, seen)
     folds = [
         matrix / part.value for matrix, part in zip(matrices, manifest.fold_rows, strict=False)
     ]
@@ -115,24 +121,30 @@ def write_matrices(
 def _manifest(
     plan: Plan,
     release: str,
-    noisy: Sequence[float] = (),
+    seen: Sequence[float] = (),
     sources: Mapping[str, str] | None = None,
 ) -> ReleaseManifest:
-    """See `release_manifest`. `noisy` are the noisy numbers of rows, where they are not public."""
+    """See `release_manifest`; `seen` are the numbers of rows of folds, or noisy ones."""
     return release_manifest(
         plan.asked,
         release=release,
         published=datetime.datetime.now(datetime.UTC).date().isoformat(),
-        noisy=noisy,
+        seen=seen,
         versions=software(),
         sources=sources,
     )
 
 
 def _rows_into(
-    folder: Path, plan: Plan, mechanism: RowWise, manifest: ReleaseManifest, rows: int
+    folder: Path,
+    plan: Plan,
+    mechanism: RowWise,
+    manifest: ReleaseManifest,
+    collected: Collected,
 ) -> Any:
     """Read the table once more, publish its rows with noise, and sum what follows from them."""
+    hold_to(collected.state, plan.contract.source)
+    rows = collected.sums.rows
     contract = in_force(plan.contract, plan.request)
     how, lattice = normalised(plan.asked), mechanism.lattice
     repairs, malformed = Repairs.none(len(contract.columns)), Malformed()
@@ -147,7 +159,8 @@ def _rows_into(
             drawn = mechanism.randomize(q.astype(np.int64)) * np.float64(mechanism.step)
             writer.write(drawn + moved)
             on_rows(q.shape[1])
+    hold_to(collected.state, plan.contract.source)
     if writer.rows != rows:
-        raise StepFailed("draw: the table changed while it was read.")
+        raise changed()
     # From what is published, and from nothing else.
     return sum(mechanism.gram(noisy - moved) for noisy in read_rows(file, columns, rows))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from ledger.turns import on_this_machine
+from ledger.turns import Turn, on_this_machine
 from schemas.home import Home
 
 
-def alone(home: Home, name: str) -> AbstractContextManager[None]:
+def alone(home: Home, name: str) -> AbstractContextManager[Turn]:
     """Hold the lock of this name; others of this home wait. See `ledger.turns`."""
     return on_this_machine(home.locks, name)

@@ -28,7 +28,6 @@ from schemas.manifest import (
 )
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec, Whole
-from tables.folds import rows_by_place
 from tasks.setting import setting
 
 
@@ -101,29 +100,35 @@ def refuse_weaker(mechanism: Mechanism, spec: MechanismSpec) -> None:
     )
 
 
-def rows_facts(asked: Asked, mechanism: Mechanism, noisy: Sequence[float]) -> list[RowsFacts]:
+def rows_facts(asked: Asked, mechanism: Mechanism, seen: Sequence[float]) -> list[RowsFacts]:
     """The number of rows to divide the matrix of each fold by; of all, where there are no folds.
 
     Parameters
     ----------
     asked, mechanism
         As from `calibrate`.
-    noisy
-        Of every fold the noisy count where one was paid for, else the noisy trace: unit rows each
-        add one to it. Taken as one where it is less, so that the division is always defined.
+    seen
+        Of every fold. Where the number of rows is public, so are the sizes of folds, whose law
+        knows no data; they may be left out where there is one. Else the noisy count where one was
+        paid for, or the noisy trace: unit rows each add one to it. Taken as one where it is less,
+        so that the division is always defined.
 
     Raises
     ------
     ValueError
-        If there are not as many as folds.
+        If there are not as many as folds, or they cannot be the sizes of folds.
     """
+    count = asked.dataset.count
     if asked.neighbours == "replace-one" or not isinstance(mechanism, Additive):
-        public = rows_by_place(asked.dataset.count, asked.folds)
-        return [_rows(float(rows), "public", 0.0) for rows in public]
-    if len(noisy) != asked.folds:
+        sizes = list(seen) if asked.folds > 1 else [float(count)]
+        whole = all(each >= 0 and each == round(each) for each in sizes)
+        if len(sizes) != asked.folds or not whole or sum(sizes) != count:
+            raise ValueError("the sizes of folds are not those of all rows")
+        return [_rows(each, "public", 0.0) for each in sizes]
+    if len(seen) != asked.folds:
         raise ValueError("every fold has a number of rows")
     sd = mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(asked.names))
-    return [_rows(each, "noisy", sd) for each in noisy]
+    return [_rows(each, "noisy", sd) for each in seen]
 
 
 def _rows(seen: float, status: Literal["public", "noisy"], sd: float) -> RowsFacts:
@@ -182,7 +187,7 @@ def release_manifest(
     *,
     release: str,
     published: str,
-    noisy: Sequence[float],
+    seen: Sequence[float],
     versions: dict[str, str],
     sources: Mapping[str, str] | None = None,
 ) -> ReleaseManifest:
@@ -194,7 +199,7 @@ def release_manifest(
         Public facts.
     release, published, versions
         Id, day, and software.
-    noisy
+    seen
         See `rows_facts`.
     sources
         Where reports were taken from, if that is what was done.
@@ -205,7 +210,7 @@ def release_manifest(
     kind = "second-moment" if sources else mechanism.publishes
     lattice = mechanism.lattice
     guarantee = guarantee_facts(mechanism.guarantee, asked.mechanism.get("delta", 0.0))
-    folds = rows_facts(asked, mechanism, noisy)
+    folds = rows_facts(asked, mechanism, seen)
     rows = all_rows(folds)
     calibration = CalibrationFacts(
         constants=mechanism.plan(),
@@ -215,7 +220,7 @@ def release_manifest(
     noise = noise_law(mechanism, rows.value, asked.folds)
     return ReleaseManifest(
         **{name: getattr(asked, name) for name in Asked.model_fields},
-        format=FORMAT,
+        format=FORMAT if asked.budget else 5,
         kind=kind,
         release=release,
         published=published,

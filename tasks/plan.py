@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger import Charge, Ledger, Statement
+from ledger.sources import sharing
 from mechanisms.guarantee import Guarantee
 from mechanisms.mechanism import Mechanism
 from mechanisms.rowwise import RowWise
 from schemas.contract import Contract, Levels, read_contract
 from schemas.errors import LateRun, RequestError
 from schemas.home import Home
-from schemas.manifest import Asked, ColumnFacts, DatasetFacts, LevelsFacts
+from schemas.manifest import Asked, BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
 from schemas.model import digest
 from schemas.noise import NoiseLaw
 from schemas.plan import Effect
@@ -218,6 +219,7 @@ def asked(contract: Contract, request: Request) -> Asked:
         normalisation=request.normalisation,
         mechanism=request.mechanism.asked(),
         folds=request.folds,
+        budget=BudgetFacts.of(contract.budget),
     )
 
 
@@ -236,10 +238,13 @@ class Outlook:
         The budget as it stands: registered, or as the contract declares it.
     answered
         The charge that this very request was given before, published or spent.
+    shared
+        Other data sets that read the same table: their budgets do not add up with this one's.
     """
 
     before: Statement
     answered: Charge | None
+    shared: tuple[str, ...] = ()
 
 
 def outlook(plan: Plan, ledger: Ledger) -> Outlook:
@@ -251,7 +256,9 @@ def outlook(plan: Plan, ledger: Ledger) -> Outlook:
         If the data set was registered with other terms.
     """
     before = ledger.preview(plan.contract, plan.request.version)
-    return Outlook(before, ledger.find(plan.contract.id, plan.key))
+    contract = plan.contract
+    shared = sharing(ledger.sources(), contract.id, [contract.source])
+    return Outlook(before, ledger.find(contract.id, plan.key), shared)
 
 
 def effect(plan: Plan, seen: Outlook) -> Effect:

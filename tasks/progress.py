@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -21,7 +20,6 @@ from rich.progress import (
 from rich.text import Text
 
 SHOWN = "GRAMERCY_PROGRESS"
-_SELDOM = 5.0  # seconds between what the run is told
 
 
 @contextlib.contextmanager
@@ -52,48 +50,6 @@ def rows_bar(doing: str, total: int) -> Iterator[Callable[[int], None]]:
     with _bar(doing, "rows", stays=True, rate=_Rate()) as bar:
         job = bar.add_task("rows", total=total)
         yield lambda rows: bar.advance(job, rows)
-
-
-@contextlib.contextmanager
-def percent_of_run(dataset: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress artifact of the run, for long ones; to be called as what `rows_bar` gives.
-
-    It stays with the run, and ends at 100 %. Only where the number of rows is public;
-    outside of a run there is nobody to tell.
-
-    Parameters
-    ----------
-    dataset
-        Names the artifact.
-    total
-        The public number of rows.
-    """
-    from prefect.artifacts import create_progress_artifact, update_progress_artifact
-    from prefect.context import FlowRunContext, TaskRunContext
-
-    if FlowRunContext.get() is None and TaskRunContext.get() is None:
-        yield lambda rows: None
-        return
-    artifact: Any = None  # its id, which Prefect's types do not know for one
-    done, told = 0, time.monotonic()
-
-    def on_rows(rows: int) -> None:
-        nonlocal artifact, done, told
-        done += rows
-        if time.monotonic() - told < _SELDOM:
-            return
-        # In steps, so that lines which were left out do not show.
-        told, percent = time.monotonic(), min(100.0, 5.0 * (20 * done // total))
-        if artifact is None:
-            artifact = create_progress_artifact(
-                percent, key=f"rows-{dataset}", description=f"Rows read of {dataset}"
-            )
-        else:
-            update_progress_artifact(artifact, percent)
-
-    yield on_rows
-    if artifact is not None:
-        update_progress_artifact(artifact, 100.0)
 
 
 @contextlib.contextmanager

@@ -5,11 +5,16 @@ exists; a release id is drawn for once; a bundle appears whole, by one rename, a
 process that dies in between leaves a charge without a release, which the next run calls spent; or a
 sealed bundle that only has to be put in its place, or lacks its charge's last mark, which the next
 run completes, with the same bytes.
+
+One run at a time has the turn of a data set. On PostgreSQL the turn can be lost at any moment, so
+it is checked, and taken again, before every step that assumes it. Where it was lost, the ledger
+still decides: another run may have finished the sealed bundle, or called an open charge spent.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +22,7 @@ import numpy as np
 from archive.release import ReleaseBundle, read_release
 from archive.store import Archive
 from ledger import Charge, Ledger, admit, unanswered
+from ledger.turns import Turn
 from mechanisms import sampler
 from schemas.errors import BundleError, LedgerError, SpentFailure, UntrustedLedger
 from tables.source import open_source
@@ -49,8 +55,8 @@ def replay(plan: Plan) -> str | None:
     """
     ledger, archive = open_books()
     statement = ledger.preview(plan.contract, plan.request.version)
-    with ledger.alone(plan.contract.id):
-        charge = _answered(plan, ledger, archive)
+    with ledger.alone(plan.contract.id) as turn:
+        charge = _answered(plan, ledger, archive, turn)
         if charge is None:
             # What would be refused after the table was read is refused before it.
             _check_history(plan.contract.id, ledger, archive)
@@ -78,10 +84,16 @@ def publish(plan: Plan, collected: Collected | Gathered) -> str:
     ledger, archive = open_books()
     # What can fail without noise fails before the charge: the sampler, the archive's disk.
     sampler.self_test()
-    with ledger.alone(dataset):
-        if answered := _answered(plan, ledger, archive):
+    with ledger.alone(dataset) as turn:
+        if answered := _answered(plan, ledger, archive, turn):
             return answered.release
-        charge = _charged_and_drawn(plan, collected, ledger, archive)
+        try:
+            charge = _charged_and_drawn(plan, collected, ledger, archive, turn)
+        except SpentFailure:
+            # The turn was lost, and another run has charged this request, or closed its charge.
+            if answered := _answered(plan, ledger, archive, turn):
+                return answered.release
+            raise
     if isinstance(collected, Collected):
         bundle = read_release(archive.release(dataset, charge.release))
         _record(plan, charge, collected, bundle)
@@ -89,13 +101,14 @@ def publish(plan: Plan, collected: Collected | Gathered) -> str:
 
 
 def _charged_and_drawn(
-    plan: Plan, collected: Collected | Gathered, ledger: Ledger, archive: Archive
+    plan: Plan, collected: Collected | Gathered, ledger: Ledger, archive: Archive, turn: Turn
 ) -> Charge:
     """The charge, and the bundle in its place; or a charge that is spent."""
     dataset = plan.contract.id
     with archive.staging(dataset, alone=True) as staged:
         _check_history(dataset, ledger, archive)
         archive.write_anchor(ledger.head())
+        turn.hold()
         charge = ledger.charge(
             plan.contract,
             plan.request.version,
@@ -110,23 +123,58 @@ def _charged_and_drawn(
             if isinstance(collected, Gathered):
                 average_into(staged, plan, collected, charge.release)
             else:
-                draw_into(staged, plan, collected.sums, charge.release)
+                draw_into(staged, plan, collected, charge.release)
+            turn.hold()
             digest = archive.seal(staged)
             sealed = archive.keep(staged)  # once it is marked, the next run finishes what fails
-            # The digest is in the ledger first, so that a bundle found later is known or foreign.
-            ledger.mark(dataset, charge.release, "sealed", sha256=digest)
         except BaseException:
             with contextlib.suppress(LedgerError, SpentFailure):
-                ledger.mark(dataset, charge.release, "spent", reason="interrupted when drawn")
-                archive.sweep(dataset)
+                ledger.mark(dataset, charge.release, "spent", reason=_INTERRUPTED)
             raise
-        archive.commit(sealed, archive.release(dataset, charge.release))
-        _mark_published(dataset, charge, ledger, archive)
+        try:
+            _mark_sealed(dataset, charge, digest, ledger, turn)
+            place = archive.release(dataset, charge.release)
+            archive.commit(sealed, place, _not_spent(dataset, charge, ledger, turn))
+            _mark_published(dataset, charge, ledger, archive)
+        except SpentFailure:
+            archive.discard(sealed)
+            raise
     return charge
 
 
+def _mark_sealed(dataset: str, charge: Charge, digest: str, ledger: Ledger, turn: Turn) -> None:
+    """Enter the digest, so that a bundle found later is known to be this release, or is not."""
+    try:
+        ledger.mark(dataset, charge.release, "sealed", sha256=digest)
+    except LedgerError:
+        # The mark may have been made nevertheless, and then whoever has the turn may finish the
+        # release. Only with the turn is it certain that no other run is about to.
+        with contextlib.suppress(LedgerError, SpentFailure):
+            turn.hold()
+            ledger.mark(dataset, charge.release, "spent", reason=_INTERRUPTED)
+        raise
+
+
+def _not_spent(dataset: str, charge: Charge, ledger: Ledger, turn: Turn) -> Callable[[], None]:
+    """What `Archive.commit` calls at the last moment: raises if the charge was called spent."""
+
+    def confirm() -> None:
+        turn.hold()
+        now = ledger.charge_of(dataset, charge.release)
+        if now is None or now.state not in {"sealed", "published"}:
+            raise unanswered(dataset, now or charge)
+
+    return confirm
+
+
 def _mark_published(dataset: str, charge: Charge, ledger: Ledger, archive: Archive) -> None:
-    ledger.mark(dataset, charge.release, "published")
+    """Enter that the bundle is in its place, unless another run that finished it already has."""
+    try:
+        ledger.mark(dataset, charge.release, "published")
+    except SpentFailure:
+        now = ledger.charge_of(dataset, charge.release)
+        if now is None or now.state != "published":
+            raise
     archive.write_anchor(ledger.head())
 
 
@@ -149,32 +197,33 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
     steward.record(plan.contract.id, charge.release, facts)
 
 
-def _finish(dataset: str, ledger: Ledger, archive: Archive) -> None:
-    """Finish, with the very same bytes, what others have sealed and left; of any request.
-
-    Holding the turn, a charge without its last mark is nobody's work in progress: its process died.
-    """
+def _finish(dataset: str, ledger: Ledger, archive: Archive, turn: Turn) -> None:
+    """Finish, with the very same bytes, what others have sealed and left; of any request."""
     for charge in ledger.sealed(dataset):
         place = archive.release(dataset, charge.release)
-        left = archive.sealed_leftover(dataset, charge.sha256)
-        if archive.holds(place):  # it died between the rename and the last mark
-            with contextlib.suppress(BundleError):  # of another bundle its own request will tell
-                if read_release(place).sha256 == charge.sha256:
-                    _mark_published(dataset, charge, ledger, archive)
-        elif left is not None:  # it died before the rename
-            archive.commit(left, place)
-            _mark_published(dataset, charge, ledger, archive)
+        # A charge that another run calls spent meanwhile, or another bundle in its place, is for
+        # its own request to report.
+        with contextlib.suppress(SpentFailure, BundleError):
+            if not archive.holds(place):
+                confirm = _not_spent(dataset, charge, ledger, turn)
+                archive.finish(dataset, charge.sha256, place, confirm)
+            if archive.holds(place) and read_release(place).sha256 == charge.sha256:
+                _mark_published(dataset, charge, ledger, archive)
 
 
-def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
+def _answered(plan: Plan, ledger: Ledger, archive: Archive, turn: Turn) -> Charge | None:
     """The published charge for this request, after finishing or closing an interrupted one."""
     dataset = plan.contract.id
-    _finish(dataset, ledger, archive)
-    charge = ledger.find(dataset, plan.key)
+    while True:
+        charge, in_place = found = _found(plan, ledger, archive)
+        _finish(dataset, ledger, archive, turn)
+        # What was found is still true if no other run was at work in between.
+        if _found(plan, ledger, archive) == found and turn.hold():
+            break
     if charge is None:
         return None
     place = archive.release(dataset, charge.release)
-    if charge.state in {"spent", "withdrawn"} or not archive.holds(place):
+    if charge.state in {"spent", "withdrawn"} or not in_place:
         _close(plan, charge, place, ledger, archive)
         return None
     if read_release(place).sha256 != charge.sha256:
@@ -182,6 +231,15 @@ def _answered(plan: Plan, ledger: Ledger, archive: Archive) -> Charge | None:
             f"{archive.shown(place)}: is not the bundle that was published.", _RESTORE
         )
     return charge
+
+
+def _found(plan: Plan, ledger: Ledger, archive: Archive) -> tuple[Charge | None, bool]:
+    """The charge of this request, and whether a bundle is in its place."""
+    dataset = plan.contract.id
+    charge = ledger.find(dataset, plan.key)
+    if charge is None:
+        return None, False
+    return charge, archive.holds(archive.release(dataset, charge.release))
 
 
 def _close(plan: Plan, charge: Charge, place: Path, ledger: Ledger, archive: Archive) -> None:
@@ -196,13 +254,15 @@ def _close(plan: Plan, charge: Charge, place: Path, ledger: Ledger, archive: Arc
         raise unanswered(dataset, charge)
 
 
+_INTERRUPTED = "interrupted when drawn"
 _RESTORE = "Restore it from a copy: noise is never drawn again for a published release."
 
 
 def _check_history(dataset: str, ledger: Ledger, archive: Archive) -> None:
     """Refuse to charge a ledger that has forgotten releases which the archive still holds."""
-    known = ledger.releases(dataset)
-    forgotten = [name for d, name in archive.releases() if d == dataset and name not in known]
+    held = [name for d, name in archive.releases() if d == dataset]
+    known = ledger.releases(dataset)  # read last: a release is charged before it is published
+    forgotten = [name for name in held if name not in known]
     if forgotten:
         raise UntrustedLedger(
             f"The archive holds '{dataset}/{forgotten[0]}', and the ledger does not know it: the "

@@ -36,6 +36,7 @@ def setting(asked: Asked) -> Setting:
         unit=asked.unit,
         reach=reach,
         power=power,
+        failures=asked.budget.failures if asked.budget else None,
     )
 
 

@@ -572,7 +572,7 @@ def played(plan: Plan, folder: Path) -> Seen:
         patch.setattr("tasks.draw.RowWriter", lambda path, columns: writer)
         patch.setattr("tasks.draw.read_rows", lambda path, columns, rows: iter(writer.parts))
         patch.setattr("tasks.draw.write_matrices", lambda *written: taken.append(written[1:]))
-        draw_into(folder, plan, alone(accumulate)(plan).sums, "r1")
+        draw_into(folder, plan, alone(accumulate)(plan), "r1")
     [(manifest, matrix, folds)] = taken
     if folds:
         sizes = [part.value for part in manifest.fold_rows]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.composition import NOTHING, Total, compose, within
+from mechanisms.composition import NOTHING, Filter, Total, compose
 from mechanisms.guarantee import Guarantee
 
 CHARGES = st.builds(
@@ -61,7 +61,7 @@ def test_one_charge_without_a_pure_epsilon_leaves_none() -> None:
     total = NOTHING.plus(Guarantee(0.1, pure=0.1)).plus(Guarantee(0.1))
     assert total.pure is None
     assert total.plus(Guarantee(0.1, pure=0.1)).guarantee.pure == math.inf
-    assert not within(total.guarantee, 1e-3, 1e-9)
+    assert not Filter(1e-3, 1e-9, 1e-10).admits(total.guarantee)
 
 
 @pytest.mark.parametrize("text", ["", "1:2", "1:2:3:4", "x:0:0", "1:2:"])

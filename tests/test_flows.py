@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,7 +25,6 @@ from schemas.errors import (
 from schemas.home import Home
 from tasks.history import ledger_tag
 from tasks.policy import private_flow, private_task
-from tasks.progress import percent_of_run
 from tasks.request import read_request
 from tasks.verify import verify_release
 from tests.leaks import stored, unpickled
@@ -54,15 +55,6 @@ def tags_of(flow: str) -> set[str]:
     return set(last[0].tags)
 
 
-def test_progress_outside_of_a_run_tells_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    from prefect.artifacts import Artifact
-
-    monkeypatch.setattr("tasks.progress._SELDOM", 0.0)
-    with percent_of_run("nobody", 10) as on_rows:
-        on_rows(10)
-    assert Artifact.get("rows-nobody") is None
-
-
 def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.artifacts import Artifact
 
@@ -71,7 +63,8 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     from flows.report import report
 
     request = read_request(scene(tmp_path))
-    monkeypatch.setattr("tasks.progress._SELDOM", 0.0)
+    late = itertools.count(step=1000.0)  # as if every step took long
+    monkeypatch.setattr("tasks.progress.time", SimpleNamespace(monotonic=lambda: next(late)))
     done = release(request)
     assert done == "toy/v1-r1"
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
@@ -102,9 +95,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
         estimate(done, (hopeless,))
     assert report(done, (*request.estimates, hopeless)) == shown
 
-    progress = Artifact.get("rows-toy")
-    assert progress is not None
-    assert progress.data == 100.0  # whatever was read when it was told last
+    assert Artifact.get("rows-toy") is None  # the pace of reading depends on what cells hold
     artifact = Artifact.get("privacy-toy")
     assert artifact is not None
     logged = {row["parameter"]: row["value"] for row in json.loads(str(artifact.data))}

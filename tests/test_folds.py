@@ -21,7 +21,6 @@ from estimators.ridge import Ridge
 from mechanisms import sampler
 from schemas.errors import BundleError, RequestError
 from schemas.home import Home
-from tables.folds import ByPlace, rows_by_place
 from tasks.accumulate import accumulate
 from tasks.estimate import make_estimate
 from tasks.manifest import all_rows, rows_facts
@@ -29,7 +28,7 @@ from tasks.plan import Plan
 from tasks.verify import verify_release
 from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, lines
 from tests.audit import played
-from tests.making import alone, edit_json, plan_of, run_steps, scene, table
+from tests.making import InTurn, alone, edit_json, plan_of, run_steps, scene, table
 
 BOTH = ("replace-one", "add-remove")
 
@@ -84,14 +83,15 @@ def test_places_are_no_folds_where_rows_come_and_go(
 ) -> None:
     """The flaw that random parts are there for: a row that goes moves all that follow."""
     plan = planned(tmp_path, "add-remove")
-    monkeypatch.setattr("tasks.accumulate._assign", lambda plan: ByPlace(3))
+    monkeypatch.setattr("tasks.accumulate._assign", lambda plan: InTurn(3))
     shares = moved(plan, tmp_path, [(lines("5,0,0"), []), (lines(None), [])])
     assert sum(share > 0 for share in shares) == 3
 
 
-def test_rows_are_assigned_one_by_one(tmp_path: Path) -> None:
-    """Under add-remove by the sampler; a broken line takes a place like any other."""
-    plan = planned(tmp_path, "add-remove")
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_rows_are_assigned_one_by_one(tmp_path: Path, neighbours: str) -> None:
+    """By the sampler; a broken line is assigned like any other."""
+    plan = planned(tmp_path, neighbours)
     Path(plan.contract.source).write_text(lines('"open,1,2'))
     asked = []
 
@@ -106,14 +106,6 @@ def test_rows_are_assigned_one_by_one(tmp_path: Path) -> None:
     assert sum(size for _, size in asked) == ROWS
     assert [part.rows for part in sums.parts] == [0, ROWS, 0]
     assert sums.malformed == 1
-
-
-@pytest.mark.parametrize("rows", [1, 5, 6, 7, 100])
-def test_rows_by_place(rows: int) -> None:
-    assign = ByPlace(3)
-    parts = np.concatenate([assign(k) for k in (rows // 2, rows - rows // 2)])
-    assert np.bincount(parts, minlength=3).tolist() == rows_by_place(rows, 3)
-    assert (parts == np.arange(rows) % 3).all()
 
 
 def test_parts_are_all_alike() -> None:
@@ -150,7 +142,8 @@ def test_a_release_in_folds(tmp_path: Path, neighbours: str, normalisation: Any)
     assert len(bundle.folds) == len(bundle.evidence.folds) == 4
     assert sum(part.seen for part in facts.fold_rows) == pytest.approx(facts.rows.seen)
     if neighbours == "replace-one":
-        assert [part.value for part in facts.fold_rows] == [11, 10, 10, 10]
+        assert {part.status for part in facts.fold_rows} == {"public"}
+        assert sum(part.seen for part in facts.fold_rows) == 41
     together = sum(fold.moment * fold.rows for fold in bundle.evidence.folds) / facts.rows.value
     np.testing.assert_allclose(together, bundle.raw, rtol=1e-12)
     assert facts.guarantee.epsilon == pytest.approx(1.0)
@@ -215,14 +208,14 @@ def refusal(place: Path) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize(("by", "words"), [((1, 0), "folds make"), ((1e5, -1e5), "this large")])
+@pytest.mark.parametrize(("by", "words"), [((10, 0), "folds make"), ((1e6, -1e6), "this large")])
 def test_forged_folds_are_found(tmp_path: Path, by: tuple[float, float], words: str) -> None:
     """Also such that they make the same together."""
     place, bundle = released(tmp_path)
     for path in place.iterdir():
         path.chmod(0o644)
     for k, more in enumerate(by):
-        forged = bundle.folds[k] + more * np.eye(3)
+        forged = bundle.folds[k] + more / bundle.manifest.fold_rows[k].value * np.eye(3)
         write_matrix(place, stems(bundle.manifest)[k - 4], forged, bundle.manifest.names)
     write_descriptor(place, release_descriptor(place, bundle.manifest))
     resealed(place)
@@ -245,6 +238,20 @@ def test_folds_that_were_left_out_are_found(tmp_path: Path, kept: int) -> None:
         facts["dp"]["fold_rows"] = facts["dp"]["fold_rows"][:kept]
 
     edit_json(place / "datapackage.json", cut)
+    resealed(place)
+    assert refusal(place)
+
+
+@pytest.mark.parametrize("sizes", [(11, 10, 10, 10), (41, 1, -1, 0), (10.5, 10.5, 10, 10), (41,)])
+def test_sizes_of_folds_are_those_of_all_rows(tmp_path: Path, sizes: tuple[float, ...]) -> None:
+    """They are random, and public where the number of rows is."""
+    table(tmp_path / "table.csv", rows=41)
+    place, _ = released(tmp_path, rows=41)
+    found = [
+        {"value": max(1.0, size), "seen": float(size), "status": "public", "sd": 0.0}
+        for size in sizes
+    ]
+    edit_json(place / "datapackage.json", lambda facts: facts["dp"].update(fold_rows=found))
     resealed(place)
     assert refusal(place)
 

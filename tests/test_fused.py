@@ -17,12 +17,11 @@ from schemas.errors import TableError
 from schemas.lattice import Lattice, WholeNumbers
 from schemas.request import Clip, Unit, Whole
 from tables.accumulate import Accumulated, accumulate
-from tables.folds import ByPlace
 from tables.fused import Fused
 from tables.recipe import Recipe
 from tables.repair import Repairs
 from tables.source import open_source
-from tests.making import contract_facts
+from tests.making import InTurn, contract_facts
 
 NASTY = np.array(
     [0.0, -0.0, 1.0, -1.0, 2.0, 7.3, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-170, 1e200]
@@ -112,7 +111,7 @@ def test_threads_sum_to_the_same(
     monkeypatch.setattr("tables.parquet.BATCH_CELLS", 6 * 700)
 
     def summed() -> Accumulated:
-        assign = ByPlace(folds) if folds > 1 else None
+        assign = InTurn(folds) if folds > 1 else None
         return accumulate(open_source(path), contract, Unit(), lattice, folds=folds, assign=assign)
 
     plainly = summed()

@@ -12,7 +12,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import integrate, optimize, special, stats
 
 from mechanisms.chi_squared import profile, two_steps
-from mechanisms.composition import compose, within
+from mechanisms.composition import Filter, compose
 from mechanisms.concentrated import zcdp_delta
 from mechanisms.guarantee import (
     Guarantee,
@@ -95,17 +95,27 @@ def test_epsilon_of_mixed_facts() -> None:
     assert Guarantee(0.0).epsilon(0.0) == 0.0
 
 
+def held(total: Guarantee, epsilon: float, delta: float) -> bool:
+    return Filter(epsilon, delta, delta / 10).admits(total)
+
+
 def test_one_release_fits_its_own_budget_exactly() -> None:
+    """A budget from whose delta a tenth is set aside."""
     for epsilon, delta in GRID:
-        once = Guarantee(gdp_mu(epsilon, delta))
-        assert within(compose([once]), epsilon, delta)
-        assert not within(compose([once, once]), epsilon, delta)
+        once = Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 - 1e-12)))
+        assert held(compose([once]), epsilon, delta)
+        assert not held(Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 + 1e-9))), epsilon, delta)
+        assert not held(compose([once, once]), epsilon, delta)
+        left = Filter(epsilon, delta, delta / 10).left(Guarantee(once.mu / 2))
+        assert held(compose([Guarantee(once.mu / 2), Guarantee(left)]), epsilon, delta)
+        more = Guarantee(left * (1 + 1e-9))
+        assert not held(compose([Guarantee(once.mu / 2), more]), epsilon, delta)
 
 
 def test_basic_composition_admits_what_gdp_does_not() -> None:
     halves = [Guarantee.of_pure(0.5)] * 2
-    assert within(compose(halves), 1.0, 1e-9)
-    assert not within(compose([*halves, Guarantee(1e-3)]), 1.0, 1e-9)
+    assert held(compose(halves), 1.0, 1e-9)
+    assert not held(compose([*halves, Guarantee(1e-3)]), 1.0, 1e-9)
 
 
 def test_nothing_fits_by_being_nonsense() -> None:
@@ -113,10 +123,10 @@ def test_nothing_fits_by_being_nonsense() -> None:
         Guarantee(math.nan)
     with pytest.raises(ValueError, match="mu"):
         Guarantee(-1.0)
-    assert not within(Guarantee(math.inf), 10.0, 1e-6)
-    assert not within(Guarantee(0.1), math.nan, 1e-6)
-    assert not within(Guarantee(0.1), 10.0, math.nan)
-    assert not within(Guarantee(0.1, delta0=1e-6), 10.0, 1e-6)
+    assert not held(Guarantee(math.inf), 10.0, 1e-6)
+    assert not held(Guarantee(0.1), math.nan, 1e-6)
+    assert not held(Guarantee(0.1), 10.0, math.nan)
+    assert not held(Guarantee(0.1, delta0=1e-6), 10.0, 1e-6)
     for bad in ((-1.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (math.nan, 1e-6), (1.0, math.nan)):
         with pytest.raises(ValueError, match="needs"):
             gdp_mu(*bad)
@@ -135,7 +145,7 @@ def test_a_failure_that_is_certain_is_told() -> None:
         failing = Guarantee(mu, delta0=0.28)
         for delta in (0.0, 1e-6, 0.27):
             assert failing.epsilon(delta) == math.inf
-            assert not within(failing, 100.0, delta)
+            assert not held(failing, 100.0, delta)
         assert failing.delta(50.0) >= 0.28
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ledger import Ledger
-from mechanisms.composition import compose, within
+from mechanisms.composition import Filter, compose
 from mechanisms.guarantee import Guarantee
 from schemas.contract import Budget
 from schemas.errors import BudgetRefused, RequestError, SpentFailure
@@ -61,6 +61,7 @@ class LedgerMachine(RuleBasedStateMachine):
         charges = self.charged.setdefault(name, [])
         budget = self.budgets.get(name, asked.budget)
         total = compose([*(g for g, _ in charges), guarantee])
+        rule = Filter(budget.epsilon, budget.delta, budget.delta / 10)
         closed = before is not None and self.states[name, before] in {"spent", "withdrawn"}
         try:
             made = self.ledger.charge(
@@ -71,10 +72,10 @@ class LedgerMachine(RuleBasedStateMachine):
             assert not (closed and again)
         except BudgetRefused:
             assert before is None or (closed and again)
-            assert not within(total, budget.epsilon, budget.delta)
+            assert not rule.admits(total)
         else:
             assert before is None or (closed and again)
-            assert within(total, budget.epsilon, budget.delta)
+            assert rule.admits(total)
             charges.append((guarantee, request))
             self.budgets[name] = budget
             assert made.release == f"v-r{len(charges)}"

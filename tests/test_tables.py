@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import tracemalloc
 import zipfile
 from decimal import Decimal
@@ -491,6 +492,18 @@ def test_lattice_costs_nothing(rows: int, p: int, scale: float) -> None:
     assert 1 / lattice.shrink**2 - 1 <= 5e-3 or rows * lattice.ball * 4 >= 1 << 62 or scale > 1e3
     # Rounding moves a row of length c 2^K by sqrt(p)/2 at most: it stays in the ball.
     assert lattice.cell + np.sqrt(p) / 2 <= 2.0**lattice.bits
+
+
+def test_names_of_folders_that_are_not_utf8_are_cells_like_others(tmp_path: Path) -> None:
+    for name in (b"g=A", b"g=\xff", b"g=%FF"):
+        folder = tmp_path / os.fsdecode(name)
+        folder.mkdir()
+        (folder / "t.csv").write_text("b\n1\n")
+    source = open_source(str(tmp_path))
+    batches = list(cells(source, {"g": ("A",), "b": None}, Malformed()))
+    found = np.concatenate(batches, axis=1)
+    np.testing.assert_array_equal(np.sort(found[0]), [0, NAN, NAN])
+    np.testing.assert_array_equal(found[1], [1, 1, 1])
 
 
 def test_a_folder_is_all_tables_below_it(tmp_path: Path) -> None:

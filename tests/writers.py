@@ -21,7 +21,7 @@ FACTS: dict[str, Any] = {
     "budget": {"epsilon": 3.0, "delta": 1e-5},
     "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(3)},
 }
-TENTH = Guarantee(gdp_mu(3.0, 1e-5) / 10 * (1 - 1e-12))  # a hundred of these fill the budget
+TENTH = Guarantee(gdp_mu(3.0, 0.9e-5) / 10 * (1 - 1e-12))  # a hundred of these fill the budget
 
 
 def contract(**changes: object) -> Contract:

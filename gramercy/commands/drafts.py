@@ -13,6 +13,7 @@ from gramercy import view
 from gramercy.commands.common import AsJson
 from schemas.errors import RequestError
 from schemas.model import Model, Slug, parse
+from schemas.url import has_secrets, without_secrets
 
 
 class _Named(Model):
@@ -46,6 +47,12 @@ def new(
     """
     from gramercy.draft import draft, named, write
 
+    if has_secrets(table):
+        raise RequestError(
+            "TABLE: a contract is public, and this URL holds a user, a password or a query.",
+            f"Name {without_secrets(table)}, and put credentials into the environment variables "
+            "or configuration files of its driver.",
+        )
     if id_ is not None:
         parse(_Named, {"id": id_}, "--id", RequestError)
     made = draft(table, id_, named(columns) if columns is not None else None)

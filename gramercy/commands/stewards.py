@@ -242,9 +242,12 @@ def budget(
 
 def _budgets(ledger: Any, dataset: str) -> list[tuple[Any, ...]]:
     """What a data set has spent: one statement, or one for every calendar year of its data."""
+    from ledger.sources import sharing
+
     raises, charges = ledger.raises(dataset), ledger.charges(dataset)
+    shared = sharing(ledger.sources(), dataset)
     return [
-        (dataset, each, raises, [c for c in charges if c.window == each.window])
+        (dataset, each, raises, [c for c in charges if c.window == each.window], shared)
         for each in ledger.statements(dataset)
     ]
 
@@ -263,7 +266,7 @@ def _show_budget_with(request: Path, ledger: Any, json: bool) -> None:
     shown = [each for each in charges if each.window == seen.before.window]
     replayed = seen.answered if seen.answered and seen.answered.answers else None
     planned = None if replayed else worked_out.guarantee
-    view.statement_text(dataset, seen.before, raises, shown, planned)
+    view.statement_text(dataset, seen.before, raises, shown, seen.shared, planned)
     if replayed:
         view.say(f"published already, as {replayed.release}: it would cost nothing")
 

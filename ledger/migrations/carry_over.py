@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, inspect, text
 
-from ledger.database import place
 from ledger.entry import NONE, Entry
 from ledger.journal import append, opening
+from ledger.place import place
 from ledger.schema import head
 from mechanisms.composition import Total
 from schemas.model import canonical

@@ -22,8 +22,8 @@ from mechanisms.additive import Additive, Noisy
 from mechanisms.gaussian import Gaussian
 from mechanisms.guarantee import Guarantee
 from mechanisms.wishart import Wishart
-from tables.accumulate import Accumulated
 from tables.repair import repair
+from tasks.accumulate import Collected
 from tasks.draw import draw_into
 from tasks.plan import Plan
 from tests.audit import (
@@ -382,9 +382,10 @@ def test_a_quality_report_with_true_values(
 ) -> None:
     """How far the release is from the truth, in the bundle: a file of its own, or in the card."""
 
-    def reported(folder: Path, plan: Plan, sums: Accumulated, release: str) -> None:
-        draw_into(folder, plan, sums, release)
-        quality = f"largest entry of the true matrix: {float(sums.gram.max()):g}\n"
+    def reported(folder: Path, plan: Plan, collected: Collected, release: str) -> None:
+        draw_into(folder, plan, collected, release)
+        truth: Any = collected.sums.gram
+        quality = f"largest entry of the true matrix: {float(truth.max()):g}\n"
         file = folder / ("quality.txt" if where == "file" else "CARD.md")
         file.write_text((file.read_text() if file.exists() else "") + quality)
 

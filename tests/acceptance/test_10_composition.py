@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from mechanisms.composition import compose, within
+from mechanisms.composition import Filter, compose
 from mechanisms.guarantee import Guarantee, gdp_delta
 from tests.making import at_scale
 
@@ -140,8 +140,10 @@ def test_what_composes_to_a_budget_fits_it_and_no_more() -> None:
         parts = [Guarantee(float(m), float(d)) for m, d in rng.uniform(0, [0.5, 1e-7], (4, 2))]
         parts += [Guarantee.of_pure(float(e)) for e in rng.uniform(0, 0.3, size=2)]
         total = compose(parts)
-        delta = total.delta0 + 1e-6
-        epsilon = total.epsilon(delta)
-        assert within(total, epsilon, delta)
-        assert not within(total, epsilon * (1 - 1e-9), delta)
-        assert not within(total, epsilon, total.delta0)
+        delta, failures = total.delta0 + 1e-6, total.delta0
+        rule = Filter(total.epsilon(delta), delta, failures)
+        assert rule.admits(total)
+        assert rule.spent(total) <= rule.epsilon
+        assert not Filter(rule.epsilon * (1 - 1e-9), delta, failures).admits(total)
+        assert not Filter(rule.epsilon, delta, failures * (1 - 1e-9)).admits(total)
+        assert not Filter(rule.epsilon, failures, failures).admits(total)

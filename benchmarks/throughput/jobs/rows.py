@@ -15,8 +15,10 @@ from archive.rows import read_rows
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making, noise
 from mechanisms.rowwise import RowWise
-from tables.accumulate import Accumulated, accumulate
+from tables.accumulate import accumulate
 from tables.source import open_source
+from tables.unchanged import state
+from tasks.accumulate import Collected
 from tasks.draw import draw_into
 from tasks.plan import make_plan
 from tasks.request import read_request
@@ -39,11 +41,12 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     def ours() -> None:
         place = folder / f"release-{next(turns)}"
         place.mkdir()
-        sums: Accumulated = accumulate(
-            open_source(str(path)), plan.contract, normalised(plan.asked), mechanism.lattice,
-            in_place=True,
-        )  # fmt: skip
-        draw_into(place, plan, sums, "a-release")
+        source = open_source(str(path))
+        opened = state(source)
+        sums = accumulate(
+            source, plan.contract, normalised(plan.asked), mechanism.lattice, in_place=True
+        )
+        draw_into(place, plan, Collected(sums, source.fingerprint(), opened), "a-release")
 
     def arrow() -> None:
         rng, place = np.random.default_rng(0), folder / f"arrow-{next(turns)}.parquet"

@@ -1,0 +1,133 @@
+"""Item 26: no adaptive choice between mu and delta0 gets more than a budget, and many fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr, ndtr
+
+from ledger import Ledger
+from mechanisms import registry
+from mechanisms.composition import NOTHING, AdaptiveShare, Filter, Total
+from mechanisms.guarantee import Guarantee, gdp_mu
+from mechanisms.mechanism import Mechanism
+from schemas.errors import BudgetRefused
+from tests.making import at_scale
+from tests.writers import contract
+
+EPSILON, DELTA = 1.0, 1e-6
+SPLITS = np.arange(1, 10) / 10
+Array = Any
+
+
+def hockey_stick(mu: float, delta0: float, epsilon: Array) -> Array:
+    """Of the worst pair that is mu-GDP but for delta0, at any epsilon."""
+    if mu == 0:
+        gaussian = np.maximum(0, -np.expm1(epsilon))
+    else:
+        middle = -epsilon / mu
+        gaussian = ndtr(middle + mu / 2) - np.exp(epsilon + log_ndtr(middle - mu / 2))
+    return np.minimum(1, gaussian + delta0)
+
+
+def most_mu(rule: Filter | AdaptiveShare, before: Total, delta0: float) -> float | None:
+    """The largest mu that is admitted with a delta0 after other charges; None if nothing is."""
+
+    def fits(mu: float) -> bool:
+        return rule.admits(before.plus(Guarantee(mu, delta0)).guarantee)
+
+    low, high = 0.0, 1.0
+    if not fits(low):
+        return None
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def adaptive_delta(rule: Filter | AdaptiveShare, split: float) -> float:
+    """What the best analyst reaches: a Gaussian release, then the best second one for its loss."""
+    first = split * gdp_mu(EPSILON, DELTA * 0.9)
+    before = NOTHING.plus(Guarantee(first))
+    y = np.linspace(-12, 14, at_scale(40_001, 400_001))
+    loss = first * y - first**2 / 2
+    density = np.exp(-((y - first) ** 2) / 2) / np.sqrt(2 * np.pi)
+    best = np.zeros_like(y)
+    for part in (0.0, 0.03, 0.1, 0.3, 0.6, 0.9, 0.99, 0.999999):
+        mu = most_mu(rule, before, part * DELTA)
+        if mu is not None:
+            best = np.maximum(best, hockey_stick(mu, part * DELTA, EPSILON - loss))
+    return float(np.sum(density * best) * (y[1] - y[0]))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_trade_of_mu_against_delta0_exceeds_delta(split: float) -> None:
+    assert adaptive_delta(Filter(EPSILON, DELTA, DELTA / 10), split) <= DELTA * (1 + 1e-6)
+
+
+def test_the_rule_of_version_0_1_was_exceeded() -> None:
+    """The same analyst finds the flaw where there is one."""
+    reached = [adaptive_delta(AdaptiveShare(EPSILON, DELTA), float(split)) for split in SPLITS]
+    assert max(reached) > 1.5 * DELTA
+
+
+def failing(p: int, relation: str, failures: float) -> list[Mechanism]:
+    """Mechanisms whose mu may fail, in every form that has one."""
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("wishart", {"delta": 1e-7, "mean": "kept"}),
+        ("wishart", {"delta": 1e-7, "mean": "removed"}),
+        ("k-norm", {}),
+    ]
+    found: list[Mechanism] = []
+    for name, keys in asked:
+        known: Any = registry[name]
+        made = known.calibrated(
+            p=p, n=10_000, neighbours=relation, epsilon=0.1, failures=failures, **keys
+        )
+        found.append(made)
+    return [each for each in found if each.guarantee.delta0 > 0]
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-10])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_thousand_releases_fit_the_failure_share(relation: str, delta: float) -> None:
+    found = failing(20, relation, delta / 10)
+    assert {each.name for each in found} == {"wishart", "k-norm"}
+    for each in found:
+        total = NOTHING.plus(each.guarantee, 1000).guarantee
+        assert 0 < total.delta0 <= delta / 10
+
+
+def test_fifty_kept_wishart_releases_compose(tmp_path: Path) -> None:
+    """Which at 0.3 delta each they never did."""
+    terms = contract(rows=10_000, budget={"epsilon": 2.0, "delta": 1e-6})
+    known: Any = registry["wishart"]
+    made = known.calibrated(
+        p=20,
+        n=10_000,
+        neighbours="replace-one",
+        epsilon=0.1,
+        delta=1e-6,
+        mean="kept",
+        failures=terms.budget.failures,
+    )
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for turn in range(50):
+        ledger.charge(terms, f"v{turn}", f"request {turn}", made.guarantee, "")
+    assert ledger.statement("toy").spent < 2.0
+    assert ledger.examine() == []
+
+
+def test_more_than_the_share_is_refused_and_a_gaussian_still_fits(tmp_path: Path) -> None:
+    terms = contract(budget={"epsilon": 3.0, "delta": 1e-5})
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.charge(terms, "v1", "one", Guarantee(0.1, 0.9e-6), "")
+    with pytest.raises(BudgetRefused):
+        ledger.charge(terms, "v2", "two", Guarantee(0.1, 0.2e-6), "")
+    ledger.charge(terms, "v2", "two", Guarantee(0.1), "")
+    facts = ledger.statement("toy").facts()
+    assert facts["failures"] == pytest.approx(1e-6)
+    assert facts["spent_failures"] == 0.9e-6

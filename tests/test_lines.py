@@ -1,0 +1,110 @@
+"""Lines of a CSV: whatever one holds, the table can be read, and the others are read the same."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tables.lines import BLOCK, valid_utf8
+from tables.read import Malformed, cells
+from tables.source import open_source
+
+ROW = b"0.5,0.5\n"
+UNITS = [
+    *(b"\xff", b"\x00", b"\x1a", b"\xc3", b"\xe2\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"),
+    *(codecs.BOM_UTF8, codecs.BOM_UTF16, "é".encode(), "\U0001f600".encode(), b"\xff\xc3\xa9"),
+    *(b'"', b'""', b",", b'","', b'"a"b', b"\r", b" ", b"x", b"1", b"-1e9"),
+]
+
+
+def read(path: Path, *, in_place: bool = False) -> tuple[list[list[float]], int]:
+    """Rows of cells in order, and how many lines were left out."""
+    malformed = Malformed()
+    columns = {"a": None, "b": None}
+    batches = cells(open_source(str(path)), columns, malformed, in_place=in_place)
+    rows = np.concatenate([np.empty((2, 0)), *batches], axis=1).T
+    return rows.tolist(), malformed.rows
+
+
+@given(st.lists(st.sampled_from(UNITS) | st.binary(max_size=4), max_size=8).map(b"".join))
+def test_one_byte_stands_for_one_byte(data: bytes) -> None:
+    """Characters stay as they are; each byte of anything else becomes a control character."""
+    found = valid_utf8(data)
+    assert len(found) == len(data)
+    assert found.decode() == data.decode("utf-8", "surrogateescape").translate(SUBSTITUTED)
+
+
+SUBSTITUTED = dict.fromkeys(range(0xDC80, 0xDD00), "\x1a")
+
+
+@st.composite
+def long_lines(draw: st.DrawFn, block: int) -> bytes:
+    """A line about as long as the longest that is read, or half as long, or short."""
+    unit = b"".join(draw(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3)))
+    most = draw(st.sampled_from([block, block, 2 * block // 3, block // 3, 9]))
+    length = most - draw(st.integers(-3, 3))
+    body = (unit * (length // len(unit) + 1))[:length]
+    before = draw(st.sampled_from([b"", b"1,", b'"', b","]))
+    after = draw(st.sampled_from([b"", b",1", b'",1', b"\r"]))
+    return before + body[: max(0, length - len(before + after))] + after
+
+
+SMALL = 96  # bytes, instead of 4 MiB
+LINES = st.lists(long_lines(SMALL), max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    before=LINES,
+    line=long_lines(SMALL),
+    after=LINES,
+    end=st.sampled_from([b"", b"\n", b"\r\n"]),
+    in_place=st.booleans(),
+)
+@example(  # at three bytes for each, they would be cut twice by whoever reads blocks
+    before=[b"1," + b"0" * 52, b"\xff" * 62 + b",1"],
+    line=b"\xff" * 65 + b",1",
+    after=[],
+    end=b"\n",
+    in_place=False,
+)
+def test_a_line_decides_nothing_but_its_own_row(
+    before: list[bytes],
+    line: bytes,
+    after: list[bytes],
+    end: bytes,
+    in_place: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """With blocks of a few bytes, so that lines straddle them in every way."""
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+
+    def with_line(line: bytes) -> tuple[list[list[float]], int]:
+        path.write_bytes(b"\n".join([b"a,b", *before, line, *after, b"2,3"]) + end)
+        with patch("tables.lines.BLOCK", SMALL), patch("tables.read.BLOCK", SMALL):
+            return read(path, in_place=in_place)
+
+    (rows, left_out), (plain, without) = with_line(line), with_line(b"7,8")
+    assert len(rows) + left_out == len(plain) + without == len(before) + len(after) + 2
+    here, kept = plain.index([7.0, 8.0]), len(rows) - len(plain) + 1  # of the line itself
+    assert kept in ({1} if in_place else {0, 1})
+    np.testing.assert_array_equal(
+        rows[:here] + rows[here + kept :], plain[:here] + plain[here + 1 :]
+    )
+
+
+def test_two_long_lines_of_bytes_that_are_not_text(tmp_path: Path) -> None:
+    """The same with blocks as they are: the second line alone decides about nothing."""
+    path, mib = tmp_path / "t.csv", 1 << 20
+    first, second = (b"\xff" * int(x * mib) + b",1\n" for x in (2.66, 2.75))
+    count = (BLOCK - len(first) + int(1.2 * mib) - 4) // len(ROW)  # both end in the second block
+    for line in (second, ROW):
+        path.write_bytes(b"a,b\n" + ROW * count + first + line + ROW)
+        rows, left_out = read(path)
+        assert (len(rows), left_out, rows[-1]) == (count + 3, 0, [0.5, 0.5])
