@@ -48,6 +48,7 @@ from archive.store import (
 )
 from schemas.anchor import Anchor
 from schemas.errors import ArchiveError, BundleError, RequestError
+from schemas.url import has_secrets, without_secrets
 
 _LOCAL = {"file", "local"}
 _DESCRIBED = ".described"  # in the mirror: bundles of which no more than the description was read
@@ -78,11 +79,18 @@ def open_archive(
     """
     text = str(where)
     if not is_url(text):
+        if has_secrets(text):
+            raise RequestError(
+                f"{without_secrets(text)}: is neither a folder nor a URL.",
+                "Write a URL as s3://bucket/path.",
+            )
         return Archive(Path(where).expanduser(), trusted, keys)
     if text.partition("://")[0].lower() in _LOCAL:
         parts = urllib.parse.urlsplit(text)
         if parts.netloc not in {"", "localhost"}:
-            raise RequestError(f"{text}: names another machine.", "Write file:///path.")
+            raise RequestError(
+                f"{without_secrets(text)}: names another machine.", "Write file:///path."
+            )
         return Archive(Path(urllib.request.url2pathname(parts.path)), trusted, keys)
     objects = Objects(text)
     objects.open()

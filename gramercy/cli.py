@@ -12,6 +12,7 @@ from rich.text import Text
 from gramercy import __version__, view
 from gramercy.commands import analysts, auditors, catalogue, drafts, keys, stewards
 from schemas.errors import GramercyError, Refused, RequestError
+from schemas.url import without_secrets
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -87,7 +88,7 @@ def main() -> None:
         label = "Refused: " if isinstance(error, Refused) else label
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        words = f"{error.filename}: {reason}."
+        words = f"{without_secrets(str(error.filename))}: {reason}."
     if "--json" in sys.argv:
         view.as_json({"error": words, "exit_code": code})
     view.say(Text(label, style="red"), words, to=view.err)

@@ -19,6 +19,7 @@ from ruamel.yaml import YAML
 from gramercy import view
 from schemas.errors import RequestError, ServerError
 from schemas.home import Home
+from schemas.url import has_secrets, without_secrets
 
 _START_SECONDS = 180
 _STOP_SECONDS = 30
@@ -56,7 +57,8 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int, p
     url = os.environ.get("PREFECT_API_URL")
     if url and not _answers(url):
         raise ServerError(
-            f"The server of PREFECT_API_URL ({url}) does not answer.", "Start it, or unset it."
+            f"The server of PREFECT_API_URL ({without_secrets(url)}) does not answer.",
+            "Start it, or unset it.",
         )
     with contextlib.nullcontext((url, None)) if url else _server(port) as (api, server):
         settings = {"PREFECT_API_URL": api, "GRAMERCY_HOME": str(Home.default().root)}
@@ -75,7 +77,8 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int, p
 
 
 def _say_what_runs(asked: dict[str, Any], api: str) -> None:
-    place = api.removesuffix("/api")
+    shown = without_secrets(api)
+    place = shown.removesuffix("/api")
     for each in asked["deployments"]:
         when = "when a release is published"
         if each.get("schedules"):
@@ -88,7 +91,7 @@ def _say_what_runs(asked: dict[str, Any], api: str) -> None:
         prefect = Path(sys.executable).with_name("prefect")
         view.say(
             "To release now, in another terminal:\n"
-            f"  PREFECT_API_URL={api} {prefect} deployment run release/{first['name']}"
+            f"  PREFECT_API_URL={shown} {prefect} deployment run release/{first['name']}"
         )
     else:
         view.say("Nothing is scheduled: name release requests to schedule them.")
@@ -183,6 +186,8 @@ def _prefect(settings: dict[str, str], *words: str) -> None:
     )
     if done.returncode != 0:
         last = (done.stdout + done.stderr).strip().rpartition("\n")[2]
+        if has_secrets(settings["PREFECT_API_URL"]):  # which Prefect may quote in any spelling
+            last = "see the server's log"
         raise ServerError(
             f"'prefect {' '.join(words[:2])}' failed: {last:.500}.",
             "The server's log says more; of one that began here, 'serve/server.log' in the home.",

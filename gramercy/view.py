@@ -116,9 +116,7 @@ def plan_text(plan: Plan, seen: Outlook) -> None:
 
 def shared_words(shared: Sequence[str]) -> str:
     """A warning about data sets whose budgets protect the same rows apart."""
-    return (
-        f"also read as {', '.join(shared)}: budgets of different ids do not add up; use one id"
-    )
+    return f"also read as {', '.join(shared)}: budgets of different ids do not add up; use one id"
 
 
 def _in_proportion(plan: Plan) -> dict[str, str]:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
 from schemas.errors import LedgerError
+from schemas.url import without_secrets
 
 BUSY_SECONDS = 60  # that a writer waits for its turn, or for a connection
 
@@ -48,12 +49,11 @@ def engine_of(where: Path | str) -> Engine:
 
 
 def described(engine: Engine) -> str:
-    """The database, as one would name it to a colleague: without its password."""
+    """The database, for people: without user, password and query."""
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
-    url = engine.url  # what else it says may be a password, too
-    named = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
-    return named.render_as_string()
+    url = engine.url.set(drivername="postgresql")
+    return without_secrets(url.render_as_string(hide_password=False))
 
 
 def _sqlite(path: Path) -> Engine:

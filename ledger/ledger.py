@@ -569,7 +569,7 @@ class Ledger:
                 f"{self.where}: the ledger cannot be used ({failure}).",
                 "Check that the disk has room, the file is yours, the server answers, and no other "
                 "process holds it.",
-            )
+            ) from None  # the driver's error, which is being handled, quotes the URL
 
 
 def _stated(reason: str, otherwise: str) -> str:

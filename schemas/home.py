@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.errors import RequestError
+from schemas.url import without_secrets
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Home:
         path = Path(dataset) if dataset.endswith((".yaml", ".yml")) else named
         if not os.path.isfile(path):  # also of names that no path can have
             raise RequestError(
-                f"key 'dataset': no contract at {path}.",
+                f"key 'dataset': no contract at {without_secrets(str(path))}.",
                 f"Name the contract's YAML file, or put it at {self.contracts}/<id>.yaml.",
             )
         return path

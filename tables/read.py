@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from schemas.contract import MISSING
 from schemas.errors import GramercyError, TableError
+from schemas.url import path_of
 from tables import parquet
 from tables.lines import BLOCK, RecordLines, is_record, valid_utf8
 from tables.source import Source, format_of
@@ -192,7 +193,7 @@ def _parquet_cells(
 
 @contextmanager
 def _csv_stream(source: Source, file: str) -> Iterator[IO[bytes]]:
-    packing = fsspec.utils.infer_compression(file)
+    packing = fsspec.utils.infer_compression(path_of(file))
     here = {"xz": _unxz, "lzma": _unxz, "zip": zipped}
     if packing not in here:
         with fsspec.core.OpenFile(source.fs, file, mode="rb", compression=packing) as stream:
@@ -301,7 +302,7 @@ def _parsing(shown: str, kind: str) -> Iterator[None]:
         failure = TableError(f"{shown}: cannot be read as {kind}.", "Write the file anew.")
     else:
         return
-    raise failure
+    raise failure from None  # the error that is being handled may quote data and URLs
 
 
 def _kind(kind: pa.DataType) -> str:

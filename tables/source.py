@@ -86,12 +86,14 @@ class Source:
         """
         marks = hashlib.sha256()
         for file in self.files:
-            facts = self._info(file)
+            facts = self.info(file)
             mark = next((facts[k] for k in ("mtime", "ETag", "LastModified") if k in facts), "")
-            marks.update(f"{file}\0{facts.get('size')}\0{mark}\n".encode())
+            line = f"{file}\0{facts.get('size')}\0{mark}\n"
+            marks.update(line.encode("utf-8", "surrogateescape"))  # a folder may hold any bytes
         return marks.hexdigest()
 
-    def _info(self, file: str) -> dict[str, Any]:
+    def info(self, file: str) -> dict[str, Any]:
+        """What the store says of a file; raises as `fingerprint`."""
         reason = ""
         try:
             return dict(self.fs.info(file))

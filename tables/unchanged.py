@@ -6,6 +6,7 @@ of rows unchanged; so what a store says of the files is compared before anything
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 
@@ -29,10 +30,16 @@ _MARKS = (
 
 
 def state(source: Source) -> str:
-    """A digest of all that the store says of the files. Private."""
+    """A digest of all that the store says of the files. Private.
+
+    Raises
+    ------
+    TableError
+        If a file cannot be looked at, naming it.
+    """
     found = []
     for file in source.files:
-        facts = source.fs.info(file)
+        facts = source.info(file)
         found.append([file, *(str(facts.get(mark)) for mark in _MARKS)])
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()
 
@@ -53,10 +60,8 @@ def hold_to(known: str, url: str) -> None:
         If a file was changed, added or removed since.
     """
     now = None
-    try:
+    with contextlib.suppress(TableError):  # it was there a moment ago
         open_source(url).fs.invalidate_cache()
         now = state(open_source(url))
-    except (TableError, OSError):  # it was there a moment ago
-        pass
     if now != known:
         raise changed()

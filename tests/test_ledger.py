@@ -236,8 +236,8 @@ def test_a_ledger_that_is_none(tmp_path: Path) -> None:
         ("sqlite:///relative.sqlite", "names no database"),
         ("sqlite:///:memory:", "names no database"),
         ("postgresql://u:secret@host:port/db", "names no database"),
-        ("postgresql://u@127.0.0.1:1/db?password=secret", r"//u@127\.0\.0\.1:1/db: "),
-        ("postgresql://u:secret@127.0.0.1:1/db", r"//u@127\.0\.0\.1:1/db: .*OperationalError"),
+        ("postgresql://127.0.0.1:1/db?password=secret", r"//127\.0\.0\.1:1/db: "),
+        ("postgresql://u:secret@127.0.0.1:1/db", r"//127\.0\.0\.1:1/db: .*OperationalError"),
     ],
 )
 def test_a_database_that_cannot_be_had(url: str, told: str) -> None:
