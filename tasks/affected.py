@@ -32,8 +32,8 @@ def affected(ledger: Ledger, archive: Archive) -> Iterator[str]:
     for (dataset, window), charges in ledger.adaptive_shares().items():
         of = f", data of {window}" if window else ""
         yield (
-            f"{dataset}{of}: {charges} charges were admitted by the rule of version 0.1. Together with "
-            f"all later ones they hold epsilon at twice the budget's delta ({_SEE}, 3)."
+            f"{dataset}{of}: {charges} charges were admitted by the rule of version 0.1. Together "
+            f"with all later ones they hold epsilon at twice the budget's delta ({_SEE}, 3)."
         )
     for dataset, release in archive.releases():
         try:
