@@ -348,6 +348,8 @@ def test_prefect_remembers(
     ]
     shutil.rmtree(home)
     (tmp_path / "older").rename(home)
+    assert [subject for subject, _ in told()] == ["ledger"]  # another file is in its place
+    Ledger.of(Home.default()).move("restored from a backup")
     assert told() == []  # ledger and archive agree with each other
     with pytest.raises(UntrustedLedger, match="and Prefect's history has seen entry"):
         release(read_request(scene(tmp_path, request={"version": "v3"})))

@@ -221,10 +221,10 @@ def test_the_whole_catalogue_as_a_data_package(
     withdraw("toy", "V.2-r2", "a column was shifted")
     ledger = Ledger.of(any_home)
     failed = ledger.charge(
-        contract(title='A "toy", of course'), "v3", "request", Guarantee(0.1, 2e-6), "of the files"
+        contract(title='A "toy", of course'), "v3", "request", Guarantee(0.1, 2e-7), "of the files"
     )
     ledger.mark("toy", failed.release, "spent", reason="the disk was full")
-    ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-6), "fewer failures", lower=True)
+    ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
     charge(ledger, "v1", under=contract(id="unpublished-study"))
     folder = tmp_path / "package"
     done = answer("export", "--package", folder, capsys=capsys)
