@@ -57,6 +57,12 @@ def steward_notes(internal: Mapping[str, Any]) -> None:
             "the files have changed since this version was published. A new version is a new "
             "release, and a new charge."
         )
+    found, declared = internal.get("persons"), internal.get("persons_declared")
+    if found != declared:
+        note(
+            f"the table has {found} persons and the contract's 'persons' is {declared}. The "
+            "guarantee holds, but averages are off by that ratio: correct names or contract."
+        )
     for key, words in (
         ("filled_cells", "were missing, no number or no level, and took the centre or no level"),
         ("clamped_cells", "were out of bounds, and were clamped"),

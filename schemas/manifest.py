@@ -85,6 +85,13 @@ class BudgetFacts(Model):
     def of(cls, budget: Budget) -> BudgetFacts:
         return cls(**budget.model_dump(), failures=budget.failures)
 
+    @model_validator(mode="after")
+    def _the_share(self) -> Self:
+        budget = Budget(epsilon=self.epsilon, delta=self.delta, per=self.per)
+        if self.failures != budget.failures:
+            raise ValueError("'failures' is not the failure share of 'delta'")
+        return self
+
 
 class Asked(Model):
     """Everything that determines a release but the data and the noise; all of it public.
@@ -247,6 +254,8 @@ class ReleaseManifest(Asked):
     def _of_its_format(self) -> Self:
         if (self.budget is None) != (self.format < 6):
             raise ValueError("'budget' is part of the manifest from format 6 on")
+        if self.budget is not None and self.budget.delta >= 1 / self.dataset.count:
+            raise ValueError(f"'budget.delta' must be below 1/{self.count_key}")
         return self
 
 

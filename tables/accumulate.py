@@ -96,9 +96,8 @@ def accumulate(
     Raises
     ------
     TableError
-        If the table cannot be read, or does not have the public number of rows or persons; if it
-        is text and cells are protected; or if rows are published and a declared column names the
-        folders.
+        If the table cannot be read, or does not have the public number of rows; if it is text and
+        cells are protected; or if rows are published and a declared column names the folders.
     """
     if contract.protects == "cell" and "csv" in source.formats:
         raise TableError(
@@ -153,17 +152,18 @@ def _of_persons(done: Partial, lattice: Lattice) -> Accumulated:
 
 
 def _checked(contract: Contract, total: Accumulated) -> Accumulated:
-    """It, if there are as many rows or persons as the public was told."""
-    # One who has lost every row is a person whose rows are nothing; one too many is somebody.
-    fewer = contract.owner is not None and total.rows < contract.count
-    if contract.neighbours == "replace-one" and total.rows != contract.count and not fewer:
-        more = " or more" if total.rows > contract.count + BEYOND else ""
+    """It, if there are as many rows as the public was told.
+
+    Persons are not counted here: one name that is misspelled or unreadable would decide.
+    """
+    if contract.checks_rows and total.rows != contract.rows:
+        most = contract.rows + BEYOND
+        found = f"more than {most}" if total.rows > most else str(total.rows)
         raise TableError(
-            f"{without_secrets(contract.source)}: has {total.rows} {contract.count_key}{more}, and "
-            f"the contract's '{contract.count_key}' is {contract.count}.",
-            "Under replace-one their number is public: correct it"
-            + (" (blank lines count)" if contract.owner is None else "")
-            + ", or declare add-remove.",
+            f"{without_secrets(contract.source)}: has {found} rows, and the contract's 'rows' is "
+            f"{contract.rows}.",
+            "Under replace-one their number is public: correct it (blank lines count), or declare "
+            "add-remove.",
         )
     return total
 

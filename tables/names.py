@@ -28,7 +28,13 @@ _INVISIBLE = re.compile(
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "]+"
 )
-_AROUND = '"' + "".join(filter(str.isspace, map(chr, range(0x3001))))  # quotes and all blanks
+_QUOTES = (  # and Excel's ="7"
+    "\"'`=\u00ab\u00b4\u00bb\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a"
+)
+_AROUND = _QUOTES + "".join(filter(str.isspace, map(chr, range(0x3001))))  # and all blanks
+_DASHES = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
+)
 _NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 
 
@@ -53,7 +59,7 @@ def canonical(name: str) -> str | None:
     if len(name.encode()) > _NORMALISED:
         return None
     if not name.isascii():
-        name = _single_blanks(unicodedata.normalize("NFKC", name))
+        name = _single_blanks(unicodedata.normalize("NFKC", name.translate(_DASHES)))
     if len(name) > LONGEST:  # before the digits of an exponent are looked at
         return None
     number = _NUMBER.fullmatch(name)

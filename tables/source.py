@@ -87,7 +87,8 @@ class Source:
         marks = hashlib.sha256()
         for file in self.files:
             facts = self.info(file)
-            mark = next((facts[k] for k in ("mtime", "ETag", "LastModified") if k in facts), "")
+            dates = ("mtime", "ETag", "LastModified", "Last-Modified")
+            mark = next((facts[k] for k in dates if k in facts), "")
             line = f"{file}\0{facts.get('size')}\0{mark}\n"
             marks.update(line.encode("utf-8", "surrogateescape"))  # a folder may hold any bytes
         return marks.hexdigest()

@@ -14,19 +14,24 @@ from schemas.errors import TableError
 from tables.persons import changed
 from tables.source import Source, open_source
 
-_MARKS = (
-    "size",
-    "mtime",
+# What changes with a file's content, under the names that stores have for it.
+_MARKS = {
+    "checksum",
+    "contentmd5",
     "created",
-    "ino",
-    "ETag",
-    "LastModified",
-    "last_modified",
-    "VersionId",
+    "digest",
+    "etag",
     "generation",
-    "Content-MD5",
-    "Digest",
-)
+    "ino",
+    "lastmodified",
+    "md5hash",
+    "modificationtime",
+    "modified",
+    "modify",
+    "mtime",
+    "updated",
+    "versionid",
+}
 
 
 def state(source: Source) -> str:
@@ -35,13 +40,23 @@ def state(source: Source) -> str:
     Raises
     ------
     TableError
-        If a file cannot be looked at, naming it.
+        If a file cannot be looked at, or the store says no more than its size, naming it.
     """
     found = []
     for file in source.files:
         facts = source.info(file)
-        found.append([file, *(str(facts.get(mark)) for mark in _MARKS)])
+        if not any(_plain(name) in _MARKS and value for name, value in facts.items()):
+            raise TableError(
+                f"{source.shown(file)}: the store states neither a date nor a digest of it, so "
+                "that a change during the release could not be found.",
+                "Copy the table to a disk, or to a store that states one.",
+            )
+        found.append([file, sorted((name, str(value)) for name, value in facts.items())])
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
 
 
 def hold_to(known: str, url: str) -> None:

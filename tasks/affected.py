@@ -41,7 +41,7 @@ def affected(ledger: Ledger, archive: Archive) -> Iterator[str]:
             facts = read_facts(folder) if folder else None
         except (Invalid, ArchiveError):
             continue
-        if facts is not None and _by_place(facts):
+        if facts is not None and by_place(facts):
             yield (
                 f"{dataset}/{release}: its rows were told apart by their place. If the folders or "
                 "files of its source depend on a row's values, its guarantee does not hold "
@@ -49,7 +49,8 @@ def affected(ledger: Ledger, archive: Archive) -> Iterator[str]:
             )
 
 
-def _by_place(facts: ReleaseManifest) -> bool:
+def by_place(facts: ReleaseManifest) -> bool:
+    """Whether version 0.1 told the rows of a release apart by their place."""
     if facts.format >= 6:
         return False
     in_folds = facts.folds > 1 and facts.neighbours == "replace-one"

@@ -25,6 +25,7 @@ from ledger import Charge, Ledger, admit, unanswered
 from ledger.turns import Turn
 from mechanisms import sampler
 from schemas.errors import BundleError, LedgerError, SpentFailure, UntrustedLedger
+from tables.accumulate import Accumulated
 from tables.source import open_source
 from tasks import steward
 from tasks.accumulate import Collected
@@ -183,7 +184,7 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
     sums, names = collected.sums, plan.contract.names
     facts = {
         "rows": sums.read,
-        **({"persons": sums.rows, "rows_of_nobody": sums.nobodys} if plan.contract.owner else {}),
+        **_persons(plan, sums),
         "malformed_rows": sums.malformed,
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
         "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
@@ -195,6 +196,16 @@ def _record(plan: Plan, charge: Charge, collected: Collected, bundle: ReleaseBun
         truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
         facts["truth"] = steward.against_the_truth(bundle, truth)
     steward.record(plan.contract.id, charge.release, facts)
+
+
+def _persons(plan: Plan, sums: Accumulated) -> dict[str, int]:
+    if plan.contract.persons is None:
+        return {}
+    return {
+        "persons": sums.rows,
+        "persons_declared": plan.contract.persons,
+        "rows_of_nobody": sums.nobodys,
+    }
 
 
 def _finish(dataset: str, ledger: Ledger, archive: Archive, turn: Turn) -> None:

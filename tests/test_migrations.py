@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from ledger import Ledger
+from ledger.entry import Entry
+from ledger.journal import append
 from ledger.migrate import HEAD
 from ledger.schema import metadata
 from mechanisms.guarantee import Guarantee
 from schemas.errors import BudgetRefused, LedgerError, TermsChanged
+from schemas.model import canonical
 from tests.writers import TENTH, charge, contract
 
 # As the first schema was made.
@@ -138,3 +142,14 @@ def test_a_newer_ledger_is_left_alone(database: Path | str) -> None:
         db.execute(sa.text("UPDATE gramercy_version SET version_num = '99'"))
     with pytest.raises(LedgerError, match=r"schema is 99, and this version knows"):
         Ledger(database)
+
+
+def test_a_process_of_version_0_1_charges_nothing_more(database: Path | str) -> None:
+    """One that had opened the ledger before it was upgraded: its charges state no source."""
+    ledger = Ledger(database)
+    charge(ledger, "v1")
+    older = Entry("reserved", "toy", "v2-r2", window="", request="r", mu=0.1, delta0=0.0)
+    facts = {"version": "v2", "turn": 2, "total": "0:0:-", "fingerprint": ""}
+    with pytest.raises(LedgerError), ledger._writing() as db:
+        append(db, replace(older, facts=canonical(facts)))
+    assert len(ledger.charges("toy")) == 1

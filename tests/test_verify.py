@@ -13,7 +13,10 @@ from archive.bundle import seal
 from archive.matrices import matrix_files, write_matrix
 from archive.store import Archive
 from estimators.ridge import Ridge
+from schemas.errors import BundleError
+from schemas.home import Home
 from tasks.estimate import make_estimate
+from tasks.verify import verify_release
 from tests.making import edit_json, run, run_steps, scene
 
 FORGERIES: dict[str, Any] = {
@@ -118,3 +121,22 @@ def test_forged_estimates(tmp_path: Path, home: Path, capsys: pytest.CaptureFixt
         err = forge(place, capsys)
         assert done in err, name
         shutil.rmtree(tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"failures": 2e-6},
+        {"delta": 0.5, "failures": 0.05},
+        {"epsilon": -1.0},
+    ],
+)
+def test_a_budget_that_cannot_be_is_found(tmp_path: Path, budget: dict[str, float]) -> None:
+    place = Archive.of(Home.default()).release("toy", run_steps(scene(tmp_path)))
+    edit_json(place / "datapackage.json", lambda facts: facts["dp"]["budget"].update(budget))
+    for path in place.iterdir():
+        path.chmod(0o644)
+    (place / "SHA256SUMS").unlink()
+    seal(place)
+    with pytest.raises(BundleError):
+        verify_release(Archive.of(Home.default()), "toy", "v1-r1", None)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from tables.accumulate import integer_batches
 from tables.read import Malformed
 from tables.repair import Repairs
 from tables.source import open_source
+from tables.unchanged import hold_to, state
 from tasks.accumulate import accumulate
 from tasks.plan import Plan
 from tests.making import alone, at_scale, plan_of, scene
@@ -227,8 +232,6 @@ def test_a_table_that_changes_while_it_is_read_is_not_charged(
 
 @pytest.mark.parametrize("change", ["added", "removed", "replaced"])
 def test_every_change_of_the_files_is_found(change: str, tmp_path: Path) -> None:
-    from tables.unchanged import hold_to, state
-
     rng = random.Random(2)
     laid_out([made(rng, number, 3) for number in range(ROWS)], tmp_path / "t", "files", "csv")
     source = f"{tmp_path}/t/*.csv"
@@ -245,3 +248,37 @@ def test_every_change_of_the_files_is_found(change: str, tmp_path: Path) -> None
         copy.replace(file)
     with pytest.raises(TableError):
         hold_to(known, source)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """A file over HTTP, by a server that states its date and no ETag."""
+    (tmp_path / "t.csv").write_text("x,y\n1,1\n")
+    handler = partial(QuietHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/t.csv"
+        server.shutdown()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_change_behind_a_url_is_found(served: str, tmp_path: Path) -> None:
+    known = state(open_source(served))
+    hold_to(known, served)
+    (tmp_path / "t.csv").write_text("x,y\n2,2\n")  # of the same size
+    os.utime(tmp_path / "t.csv", (1, 1))
+    with pytest.raises(TableError):
+        hold_to(known, served)
+
+
+def test_a_store_that_states_a_size_alone_is_refused(
+    served: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_source(served)
+    monkeypatch.setattr(type(source), "info", lambda self, file: {"name": file, "size": 8})
+    with pytest.raises(TableError):
+        state(source)

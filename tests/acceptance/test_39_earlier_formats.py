@@ -37,6 +37,13 @@ def test_every_bundle_is_verified(version_0_1: Home) -> None:
     assert any(check.startswith("report") for check in found.checks)
 
 
+def test_rows_that_were_told_apart_by_place_are_named(version_0_1: Home) -> None:
+    archive = Archive.of(version_0_1)
+    folds = verify_release(archive, "rows-ro", "v2-r2", None).unchecked
+    plain = verify_release(archive, "rows-ro", "v1-r1", None).unchecked
+    assert len(folds) > len(plain)
+
+
 def test_analysts_read_them(version_0_1: Home) -> None:
     release = gramercy.open(version_0_1.archive)["rows-ro/v2-r2"]
     assert release.manifest.format == 5

@@ -18,6 +18,24 @@ from schemas.model import canonical
 revision = "3"
 down_revision = "2"
 
+_REFUSAL = "the ledger was upgraded"
+# A process of version 0.1 that had opened the ledger before would go on charging by its own rule.
+# Its charges do not state their source.
+_ONLY_NEW_CHARGES = {
+    "sqlite": [
+        "CREATE TRIGGER charges_of_this_version BEFORE INSERT ON entries "
+        "WHEN NEW.kind = 'reserved' AND instr(NEW.facts, '\"source\"') = 0 "
+        f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+    ],
+    "postgresql": [
+        "CREATE FUNCTION gramercy_charges_of_this_version() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN IF NEW.kind = 'reserved' AND position('\"source\"' in NEW.facts) = 0 THEN "
+        f"RAISE EXCEPTION '{_REFUSAL}' USING ERRCODE = 'integrity_constraint_violation'; "
+        "END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER charges_of_this_version BEFORE INSERT ON entries "
+        "FOR EACH ROW EXECUTE FUNCTION gramercy_charges_of_this_version()",
+    ],
+}
 _BUDGETS = entries.c.kind.in_(["registered", "raised", "lowered"])
 _PLACES = entries.c.kind.in_(["opened", "moved"])
 
@@ -30,6 +48,8 @@ def upgrade() -> None:
         (last,) = read(db, entries.c.dataset == dataset, _BUDGETS, last=True)
         append(db, _with_failures(last))
     _name_the_machine(db)
+    for statement in _ONLY_NEW_CHARGES[op.get_context().dialect.name]:
+        op.execute(statement)
 
 
 def _with_failures(last: Entry) -> Entry:
