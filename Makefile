@@ -21,7 +21,7 @@ check: .venv/ready
 	$(BIN)/mypy
 
 acceptance: .venv/ready
-	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/acceptance
+	GRAMERCY_FULL=1 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/acceptance tests/proofs
 
 # What is missing in their results.jsonl, and their pages.
 benchmarks: .venv/ready

@@ -2,18 +2,12 @@
 
 Z = W - W', W and W' independent, each with density proportional to exp(-tr W / (2 s)) on the cone
 of positive semidefinite matrices: W_p(p + 1, s I). For one column this is Laplace noise of scale
-2 s. For D = x x^T - y y^T and W = W' + Z,
+2 s. The pure epsilon is 1 / s for a row replaced, and 1 / (2 s) for a row present or absent,
+whatever the number of columns; mu falls like epsilon / sqrt p. An entry off the diagonal has the
+deviation s sqrt(2 (p + 1)). Rotations leave the law as it is.
 
-    f(Z) = c int exp(-(2 tr W - tr Z) / (2 s)) dW  over  W >= 0, W >= Z,
-
-and W -> W + x x^T maps that domain into the one that belongs to Z + D, since W + x x^T - (Z + D) =
-(W - Z) + y y^T, while the integrand changes by exp(-(|x|^2 + |y|^2) / (2 s)). Hence
-f(Z) <= exp((|x|^2 + |y|^2) / (2 s)) f(Z + D): pure epsilon = 1 / s for a row replaced, and
-1 / (2 s) for a row present or absent, whatever the number of columns.
-
-An entry off the diagonal has the deviation s sqrt(2 (p + 1)): sqrt(p) / 2 times less than Frobenius
-K-norm noise of the same epsilon, about sqrt(p / 2) times less than Laplace noise on the entries.
-Rotations leave the law as it is.
+The proofs are in docs/mechanisms/matrix-laplace.md, the part by computation in
+tests/proofs/matrix_laplace.py.
 """
 
 from __future__ import annotations
@@ -27,13 +21,15 @@ from numpy.typing import NDArray
 
 from mechanisms import sampler
 from mechanisms.additive import Additive
-from mechanisms.guarantee import UP, Guarantee, gdp_pure
+from mechanisms.guarantee import UP, Guarantee, gdp_pure, shift_epsilon, shift_mu
 from mechanisms.mechanism import Arithmetic, Setting
 from mechanisms.wishart import wishart_noise
 from schemas.noise import NoiseLaw
 from schemas.request import PureSpec
 
 _COUNT_WEIGHT = 0.1  # a noisy count costs a tenth of what the matrix does
+_ONE_COLUMN = math.sqrt(math.pi / 2)  # the score of Laplace noise is +-epsilon
+_WIDE = 1 + 2.0**-30  # far more than what lgamma may be off
 
 
 class MatrixLaplaceSpec(PureSpec):
@@ -61,7 +57,7 @@ class MatrixLaplace(Additive):
     @classmethod
     def _exact(cls, spec: PureSpec, setting: Setting) -> Self:
         """The sum of squared lengths that may change, over twice epsilon."""
-        epsilon = gdp_pure(spec.mu or math.nan) if spec.epsilon is None else spec.epsilon
+        epsilon = spec.epsilon or _epsilon(spec.mu or math.nan, setting)
         return cls(setting, UP**2 * _changed(setting) / (2 * epsilon))
 
     @classmethod
@@ -81,8 +77,12 @@ class MatrixLaplace(Additive):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure epsilon: see the module."""
-        return Guarantee.of_pure(UP * _changed(self.setting) / (2 * self.scale))
+        """Pure epsilon, and the smaller of the two mu that follow from bounds on the score."""
+        pure = UP * _changed(self.setting) / (2 * self.scale)
+        if _before_scores(self.setting):
+            return Guarantee.of_pure(pure)
+        by_scores = UP * _mu_per_epsilon(self.setting) * pure
+        return Guarantee(min(by_scores, shift_mu(pure)), pure=pure)
 
     @property
     def law(self) -> NoiseLaw:
@@ -114,6 +114,28 @@ class MatrixLaplace(Additive):
         return whole, int(sampler.rounded_laplace(self._count_scale, 1)[0])
 
 
+def one_row(p: int) -> float:
+    """c, rounded up: the score for one row is at most c epsilon N(0, 1) in convex order.
+
+    Of a row present or absent, whose epsilon is 1 / (2 s).
+    """
+    if p == 1:
+        return UP * _ONE_COLUMN
+    return UP**4 * max(math.sqrt(1.7 / (p - 0.5)), 1 / 22)
+
+
+def two_rows(p: int) -> float:
+    """The same of a row replaced, whose epsilon is 1 / s, or 1 / (2 s) for one column.
+
+    1 / E chi_(p-1) for two orthogonal rows. Two rows may also differ by one of them only, at half
+    the epsilon; that counts from p = 1938 on, where `one_row` no longer falls.
+    """
+    if p == 1:
+        return one_row(1)
+    orthogonal = math.exp(math.lgamma((p - 1) / 2) - math.lgamma(p / 2)) / math.sqrt(2)
+    return max(_WIDE * orthogonal, one_row(p) / 2)
+
+
 def _changed(setting: Setting) -> float:
     """|x|^2 + |y|^2 of the rows that differ, and what a noisy count adds.
 
@@ -122,3 +144,27 @@ def _changed(setting: Setting) -> float:
     if setting.neighbours == "replace-one":
         return 2.0 if setting.p > 1 else 1.0
     return 1.0 + (_COUNT_WEIGHT if setting.counted else 0.0)
+
+
+def _mu_per_epsilon(setting: Setting) -> float:
+    """Mu over the pure epsilon, by convex order, rounded up.
+
+    The score of a noisy count is independent, so that the squares add up.
+    """
+    if setting.neighbours == "replace-one":
+        return two_rows(setting.p)
+    if not setting.counted:
+        return one_row(setting.p)
+    return UP**4 * math.hypot(one_row(setting.p), _COUNT_WEIGHT * _ONE_COLUMN) / _changed(setting)
+
+
+def _epsilon(mu: float, setting: Setting) -> float:
+    """The largest pure epsilon whose mu is at most `mu`, rounded down."""
+    if _before_scores(setting):
+        return gdp_pure(mu)
+    return max(mu / (UP**2 * _mu_per_epsilon(setting)), shift_epsilon(mu))
+
+
+def _before_scores(setting: Setting) -> bool:
+    """Whether only the mu that any pure epsilon has was known: before format 6."""
+    return setting.format < 6

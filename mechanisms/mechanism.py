@@ -11,7 +11,7 @@ from mechanisms.guarantee import Guarantee
 from schemas.contract import Neighbours, ProtectedUnit
 from schemas.errors import RequestError
 from schemas.lattice import Lattice
-from schemas.manifest import ReleaseKind
+from schemas.manifest import FORMAT, Format, ReleaseKind
 from schemas.noise import NoiseLaw
 from schemas.request import MechanismSpec
 
@@ -58,6 +58,9 @@ class Setting:
         The share of its delta that the data set's budget sets aside for mechanisms that may fail.
         None in bundles before format 6, whose mechanisms took a share of the request's delta, and
         where there is no budget.
+    format
+        The manifest format that a guarantee is stated for. What an earlier version has stated and
+        charged for a scale stays its guarantee, also where more has been proven since.
     """
 
     p: int
@@ -69,6 +72,7 @@ class Setting:
     power: float = 1.0
     each: float = 1.0
     failures: float | None = None
+    format: Format = FORMAT
 
     @property
     def failure(self) -> float | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.mechanism import Reach, Setting
 from schemas.lattice import row_lattice
-from schemas.manifest import Asked, ColumnFacts, LevelsFacts
+from schemas.manifest import FORMAT, Asked, ColumnFacts, LevelsFacts
 from schemas.request import Box, Clip, Unit, Whole
 
 AnyFacts = ColumnFacts | LevelsFacts
@@ -37,6 +37,7 @@ def setting(asked: Asked) -> Setting:
         reach=reach,
         power=power,
         failures=asked.budget.failures if asked.budget else None,
+        format=FORMAT if asked.budget else 5,  # only bundles before format 6 state no budget
     )
 
 

@@ -285,7 +285,7 @@ def test_entries_that_were_never_made(tmp_path: Path, home: Path, name: str) -> 
     ledger = Ledger.of(Home.default())
     if entry.kind == "reserved":
         total = ledger.statement("toy").charged.plus(entry.guarantee)
-        facts = {"version": "v2", "turn": 2, "total": str(total), "fingerprint": ""}
+        facts = {"version": "v2", "turn": 2, "total": str(total), "fingerprint": "", "source": ""}
         entry = replace(entry, facts=canonical(facts))
     rewritten(home)
     with sqlite3.connect(home / "ledger.sqlite") as db:

@@ -23,6 +23,7 @@ from tasks.request import Request
 from tasks.setting import setting
 from tests.conformance import CASES
 from tests.making import contract_facts
+from tests.proofs.matrix_laplace import least_mu
 
 PAGES = Path(__file__).parent.parent / "docs" / "mechanisms"
 INDEX = "README"
@@ -274,11 +275,50 @@ def test_a_pure_epsilon_has_less_noise_for_few_columns(neighbours: Neighbours, m
         pure = off("matrix-laplace", p, **CASES["matrix-laplace"].keys)
         assert (pure < off("gaussian", p, delta=DELTA)) == (p <= most)
     assert "up to 7 columns under `replace-one` and up to 16 under `add-remove`" in text(INDEX)
-    assert int((pure_gdp(1.0) / gdp_mu(1.0, DELTA)) ** 2) == 27
+    charged = matrix_laplace(most, neighbours, epsilon=1.0).guarantee.mu
+    assert f"{charged:.2f} with {most} " in text(INDEX)
+    assert f"{charged / gdp_mu(1.0, DELTA):.1f} times with {most} columns" in text("gaussian")
+
+
+def matrix_laplace(p: int, neighbours: Neighbours, **asked: Any) -> Any:
+    known = mechanisms.registry["matrix-laplace"]
+    return known.calibrated(p=p, n=N, neighbours=neighbours, **asked)
+
+
+def test_mu_of_matrix_laplace_by_columns() -> None:
+    """What is charged at epsilon 1, and what no mu is below."""
+    for p in (1, 2, 3, 5, 10, 20, 30, 100):
+        row = [str(p)]
+        for rows, neighbours in zip((2 if p > 1 else 1, 1), BOTH, strict=True):
+            charged = matrix_laplace(p, neighbours, epsilon=1.0).guarantee.mu
+            row += [f"{charged:.3f}", f"{least_mu(p, 1.0, rows=rows):.3f}"]
+        assert f"| {' | '.join(row)} |" in text("matrix-laplace").splitlines(), row
+    assert f"{pure_gdp(1.0):.3f}" in text("matrix-laplace")
+
+
+@pytest.mark.parametrize(("neighbours", "first"), [("replace-one", 17), ("add-remove", 24)])
+@pytest.mark.parametrize("mu", [0.01, 0.25, 2.0])
+def test_k_norm_has_less_noise_at_one_mu_for_many_columns(
+    neighbours: Neighbours, first: int, mu: float
+) -> None:
+    """Under a budget with a delta of 1e-6, of which a tenth is set aside."""
+
+    def off(name: str, p: int) -> float:
+        made: Any = mechanisms.registry[name].calibrated(
+            p=p, n=N, neighbours=neighbours, mu=mu, failures=DELTA / 10, **CASES[name].keys
+        )
+        lattice = made.lattice
+        return float(made.law.sd_off_diagonal * lattice.divisor / lattice.ball)
+
+    for p in (4, first - 1, first, 100):
+        assert (off("k-norm", p) < off("matrix-laplace", p)) == (p >= first)
+        assert off("matrix-laplace", p) < off("laplace", p)
+    for page in (INDEX, "k-norm", "matrix-laplace"):
+        assert f"from {first}" in text(page)
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("p", [1, 2, 5, 30])
 def test_gaussian_noise_is_least_at_one_mu(p: int, epsilon: float, neighbours: Neighbours) -> None:
     for name in ("laplace", "k-norm", "matrix-laplace"):

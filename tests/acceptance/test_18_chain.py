@@ -41,7 +41,13 @@ def more_entries(ledger: Ledger, count: int) -> Iterator[Entry]:
         entry = Entry(state, "toy", f"v-r{turn}", facts=facts)
         if state == "reserved":
             total, turn = total.plus(SMALL), turn + 1
-            told = {"version": "v", "turn": turn, "total": str(total), "fingerprint": ""}
+            told = {
+                "version": "v",
+                "turn": turn,
+                "total": str(total),
+                "fingerprint": "",
+                "source": "",
+            }
             charged = Entry(state, "toy", f"v-r{turn}", "", f"request {turn}", SMALL.mu, 0.0)
             entry = replace(charged, facts=canonical(told))
         made = replace(entry, seq=last.seq + 1, at="2026", salt="0" * 32, previous=last.hash)
@@ -183,7 +189,7 @@ def test_charges_beyond_the_budget_are_found(tmp_path: Path) -> None:
     before = next(e for e in reversed(extra) if e.kind == "reserved")
     turn, total = before.says("turn", int) + 1, before.total.plus(TENTH)
     over = replace(before, release=f"v-r{turn}", mu=TENTH.mu)
-    facts = {"version": "v", "turn": turn, "fingerprint": ""}
+    facts = {"version": "v", "turn": turn, "fingerprint": "", "source": ""}
     over = replace(over, facts=canonical(facts | {"total": str(total)}), request="r")
     over = replace(over, seq=extra[-1].seq + 1, previous=extra[-1].hash)
     over = replace(over, hash=over.digest())
