@@ -83,6 +83,7 @@ class Tables(http.server.BaseHTTPRequestHandler):
             first, last = int(start), min(int(end or last), last)
             status = 206
         self.send_response(status)
+        self.send_header("Last-Modified", "Sun, 22 Nov 2026 20:00:00 GMT")
         if status == 206:
             self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
         self.send_header("Accept-Ranges", "bytes")

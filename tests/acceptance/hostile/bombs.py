@@ -163,13 +163,13 @@ RUNS = [
         "runs-undeclared",
         lambda: parquet_of([constant(n, SECRET, 2**31 - 1) for n in ("c0", "c1")], 2**31 - 1),
         1000,
-        said=["t.parquet", "or more", "'rows' is 1000"],
+        said=["t.parquet", "more than", "'rows' is 1000"],
     ),
     parquet(
         "runs-undeclared-in-a-release",
         lambda: parquet_of([constant(n, SECRET, 2**31 - 1) for n in ("c0", "c1")], 2**31 - 1),
         1000,
-        said=["t.parquet", "or more", "'rows' is 1000"],
+        said=["t.parquet", "more than", "'rows' is 1000"],
         way="request",
     ),
 ]
