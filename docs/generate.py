@@ -22,16 +22,16 @@ import typer.main
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-import estimators
-import estimators.scikit
 import gramercy
+import gramercy.estimators.scikit
+from gramercy import estimators
 from gramercy.cli import app
-from mechanisms import registry
-from schemas import errors
-from schemas.contract import Contract
-from schemas.home import Home
-from schemas.model import Model
-from schemas.request import MechanismSpec, ReleaseRequest
+from gramercy.mechanisms import registry
+from gramercy.schemas import errors
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.home import Home
+from gramercy.schemas.model import Model
+from gramercy.schemas.request import MechanismSpec, ReleaseRequest
 
 PAGE = Path(__file__).with_name("reference.md")
 HEAD = """\
@@ -45,7 +45,7 @@ CODES = "Exit codes: 0 done, 2 refused or invalid, 1 failure, 130 interrupted."
 KEYS = "Keys of the YAML file. What the classes can do beside is for developers, in the source."
 SETTINGS = "Keys in a request, `--set key=value` on the command line, parameters in Python."
 OF_ALL = "What is said of `MechanismSpec` holds for each; below stands what a mechanism has beside."
-_OURS = {path.parent.name for path in PAGE.parents[1].glob("*/__init__.py")}
+_OURS = "gramercy."
 _TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
 
@@ -61,7 +61,10 @@ def page() -> str:
         *chapter(
             "Estimators in the style of scikit-learn: `estimators.scikit`",
             "",
-            (described(getattr(estimators.scikit, name)) for name in estimators.scikit.__all__),
+            (
+                described(getattr(gramercy.estimators.scikit, name))
+                for name in gramercy.estimators.scikit.__all__
+            ),
         ),
         *chapter("Settings of estimators", SETTINGS, map(keys, estimators.registry.values())),
         *chapter("The contract", KEYS, map(keys, reachable([Contract]))),
@@ -134,7 +137,7 @@ def hint(function: Any) -> Any:
 def ours(annotation: Any) -> Iterator[type]:
     """Classes of ours that an annotation names."""
     if isinstance(annotation, type):
-        if annotation.__module__.split(".")[0] in _OURS and annotation.__doc__:
+        if annotation.__module__.startswith(_OURS) and annotation.__doc__:
             yield annotation
         return
     for part in get_args(annotation):

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from estimators.discoveries import Discoveries
-from estimators.discriminant import Discriminant
-from estimators.estimator import Estimate, Estimator
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.intervals import Intervals
-from estimators.neighbourhood import NeighbourhoodSelection
-from estimators.ridge import Ridge
-from estimators.scio import Scio
-from estimators.threshold import ThresholdedCovariance
-from schemas.evidence import Evidence
+from gramercy.estimators.discoveries import Discoveries
+from gramercy.estimators.discriminant import Discriminant
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.neighbourhood import NeighbourhoodSelection
+from gramercy.estimators.ridge import Ridge
+from gramercy.estimators.scio import Scio
+from gramercy.estimators.threshold import ThresholdedCovariance
+from gramercy.schemas.evidence import Evidence
 
 registry: Mapping[str, type[Estimator]] = {
     "ridge": Ridge,

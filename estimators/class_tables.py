@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from schemas.evidence import Evidence
-from schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 Places = list[int]

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.stats import false_discovery_control
 
-from estimators.estimator import Estimate, Estimator
-from estimators.intervals import laws, whole
-from estimators.uncertainty.related import related
-from estimators.uncertainty.relation import Relation
-from schemas.evidence import Evidence
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.intervals import laws, whole
+from gramercy.estimators.uncertainty.related import related
+from gramercy.estimators.uncertainty.relation import Relation
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 

@@ -26,15 +26,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.class_tables import Units, shares
-from estimators.estimator import Estimate, Estimator
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.noise.denoise import project
-from estimators.ridge import Ridge
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.manifest import Asked, LevelsFacts
-from schemas.model import Positive
+from gramercy.estimators.class_tables import Units, shares
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.ridge import Ridge
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import Asked, LevelsFacts
+from gramercy.schemas.model import Positive
 
 Array = NDArray[np.float64]
 Places = list[int]

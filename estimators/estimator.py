@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.manifest import Asked, EstimateKind
-from schemas.model import digest
-from schemas.request import EstimatorSpec
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import Asked, EstimateKind
+from gramercy.schemas.model import digest
+from gramercy.schemas.request import EstimatorSpec
 
 
 @dataclass(frozen=True)

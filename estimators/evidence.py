@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from estimators.noise.denoise import denoise
-from schemas.contract import INTERCEPT, features
-from schemas.evidence import Evidence
-from schemas.manifest import ColumnFacts, LevelsFacts
-from schemas.noise import NoiseLaw
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas.contract import INTERCEPT, features
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.special import ndtri
 
-from estimators.estimator import Estimate, Estimator, partial_correlations
-from estimators.repaired import floored, share_left
-from estimators.solvers.glasso import graphical_lasso
-from estimators.solvers.path import graphical_lasso_path
-from estimators.tuning.choosing import Rule, choose
-from estimators.tuning.cross_validation import Scored, check_folds, training
-from estimators.tuning.information import refitted
-from estimators.tuning.path import MOST, graph, penalties
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.manifest import Asked
-from schemas.model import Positive
+from gramercy.estimators.estimator import Estimate, Estimator, partial_correlations
+from gramercy.estimators.repaired import floored, share_left
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.tuning.choosing import Rule, choose
+from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training
+from gramercy.estimators.tuning.information import refitted
+from gramercy.estimators.tuning.path import MOST, graph, penalties
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import Asked
+from gramercy.schemas.model import Positive
 
 Array = NDArray[np.float64]
 

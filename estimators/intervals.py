@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import ndtri
 
-from estimators.estimator import Estimate, Estimator
-from estimators.uncertainty.entries import Entries, correlation, covariance, second_moment
-from estimators.uncertainty.related import Of, has_intercept
-from estimators.uncertainty.row_law import in_words
-from schemas.evidence import Evidence
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.uncertainty.entries import Entries, correlation, covariance, second_moment
+from gramercy.estimators.uncertainty.related import Of, has_intercept
+from gramercy.estimators.uncertainty.row_law import in_words
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 _CLEAREST = 25

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from estimators.estimator import Estimate, Estimator
-from estimators.repaired import correlations, share_left
-from estimators.solvers.columnwise import columnwise
-from schemas.evidence import Evidence
-from schemas.model import Positive
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.repaired import correlations, share_left
+from gramercy.estimators.solvers.columnwise import columnwise
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.model import Positive
 
 Array = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 

@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.estimator import Estimate, Estimator, precision_estimate
-from estimators.tuning.cross_validation import check_folds, cross_validation
-from estimators.tuning.path import around
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.manifest import Asked
-from schemas.model import Positive
+from gramercy.estimators.estimator import Estimate, Estimator, precision_estimate
+from gramercy.estimators.tuning.cross_validation import check_folds, cross_validation
+from gramercy.estimators.tuning.path import around
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import Asked
+from gramercy.schemas.model import Positive
 
 Array = NDArray[np.float64]
 

@@ -16,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from estimators.estimator import Estimate, Estimator, partial_correlations, precision_estimate
-from estimators.neighbourhood import auto_penalty, combined
-from estimators.repaired import correlations
-from estimators.solvers.columnwise import columnwise
-from schemas.evidence import Evidence
+from gramercy.estimators.estimator import (
+    Estimate,
+    Estimator,
+    partial_correlations,
+    precision_estimate,
+)
+from gramercy.estimators.neighbourhood import auto_penalty, combined
+from gramercy.estimators.repaired import correlations
+from gramercy.estimators.solvers.columnwise import columnwise
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 

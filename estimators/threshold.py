@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from estimators.estimator import Estimate, Estimator
-from estimators.solvers.block import soft_threshold
-from schemas.evidence import Evidence
-from schemas.model import Positive
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.solvers.block import soft_threshold
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.model import Positive
 
 Array = NDArray[np.float64]
 

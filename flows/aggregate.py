@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tasks.announce import announce
-from tasks.gather import gather, refuse_other_sources
-from tasks.history import hold_to_history
-from tasks.plan import make_plan
-from tasks.policy import private_flow
-from tasks.publish import publish, replay
-from tasks.request import Request
-from tasks.runview import scheduled, show_release, tag
+from gramercy.application.plan import make_plan
+from gramercy.application.request import Request
+from gramercy.tasks.announce import announce
+from gramercy.tasks.gather import gather, refuse_other_sources
+from gramercy.tasks.history import hold_to_history
+from gramercy.tasks.policy import private_flow
+from gramercy.tasks.publish import publish, replay
+from gramercy.tasks.runview import scheduled, show_release, tag
 
 
 @private_flow

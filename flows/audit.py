@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.errors import Discrepancies
-from tasks.audit import audit_home
-from tasks.policy import private_flow
-from tasks.runview import show_audit
+from gramercy.schemas.errors import Discrepancies
+from gramercy.tasks.audit import audit_home
+from gramercy.tasks.policy import private_flow
+from gramercy.tasks.runview import show_audit
 
 
 @private_flow

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tasks.accumulate import accumulate
-from tasks.announce import announce
-from tasks.history import hold_to_history
-from tasks.plan import make_plan, refuse_late
-from tasks.policy import private_flow
-from tasks.publish import publish, replay
-from tasks.request import Request
-from tasks.runview import now, scheduled, show_release, tag
-from tasks.steward import record
-from tasks.validate import validate
+from gramercy.application.plan import make_plan, refuse_late
+from gramercy.application.request import Request
+from gramercy.application.steward import record
+from gramercy.tasks.accumulate import accumulate
+from gramercy.tasks.announce import announce
+from gramercy.tasks.history import hold_to_history
+from gramercy.tasks.policy import private_flow
+from gramercy.tasks.publish import publish, replay
+from gramercy.tasks.runview import now, scheduled, show_release, tag
+from gramercy.tasks.validate import validate
 
 
 @private_flow

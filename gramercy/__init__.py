@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schemas.errors import (
+from gramercy.schemas.errors import (
     ArchiveError,
     BudgetRefused,
     BundleError,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gramercy.catalogue import Catalogue, Keys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "ArchiveError",
@@ -77,9 +77,9 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
     >>> import gramercy
     >>> gramercy.open(archive)["toy/v1-r1"].noise.family
     'gaussian-isotropic'
-    >>> gramercy.open("no/such/archive")
+    >>> gramercy.open("nowhere")
     Traceback (most recent call last):
-    schemas.errors.RequestError: no/such/archive: is not an archive. Give the path of its folder.
+    gramercy.schemas.errors.RequestError: nowhere: is not an archive. Give the path of its folder.
     """
     from gramercy.catalogue import Catalogue
 

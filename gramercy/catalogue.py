@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from archive.keys import read_public
-from archive.listing import Listed, listing
-from archive.remote import open_archive
+from gramercy.archive.keys import read_public
+from gramercy.archive.listing import Listed, listing
+from gramercy.archive.remote import open_archive
 from gramercy.release import Release
-from schemas.errors import RequestError, UnknownRelease
+from gramercy.schemas.errors import RequestError, UnknownRelease
 
 Keys = str | Path | Sequence[str | Path]
 

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from gramercy import __version__, view
 from gramercy.commands import analysts, auditors, catalogue, drafts, keys, stewards
-from schemas.errors import GramercyError, Refused, RequestError
-from schemas.url import without_secrets
+from gramercy.schemas.errors import GramercyError, Refused, RequestError
+from gramercy.schemas.url import without_secrets
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -8,18 +8,18 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from archive import disk
-from archive.bundle import SUMS, file_digest
-from archive.collection import Held, write_collection
-from archive.listing import listed
-from archive.registry import Stated, entry_text, file_name, registry_entry
-from archive.store import Archive
-from archive.withdrawal import read_withdrawal
+from gramercy.archive import disk
+from gramercy.archive.bundle import SUMS, file_digest
+from gramercy.archive.collection import Held, write_collection
+from gramercy.archive.listing import listed
+from gramercy.archive.registry import Stated, entry_text, file_name, registry_entry
+from gramercy.archive.store import Archive
+from gramercy.archive.withdrawal import read_withdrawal
+from gramercy.ledger import Ledger
 from gramercy.pages import written
 from gramercy.release import Release
-from ledger import Ledger
-from schemas.errors import GramercyError, RequestError
-from schemas.timeline import Timeline
+from gramercy.schemas.errors import GramercyError, RequestError
+from gramercy.schemas.timeline import Timeline
 
 
 def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str] = ()) -> list[Timeline]:

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from schemas.errors import RequestError
+from gramercy.schemas.errors import RequestError
 
 if TYPE_CHECKING:
-    from estimators.uncertainty.entries import Entries
+    from gramercy.estimators.uncertainty.entries import Entries
 
 
 class Measured(pd.DataFrame):  # type: ignore[misc]

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from archive import disk
-from schemas.errors import RequestError
+from gramercy.archive import disk
+from gramercy.schemas.errors import RequestError
 
 
 def check_page(option: str, path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from archive.bundle import signer
-from archive.estimate import GRAPH, read_estimate
-from archive.package import DESCRIPTOR
-from archive.release import (
+from gramercy.archive.bundle import signer
+from gramercy.archive.estimate import GRAPH, read_estimate
+from gramercy.archive.package import DESCRIPTOR
+from gramercy.archive.release import (
     PAGE,
     ReleaseBundle,
     published_columns,
@@ -22,18 +22,18 @@ from archive.release import (
     read_report,
     rows_file,
 )
-from archive.rows import read_rows
-from archive.signature import key_id
-from archive.store import Archive
-from archive.withdrawal import read_withdrawal
+from gramercy.archive.rows import read_rows
+from gramercy.archive.signature import key_id
+from gramercy.archive.store import Archive
+from gramercy.archive.withdrawal import read_withdrawal
 from gramercy.measured import Measured
-from schemas.errors import BundleError, GramercyError, RequestError, UnknownRelease
-from schemas.evidence import Evidence
-from schemas.manifest import GuaranteeFacts, ReleaseManifest
-from schemas.noise import NoiseLaw
+from gramercy.schemas.errors import BundleError, GramercyError, RequestError, UnknownRelease
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import GuaranteeFacts, ReleaseManifest
+from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
-    from estimators.uncertainty.entries import Entries, EntriesOf
+    from gramercy.estimators.uncertainty.entries import Entries, EntriesOf
 
 
 class Release:
@@ -254,8 +254,8 @@ class Release:
         >>> fitted.precision_.shape, list(fitted.to_networkx())
         ((3, 3), ['c0', 'c1', 'c2'])
         """
-        from estimators.scikit import by_name
-        from schemas.model import parse
+        from gramercy.estimators.scikit import by_name
+        from gramercy.schemas.model import parse
 
         if name not in by_name:
             known = f"Known: {', '.join(by_name)}."
@@ -321,7 +321,7 @@ class Release:
 
     def _known(self, of: EntriesOf) -> Entries:
         """Worked out once; see `estimators.uncertainty.entries`."""
-        from estimators.uncertainty.entries import entries
+        from gramercy.estimators.uncertainty.entries import entries
 
         if of not in self._entries:
             self._entries[of] = entries(self.evidence, of)

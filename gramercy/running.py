@@ -12,9 +12,9 @@ from typing import Any
 from rich.text import Text
 
 from gramercy import view
-from schemas.errors import Discrepancies, GramercyError, RequestError, ServerError
-from schemas.home import Home
-from tasks.progress import SHOWN
+from gramercy.application.progress import SHOWN
+from gramercy.schemas.errors import Discrepancies, GramercyError, RequestError, ServerError
+from gramercy.schemas.home import Home
 
 
 def today(asked: Any) -> Any:
@@ -24,11 +24,11 @@ def today(asked: Any) -> Any:
 
 def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
     """Release, or average reports; then estimate and report; what was done, as plain data."""
-    from archive.bundle import SUMS
-    from archive.store import Archive
-    from ledger import Ledger
-    from tables.source import open_source
-    from tasks.plan import make_plan, outlook
+    from gramercy.application.plan import make_plan, outlook
+    from gramercy.archive.bundle import SUMS
+    from gramercy.archive.store import Archive
+    from gramercy.ledger import Ledger
+    from gramercy.tables.source import open_source
 
     home = Home.default()
     planned = make_plan(asked, averaging=reports is not None)
@@ -42,10 +42,10 @@ def publish(asked: Any, reports: list[str] | None = None) -> dict[str, Any]:
         if not (Path(place) / SUMS).is_file():
             raise RequestError(f"{place}: is no sealed release.", "Name its folder 'release'.")
     start_prefect()
-    from flows.aggregate import aggregate as aggregate_flow
-    from flows.estimate import estimate as estimate_flow
-    from flows.release import release as release_flow
-    from flows.report import report as report_flow
+    from gramercy.flows.aggregate import aggregate as aggregate_flow
+    from gramercy.flows.estimate import estimate as estimate_flow
+    from gramercy.flows.release import release as release_flow
+    from gramercy.flows.report import report as report_flow
 
     done = _run(aggregate_flow, asked, reports) if reports else _run(release_flow, asked)
     name = done.split("/")[1]
@@ -76,13 +76,13 @@ def noted(problems: list[str]) -> Iterator[None]:
 
 def estimate(release: str, estimator: Any) -> tuple[str, str | None, list[str]]:
     """Estimate from a release, and report on all its estimates; the id, the page, and problems."""
-    from archive.estimate import read_estimate
-    from archive.store import Archive
-    from tasks.request import restored
+    from gramercy.application.request import restored
+    from gramercy.archive.estimate import read_estimate
+    from gramercy.archive.store import Archive
 
     start_prefect()
-    from flows.estimate import estimate as estimate_flow
-    from flows.report import report as report_flow
+    from gramercy.flows.estimate import estimate as estimate_flow
+    from gramercy.flows.report import report as report_flow
 
     (done,) = _run(estimate_flow, release, (estimator,))
     dataset, name = release.split("/")
@@ -107,8 +107,8 @@ def _report_of(archive: Any, release: str) -> str | None:
 def audit(folder: Path | None) -> Path:
     """Audit with Prefect's history; returns the page, whatever was found."""
     start_prefect()
-    from flows.audit import audit as audit_flow
-    from tasks.audit import new_folder
+    from gramercy.application.audit import new_folder
+    from gramercy.flows.audit import audit as audit_flow
 
     place = folder or new_folder()
     with contextlib.suppress(Discrepancies):

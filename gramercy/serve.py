@@ -17,9 +17,9 @@ from typing import IO, Any
 from ruamel.yaml import YAML
 
 from gramercy import view
-from schemas.errors import RequestError, ServerError
-from schemas.home import Home
-from schemas.url import has_secrets, without_secrets
+from gramercy.schemas.errors import RequestError, ServerError
+from gramercy.schemas.home import Home
+from gramercy.schemas.url import has_secrets, without_secrets
 
 _START_SECONDS = 180
 _STOP_SECONDS = 30
@@ -48,7 +48,7 @@ def serve(requests: Sequence[Any], cron: str, timezone: str | None, port: int, p
     ServerError
         If a server, a deployment or the worker fails.
     """
-    from tasks.deployments import check_pool, deployments, retire
+    from gramercy.tasks.deployments import check_pool, deployments, retire
 
     _end_in_order()
     asked = deployments(requests, cron, timezone, pool)

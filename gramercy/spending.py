@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from gramercy import view
-from schemas.timeline import Charged, Event, Timeline
+from gramercy.schemas.timeline import Charged, Event, Timeline
 
 _WIDTH, _HEIGHT = 64, 9
 _AFTER = 4  # parts of the time after the last event, which is to be seen

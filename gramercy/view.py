@@ -15,13 +15,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ledger import Charge, Raise, Statement
-from mechanisms.guarantee import Guarantee
-from schemas.manifest import GuaranteeFacts
-from schemas.request import AnyNormalisation, Clip
-from tasks.compare import Declined, Offer
-from tasks.plan import Outlook, Plan, effect
-from tasks.request import Request
+from gramercy.application.compare import Declined, Offer
+from gramercy.application.plan import Outlook, Plan, effect
+from gramercy.application.request import Request
+from gramercy.ledger import Charge, Raise, Statement
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.schemas.manifest import GuaranteeFacts
+from gramercy.schemas.request import AnyNormalisation, Clip
 
 # Into a file or a pipe there is no width to ask for.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)

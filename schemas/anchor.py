@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from schemas.model import Digest, Model
+from gramercy.schemas.model import Digest, Model
 
 
 class Anchor(Model):

@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from schemas.errors import ContractError, RequestError
-from schemas.model import (
+from gramercy.schemas.errors import ContractError, RequestError
+from gramercy.schemas.model import (
     Delta,
     Epsilon,
     Model,

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.manifest import ColumnFacts, LevelsFacts
-from schemas.noise import NoiseLaw
+from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Divisor = Literal["public", "noisy", "itself"]

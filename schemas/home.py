@@ -7,8 +7,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.errors import RequestError
-from schemas.url import without_secrets
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.url import without_secrets
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from schemas.contract import INTERCEPT, Budget, Neighbours, ProtectedUnit, features
-from schemas.model import (
+from gramercy.schemas.contract import INTERCEPT, Budget, Neighbours, ProtectedUnit, features
+from gramercy.schemas.model import (
     Delta,
     Digest,
     Epsilon,
@@ -26,8 +26,8 @@ from schemas.model import (
     Slug,
     one_line,
 )
-from schemas.noise import NoiseLaw
-from schemas.request import MOST_FOLDS, AnyNormalisation, Unit
+from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.request import MOST_FOLDS, AnyNormalisation, Unit
 
 Format = Literal[5, 6]
 FORMAT: Format = 6

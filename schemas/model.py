@@ -19,9 +19,9 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.parser import ParserError
 from ruamel.yaml.scanner import ScannerError
 
-from schemas.errors import Invalid
-from schemas.form import for_people
-from schemas.url import without_secrets
+from gramercy.schemas.errors import Invalid
+from gramercy.schemas.form import for_people
+from gramercy.schemas.url import without_secrets
 
 
 class Model(BaseModel):

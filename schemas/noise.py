@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.model import Model, NotNegative, Positive, Real
+from gramercy.schemas.model import Model, NotNegative, Positive, Real
 
 Family = Literal[
     "gaussian-isotropic",

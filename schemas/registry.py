@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from schemas.model import Model, NotNegative, Positive
+from gramercy.schemas.model import Model, NotNegative, Positive
 
 CuratorType = Literal["Government", "Industry", "Nonprofit"]
 Sector = Literal["Technology", "Healthcare", "Education", "Government", "Energy", "Finance"]

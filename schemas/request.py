@@ -16,9 +16,9 @@ from pydantic import (
     model_validator,
 )
 
-from schemas.contract import Contract
-from schemas.errors import RequestError
-from schemas.model import (
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.model import (
     Delta,
     DeltaOrZero,
     Epsilon,
@@ -30,7 +30,7 @@ from schemas.model import (
     digest,
     label,
 )
-from schemas.url import has_secrets
+from gramercy.schemas.url import has_secrets
 
 MOST_FOLDS = 20
 
@@ -269,7 +269,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         Examples
         --------
         >>> import datetime
-        >>> from tasks.request import Request
+        >>> from gramercy.application.request import Request
         >>> mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
         >>> weekly = Request(dataset="clinic", version="%G-W%V", mechanism=mechanism)
         >>> weekly.on(datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)).version

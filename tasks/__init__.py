@@ -1,1 +1,1 @@
-"""The steps of a release. Thin: the work is in the rooms below."""
+"""The steps of `gramercy.application` as sealed Prefect tasks, and what runs show of them."""

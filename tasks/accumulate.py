@@ -1,78 +1,8 @@
-"""One streaming pass over the private table, with progress on the steward's terminal."""
+"""Read a private table into exact sums, as a task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from functools import partial
+from gramercy.application import accumulate as steps
+from gramercy.tasks.policy import private_task
 
-from mechanisms import sampler
-from mechanisms.rowwise import RowWise
-from schemas.contract import Contract
-from schemas.request import Dask, Here
-from tables import accumulate as room
-from tables.folds import Assign
-from tables.passes import here
-from tables.source import open_source
-from tables.unchanged import hold_to, state
-from tasks.plan import Plan, in_force
-from tasks.policy import private_task
-from tasks.progress import rows_bar
-from tasks.setting import normalised
-
-
-@dataclass(frozen=True, repr=False)
-class Collected:
-    """The exact sums, and fingerprint and state of the files they came from. Private."""
-
-    sums: room.Accumulated = field(repr=False)
-    fingerprint: str = field(repr=False)
-    state: str = field(repr=False)
-
-
-@private_task
-def accumulate(plan: Plan) -> Collected:
-    """Read, repair, normalise, round, and sum; the result never leaves this process.
-
-    Raises
-    ------
-    TableError
-        If the table changed while it was read, or as `tables.accumulate.accumulate`.
-    """
-    source = open_source(plan.contract.source)
-    fingerprint, opened = source.fingerprint(), state(source)
-    with _shown(plan.contract) as on_rows:
-        sums = room.accumulate(
-            source,
-            in_force(plan.contract, plan.request),
-            normalised(plan.asked),
-            plan.mechanism.lattice,
-            on_rows=on_rows,
-            in_place=isinstance(plan.mechanism, RowWise),
-            folds=plan.request.folds,
-            assign=_assign(plan),
-            engine=_engine(plan.request.engine),
-        )
-    hold_to(opened, plan.contract.source)
-    return Collected(sums, fingerprint, opened)
-
-
-def _shown(contract: Contract) -> AbstractContextManager[Callable[[int], None]]:
-    """A bar on the terminal alone: how batches follow each other depends on what cells hold."""
-    passes = 1 if contract.owner is None else 2
-    return rows_bar("reading", passes * contract.rows)
-
-
-def _engine(asked: Here | Dask) -> room.Engine:
-    if isinstance(asked, Here):
-        return here
-    from tables.cluster import Cluster
-
-    return Cluster(asked.scheduler)
-
-
-def _assign(plan: Plan) -> Assign | None:
-    """What draws the fold of each row, where there are several: see `tables.folds`."""
-    folds = plan.request.folds
-    return partial(sampler.parts, folds) if folds > 1 else None
+accumulate = private_task(steps.accumulate)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from prefect.events import emit_event
 
-from schemas.home import Home
-from tasks.request import AnyEstimator
+from gramercy.application.request import AnyEstimator
+from gramercy.schemas.home import Home
 
 PUBLISHED = "release.published"
 HOME = "gramercy.home"  # which one it was published from, on a server that several use

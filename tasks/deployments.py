@@ -15,12 +15,12 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from schemas.errors import RequestError
-from schemas.home import Home
-from schemas.model import canonical
-from tasks.announce import HOME
-from tasks.plan import make_plan
-from tasks.request import Request
+from gramercy.application.plan import make_plan
+from gramercy.application.request import Request
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.home import Home
+from gramercy.schemas.model import canonical
+from gramercy.tasks.announce import HOME
 
 POOL = "gramercy"
 _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -29,8 +29,8 @@ _PAGE = 100  # of deployments
 
 
 def packaged() -> Path:
-    """Where prefect.yaml lies: beside the packages in a checkout, in this one when installed."""
-    here = Path(__file__).parent
+    """Where prefect.yaml is: at the top of a checkout, or in this room of an installed package."""
+    here = Path(__file__).resolve().parent
     return next(p for p in (here / "prefect.yaml", here.parent / "prefect.yaml") if p.is_file())
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from prefect import get_client
@@ -19,32 +18,14 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.sorting import ArtifactSort
 from pydantic import ValidationError
 
-from ledger import Ledger
-from schemas.anchor import Anchor
-from schemas.home import Home
+from gramercy.ledger import Ledger
+from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.history import History
+from gramercy.schemas.home import Home
 
 _PAGE = 200
 _LATELY = 20  # artifacts: what others may have put among them tells nothing
 _RELEASE, _LEDGER = "release:", "ledger:"
-
-
-@dataclass(frozen=True)
-class History:
-    """Runs and anchors of one ledger.
-
-    Parameters
-    ----------
-    runs
-        By release: the names of the runs that published it.
-    anchors
-        Where the ledger stood, as runs have told.
-    elsewhere
-        Of its data sets: what was charged to other ledgers, in words.
-    """
-
-    runs: Mapping[str, Sequence[str]]
-    anchors: Sequence[Anchor]
-    elsewhere: Sequence[str] = ()
 
 
 def ledger_tag(ledger: str) -> str:

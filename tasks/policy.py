@@ -9,12 +9,12 @@ import typing
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from prefect import flow, task
+from prefect import Task, flow
 from prefect.cache_policies import NO_CACHE
 from prefect.utilities.annotations import quote
 
-from schemas.errors import GramercyError, StepFailed
-from tasks.progress import announced
+from gramercy.application.progress import announced
+from gramercy.schemas.errors import GramercyError, StepFailed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,30 +45,78 @@ def sealed(step: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def private_task(step: Callable[P, R]) -> Callable[P, R]:
-    """A Prefect task whose result stays in this process and which never runs twice."""
+_POLICY: dict[str, Any] = {
+    "persist_result": False,
+    "cache_policy": NO_CACHE,
+    "retries": 0,
+    "log_prints": False,
+    "cache_result_in_memory": False,
+}
+_FREE = {"name", "description", "tags", "timeout_seconds"}  # options that store and repeat nothing
 
-    @functools.wraps(step)
-    def shown(*args: P.args, **kwargs: P.kwargs) -> R:
-        with announced(step.__name__):
-            return step(*args, **kwargs)
 
-    made = task(
-        name=step.__name__,
-        persist_result=False,
-        cache_policy=NO_CACHE,
-        retries=0,
-        log_prints=False,
-        cache_result_in_memory=False,
-    )(sealed(shown))
-    run: Callable[..., R] = made
+class PrivateTask(Task[P, R]):
+    """A Prefect task whose arguments and result stay in this process and which never runs twice.
 
-    @functools.wraps(step)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        # Quoted, Prefect hands arguments over as they are and looks for nothing in them.
-        return run(*map(quote, args), **{name: quote(value) for name, value in kwargs.items()})
+    Parameters
+    ----------
+    step
+        The function. Its exceptions leave the task as `sealed` lets them.
+    **options
+        Those of a Prefect task that the policy leaves free: name, description, tags, and
+        timeout_seconds.
+    """
 
-    return call
+    def __init__(self, step: Callable[P, R], **options: Any) -> None:
+        self.step = step
+
+        @functools.wraps(step)
+        def shown(*args: P.args, **kwargs: P.kwargs) -> R:
+            with announced(step.__name__):
+                return step(*args, **kwargs)
+
+        super().__init__(fn=sealed(shown), **{"name": step.__name__, **options, **_POLICY})
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
+        """Run it; see `prefect.Task`."""
+        result: R = super().__call__(*map(quote, args), **_quoted(kwargs))
+        return result
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it in the task runner of the flow; see `prefect.Task`."""
+        waits = {name: kwargs.pop(name) for name in ("return_state", "wait_for") if name in kwargs}
+        return super().submit(*map(quote, args), **_quoted(kwargs), **waits)
+
+    def with_options(self, **options: Any) -> PrivateTask[P, R]:
+        """The same step with another name, description, tags or timeout.
+
+        Raises
+        ------
+        TypeError
+            If an option would store, cache, log or repeat it.
+        """
+        if fixed := options.keys() - _FREE:
+            raise TypeError(f"a private task has no option {', '.join(sorted(fixed))}")
+        mine = {"name": self.name, "description": self.description, "tags": self.tags}
+        return PrivateTask(self.step, **mine | {"timeout_seconds": self.timeout_seconds} | options)
+
+    def map(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: elements of arguments would become parameters of runs."""
+        raise TypeError("a private task cannot be mapped")
+
+    def apply_async(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arguments would be stored on the server until a worker takes them."""
+        raise TypeError("a private task cannot run in the background")
+
+
+def _quoted(named: dict[str, Any]) -> Any:
+    """So that Prefect hands arguments over as they are, and looks for nothing in them."""
+    return {name: quote(value) for name, value in named.items()}
+
+
+def private_task(step: Callable[P, R]) -> PrivateTask[P, R]:
+    """A function as a `PrivateTask`."""
+    return PrivateTask(step)
 
 
 def private_flow(body: Callable[P, R]) -> Callable[P, R]:

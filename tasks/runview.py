@@ -15,13 +15,13 @@ from prefect import get_client
 from prefect.artifacts import create_link_artifact, create_table_artifact
 from prefect.runtime import flow_run
 
-from archive.release import read_release
-from archive.store import Archive
-from estimators.noise.spectrum import spectrum
-from ledger import Ledger
-from schemas.home import Home
-from schemas.manifest import ReleaseManifest
-from tasks.history import ledger_tag, tell
+from gramercy.archive.release import read_release
+from gramercy.archive.store import Archive
+from gramercy.estimators.noise.spectrum import spectrum
+from gramercy.ledger import Ledger
+from gramercy.schemas.home import Home
+from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.tasks.history import ledger_tag, tell
 
 
 def scheduled() -> datetime.datetime:

@@ -21,28 +21,28 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv, k0e, k1e, ndtr, ndtri
 
-from archive.keys import new_key
-from mechanisms import sampler
-from mechanisms.additive import COUNT_WEIGHT, Noisy
-from mechanisms.gaussian import Gaussian
-from mechanisms.guarantee import Guarantee
-from mechanisms.integer_rows import IntegerRows
-from mechanisms.k_norm import KNorm
-from mechanisms.laplace import Laplace
-from mechanisms.local import Local
-from mechanisms.matrix_laplace import MatrixLaplace
-from mechanisms.mechanism import Mechanism
-from mechanisms.output import Output
-from mechanisms.rowwise import RowWise, reach
-from mechanisms.wishart import Wishart
-from schemas.home import Home
-from schemas.request import Unit
-from tables.integers import integer_rows
-from tables.normalise import normalise
-from tasks.accumulate import accumulate
-from tasks.draw import draw_into
-from tasks.manifest import guarantee_facts
-from tasks.plan import Plan
+from gramercy.application.accumulate import accumulate
+from gramercy.application.draw import draw_into
+from gramercy.application.manifest import guarantee_facts
+from gramercy.application.plan import Plan
+from gramercy.archive.keys import new_key
+from gramercy.mechanisms import sampler
+from gramercy.mechanisms.additive import COUNT_WEIGHT, Noisy
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.integer_rows import IntegerRows
+from gramercy.mechanisms.k_norm import KNorm
+from gramercy.mechanisms.laplace import Laplace
+from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.matrix_laplace import MatrixLaplace
+from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.rowwise import RowWise, reach
+from gramercy.mechanisms.wishart import Wishart
+from gramercy.schemas.home import Home
+from gramercy.schemas.request import Unit
+from gramercy.tables.integers import integer_rows
+from gramercy.tables.normalise import normalise
 from tests.making import alone, run_steps, scene
 
 Array = np.ndarray[Any, Any]
@@ -567,11 +567,15 @@ def played(plan: Plan, folder: Path) -> Seen:
     tape, writer, taken = Tape([]), _Rows(), []
     with pytest.MonkeyPatch.context() as patch, sampled(tape):
         # What follows from public facts alone need not be worked out for every table.
-        patch.setattr("tasks.manifest.calibrate", lambda asked: plan.mechanism)
-        patch.setattr("tasks.manifest.guarantee_facts", _facts)
-        patch.setattr("tasks.draw.RowWriter", lambda path, columns: writer)
-        patch.setattr("tasks.draw.read_rows", lambda path, columns, rows: iter(writer.parts))
-        patch.setattr("tasks.draw.write_matrices", lambda *written: taken.append(written[1:]))
+        patch.setattr("gramercy.application.manifest.calibrate", lambda asked: plan.mechanism)
+        patch.setattr("gramercy.application.manifest.guarantee_facts", _facts)
+        patch.setattr("gramercy.application.draw.RowWriter", lambda path, columns: writer)
+        patch.setattr(
+            "gramercy.application.draw.read_rows", lambda path, columns, rows: iter(writer.parts)
+        )
+        patch.setattr(
+            "gramercy.application.draw.write_matrices", lambda *written: taken.append(written[1:])
+        )
         draw_into(folder, plan, alone(accumulate)(plan), "r1")
     [(manifest, matrix, folds)] = taken
     if folds:

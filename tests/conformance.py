@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-import mechanisms
-from mechanisms import sampler
-from mechanisms.additive import Additive
-from mechanisms.mechanism import Mechanism
-from mechanisms.output import Output
-from mechanisms.rowwise import RowWise
-from schemas.contract import Neighbours
+from gramercy import mechanisms
+from gramercy.mechanisms import sampler
+from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas.contract import Neighbours
 
 BOTH: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 REPLACE: tuple[Neighbours, ...] = ("replace-one",)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.home import Home
+from gramercy.schemas.home import Home
 from tests.databases import KINDS, fresh
 from tests.faults.zygote import Zygote
 

@@ -14,16 +14,16 @@ import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
-from archive.store import Archive
+from gramercy.application.accumulate import accumulate
+from gramercy.application.estimate import make_estimate
+from gramercy.application.plan import Plan, make_plan
+from gramercy.application.publish import publish, replay
+from gramercy.application.report import make_report
+from gramercy.application.request import read_request
+from gramercy.archive.store import Archive
 from gramercy.cli import main
-from schemas.home import Home
-from tasks.accumulate import accumulate
-from tasks.estimate import make_estimate
-from tasks.plan import Plan, make_plan
-from tasks.policy import sealed
-from tasks.publish import publish, replay
-from tasks.report import make_report
-from tasks.request import read_request
+from gramercy.schemas.home import Home
+from gramercy.tasks.policy import sealed
 from tests.writers import FACTS
 
 FULL = os.environ.get("GRAMERCY_FULL") == "1"
@@ -91,7 +91,7 @@ def run_steps(request: Path) -> str:
 
 def alone(step: Any) -> Any:
     """A step, sealed as in a flow, without Prefect."""
-    return sealed(step.__wrapped__)
+    return sealed(step)
 
 
 def run_all(request: Path) -> Path:

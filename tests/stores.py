@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archive.bundle import seal
-from archive.objects import Objects, is_url
-from archive.remote import RemoteArchive
-from archive.store import Archive
-from schemas.errors import ArchiveError
+from gramercy.archive.bundle import seal
+from gramercy.archive.objects import Objects, is_url
+from gramercy.archive.remote import RemoteArchive
+from gramercy.archive.store import Archive
+from gramercy.schemas.errors import ArchiveError
 
 
 def archive_at(url: str, folder: Path, *, objects: Objects | None = None, **more: Any) -> Archive:

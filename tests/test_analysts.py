@@ -14,15 +14,15 @@ import pandas as pd
 import pytest
 
 import gramercy
-from estimators.intervals import Intervals
-from estimators.noise.draws import draw, stream
-from estimators.uncertainty.entries import second_moment
+from gramercy.application.withdraw import withdraw
+from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.uncertainty.entries import second_moment
 from gramercy.measured import Measured
 from gramercy.release import Release
-from schemas.evidence import Divisor, Evidence
-from schemas.home import Home
-from schemas.noise import NoiseLaw
-from tasks.withdraw import withdraw
+from gramercy.schemas.evidence import Divisor, Evidence
+from gramercy.schemas.home import Home
+from gramercy.schemas.noise import NoiseLaw
 from tests.making import MECHANISM, run_all, run_steps, scene, table
 
 PUBLISHED = {"estimates": [{"name": "graphical-lasso"}]}
@@ -193,7 +193,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(release: Release) -> None
     """Of the very release's own law: rows and noise drawn again."""
     from dataclasses import replace
 
-    from estimators.tuning.stability import redrawn
+    from gramercy.estimators.tuning.stability import redrawn
 
     truth = np.diag([0.5, 0.3, 0.2]) + 0.1
     seen, source = release.evidence, stream()

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import gramercy
-from archive.bundle import seal
-from archive.disk import Files
-from archive.objects import Objects, is_url
-from archive.release import read_release
-from archive.store import Archive
-from archive.withdrawal import NOTICE, read_withdrawal, write_withdrawal
-from schemas.anchor import Anchor
-from schemas.errors import ArchiveError, BundleError, ContractError
-from schemas.home import Home
-from schemas.manifest import FORMAT, WithdrawalManifest
-from schemas.model import parse
+from gramercy.archive.bundle import seal
+from gramercy.archive.disk import Files
+from gramercy.archive.objects import Objects, is_url
+from gramercy.archive.release import read_release
+from gramercy.archive.store import Archive
+from gramercy.archive.withdrawal import NOTICE, read_withdrawal, write_withdrawal
+from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.errors import ArchiveError, BundleError, ContractError
+from gramercy.schemas.home import Home
+from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
+from gramercy.schemas.model import parse
 from tests.making import edit_json, run_steps, scene
 from tests.stores import archive_at
 
@@ -129,7 +129,7 @@ def test_an_anchor_that_cannot_be_written(tmp_path: Path, s3: str) -> None:
         raise PermissionError(30, "Read-only file system")
 
     with pytest.MonkeyPatch.context() as disk:
-        disk.setattr("archive.disk.os.open", refused)
+        disk.setattr("gramercy.archive.disk.os.open", refused)
         with pytest.raises(ArchiveError, match="cannot write to the archive"):
             Archive(tmp_path / "another").write_anchor(anchor(1))
     with pytest.raises(ArchiveError, match=r"no-such-bucket/a/\.ledger/.*cannot be written"):

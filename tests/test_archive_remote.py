@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 import gramercy
-from archive.bundle import SIGNATURE, check
-from archive.held import LOCK
-from archive.objects import Objects, is_url, shown
-from archive.remote import open_archive
-from archive.store import Archive
-from estimators.ridge import Ridge
+from gramercy.application.estimate import make_estimate
+from gramercy.archive.bundle import SIGNATURE, check
+from gramercy.archive.held import LOCK
+from gramercy.archive.objects import Objects, is_url, shown
+from gramercy.archive.remote import open_archive
+from gramercy.archive.store import Archive
+from gramercy.estimators.ridge import Ridge
 from gramercy.release import Release
-from schemas.errors import ArchiveError, BundleError, RequestError, UnknownRelease
-from schemas.home import Home
-from tasks.estimate import make_estimate
+from gramercy.schemas.errors import ArchiveError, BundleError, RequestError, UnknownRelease
+from gramercy.schemas.home import Home
 from tests.making import at_scale, run_all, scene
 from tests.stores import (
     DiedError,
@@ -337,7 +337,7 @@ def test_a_home_with_its_archive_elsewhere(
 
 def test_mirrors_are_private_and_go(s3: str, tmp_path: Path) -> None:
     code = (
-        f"from archive.remote import open_archive as o; a = o('{s3}/m'); a.releases(); "
+        f"from gramercy.archive.remote import open_archive as o; a = o('{s3}/m'); a.releases(); "
         f"assert o('{s3}/m').root == a.root != o('{s3}/n').root; "
         "assert a.root.stat().st_mode & 0o777 == 0o700; "
         # A fork has one of its own, and leaves its parent's alone.

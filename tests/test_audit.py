@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from archive.store import Archive
-from estimators.ridge import Ridge
+from gramercy.application.audit import facts, make_audit, write_audit
+from gramercy.application.estimate import make_estimate
+from gramercy.application.request import read_request
+from gramercy.application.withdraw import withdraw
+from gramercy.archive.store import Archive
+from gramercy.estimators.ridge import Ridge
+from gramercy.ledger import Ledger
+from gramercy.ledger.entry import Entry
+from gramercy.ledger.journal import append
+from gramercy.mechanisms.guarantee import Guarantee
 from gramercy.release import Release
-from ledger import Ledger
-from ledger.entry import Entry
-from ledger.journal import append
-from mechanisms.guarantee import Guarantee
-from schemas.errors import Discrepancies, GramercyError, SpentFailure, UntrustedLedger
-from schemas.home import Home
-from schemas.model import canonical
-from tasks.audit import facts, make_audit, write_audit
-from tasks.estimate import make_estimate
-from tasks.history import History
-from tasks.request import read_request
-from tasks.withdraw import withdraw
+from gramercy.schemas.errors import Discrepancies, GramercyError, SpentFailure, UntrustedLedger
+from gramercy.schemas.home import Home
+from gramercy.schemas.model import canonical
+from gramercy.tasks.history import History
 from tests.making import answer, contract_facts, edit_json, run, run_all, run_steps, scene
 from tests.writers import contract
 
@@ -329,9 +329,9 @@ def test_prefect_remembers(
     tmp_path: Path, home: Path, prefect_server: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its runs are joined to releases; and a home rolled back as a whole is refused and found."""
-    from flows.audit import audit
-    from flows.release import release
-    from tasks.history import recall
+    from gramercy.flows.audit import audit
+    from gramercy.flows.release import release
+    from gramercy.tasks.history import recall
 
     release(read_request(scene(tmp_path)))
     shutil.copytree(home, tmp_path / "older")
@@ -395,7 +395,7 @@ def test_an_interrupted_withdrawal_is_finished(
 ) -> None:
     run_steps(scene(tmp_path))
     with monkeypatch.context() as broken:
-        broken.setattr("tasks.withdraw.write_withdrawal", lambda *_: 1 / 0)
+        broken.setattr("gramercy.application.withdraw.write_withdrawal", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             withdraw("toy", "v1-r1", "wrong file")
     assert [subject for subject, _ in told()] == ["toy/v1-r1"]

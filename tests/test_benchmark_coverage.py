@@ -15,10 +15,10 @@ from benchmarks.coverage import cells, page, releases, run, tables
 from benchmarks.coverage.populations import GRAPHS, QUANTITIES, population
 from benchmarks.coverage.scores import Edges, Entries
 from benchmarks.measuring import append
-from estimators.noise.denoise import denoise
-from estimators.noise.draws import Stream
-from schemas.evidence import Evidence
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.noise.draws import Stream
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import Family, NoiseLaw
 
 SOME: list[tuple[Family, float]] = [("none", 0.0), ("laplace", 0.01), ("noisy-rows", 0.2)]
 CELL = cells.Cell("hub", 10, 1000, "unit")

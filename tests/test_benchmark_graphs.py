@@ -13,8 +13,8 @@ from benchmarks.graphs import cells, data, page, releases, run, scores, tables
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
 from benchmarks.measuring import append
-from mechanisms.guarantee import gdp_delta
-from schemas.evidence import Evidence
+from gramercy.mechanisms.guarantee import gdp_delta
+from gramercy.schemas.evidence import Evidence
 
 P, EPSILON = 6, 1.0
 

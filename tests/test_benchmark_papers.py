@@ -13,8 +13,8 @@ from benchmarks.papers import cells, claims, page, run, sound
 from benchmarks.papers.experiment import Figures, Mean, Measured, Setting, grid, short
 from benchmarks.papers.papers import PAPERS
 from benchmarks.papers.task import Sample, Task, measure
-from mechanisms.guarantee import gdp_delta
-from schemas.evidence import Evidence
+from gramercy.mechanisms.guarantee import gdp_delta
+from gramercy.schemas.evidence import Evidence
 
 EPSILON = 2.0
 

@@ -14,7 +14,7 @@ from benchmarks.solvers import cells, page, tables
 from benchmarks.solvers.cells import Cell, Measured, Result
 from benchmarks.solvers.matrices import KINDS, REGIMES, matrix, penalties
 from benchmarks.solvers.peers import OURS, PEERS, Run, Steps
-from estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.glasso import graphical_lasso
 
 P = 20
 

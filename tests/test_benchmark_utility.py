@@ -15,7 +15,7 @@ from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy, zcdp_delta
 from benchmarks.utility.ours import OURS, scale, unit_noise
 from benchmarks.utility.peers import PEERS, classical
-from mechanisms.guarantee import gdp_delta
+from gramercy.mechanisms.guarantee import gdp_delta
 
 N, P = 1000, 16
 DATA = Dataset("zeros", np.zeros((N, P)))

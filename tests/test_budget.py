@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Ledger
-from schemas.errors import BudgetRefused, Invalid
-from schemas.home import Home
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import BudgetRefused, Invalid
+from gramercy.schemas.home import Home
 from tests.making import answer, run, run_steps, scene, table
 from tests.writers import charge
 

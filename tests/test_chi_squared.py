@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from mechanisms.chi_squared import LARGEST_SHAPE, best_shape, profile, smallest_variance, two_steps
-from mechanisms.guarantee import gdp_mu
-from schemas.contract import Neighbours
+from gramercy.mechanisms.chi_squared import (
+    LARGEST_SHAPE,
+    best_shape,
+    profile,
+    smallest_variance,
+    two_steps,
+)
+from gramercy.mechanisms.guarantee import gdp_mu
+from gramercy.schemas.contract import Neighbours
 
 TABLE = [
     (k, variance, epsilon)

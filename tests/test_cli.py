@@ -311,7 +311,7 @@ def test_paying_again_from_the_command_line(
         raise MemoryError("63.1234")
 
     with pytest.MonkeyPatch.context() as broke:
-        broke.setattr("tasks.draw.denoise", broken)
+        broke.setattr("gramercy.application.draw.denoise", broken)
         code, _, err = run("release", request, "--yes", capsys=capsys)
     assert code == 1
     assert "publish: MemoryError." in err
@@ -332,7 +332,7 @@ def test_failures_around_the_steps(
     def unreachable(*_: object) -> None:
         raise RuntimeError("connection to 10.0.0.1 failed")
 
-    monkeypatch.setattr("flows.release.release", unreachable)
+    monkeypatch.setattr("gramercy.flows.release.release", unreachable)
     code, _, err = run("release", scene(tmp_path), "--yes", capsys=capsys)
     assert code == 1
     assert "PREFECT_API_URL" in err

@@ -15,17 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechanisms import sampler
-from schemas.contract import Contract
-from schemas.errors import GramercyError, RequestError, TableError
-from schemas.lattice import Lattice
-from schemas.request import Unit
-from tables import cluster
-from tables.accumulate import Accumulated, accumulate
-from tables.cluster import Cluster
-from tables.passes import here
-from tables.read import pieces
-from tables.source import open_source
+from gramercy.mechanisms import sampler
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import GramercyError, RequestError, TableError
+from gramercy.schemas.lattice import Lattice
+from gramercy.schemas.request import Unit
+from gramercy.tables import cluster
+from gramercy.tables.accumulate import Accumulated, accumulate
+from gramercy.tables.cluster import Cluster
+from gramercy.tables.passes import here
+from gramercy.tables.read import pieces
+from gramercy.tables.source import open_source
 from tests.making import contract_facts, plan_of, scene
 
 P = 4

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from estimators.repaired import correlations
-from estimators.solvers.columnwise import Columns, columnwise
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.repaired import correlations
+from gramercy.estimators.solvers.columnwise import Columns, columnwise
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 
 def sample(seed: int, p: int, n: int, spread: float = 0.0) -> np.ndarray:

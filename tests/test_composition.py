@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.composition import NOTHING, Filter, Total, compose
-from mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.composition import NOTHING, Filter, Total, compose
+from gramercy.mechanisms.guarantee import Guarantee
 
 CHARGES = st.builds(
     Guarantee,

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from schemas.contract import YEAR, Contract
-from tables.source import open_source
+from gramercy.schemas.contract import YEAR, Contract
+from gramercy.tables.source import open_source
 from tests.making import contract_facts
 
 YEARLY = {"epsilon": 1.0, "delta": 1e-9, "per": "year"}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from mpmath import MPContext
 
-from estimators.noise.debias import debiased, discrete_variance, rounded_variance
-from mechanisms.discrete import discrete_gaussian_variance
-from mechanisms.rowwise import rounded_variance as of_the_mechanisms
+from gramercy.estimators.noise.debias import debiased, discrete_variance, rounded_variance
+from gramercy.mechanisms.discrete import discrete_gaussian_variance
+from gramercy.mechanisms.rowwise import rounded_variance as of_the_mechanisms
 
 SIGMAS = [0.08, 0.2, 0.4, 0.7, 0.999, 1.0, 1.5, 1.999, 2.0, 3.3, 20.0]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from estimators.noise.denoise import SIMULATED_UP_TO, denoise, project, repair_name
-from estimators.noise.draws import draw, of_rows, rows_like
-from mechanisms.gaussian import Gaussian
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise, project, repair_name
+from gramercy.estimators.noise.draws import draw, of_rows, rows_like
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas.noise import Family, NoiseLaw
 from tests.making import at_scale
 
 Array = np.ndarray

@@ -12,20 +12,20 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from archive.release import read_release
-from archive.store import Archive
-from estimators.discriminant import Discriminant
-from estimators.evidence import of_matrix
-from estimators.noise.denoise import project
-from estimators.noise.draws import draw
-from estimators.scikit import DiscriminantClassifier
-from mechanisms.gaussian import Gaussian
-from schemas.contract import INTERCEPT, features
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.manifest import ColumnFacts, LevelsFacts
-from schemas.noise import NoiseLaw
-from tasks.estimate import make_estimate
+from gramercy.application.estimate import make_estimate
+from gramercy.archive.release import read_release
+from gramercy.archive.store import Archive
+from gramercy.estimators.discriminant import Discriminant
+from gramercy.estimators.evidence import of_matrix
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.draws import draw
+from gramercy.estimators.scikit import DiscriminantClassifier
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas.contract import INTERCEPT, features
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.noise import NoiseLaw
 from tests.making import at_scale, run_steps, scene
 
 WEAK = 1e-20  # a penalty that changes nothing that matters

@@ -11,14 +11,13 @@ import typer.main
 from ruamel.yaml import YAML
 from scipy.special import ndtr
 
-import estimators
-import mechanisms
+from gramercy import estimators, mechanisms
+from gramercy.application.request import Request
 from gramercy.cli import app
-from mechanisms.guarantee import Guarantee, gdp_mu
-from schemas.contract import Contract
-from schemas.errors import ContractError, RequestError
-from schemas.model import parse
-from tasks.request import Request
+from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import ContractError, RequestError
+from gramercy.schemas.model import parse
 from tests.pages import ROOT, blocks, documents
 
 DOCS = ROOT / "docs"

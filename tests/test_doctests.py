@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from archive.store import Archive
-from schemas.home import Home
+from gramercy.archive.store import Archive
+from gramercy.schemas.home import Home
 from tests.making import run_steps, scene
 from tests.pages import ROOT, blocks, documents
 from tests.test_architecture import sources
@@ -62,5 +62,5 @@ def test_examples_in_documents(page: Path, request: pytest.FixtureRequest) -> No
 
 def test_the_public_face_has_examples() -> None:
     shown = {path.relative_to(ROOT).as_posix() for path in WITH_EXAMPLES}
-    assert {"gramercy/__init__.py", "gramercy/catalogue.py", "schemas/request.py"} <= shown
-    assert any(name.startswith("estimators/scikit/") for name in shown)
+    assert {"gramercy/__init__.py", "gramercy/catalogue.py", "gramercy/schemas/request.py"} <= shown
+    assert any(name.startswith("gramercy/estimators/scikit/") for name in shown)

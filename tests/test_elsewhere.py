@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import gramercy
-from archive.keys import known_keys
-from archive.store import Archive
-from ledger import Ledger
-from schemas.errors import BundleError, SpentFailure
-from schemas.home import Home
-from tasks.audit import make_audit
-from tasks.withdraw import withdraw
+from gramercy.application.audit import make_audit
+from gramercy.application.withdraw import withdraw
+from gramercy.archive.keys import known_keys
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import BundleError, SpentFailure
+from gramercy.schemas.home import Home
 from tests.databases import fresh
 from tests.making import run, run_all, run_steps, scene
 

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from archive.bundle import SEAL, seal
-from archive.estimate import GRAPH, EstimateBundle, read_estimate, write_estimate
-from archive.package import read_descriptor
-from schemas.errors import BundleError
-from schemas.manifest import FORMAT, DatasetFacts, EstimateManifest
+from gramercy.archive.bundle import SEAL, seal
+from gramercy.archive.estimate import GRAPH, EstimateBundle, read_estimate, write_estimate
+from gramercy.archive.package import read_descriptor
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.manifest import FORMAT, DatasetFacts, EstimateManifest
 
 NAMES = ("c0", "sex=female", "größe & <b>")
 MATRIX = np.array([[1.0, 0.1, 0.0], [0.1, 2.0, -1 / 3], [0.0, -1 / 3, np.pi]])

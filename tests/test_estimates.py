@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import estimators
-from archive.estimate import read_estimate
-from archive.store import Archive
-from estimators import Estimate, Estimator, Evidence
-from estimators.noise.denoise import project
-from estimators.noise.draws import draw, stream
-from schemas.errors import RequestError
-from schemas.home import Home
-from schemas.noise import Family, NoiseLaw
-from tasks.estimate import make_estimate
-from tasks.report import make_report
-from tasks.request import restored
-from tasks.verify import verify_release
+from gramercy import estimators
+from gramercy.application.estimate import make_estimate
+from gramercy.application.report import make_report
+from gramercy.application.request import restored
+from gramercy.application.verify import verify_release
+from gramercy.archive.estimate import read_estimate
+from gramercy.archive.store import Archive
+from gramercy.estimators import Estimate, Estimator, Evidence
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.home import Home
+from gramercy.schemas.noise import Family, NoiseLaw
 from tests.making import run_steps, scene
 
 NAMES = list(estimators.registry)

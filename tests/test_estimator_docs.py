@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-import estimators
+from gramercy import estimators
 
 PAGE = (Path(__file__).parents[1] / "docs" / "estimators.md").read_text(encoding="utf-8")
 ROWS = {

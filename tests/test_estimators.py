@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from estimators import Evidence
-from estimators.noise.denoise import SIMULATED_UP_TO, denoise
-from estimators.noise.draws import draw, of_rows, rows_like
-from estimators.noise.spectrum import spectrum
-from estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
-from mechanisms.gaussian import Gaussian
-from mechanisms.rows import Rows
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators import Evidence
+from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise
+from gramercy.estimators.noise.draws import draw, of_rows, rows_like
+from gramercy.estimators.noise.spectrum import spectrum
+from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.rows import Rows
+from gramercy.schemas.noise import Family, NoiseLaw
 
 
 def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:

@@ -16,16 +16,16 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
-from archive.registry import Stated, entry_text, registry_entry
-from archive.release import read_release
-from archive.store import Archive
+from gramercy.application.withdraw import withdraw
+from gramercy.archive.registry import Stated, entry_text, registry_entry
+from gramercy.archive.release import read_release
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.guarantee import Guarantee
 from gramercy.release import Release
-from ledger import Ledger
-from mechanisms.guarantee import Guarantee
-from schemas.contract import Budget
-from schemas.home import Home
-from schemas.registry import RegistryEntry
-from tasks.withdraw import withdraw
+from gramercy.schemas.contract import Budget
+from gramercy.schemas.home import Home
+from gramercy.schemas.registry import RegistryEntry
 from tests.conformance import CASES
 from tests.making import MECHANISM, answer, contract_facts, run, run_all, run_steps, scene
 from tests.writers import charge, contract

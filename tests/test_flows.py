@@ -10,11 +10,15 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from prefect import Task
+from prefect.cache_policies import INPUTS
 from prefect.settings import get_current_settings
 
-from archive.store import Archive
-from ledger import Ledger
-from schemas.errors import (
+from gramercy.application.request import read_request
+from gramercy.application.verify import verify_release
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import (
     GramercyError,
     NoMinimiser,
     RequestError,
@@ -22,11 +26,9 @@ from schemas.errors import (
     StepFailed,
     TableError,
 )
-from schemas.home import Home
-from tasks.history import ledger_tag
-from tasks.policy import private_flow, private_task
-from tasks.request import read_request
-from tasks.verify import verify_release
+from gramercy.schemas.home import Home
+from gramercy.tasks.history import ledger_tag
+from gramercy.tasks.policy import private_flow, private_task
 from tests.leaks import stored, unpickled
 from tests.making import bundle_bytes, scene
 
@@ -58,13 +60,15 @@ def tags_of(flow: str) -> set[str]:
 def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.artifacts import Artifact
 
-    from flows.estimate import estimate
-    from flows.release import release
-    from flows.report import report
+    from gramercy.flows.estimate import estimate
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
 
     request = read_request(scene(tmp_path))
     late = itertools.count(step=1000.0)  # as if every step took long
-    monkeypatch.setattr("tasks.progress.time", SimpleNamespace(monotonic=lambda: next(late)))
+    monkeypatch.setattr(
+        "gramercy.application.progress.time", SimpleNamespace(monotonic=lambda: next(late))
+    )
     done = release(request)
     assert done == "toy/v1-r1"
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
@@ -89,7 +93,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     def none(*_: object, **__: object) -> None:
         raise NoMinimiser("no minimiser", "Use another.")
 
-    monkeypatch.setattr("estimators.graphical_lasso.graphical_lasso", none)
+    monkeypatch.setattr("gramercy.estimators.graphical_lasso.graphical_lasso", none)
     hopeless = request.estimates[1].model_copy(update={"input": "raw"})
     with pytest.raises(RequestError, match="graphical-lasso: no minimiser"):
         estimate(done, (hopeless,))
@@ -129,14 +133,14 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
 
 def test_deployments_pass_plain_data(tmp_path: Path) -> None:
     """As from a schedule or the user interface: parameters are JSON."""
-    from flows.release import release
+    from gramercy.flows.release import release
 
     request = read_request(scene(tmp_path))
     assert release(request.model_dump(mode="json")) == "toy/v1-r1"
 
 
 def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     request = scene(tmp_path, rows=41)
     frame = pd.read_csv(tmp_path / "table.csv")
@@ -171,6 +175,33 @@ def test_unknown_failures_tell_their_type_alone() -> None:
     assert not any(str(SECRET) in text for text in stored())
 
 
+def test_a_private_task_is_a_task_whose_policy_stays() -> None:
+    @private_task
+    def double(value: float) -> float:
+        return 2 * value
+
+    renamed = double.with_options(name="twice", tags=["x"])
+
+    @private_flow
+    def runs() -> list[float]:
+        return [double(SECRET), renamed(SECRET), renamed.submit(SECRET).result()]
+
+    assert isinstance(renamed, Task)
+    assert (renamed.name, renamed.tags) == ("twice", {"x"})
+    assert double.fn(2.0) == 4.0
+    assert runs() == [2 * SECRET] * 3
+    for task in (double, renamed):
+        assert (task.persist_result, task.retries, task.log_prints) == (False, 0, False)
+        for option in ({"retries": 1}, {"persist_result": True}, {"cache_policy": INPUTS}):
+            with pytest.raises(TypeError):
+                task.with_options(**option)
+        with pytest.raises(TypeError):
+            task.map([1.0])
+        with pytest.raises(TypeError):
+            task.delay(1.0)
+    assert not any(str(SECRET) in text or str(2 * SECRET) in text for text in stored())
+
+
 def test_stored_results_would_be_seen() -> None:
     """The search above is no empty promise: a task that does store its result is found."""
     from prefect import flow, task
@@ -192,8 +223,8 @@ def test_stored_results_would_be_seen() -> None:
 
 def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prefect may run the flow again, by itself or by hand: the charge is spent, and no more."""
-    from flows.release import release
-    from mechanisms import sampler
+    from gramercy.flows.release import release
+    from gramercy.mechanisms import sampler
 
     draws: list[object] = []
     drawn = sampler.rounded_gaussian
@@ -206,7 +237,7 @@ def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError("no space left")
 
     monkeypatch.setattr(sampler, "rounded_gaussian", counted)
-    monkeypatch.setattr("tasks.draw.denoise", broken)
+    monkeypatch.setattr("gramercy.application.draw.denoise", broken)
     request = read_request(scene(tmp_path))
     stubborn = release.with_options(retries=2)
     with pytest.raises((StepFailed, SpentFailure)):
@@ -217,7 +248,7 @@ def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("persons", [None, 8])
 def test_private_values_stay_private(tmp_path: Path, home: Path, persons: int | None) -> None:
     """A cell's digits, or a name, appear nowhere outside the table: not stored, not published."""
-    from flows.release import release
+    from gramercy.flows.release import release
 
     request = scene(tmp_path, **({"unit": "who", "persons": persons} if persons else {}))
     frame = pd.read_csv(tmp_path / "table.csv")

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archive.bundle import seal
-from archive.matrices import write_matrix
-from archive.package import write_descriptor
-from archive.release import ReleaseBundle, read_release, release_descriptor, stems
-from archive.store import Archive
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.ridge import Ridge
-from mechanisms import sampler
-from schemas.errors import BundleError, RequestError
-from schemas.home import Home
-from tasks.accumulate import accumulate
-from tasks.estimate import make_estimate
-from tasks.manifest import all_rows, rows_facts
-from tasks.plan import Plan
-from tasks.verify import verify_release
+from gramercy.application.accumulate import accumulate
+from gramercy.application.estimate import make_estimate
+from gramercy.application.manifest import all_rows, rows_facts
+from gramercy.application.plan import Plan
+from gramercy.application.verify import verify_release
+from gramercy.archive.bundle import seal
+from gramercy.archive.matrices import write_matrix
+from gramercy.archive.package import write_descriptor
+from gramercy.archive.release import ReleaseBundle, read_release, release_descriptor, stems
+from gramercy.archive.store import Archive
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.ridge import Ridge
+from gramercy.mechanisms import sampler
+from gramercy.schemas.errors import BundleError, RequestError
+from gramercy.schemas.home import Home
 from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, lines
 from tests.audit import played
 from tests.making import InTurn, alone, edit_json, plan_of, run_steps, scene, table
@@ -83,7 +83,7 @@ def test_places_are_no_folds_where_rows_come_and_go(
 ) -> None:
     """The flaw that random parts are there for: a row that goes moves all that follow."""
     plan = planned(tmp_path, "add-remove")
-    monkeypatch.setattr("tasks.accumulate._assign", lambda plan: InTurn(3))
+    monkeypatch.setattr("gramercy.application.accumulate._assign", lambda plan: InTurn(3))
     shares = moved(plan, tmp_path, [(lines("5,0,0"), []), (lines(None), [])])
     assert sum(share > 0 for share in shares) == 3
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import estimators
-import mechanisms
-from tasks.request import Request
+from gramercy import estimators, mechanisms
+from gramercy.application.request import Request
 
 
 def test_every_choice_and_every_key_says_what_it_is() -> None:

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import tables.recipe
-from schemas.contract import Column, Contract, Levels
-from schemas.errors import TableError
-from schemas.lattice import Lattice, WholeNumbers
-from schemas.request import Clip, Unit, Whole
-from tables.accumulate import Accumulated, accumulate
-from tables.fused import Fused
-from tables.recipe import Recipe
-from tables.repair import Repairs
-from tables.source import open_source
+import gramercy.tables.recipe
+from gramercy.schemas.contract import Column, Contract, Levels
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.lattice import Lattice, WholeNumbers
+from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.tables.accumulate import Accumulated, accumulate
+from gramercy.tables.fused import Fused
+from gramercy.tables.recipe import Recipe
+from gramercy.tables.repair import Repairs
+from gramercy.tables.source import open_source
 from tests.making import InTurn, contract_facts
 
 NASTY = np.array(
@@ -87,7 +87,7 @@ def test_the_loop_itself_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Python runs it, without a compiler in between."""
     given = cells(len(COLUMNS), 60)
     expected = Fused(COLUMNS, True, Unit(), Lattice(9, 12))(given, Repairs.none(5))
-    monkeypatch.setattr("tables.fused.compiled", lambda function: function)
+    monkeypatch.setattr("gramercy.tables.fused.compiled", lambda function: function)
     with np.errstate(all="ignore"):
         found = Fused(COLUMNS, True, Unit(), Lattice(9, 12))(given, Repairs.none(5))
     np.testing.assert_array_equal(found, expected)
@@ -108,16 +108,16 @@ def test_threads_sum_to_the_same(
 ) -> None:
     path, contract = table(tmp_path, 30_000)
     lattice = Lattice(6, 16)
-    monkeypatch.setattr("tables.parquet.BATCH_CELLS", 6 * 700)
+    monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 6 * 700)
 
     def summed() -> Accumulated:
         assign = InTurn(folds) if folds > 1 else None
         return accumulate(open_source(path), contract, Unit(), lattice, folds=folds, assign=assign)
 
     plainly = summed()
-    monkeypatch.setattr(tables.recipe, "_LARGE", 0)
+    monkeypatch.setattr(gramercy.tables.recipe, "_LARGE", 0)
     for threads, _ in product((1, 2, 5), range(2)):
-        monkeypatch.setattr("tables.passes.available", lambda threads=threads: threads)
+        monkeypatch.setattr("gramercy.tables.passes.available", lambda threads=threads: threads)
         quickly = summed()
         assert quickly.rows == plainly.rows == 30_000
         for one, other in zip(quickly.parts, plainly.parts, strict=True):
@@ -130,8 +130,8 @@ def test_threads_sum_to_the_same(
 
 def test_what_fails_in_a_thread_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, contract = table(tmp_path, 5_000)
-    monkeypatch.setattr(tables.recipe, "_LARGE", 0)
-    monkeypatch.setattr("tables.passes.available", lambda: 3)
+    monkeypatch.setattr(gramercy.tables.recipe, "_LARGE", 0)
+    monkeypatch.setattr("gramercy.tables.passes.available", lambda: 3)
 
     def broken(*given: Any) -> Any:
         raise TableError("no", "none")

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from sklearn.covariance import graphical_lasso as by_scikit_learn
 
-from estimators.solvers.admm import admm
-from estimators.solvers.block import Start, duality_gap, soft_threshold
-from estimators.solvers.blockwise import Solver
-from estimators.solvers.coordinate_descent import coordinate_descent
-from estimators.solvers.glasso import graphical_lasso
-from estimators.solvers.newton import newton
-from estimators.solvers.path import graphical_lasso_path
-from schemas.errors import NoMinimiser, RequestError
+from gramercy.estimators.solvers.admm import admm
+from gramercy.estimators.solvers.block import Start, duality_gap, soft_threshold
+from gramercy.estimators.solvers.blockwise import Solver
+from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.newton import newton
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.schemas.errors import NoMinimiser, RequestError
 from tests.making import at_scale
 
 EVERY: list[Solver] = ["newton", "admm", "coordinate-descent"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from estimators.solvers.blockwise import Solver
-from estimators.solvers.glasso import graphical_lasso
-from estimators.solvers.path import graphical_lasso_path
-from schemas.errors import NoMinimiser
+from gramercy.estimators.solvers.blockwise import Solver
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.schemas.errors import NoMinimiser
 from tests.test_glasso import (
     EVERY,
     assert_proof,

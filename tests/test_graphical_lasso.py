@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from sklearn.covariance import graphical_lasso as by_scikit_learn
 
-from estimators import Evidence
-from estimators.graphical_lasso import GraphicalLasso, auto_penalty
-from estimators.noise.denoise import denoise
-from estimators.solvers.admm import admm
-from estimators.solvers.glasso import graphical_lasso
-from schemas.errors import NoMinimiser, RequestError
-from schemas.noise import NoiseLaw
+from gramercy.estimators import Evidence
+from gramercy.estimators.graphical_lasso import GraphicalLasso, auto_penalty
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.solvers.admm import admm
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas.errors import NoMinimiser, RequestError
+from gramercy.schemas.noise import NoiseLaw
 
 
 def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:
@@ -236,7 +236,7 @@ def test_same_numbers_again() -> None:
 
 def test_neither_answer_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"admm": 2, "coordinate-descent": 1}
-    monkeypatch.setattr("estimators.solvers.blockwise._LIMITS", few)
+    monkeypatch.setattr("gramercy.estimators.solvers.blockwise._LIMITS", few)
     with pytest.raises(RequestError, match=r"penalty 0\.5.*larger penalty") as caught:
         graphical_lasso(noisy(0), 0.5)
     assert not isinstance(caught.value, NoMinimiser)

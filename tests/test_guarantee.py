@@ -11,10 +11,10 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import integrate, optimize, special, stats
 
-from mechanisms.chi_squared import profile, two_steps
-from mechanisms.composition import Filter, compose
-from mechanisms.concentrated import zcdp_delta
-from mechanisms.guarantee import (
+from gramercy.mechanisms.chi_squared import profile, two_steps
+from gramercy.mechanisms.composition import Filter, compose
+from gramercy.mechanisms.concentrated import zcdp_delta
+from gramercy.mechanisms.guarantee import (
     Guarantee,
     gaussian_mu,
     gdp_delta,

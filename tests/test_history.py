@@ -15,14 +15,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gramercy.application.withdraw import withdraw
+from gramercy.ledger import Ledger, Statement
+from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.reports.history import history_page, spending
+from gramercy.schemas.contract import Budget
+from gramercy.schemas.home import Home
+from gramercy.schemas.timeline import Event, Timeline
 from gramercy.spending import chart
-from ledger import Ledger, Statement
-from mechanisms.guarantee import Guarantee, gdp_mu
-from reports.history import history_page, spending
-from schemas.contract import Budget
-from schemas.home import Home
-from schemas.timeline import Event, Timeline
-from tasks.withdraw import withdraw
 from tests.making import answer, run, run_steps, scene
 from tests.test_report import Page
 from tests.writers import charge, contract

@@ -16,14 +16,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 import gramercy
-from archive.bundle import SIGNATURE, SUMS, check, seal, signer
-from archive.keys import known_keys, new_key, signing_key, steward_key
-from archive.signature import key_id
-from archive.store import Archive
+from gramercy.archive.bundle import SIGNATURE, SUMS, check, seal, signer
+from gramercy.archive.keys import known_keys, new_key, signing_key, steward_key
+from gramercy.archive.signature import key_id
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
 from gramercy.release import Release
-from ledger import Ledger
-from schemas.errors import ArchiveError, BundleError, RequestError
-from schemas.home import Home
+from gramercy.schemas.errors import ArchiveError, BundleError, RequestError
+from gramercy.schemas.home import Home
 from tests.making import answer, at_scale, run, run_all, run_steps, scene
 from tests.stores import bundle
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from ledger import Charge, Ledger
-from mechanisms.guarantee import Guarantee, gdp_mu
-from schemas.contract import Budget, Contract
-from schemas.errors import (
+from gramercy.ledger import Charge, Ledger
+from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.schemas.contract import Budget, Contract
+from gramercy.schemas.errors import (
     BudgetRefused,
     ContractError,
     LedgerError,
@@ -22,7 +22,7 @@ from schemas.errors import (
     TermsChanged,
     UntrustedLedger,
 )
-from schemas.model import parse
+from gramercy.schemas.model import parse
 from tests.writers import FACTS, TENTH, charge, contract
 
 YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "year"}}

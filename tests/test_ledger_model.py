@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ledger import Ledger
-from mechanisms.composition import Filter, compose
-from mechanisms.guarantee import Guarantee
-from schemas.contract import Budget
-from schemas.errors import BudgetRefused, RequestError, SpentFailure
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.composition import Filter, compose
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.schemas.contract import Budget
+from gramercy.schemas.errors import BudgetRefused, RequestError, SpentFailure
 from tests.databases import fresh
 from tests.making import at_scale
 from tests.writers import contract

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import ledger.place
-from ledger import Ledger
-from schemas.errors import UntrustedLedger
+import gramercy.ledger.place
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import UntrustedLedger
 from tests.writers import charge, contract
 
 
@@ -33,7 +33,7 @@ def refused(path: Path) -> None:
 def test_a_copy_at_the_same_path_of_another_machine(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger.place, "machine", lambda: "0123456789abcdef")
+    monkeypatch.setattr(gramercy.ledger.place, "machine", lambda: "0123456789abcdef")
     refused(path)
     monkeypatch.undo()
     assert charge(Ledger(path), "v2") == "v2-r2"
@@ -60,17 +60,17 @@ def test_a_ledger_stays_where_it_is_through_all_that_a_ledger_does(path: Path) -
 def test_a_machine_without_an_id_keeps_one_outside_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger.place, "_MACHINE_IDS", (tmp_path / "none",))
+    monkeypatch.setattr(gramercy.ledger.place, "_MACHINE_IDS", (tmp_path / "none",))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    first = ledger.place.machine()
-    assert ledger.place.machine() == first
+    first = gramercy.ledger.place.machine()
+    assert gramercy.ledger.place.machine() == first
     assert len(list((tmp_path / "state" / "gramercy").iterdir())) == 1
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
-    assert ledger.place.machine() != first
+    assert gramercy.ledger.place.machine() != first
 
 
 def test_an_id_of_the_system_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = "5d41402abc4b2a76b9719d911017c592"
     (tmp_path / "machine-id").write_text(known + "\n")
-    monkeypatch.setattr(ledger.place, "_MACHINE_IDS", (tmp_path / "machine-id",))
-    assert ledger.place.machine() not in known
+    monkeypatch.setattr(gramercy.ledger.place, "_MACHINE_IDS", (tmp_path / "machine-id",))
+    assert gramercy.ledger.place.machine() not in known

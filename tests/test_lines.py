@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tables.lines import BLOCK, valid_utf8
-from tables.read import Malformed, cells
-from tables.source import open_source
+from gramercy.tables.lines import BLOCK, valid_utf8
+from gramercy.tables.read import Malformed, cells
+from gramercy.tables.source import open_source
 
 ROW = b"0.5,0.5\n"
 UNITS = [
@@ -87,7 +87,10 @@ def test_a_line_decides_nothing_but_its_own_row(
 
     def with_line(line: bytes) -> tuple[list[list[float]], int]:
         path.write_bytes(b"\n".join([b"a,b", *before, line, *after, b"2,3"]) + end)
-        with patch("tables.lines.BLOCK", SMALL), patch("tables.read.BLOCK", SMALL):
+        with (
+            patch("gramercy.tables.lines.BLOCK", SMALL),
+            patch("gramercy.tables.read.BLOCK", SMALL),
+        ):
             return read(path, in_place=in_place)
 
     (rows, left_out), (plain, without) = with_line(line), with_line(b"7,8")

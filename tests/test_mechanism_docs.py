@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-import mechanisms
-from mechanisms.chi_squared import profile, two_steps
-from mechanisms.concentrated import zcdp_delta
-from mechanisms.guarantee import gdp_epsilon, gdp_mu, pure_gdp
-from mechanisms.mechanism import Mechanism, Reach, Setting
-from schemas.contract import Contract, Neighbours
-from tasks.plan import asked
-from tasks.request import Request
-from tasks.setting import setting
+from gramercy import mechanisms
+from gramercy.application.plan import asked
+from gramercy.application.request import Request
+from gramercy.application.setting import setting
+from gramercy.mechanisms.chi_squared import profile, two_steps
+from gramercy.mechanisms.concentrated import zcdp_delta
+from gramercy.mechanisms.guarantee import gdp_epsilon, gdp_mu, pure_gdp
+from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
+from gramercy.schemas.contract import Contract, Neighbours
 from tests.conformance import CASES
 from tests.making import contract_facts
 from tests.proofs.matrix_laplace import least_mu

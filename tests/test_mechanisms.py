@@ -13,16 +13,19 @@ import pyarrow.parquet as pq
 import pytest
 
 import gramercy
-from archive.package import read_manifest
-from archive.release import read_release, release_card, release_descriptor
-from archive.store import Archive
+from gramercy.application.compare import compare
+from gramercy.application.request import read_request
+from gramercy.application.verify import verify_release
+from gramercy.archive.package import read_manifest
+from gramercy.archive.release import read_release, release_card, release_descriptor
+from gramercy.archive.store import Archive
 from gramercy.catalogue import Catalogue
+from gramercy.ledger import Ledger, Statement
+from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.rowwise import RowWise
 from gramercy.release import Release
-from ledger import Ledger, Statement
-from mechanisms.guarantee import Guarantee, gdp_mu
-from mechanisms.rowwise import RowWise
-from schemas.contract import Budget
-from schemas.errors import (
+from gramercy.schemas.contract import Budget
+from gramercy.schemas.errors import (
     BundleError,
     ContractError,
     GuaranteeRefused,
@@ -30,11 +33,8 @@ from schemas.errors import (
     RequestError,
     TableError,
 )
-from schemas.home import Home
-from schemas.manifest import ReleaseManifest
-from tasks.compare import compare
-from tasks.request import read_request
-from tasks.verify import verify_release
+from gramercy.schemas.home import Home
+from gramercy.schemas.manifest import ReleaseManifest
 from tests.conformance import CASES, PAIRS
 from tests.making import (
     answer,
@@ -138,10 +138,11 @@ def test_what_is_published_does_not_show_how_cells_are_spelled(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a batch of a CSV ends depends on the length of its lines, which is private."""
-    monkeypatch.setattr("tasks.draw._CELLS", 400)
-    monkeypatch.setattr("tables.parquet.BATCH_CELLS", 300)
+    monkeypatch.setattr("gramercy.application.draw._CELLS", 400)
+    monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 300)
     monkeypatch.setattr(
-        "mechanisms.sampler.rounded_gaussian", lambda _, size: np.arange(size, dtype=np.int64)
+        "gramercy.mechanisms.sampler.rounded_gaussian",
+        lambda _, size: np.arange(size, dtype=np.int64),
     )
     rows = 700
     seen = []
@@ -170,7 +171,7 @@ def test_malformed_lines_keep_their_place(tmp_path: Path, home: Path) -> None:
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
     with pytest.MonkeyPatch.context() as quiet:
         quiet.setattr(
-            "mechanisms.sampler.rounded_gaussian", lambda _, size: np.zeros(size, np.int64)
+            "gramercy.mechanisms.sampler.rounded_gaussian", lambda _, size: np.zeros(size, np.int64)
         )
         run_steps(request)
     seen = pd.concat(list(Catalogue(home / "archive")["toy/v1-r1"].rows())).to_numpy()
@@ -181,7 +182,9 @@ def test_malformed_lines_keep_their_place(tmp_path: Path, home: Path) -> None:
 
 def test_counts_stay_counts(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Published whole numbers are in the table's own units; their moment is about the centres."""
-    monkeypatch.setattr("mechanisms.sampler.rounded_gaussian", lambda _, n: np.zeros(n, np.int64))
+    monkeypatch.setattr(
+        "gramercy.mechanisms.sampler.rounded_gaussian", lambda _, n: np.zeros(n, np.int64)
+    )
     pd.DataFrame({"c0": [7, 12, None], "c1": [0, 3, 9]}).to_csv(tmp_path / "table.csv", index=False)
     columns = {"c0": {"lower": 0, "upper": 10}, "c1": {"lower": 0, "upper": 9, "centre": 2}}
     run_steps(scene(tmp_path, request=asked("integer-rows"), rows=3, columns=columns))

@@ -14,14 +14,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from ledger import Ledger
-from ledger.entry import Entry
-from ledger.journal import append
-from ledger.migrate import HEAD
-from ledger.schema import metadata
-from mechanisms.guarantee import Guarantee
-from schemas.errors import BudgetRefused, LedgerError, TermsChanged
-from schemas.model import canonical
+from gramercy.ledger import Ledger
+from gramercy.ledger.entry import Entry
+from gramercy.ledger.journal import append
+from gramercy.ledger.migrate import HEAD
+from gramercy.ledger.schema import metadata
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.schemas.errors import BudgetRefused, LedgerError, TermsChanged
+from gramercy.schemas.model import canonical
 from tests.writers import TENTH, charge, contract
 
 # As the first schema was made.
@@ -111,7 +111,7 @@ def test_a_migration_that_fails_changes_nothing(
 
     shutil.copy(older, older.with_suffix(".kept"))
     with monkeypatch.context() as half_way:
-        half_way.setattr("ledger.migrations.carry_over._charges", broken)
+        half_way.setattr("gramercy.ledger.migrations.carry_over._charges", broken)
         with pytest.raises(LedgerError):
             Ledger(older)
     with sqlite3.connect(older) as db, sqlite3.connect(older.with_suffix(".kept")) as kept:
@@ -132,7 +132,7 @@ def test_the_schema_is_what_queries_expect(database: Path | str) -> None:
 
 
 def test_the_newest_version_is_the_head() -> None:
-    folder = Path(__file__).parents[1] / "ledger" / "migrations"
+    folder = Path(__file__).parents[1] / "gramercy" / "ledger" / "migrations"
     assert ScriptDirectory(str(folder)).get_heads() == [HEAD]
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from archive.release import read_release
-from estimators.moments import centred, means
-from reports.content import correlations
-from schemas.contract import INTERCEPT
-from schemas.noise import NoiseLaw
+from gramercy.archive.release import read_release
+from gramercy.estimators.moments import centred, means
+from gramercy.reports.content import correlations
+from gramercy.schemas.contract import INTERCEPT
+from gramercy.schemas.noise import NoiseLaw
 from tests.making import run, run_steps, scene
 
 COLUMNS = {"age": {"lower": 0.0, "upper": 100.0}, "kind": {"levels": ["a", "b"]}}

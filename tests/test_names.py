@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tables.names import LONGEST, canonical
+from gramercy.tables.names import LONGEST, canonical
 
 CHARACTERS = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
 MIB = 1 << 20

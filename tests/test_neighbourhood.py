@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from estimators.neighbourhood import (
+from gramercy.estimators.neighbourhood import (
     NeighbourhoodSelection,
     auto_penalty,
     combined,
     neighbourhoods,
 )
-from estimators.noise.denoise import denoise
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 from tests.making import at_scale
 
 

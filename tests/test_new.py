@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from gramercy.application.request import read_request
 from gramercy.draft import draft, in_yaml, write
 from gramercy.draft.asking import usual_delta
-from schemas.contract import Levels, read_contract
-from schemas.errors import TableError
-from tasks.request import read_request
+from gramercy.schemas.contract import Levels, read_contract
+from gramercy.schemas.errors import TableError
 from tests.making import answer, run
 from tests.making import write as write_yaml
 from tests.serving import ROOT

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from scipy.linalg.lapack import dpotrf
 
-from estimators.solvers import kernels
-from estimators.solvers.block import Start, duality_gap
-from estimators.solvers.glasso import graphical_lasso
-from estimators.solvers.inverse import inverse
-from estimators.solvers.kernels import compiled
-from estimators.solvers.newton import newton
-from estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers import kernels
+from gramercy.estimators.solvers.block import Start, duality_gap
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.inverse import inverse
+from gramercy.estimators.solvers.kernels import compiled
+from gramercy.estimators.solvers.newton import newton
+from gramercy.estimators.solvers.path import graphical_lasso_path
 from tests.test_glasso import assert_proof, charged, noisy, off, residual
 
 P = 18
@@ -125,7 +125,7 @@ def test_a_path_is_as_good_with_rough_inverses(monkeypatch: pytest.MonkeyPatch) 
         kinds.append(roughly)
         return inverse(factor, roughly=roughly)
 
-    monkeypatch.setattr("estimators.solvers.newton.inverse", told)
+    monkeypatch.setattr("gramercy.estimators.solvers.newton.inverse", told)
     for found in graphical_lasso_path(S, grid, solver="newton"):
         T, penalty = found.precision, found.penalty
         W = np.clip(np.linalg.inv(T), S - penalty, S + penalty)
@@ -217,7 +217,7 @@ def test_paths_of_many_components() -> None:
 def test_numba_is_not_loaded_for_small_problems(tmp_path: Path) -> None:
     """And where nothing can be kept, the loops are compiled all the same."""
     code = (
-        "import sys, numpy as np; from estimators.solvers.glasso import graphical_lasso;"
+        "import sys, numpy as np; from gramercy.estimators.solvers.glasso import graphical_lasso;"
         "graphical_lasso(np.eye(9) + 0.5, 0.1); assert 'numba' not in sys.modules;"
         "from numba.core import caching; caching.CacheImpl._locator_classes = [];"
         "assert graphical_lasso(np.eye(40) + 0.5, 0.1).solver == 'newton'"

@@ -11,10 +11,10 @@ from mpmath import mp
 from numpy.typing import NDArray
 from sklearn import datasets
 
-import mechanisms
-from estimators.solvers import certified
-from estimators.solvers.certified import certified_gap, distance_of, limit, solve_within
-from schemas.errors import RequestError, StepFailed
+from gramercy import mechanisms
+from gramercy.estimators.solvers import certified
+from gramercy.estimators.solvers.certified import certified_gap, distance_of, limit, solve_within
+from gramercy.schemas.errors import RequestError, StepFailed
 from tests.making import at_scale
 
 Array = NDArray[np.float64]

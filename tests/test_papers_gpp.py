@@ -16,8 +16,8 @@ from benchmarks.papers.gpp.discrete import discrete, zcdp_epsilon
 from benchmarks.papers.gpp.published import DECIBELS, Expected
 from benchmarks.papers.gpp.scoring import at, f1, scored
 from benchmarks.papers.task import measure
-from mechanisms.discrete import discrete_gaussian_variance
-from mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.discrete import discrete_gaussian_variance
+from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
 
 AT = {level: i for i, level in enumerate(DECIBELS)}
 

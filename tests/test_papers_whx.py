@@ -27,12 +27,12 @@ from benchmarks.papers.whx import (
 from benchmarks.papers.whx.columns import SHAPES, TABLES, rows_of
 from benchmarks.papers.whx.iterate import iterate
 from benchmarks.papers.whx.published import COLUMNS, EPSILONS, METHODS, printed
-from estimators.solvers.glasso import graphical_lasso
-from mechanisms.laplace import Laplace
-from mechanisms.output import Output
-from mechanisms.wishart import Wishart
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.mechanisms.laplace import Laplace
+from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.wishart import Wishart
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 N, P, EPSILON = 40, 12, 0.5
 

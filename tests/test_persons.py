@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import tables.recipe
-from schemas.contract import Contract
-from schemas.errors import TableError
-from schemas.lattice import Lattice
-from schemas.request import Clip, Unit
-from tables.accumulate import Accumulated, accumulate
-from tables.persons import Persons
-from tables.source import open_source
-from tasks.validate import validate
+import gramercy.tables.recipe
+from gramercy.application.validate import validate
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.lattice import Lattice
+from gramercy.schemas.request import Clip, Unit
+from gramercy.tables.accumulate import Accumulated, accumulate
+from gramercy.tables.persons import Persons
+from gramercy.tables.source import open_source
 from tests.making import contract_facts
 
 P = 3
@@ -136,8 +136,8 @@ def test_any_format_order_and_thread(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same integers from CSV and Parquet, whatever the ids are stored as."""
-    monkeypatch.setattr(tables.recipe, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("tables.parquet.BATCH_CELLS", 500)
+    monkeypatch.setattr(gramercy.tables.recipe, "_LARGE", 0 if large else 1 << 60)
+    monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 500)
     table = frame(30, seed=5)
     table["who"] = table["who"].str.removeprefix("id-").astype(int)
     expected = summed(table, tmp_path, 30)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.compare import compare
-from tasks.forecast import forecast
-from tasks.request import read_request
+from gramercy.application.compare import compare
+from gramercy.application.forecast import forecast
+from gramercy.application.request import read_request
 from tests.making import answer, run, run_steps, scene
 
 PURE = {"name": "laplace", "epsilon": 1.0}  # few others can answer, so that they are soon compared
@@ -22,7 +22,7 @@ def page_of(request: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str
     """The text and the page of a plan, its curves of fewer points."""
     place = request.with_name("plan.html")
     with pytest.MonkeyPatch.context() as few:
-        few.setattr("tasks.forecast._STEPS", 3)
+        few.setattr("gramercy.application.forecast._STEPS", 3)
         code, out, err = run("plan", request, "--page", place, capsys=capsys)
     assert code == 0, err
     assert f"Page: {place}" in out.replace("\n", "")
@@ -56,7 +56,7 @@ def test_it_says_what_the_plan_says(
 def test_curves_go_through_what_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.forecast._STEPS", 3)
+    monkeypatch.setattr("gramercy.application.forecast._STEPS", 3)
     asked = read_request(scene(tmp_path))
     curves = forecast(asked, 1.0)
     now = {offer.name: offer.error for offer in compare(asked)[0]}

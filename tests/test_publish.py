@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import gramercy
-from archive.release import read_release
-from archive.store import Archive
-from estimators.ridge import Ridge
+from gramercy.application.manifest import fit
+from gramercy.application.validate import validate
+from gramercy.application.verify import verify_release
+from gramercy.archive.release import read_release
+from gramercy.archive.store import Archive
 from gramercy.catalogue import Catalogue
-from ledger import Ledger
-from mechanisms.additive import COUNT_WEIGHT
-from mechanisms.gaussian import Gaussian
-from schemas.errors import BudgetRefused, RequestError, TableError, TermsChanged
-from schemas.home import Home
-from tasks.manifest import fit
-from tasks.validate import validate
-from tasks.verify import verify_release
+from gramercy.estimators.ridge import Ridge
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.additive import COUNT_WEIGHT
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas.errors import BudgetRefused, RequestError, TableError, TermsChanged
+from gramercy.schemas.home import Home
 from tests.making import alone, contract_facts, plan_of, run_steps, scene, table
 
 ROWS, P = 3000, 40

@@ -6,10 +6,9 @@ import runpy
 
 import typer.main
 
-import estimators
-import estimators.scikit
 import gramercy
-import mechanisms
+import gramercy.estimators.scikit
+from gramercy import estimators, mechanisms
 from gramercy.cli import app
 from tests.pages import ROOT
 
@@ -25,6 +24,10 @@ def test_nothing_public_is_left_out() -> None:
     headings = {line.strip("# `\n") for line in written.splitlines() if line.startswith("###")}
     commands = typer.main.get_group(app).commands
     assert {f"gramercy {name}" for name in commands} <= headings
-    assert {*estimators.registry, *mechanisms.registry, *estimators.scikit.__all__} <= headings
+    assert {
+        *estimators.registry,
+        *mechanisms.registry,
+        *gramercy.estimators.scikit.__all__,
+    } <= headings
     assert {"Catalogue", "Release", "Contract", "ReleaseRequest"} <= headings
     assert all(f"`{name}`" in written or name in headings for name in gramercy.__all__)

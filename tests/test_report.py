@@ -15,16 +15,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from archive.release import ReleaseBundle, read_release
-from archive.store import Archive
-from estimators.noise.draws import draw
-from estimators.noise.spectrum import semicircle_quantiles, spectrum
-from reports.content import strongest
-from reports.page import release_page
-from reports.words import best_guess, largest_of_noise, notes, the_attack
-from schemas.noise import Family, NoiseLaw
-from tasks.report import make_report
-from tasks.steward import against_the_truth, page, recall
+from gramercy.application.report import make_report
+from gramercy.application.steward import against_the_truth, page, recall
+from gramercy.archive.release import ReleaseBundle, read_release
+from gramercy.archive.store import Archive
+from gramercy.estimators.noise.draws import draw
+from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
+from gramercy.reports.content import strongest
+from gramercy.reports.page import release_page
+from gramercy.reports.words import best_guess, largest_of_noise, notes, the_attack
+from gramercy.schemas.noise import Family, NoiseLaw
 from tests.browser import needs_chromium, opened
 from tests.making import bundle_bytes, run_all, scene, table
 

@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archive.estimate import read_estimate
-from archive.release import ReleaseBundle, read_release
-from estimators import registry
-from estimators.evidence import of_matrix
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.noise.draws import draw, stream
-from estimators.tuning.again import comes_back
-from reports.content import Shown
-from reports.page import release_page
-from reports.second_look import edges_again, worth
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.archive.estimate import read_estimate
+from gramercy.archive.release import ReleaseBundle, read_release
+from gramercy.estimators import registry
+from gramercy.estimators.evidence import of_matrix
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.tuning.again import comes_back
+from gramercy.reports.content import Shown
+from gramercy.reports.page import release_page
+from gramercy.reports.second_look import edges_again, worth
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 from tests.making import MECHANISM, run_all, scene
 from tests.test_architecture import ROOT
 
@@ -87,7 +87,7 @@ def test_rows_that_privacy_costs(tmp_path: Path) -> None:
     assert lost.low <= lost.median <= lost.high < known.low
     assert lost.share == pytest.approx(lost.median / 40)
     # By the errors themselves: n s^2 / (s^2 + v^2).
-    from estimators.uncertainty.entries import second_moment
+    from gramercy.estimators.uncertainty.entries import second_moment
 
     errors = second_moment(much.evidence)
     pairs = np.triu_indices(3, 1)
@@ -122,9 +122,9 @@ def test_the_page_says_both(tmp_path: Path) -> None:
 AGAIN = """
 import numpy as np
 from tests.test_report_second_look import chain
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.tuning.again import comes_back
-from schemas.noise import NoiseLaw
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.tuning.again import comes_back
+from gramercy.schemas.noise import NoiseLaw
 rows = NoiseLaw(family="noisy-rows", sd_diagonal=0.1, sd_off_diagonal=0.1, cell_variance=0.5)
 for law, count in ((None, 40), (rows, 4000)):
     seen = chain(0.3, count, law=law)

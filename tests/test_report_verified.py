@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from archive.bundle import seal
-from archive.estimate import read_estimate
-from archive.package import read_manifest, write_descriptor
-from archive.release import read_release, report_descriptor
-from reports.compare import same_pictures, same_words
-from schemas.errors import BundleError
-from schemas.manifest import ReportManifest
-from tasks.report import written
+from gramercy.application.report import written
+from gramercy.archive.bundle import seal
+from gramercy.archive.estimate import read_estimate
+from gramercy.archive.package import read_manifest, write_descriptor
+from gramercy.archive.release import read_release, report_descriptor
+from gramercy.reports.compare import same_pictures, same_words
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.manifest import ReportManifest
 from tests.making import run, run_all, scene
 
 

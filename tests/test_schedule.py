@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import LateRun, RequestError
-from schemas.home import Home
-from tasks.announce import HOME
-from tasks.deployments import deployments
-from tasks.plan import refuse_late
-from tasks.request import Request, read_request
+from gramercy.application.plan import refuse_late
+from gramercy.application.request import Request, read_request
+from gramercy.schemas.errors import LateRun, RequestError
+from gramercy.schemas.home import Home
+from gramercy.tasks.announce import HOME
+from gramercy.tasks.deployments import deployments
 from tests.making import scene
 
 UTC = datetime.UTC
@@ -41,7 +41,7 @@ def test_a_version_comes_from_the_day(tmp_path: Path) -> None:
 
 def test_the_time_zone_is_no_part_of_what_was_asked(tmp_path: Path) -> None:
     one = request(tmp_path, "v1")
-    from tasks.plan import make_plan
+    from gramercy.application.plan import make_plan
 
     other = one.model_copy(update={"timezone": "Europe/Berlin"})
     assert make_plan(one).key == make_plan(other).key
@@ -65,18 +65,18 @@ def test_late_runs_are_refused(tmp_path: Path) -> None:
 def test_a_late_run_charges_nothing(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     asked = request(tmp_path, "%G-W%V")
-    monkeypatch.setattr("flows.release.scheduled", lambda: MONDAY)
-    monkeypatch.setattr("flows.release.now", lambda: MONDAY + datetime.timedelta(days=9))
+    monkeypatch.setattr("gramercy.flows.release.scheduled", lambda: MONDAY)
+    monkeypatch.setattr("gramercy.flows.release.now", lambda: MONDAY + datetime.timedelta(days=9))
     with pytest.raises(LateRun):
         release(asked)
     assert not (home / "archive").exists()
-    monkeypatch.setattr("flows.release.now", lambda: MONDAY)
+    monkeypatch.setattr("gramercy.flows.release.now", lambda: MONDAY)
     assert release(asked) == "toy/2026-W48-r1"
     # What was published is found again, however late.
-    monkeypatch.setattr("flows.release.now", lambda: MONDAY + datetime.timedelta(days=9))
+    monkeypatch.setattr("gramercy.flows.release.now", lambda: MONDAY + datetime.timedelta(days=9))
     assert release(asked) == "toy/2026-W48-r1"
 
 

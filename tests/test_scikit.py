@@ -19,11 +19,11 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from estimators import registry
-from estimators.evidence import of_classes, of_matrix, of_rows
-from estimators.noise.denoise import denoise
-from estimators.noise.draws import draw, stream
-from estimators.scikit import (
+from gramercy.estimators import registry
+from gramercy.estimators.evidence import of_classes, of_matrix, of_rows
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.scikit import (
     DiscriminantClassifier,
     MatrixEstimator,
     NeighbourhoodGraph,
@@ -32,9 +32,9 @@ from estimators.scikit import (
     SparsePrecision,
     by_name,
 )
-from schemas.evidence import Evidence
-from schemas.manifest import ColumnFacts, LevelsFacts
-from schemas.noise import NoiseLaw
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.noise import NoiseLaw
 
 FACES: list[Any] = [*MatrixEstimator.__subclasses__(), DiscriminantClassifier]
 MATRICES: list[Any] = FACES[:-1]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from estimators.estimator import partial_correlations
-from estimators.neighbourhood import auto_penalty
-from estimators.scio import Scio, scio
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.estimator import partial_correlations
+from gramercy.estimators.neighbourhood import auto_penalty
+from gramercy.estimators.scio import Scio, scio
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 from tests.test_neighbourhood import correlation, evidence, hub, law
 
 INDEFINITE = np.array(  # rows whose SCIO, at a penalty of 0.1, has a negative eigenvalue

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from archive.store import Archive
+from gramercy.application.request import read_request
+from gramercy.archive.store import Archive
 from gramercy.demo import lay_out
+from gramercy.ledger import Ledger
 from gramercy.release import Release
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.home import Home
 from gramercy.serve import written
-from ledger import Ledger
-from schemas.errors import RequestError
-from schemas.home import Home
-from tasks.deployments import check_pool, deployments, retire
-from tasks.request import read_request
+from gramercy.tasks.deployments import check_pool, deployments, retire
 from tests.making import at_scale, scene
 from tests.serving import ROOT, environment, free_port, prefect, process, wait_for
 
@@ -73,7 +73,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         prefect(environ, "work-pool", "create", "gramercy", "--type", "process")
         prefect(environ, "deploy", "--all")
         deployed = {each["entrypoint"]: each for each in ask(api, "/deployments/filter", {})}
-        weekly = deployed["flows.release.release"]
+        weekly = deployed["gramercy.flows.release.release"]
         (schedule,) = weekly["schedules"]
         assert schedule["schedule"]["cron"] == "0 6 * * 1"
         assert weekly["global_concurrency_limit"]["limit"] == 1
@@ -128,7 +128,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             # The release, and what its event has triggered.
             finished = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED"]}}}}
             wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 3, 120, log)
-            audit = deployed["flows.audit.audit"]
+            audit = deployed["gramercy.flows.audit.audit"]
             ask(api, f"/deployments/{audit['id']}/create_flow_run", {})
             wait_for(lambda: any((home / "audits").glob("*/audit.json")), 120, log)
             wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 4, 120, log)

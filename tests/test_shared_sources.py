@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Ledger
-from ledger.sources import declared, sharing
-from schemas.home import Home
-from tasks.audit import make_audit
+from gramercy.application.audit import make_audit
+from gramercy.ledger import Ledger
+from gramercy.ledger.sources import declared, sharing
+from gramercy.schemas.home import Home
 from tests.making import answer, contract_facts, run, run_steps, scene, write
 from tests.writers import TENTH, contract
 

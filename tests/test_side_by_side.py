@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators.tuning import side_by_side as module
-from estimators.tuning.side_by_side import side_by_side, watched
+from gramercy.estimators.tuning import side_by_side as module
+from gramercy.estimators.tuning.side_by_side import side_by_side, watched
 
 
 def square(item: int) -> tuple[int, int]:

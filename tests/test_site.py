@@ -15,17 +15,17 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from archive.listing import listing
-from archive.remote import open_archive
-from archive.store import Archive
-from estimators.uncertainty.change import change, comparable
+from gramercy.application.site import write_site
+from gramercy.application.withdraw import withdraw
+from gramercy.archive.listing import listing
+from gramercy.archive.remote import open_archive
+from gramercy.archive.store import Archive
+from gramercy.estimators.uncertainty.change import change, comparable
+from gramercy.ledger import Ledger
+from gramercy.mechanisms import registry
 from gramercy.release import Release
-from ledger import Ledger
-from mechanisms import registry
-from schemas.errors import ArchiveError, BundleError
-from schemas.home import Home
-from tasks.site import write_site
-from tasks.withdraw import withdraw
+from gramercy.schemas.errors import ArchiveError, BundleError
+from gramercy.schemas.home import Home
 from tests.browser import needs_chromium, opened
 from tests.making import MECHANISM, answer, run, run_all, run_steps, scene
 
@@ -127,9 +127,9 @@ def test_what_is_on_the_pages(catalogue: Path) -> None:
 
 
 def test_each_publish_writes_what_it_changes(tmp_path: Path, prefect_server: None) -> None:
-    from flows.release import release
-    from flows.report import report
-    from tasks.request import read_request
+    from gramercy.application.request import read_request
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
 
     request = read_request(scene(tmp_path))
     root = Home.default().archive
@@ -213,7 +213,7 @@ def test_a_store_that_cannot_be_reached_accuses_nobody(
 
     run_steps(scene(tmp_path))
     home = Home.default()
-    monkeypatch.setattr("archive.listing.read_facts", away)
+    monkeypatch.setattr("gramercy.archive.listing.read_facts", away)
     with pytest.raises(ArchiveError, match="timeout"):
         write_site(Archive.of(home), Ledger.known(home))
     assert not (home.archive / "index.html").exists()

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from archive.bundle import check
-from archive.held import LOCK, held
-from archive.store import Archive
-from schemas.errors import ArchiveError, SpentFailure
+from gramercy.archive.bundle import check
+from gramercy.archive.held import LOCK, held
+from gramercy.archive.store import Archive
+from gramercy.schemas.errors import ArchiveError, SpentFailure
 from tests.stores import archive_at, bundle
 
 ROOT = Path(__file__).parents[1]
 STAGES = """
 import sys
 from pathlib import Path
-from archive.store import Archive
+from gramercy.archive.store import Archive
 with Archive(Path(sys.argv[1])).staging("toy") as staged:
     (staged / "a.csv").write_text("1")
     print(staged, flush=True)

@@ -20,19 +20,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.contract import Column, Contract, Levels
-from schemas.errors import TableError
-from schemas.lattice import Lattice
-from schemas.request import Clip, Unit
-from tables import parquet
-from tables.accumulate import Accumulated, accumulate
-from tables.lines import BLOCK, RecordLines
-from tables.normalise import normalise
-from tables.read import Malformed, cells, column_types
-from tables.repair import Repairs, repair
-from tables.source import open_source
-from tables.sums import Sum
-from tables.values import _parsed
+from gramercy.schemas.contract import Column, Contract, Levels
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.lattice import Lattice
+from gramercy.schemas.request import Clip, Unit
+from gramercy.tables import parquet
+from gramercy.tables.accumulate import Accumulated, accumulate
+from gramercy.tables.lines import BLOCK, RecordLines
+from gramercy.tables.normalise import normalise
+from gramercy.tables.read import Malformed, cells, column_types
+from gramercy.tables.repair import Repairs, repair
+from gramercy.tables.source import open_source
+from gramercy.tables.sums import Sum
+from gramercy.tables.values import _parsed
 from tests.making import at_scale, contract_facts
 
 NAN = float("nan")

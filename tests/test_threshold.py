@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators.noise.denoise import project
-from estimators.threshold import (
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.threshold import (
     ThresholdedCovariance,
     auto_deviations,
     auto_level,
@@ -17,8 +17,8 @@ from estimators.threshold import (
     paper_constant,
     thresholded,
 )
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 from tests.making import at_scale
 
 EYE = np.eye(3, dtype=bool)

@@ -9,22 +9,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from estimators.evidence import of_matrix, of_rows
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.noise.denoise import denoise, project
-from estimators.noise.draws import stream
-from estimators.repaired import floored
-from estimators.ridge import Ridge, ridge_precision
-from estimators.solvers.glasso import graphical_lasso
-from estimators.solvers.path import graphical_lasso_path
-from estimators.tuning import path as path_room
-from estimators.tuning.cross_validation import cross_validation, training
-from estimators.tuning.information import ebic, effective_rows, refit_or_none, refitted
-from estimators.tuning.path import around, best, graph, loss, made, penalties
-from estimators.tuning.stability import bootstrap, redrawn, stars
-from schemas.errors import RequestError
-from schemas.evidence import Evidence, Fold
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.evidence import of_matrix, of_rows
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.repaired import floored
+from gramercy.estimators.ridge import Ridge, ridge_precision
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.tuning import path as path_room
+from gramercy.estimators.tuning.cross_validation import cross_validation, training
+from gramercy.estimators.tuning.information import ebic, effective_rows, refit_or_none, refitted
+from gramercy.estimators.tuning.path import around, best, graph, loss, made, penalties
+from gramercy.estimators.tuning.stability import bootstrap, redrawn, stars
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.noise import Family, NoiseLaw
 from tests.making import at_scale
 
 Array = np.ndarray

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from scipy.stats import laplace, norm
 
-from estimators.discoveries import Discoveries
-from estimators.intervals import Intervals
-from estimators.noise.denoise import project
-from estimators.noise.draws import draw, of_rows
-from estimators.noise.draws import rows_like as like_rows
-from estimators.uncertainty.related import Of, related
-from estimators.uncertainty.relation import relation
-from estimators.uncertainty.row_law import of_rows as sampling_of
-from estimators.uncertainty.spread import Spread, of_noise
-from estimators.uncertainty.tails import critical, shape_of, two_sided
-from schemas.evidence import Evidence
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.discoveries import Discoveries
+from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.draws import draw, of_rows
+from gramercy.estimators.noise.draws import rows_like as like_rows
+from gramercy.estimators.uncertainty.related import Of, related
+from gramercy.estimators.uncertainty.relation import relation
+from gramercy.estimators.uncertainty.row_law import of_rows as sampling_of
+from gramercy.estimators.uncertainty.spread import Spread, of_noise
+from gramercy.estimators.uncertainty.tails import critical, shape_of, two_sided
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import Family, NoiseLaw
 from tests.making import at_scale
 
 Array = np.ndarray

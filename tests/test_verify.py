@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archive.bundle import seal
-from archive.matrices import matrix_files, write_matrix
-from archive.store import Archive
-from estimators.ridge import Ridge
-from schemas.errors import BundleError
-from schemas.home import Home
-from tasks.estimate import make_estimate
-from tasks.verify import verify_release
+from gramercy.application.estimate import make_estimate
+from gramercy.application.verify import verify_release
+from gramercy.archive.bundle import seal
+from gramercy.archive.matrices import matrix_files, write_matrix
+from gramercy.archive.store import Archive
+from gramercy.estimators.ridge import Ridge
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.home import Home
 from tests.making import edit_json, run, run_steps, scene
 
 FORGERIES: dict[str, Any] = {

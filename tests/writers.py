@@ -7,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ledger import Ledger
-from mechanisms.guarantee import Guarantee, gdp_mu
-from schemas.contract import Contract
-from schemas.errors import BudgetRefused, SpentFailure
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import BudgetRefused, SpentFailure
 
 FACTS: dict[str, Any] = {
     "id": "toy",

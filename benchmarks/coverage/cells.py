@@ -22,8 +22,8 @@ from benchmarks.coverage.populations import (
 from benchmarks.coverage.releases import kinds, law_of, release
 from benchmarks.coverage.scores import Coverage, Edges, Entries, Found
 from benchmarks.measuring import lines
-from estimators.noise.draws import Stream
-from schemas.noise import Family
+from gramercy.estimators.noise.draws import Stream
+from gramercy.schemas.noise import Family
 
 Kind = tuple[Family, float]
 SIZES = (1000, 10_000, 50_000)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.graphs.truths import KINDS, Truth, truth
-from estimators.noise.draws import Stream, wishart
+from gramercy.estimators.noise.draws import Stream, wishart
 
 Array = NDArray[np.float64]
 Rows = Literal["gaussian", "unit"]

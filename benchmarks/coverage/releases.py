@@ -10,10 +10,10 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise.denoise import denoise, project
-from estimators.noise.draws import Stream, draw, of_rows, rows_like
-from schemas.evidence import Evidence
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.estimators.noise.draws import Stream, draw, of_rows, rows_like
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import Family, NoiseLaw
 
 Array = NDArray[np.float64]
 FAMILIES: tuple[Family, ...] = ("none", *(each for each in get_args(Family) if each != "none"))

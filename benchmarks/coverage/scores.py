@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from benchmarks.coverage.populations import Quantity
-from estimators.discoveries import Discoveries
-from estimators.intervals import Intervals
-from schemas.evidence import Evidence
+from gramercy.estimators.discoveries import Discoveries
+from gramercy.estimators.intervals import Intervals
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

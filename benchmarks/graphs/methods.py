@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from benchmarks.graphs import releases, scores
 from benchmarks.graphs.scores import Scores, Target
-from estimators.estimator import Estimate
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.neighbourhood import NeighbourhoodSelection
-from estimators.ridge import Ridge
-from estimators.scio import Scio
-from estimators.threshold import ThresholdedCovariance
-from estimators.tuning.path import around, graph, penalties
-from schemas.evidence import Evidence
+from gramercy.estimators.estimator import Estimate
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.neighbourhood import NeighbourhoodSelection
+from gramercy.estimators.ridge import Ridge
+from gramercy.estimators.scio import Scio
+from gramercy.estimators.threshold import ThresholdedCovariance
+from gramercy.estimators.tuning.path import around, graph, penalties
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.utility.matrices import goe, triangle
-from estimators.noise.denoise import denoise, project
-from mechanisms.gaussian import Gaussian
-from mechanisms.gaussian_iid import GaussianIid
-from mechanisms.rows import Rows
-from schemas.evidence import Evidence, Fold
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.rows import Rows
+from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.noise import Family, NoiseLaw
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

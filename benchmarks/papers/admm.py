@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.solvers.admm import proximal
+from gramercy.estimators.solvers.admm import proximal
 
 Array = NDArray[np.float64]
 RHO = 100.0

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.task import Sample
-from estimators.discriminant import Discriminant
-from estimators.noise.denoise import project
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.estimators.discriminant import Discriminant
+from gramercy.estimators.noise.denoise import project
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]  # 0 or 1

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from benchmarks.graphs.releases import exact, independent, isotropic
 from benchmarks.papers.experiment import Figures
 from benchmarks.papers.scores import relative
-from estimators.noise.denoise import denoise
-from schemas.evidence import Evidence
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

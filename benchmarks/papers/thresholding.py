@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.utility.matrices import triangle
-from estimators.threshold import clipped, thresholded
+from gramercy.estimators.threshold import clipped, thresholded
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

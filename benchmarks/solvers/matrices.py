@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from benchmarks.graphs.releases import scale
 from benchmarks.graphs.truths import KINDS, truth
 from benchmarks.utility.matrices import goe
-from estimators.noise.denoise import project
-from estimators.solvers.feasible import least_multiple
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.solvers.feasible import least_multiple
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.covariance import _graph_lasso
 
-from estimators.solvers.blockwise import Solver
-from estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.solvers.blockwise import Solver
+from gramercy.estimators.solvers.path import graphical_lasso_path
 
 Array = NDArray[np.float64]
 # From penalty to penalty: the seconds that it took, and the precision matrix, shape (p, p).

@@ -10,9 +10,9 @@ from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy
 from benchmarks.utility.matrices import Array, Rng, goe, projected, triangle
 from benchmarks.utility.method import Forms, Method, each
-from estimators.noise.denoise import denoise
-from mechanisms import registry
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.mechanisms import registry
+from gramercy.schemas.noise import Family, NoiseLaw
 
 
 def scale(name: str, data: Dataset, privacy: Privacy) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from estimators.noise.draws import Stream, draw, of_rows, stream
-from schemas.noise import NoiseLaw
+from gramercy.estimators.noise.draws import Stream, draw, of_rows, stream
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Repair = Literal["denoised", "shrunk", "projected"]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.noise import NoiseLaw
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Stream = np.random.RandomState

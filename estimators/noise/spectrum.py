@@ -10,9 +10,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise.denoise import SIMULATED_UP_TO
-from estimators.noise.draws import draw, of_rows, rows_like, stream
-from schemas.noise import Family, NoiseLaw
+from gramercy.estimators.noise.denoise import SIMULATED_UP_TO
+from gramercy.estimators.noise.draws import draw, of_rows, rows_like, stream
+from gramercy.schemas.noise import Family, NoiseLaw
 
 Array = NDArray[np.float64]
 

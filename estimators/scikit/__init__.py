@@ -5,7 +5,7 @@ takes is an opened release, its `Evidence`, or rows that are not private; `fit_m
 second moment and its noise law. See `estimators.scikit.fitted.MatrixEstimator`.
 
 >>> import numpy as np
->>> from estimators.scikit import RidgePrecision
+>>> from gramercy.estimators.scikit import RidgePrecision
 >>> rows = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0], [1.0, 1.0]])
 >>> RidgePrecision(penalty=0.1).fit(rows).precision_.round(2)
 array([[ 1.09, -0.25],
@@ -14,8 +14,8 @@ array([[ 1.09, -0.25],
 
 from collections.abc import Mapping
 
-from estimators.scikit.classifier import DiscriminantClassifier
-from estimators.scikit.estimators import (
+from gramercy.estimators.scikit.classifier import DiscriminantClassifier
+from gramercy.estimators.scikit.estimators import (
     DiscoveredGraph,
     NeighbourhoodGraph,
     RidgePrecision,
@@ -23,7 +23,7 @@ from estimators.scikit.estimators import (
     SparseCovariance,
     SparsePrecision,
 )
-from estimators.scikit.fitted import MatrixEstimator
+from gramercy.estimators.scikit.fitted import MatrixEstimator
 
 by_name: Mapping[str, type[MatrixEstimator] | type[DiscriminantClassifier]] = {
     each.spec.model_fields["name"].default: each

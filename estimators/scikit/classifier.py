@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from estimators.discriminant import Discriminant
-from estimators.estimator import Estimator
-from estimators.evidence import of_classes
-from estimators.scikit.fitted import evidence_in, name_columns
-from schemas.contract import features
-from schemas.evidence import Evidence
-from schemas.manifest import LevelsFacts
+from gramercy.estimators.discriminant import Discriminant
+from gramercy.estimators.estimator import Estimator
+from gramercy.estimators.evidence import of_classes
+from gramercy.estimators.scikit.fitted import evidence_in, name_columns
+from gramercy.schemas.contract import features
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import LevelsFacts
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from estimators.scikit import DiscriminantClassifier
+    >>> from gramercy.estimators.scikit import DiscriminantClassifier
     >>> rows, species = load_iris(return_X_y=True)  # public rows; a release does as well
     >>> bool(DiscriminantClassifier().fit(rows, species).score(rows, species) > 0.95)
     True

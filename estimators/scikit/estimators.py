@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from estimators.discoveries import Discoveries
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.neighbourhood import NeighbourhoodSelection
-from estimators.ridge import Ridge
-from estimators.scikit.fitted import MatrixEstimator
-from estimators.scio import Scio
-from estimators.threshold import ThresholdedCovariance
-from estimators.tuning.choosing import Rule
+from gramercy.estimators.discoveries import Discoveries
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.neighbourhood import NeighbourhoodSelection
+from gramercy.estimators.ridge import Ridge
+from gramercy.estimators.scikit.fitted import MatrixEstimator
+from gramercy.estimators.scio import Scio
+from gramercy.estimators.threshold import ThresholdedCovariance
+from gramercy.estimators.tuning.choosing import Rule
 
 Auto = Literal["auto"]
 Input = Literal["denoised", "raw"]
@@ -39,7 +39,7 @@ class SparsePrecision(MatrixEstimator):
     A chain: b hangs together with a and with c, and those two only by way of b.
 
     >>> import numpy as np
-    >>> from estimators.scikit import SparsePrecision
+    >>> from gramercy.estimators.scikit import SparsePrecision
     >>> S = np.linalg.inv([[1.0, -0.4, 0.0], [-0.4, 1.0, -0.4], [0.0, -0.4, 1.0]])
     >>> fitted = SparsePrecision(penalty=0.02).fit_matrix(S, 1000, names=["a", "b", "c"])
     >>> fitted.precision_.round(2)
@@ -71,7 +71,7 @@ class SparseCovariance(MatrixEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from estimators.scikit import SparseCovariance
+    >>> from gramercy.estimators.scikit import SparseCovariance
     >>> S = np.array([[1.0, 0.5, 0.02], [0.5, 1.0, -0.01], [0.02, -0.01, 1.0]])
     >>> SparseCovariance(threshold=0.1).fit_matrix(S, 1000).covariance_
     array([[1. , 0.5, 0. ],

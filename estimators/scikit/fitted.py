@@ -18,10 +18,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from estimators.estimator import Estimate, Estimator
-from estimators.evidence import of_matrix, of_rows
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.evidence import of_matrix, of_rows
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """Convex problems solved to a stated accuracy: docs/graphical-lasso.md."""
 
-from estimators.solvers.blockwise import Solution
-from estimators.solvers.glasso import graphical_lasso
-from estimators.solvers.path import Path, graphical_lasso_path
+from gramercy.estimators.solvers.blockwise import Solution
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.path import Path, graphical_lasso_path
 
 __all__ = ["Path", "Solution", "graphical_lasso", "graphical_lasso_path"]

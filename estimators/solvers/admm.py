@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.solvers.block import (
+from gramercy.estimators.solvers.block import (
     ROUNDING,
     Outcome,
     Start,

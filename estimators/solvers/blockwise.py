@@ -10,14 +10,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.solvers.admm import admm
-from estimators.solvers.block import ROUNDING, BlockSolver, Outcome, Start, slope, within
-from estimators.solvers.coordinate_descent import coordinate_descent
-from estimators.solvers.feasible import no_minimiser
-from estimators.solvers.newton import newton
-from estimators.solvers.problem import Frame, Problem
-from estimators.solvers.screening import components, pair
-from schemas.errors import RequestError
+from gramercy.estimators.solvers.admm import admm
+from gramercy.estimators.solvers.block import ROUNDING, BlockSolver, Outcome, Start, slope, within
+from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
+from gramercy.estimators.solvers.feasible import no_minimiser
+from gramercy.estimators.solvers.newton import newton
+from gramercy.estimators.solvers.problem import Frame, Problem
+from gramercy.estimators.solvers.screening import components, pair
+from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from estimators.solvers.admm import admm, proximal
-from estimators.solvers.block import soft_threshold
-from schemas.errors import StepFailed
+from gramercy.estimators.solvers.admm import admm, proximal
+from gramercy.estimators.solvers.block import soft_threshold
+from gramercy.schemas.errors import StepFailed
 
 Array = NDArray[np.float64]
 

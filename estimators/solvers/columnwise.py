@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from estimators.solvers.block import soft_threshold
-from schemas.errors import RequestError
+from gramercy.estimators.solvers.block import soft_threshold
+from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.solvers import kernels
-from estimators.solvers.block import (
+from gramercy.estimators.solvers import kernels
+from gramercy.estimators.solvers.block import (
     Outcome,
     Start,
     duality_gap,
@@ -26,7 +26,7 @@ from estimators.solvers.block import (
     is_positive_definite,
     soft_threshold,
 )
-from estimators.solvers.kernels import compiled
+from gramercy.estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.solvers.block import is_positive_definite, soft_threshold
-from estimators.solvers.problem import Problem
-from schemas.errors import NoMinimiser
+from gramercy.estimators.solvers.block import is_positive_definite, soft_threshold
+from gramercy.estimators.solvers.problem import Problem
+from gramercy.schemas.errors import NoMinimiser
 
 Array = NDArray[np.float64]
 

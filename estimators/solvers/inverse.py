@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrmm, strmm
 from scipy.linalg.lapack import dlauum, dtrtri, slauum, strtri
 
-from estimators.solvers import kernels
-from estimators.solvers.kernels import compiled
+from gramercy.estimators.solvers import kernels
+from gramercy.estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from estimators.solvers import kernels
-from estimators.solvers.block import (
+from gramercy.estimators.solvers import kernels
+from gramercy.estimators.solvers.block import (
     ROUNDING,
     Outcome,
     Start,
@@ -28,8 +28,8 @@ from estimators.solvers.block import (
     certificate,
     duality_gap,
 )
-from estimators.solvers.inverse import inverse
-from estimators.solvers.kernels import compiled
+from gramercy.estimators.solvers.inverse import inverse
+from gramercy.estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 

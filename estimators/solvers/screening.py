@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from estimators.solvers.block import Outcome, certificate
+from gramercy.estimators.solvers.block import Outcome, certificate
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -9,14 +9,14 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.estimator import Estimator
-from estimators.noise.draws import stream
-from estimators.tuning.choosing import Rule
-from estimators.tuning.path import made
-from estimators.tuning.side_by_side import side_by_side
-from estimators.tuning.stability import DRAWS, redrawn
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
+from gramercy.estimators.estimator import Estimator
+from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.tuning.choosing import Rule
+from gramercy.estimators.tuning.path import made
+from gramercy.estimators.tuning.side_by_side import side_by_side
+from gramercy.estimators.tuning.stability import DRAWS, redrawn
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from estimators.tuning.cross_validation import Scored, cross_validation
-from estimators.tuning.information import ebic
-from estimators.tuning.path import Array, Choice, Path
-from estimators.tuning.stability import stars
-from schemas.evidence import Evidence
+from gramercy.estimators.tuning.cross_validation import Scored, cross_validation
+from gramercy.estimators.tuning.information import ebic
+from gramercy.estimators.tuning.path import Array, Choice, Path
+from gramercy.estimators.tuning.stability import stars
+from gramercy.schemas.evidence import Evidence
 
 Rule = Literal["ebic", "cross-validation", "stability"]
 

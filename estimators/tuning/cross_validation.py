@@ -14,13 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.repaired import floored
-from estimators.tuning.information import refit_or_none
-from estimators.tuning.path import Choice, Path, best, graph, loss, made
-from estimators.tuning.side_by_side import side_by_side
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.repaired import floored
+from gramercy.estimators.tuning.information import refit_or_none
+from gramercy.estimators.tuning.path import Choice, Path, best, graph, loss, made
+from gramercy.estimators.tuning.side_by_side import side_by_side
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Scored = Literal["estimate", "graph"]

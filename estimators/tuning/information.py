@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from estimators.repaired import floored
-from estimators.solvers.block import is_positive_definite
-from estimators.solvers.glasso import graphical_lasso
-from estimators.tuning.path import Choice, Path, best, graph, loss
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
+from gramercy.estimators.repaired import floored
+from gramercy.estimators.solvers.block import is_positive_definite
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.tuning.path import Choice, Path, best, graph, loss
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 

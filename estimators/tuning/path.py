@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from estimators.noise.denoise import denoise
-from schemas.errors import RequestError
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 # One precision matrix a penalty, None where there is no minimiser; penalties fall.

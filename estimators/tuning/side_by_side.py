@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import current_process
 from typing import TypeVar
 
-from schemas.machine import cores, one_blas_thread
+from gramercy.schemas.machine import cores, one_blas_thread
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.noise.draws import Stream, draw, of_rows, rows_like, stream, wishart
-from estimators.tuning.path import MOST, Choice, Path, graph, made, sizes
-from estimators.tuning.side_by_side import side_by_side
-from schemas.evidence import Evidence
+from gramercy.estimators.noise.draws import Stream, draw, of_rows, rows_like, stream, wishart
+from gramercy.estimators.tuning.path import MOST, Choice, Path, graph, made, sizes
+from gramercy.estimators.tuning.side_by_side import side_by_side
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 

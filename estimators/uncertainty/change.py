@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from estimators.uncertainty.related import noise_of
-from schemas.evidence import Evidence
-from schemas.manifest import ReleaseManifest
+from gramercy.estimators.uncertainty.related import noise_of
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.manifest import ReleaseManifest
 
 Array = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.uncertainty.related import Moments, Of, moments, of_all, related
-from estimators.uncertainty.tails import critical, shape_of
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.uncertainty.related import Moments, Of, moments, of_all, related
+from gramercy.estimators.uncertainty.tails import critical, shape_of
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]

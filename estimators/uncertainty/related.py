@@ -18,12 +18,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.moments import without_means
-from estimators.uncertainty.relation import Relation, relation
-from estimators.uncertainty.row_law import of_rows
-from estimators.uncertainty.spread import Spread, of_noise
-from estimators.uncertainty.tails import shape_of
-from schemas.evidence import Evidence
+from gramercy.estimators.moments import without_means
+from gramercy.estimators.uncertainty.relation import Relation, relation
+from gramercy.estimators.uncertainty.row_law import of_rows
+from gramercy.estimators.uncertainty.spread import Spread, of_noise
+from gramercy.estimators.uncertainty.tails import shape_of
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Of = Literal["correlation", "partial-correlation"]

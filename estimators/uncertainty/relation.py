@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.uncertainty.spread import Spread
-from estimators.uncertainty.tails import critical, two_sided
+from gramercy.estimators.uncertainty.spread import Spread
+from gramercy.estimators.uncertainty.tails import critical, two_sided
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.noise import NoiseLaw
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
 
-from schemas.noise import NoiseLaw
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 

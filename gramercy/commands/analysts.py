@@ -15,8 +15,8 @@ from gramercy import running, view
 from gramercy.commands.common import AsJson
 from gramercy.commands.common import archive as archive_here
 from gramercy.release import Release
-from schemas.errors import GramercyError, Invalid, RequestError
-from schemas.home import Home
+from gramercy.schemas.errors import GramercyError, Invalid, RequestError
+from gramercy.schemas.home import Home
 
 
 def list_(json: AsJson = False) -> None:
@@ -24,8 +24,8 @@ def list_(json: AsJson = False) -> None:
 
     Example: gramercy list --json
     """
-    from ledger import Ledger
-    from tasks.verify import known_releases
+    from gramercy.application.verify import known_releases
+    from gramercy.ledger import Ledger
 
     home = Home.default()
     ledger = Ledger.known(home)
@@ -105,10 +105,10 @@ def verify(
 
     Example: gramercy verify clinic --archive copy --key curator.pub
     """
-    from archive.keys import read_public
-    from archive.remote import open_archive
-    from ledger import Ledger
-    from tasks.verify import to_verify, verify_release
+    from gramercy.application.verify import to_verify, verify_release
+    from gramercy.archive.keys import read_public
+    from gramercy.archive.remote import open_archive
+    from gramercy.ledger import Ledger
 
     home = Home.default()
     store = open_archive(archive) if archive else archive_here()
@@ -148,8 +148,8 @@ def estimate(
 
     Example: gramercy estimate clinic/2026-11-r1 --estimator graphical-lasso --penalty ebic
     """
-    import estimators
-    from schemas.model import parse
+    from gramercy import estimators
+    from gramercy.schemas.model import parse
 
     found = _release(name)
     if estimator not in estimators.registry:
@@ -184,7 +184,7 @@ def mechanisms(json: AsJson = False) -> None:
 
     Example: gramercy mechanisms
     """
-    from mechanisms import registry
+    from gramercy.mechanisms import registry
 
     known = [each.about() for each in registry.values()]
     if json:

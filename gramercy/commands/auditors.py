@@ -13,8 +13,8 @@ import typer
 from gramercy import running, view
 from gramercy.commands.common import AsJson
 from gramercy.commands.common import archive as archive_here
-from schemas.errors import Discrepancies, RequestError
-from schemas.home import Home
+from gramercy.schemas.errors import Discrepancies, RequestError
+from gramercy.schemas.home import Home
 
 
 def audit(
@@ -60,10 +60,10 @@ def history(
     Example: gramercy history clinic --page spent.html
     """
     from gramercy.export import timelines_of
+    from gramercy.ledger import Ledger
     from gramercy.pages import check_page, write_page_of
+    from gramercy.reports.history import history_page
     from gramercy.spending import timeline_text
-    from ledger import Ledger
-    from reports.history import history_page
 
     if page is not None:
         check_page("--page", page)
@@ -126,11 +126,11 @@ def export(
 
     Example: gramercy export --registry entries --curator-type Nonprofit --region Berlin
     """
-    from archive.keys import read_public
-    from archive.remote import open_archive
+    from gramercy.application.verify import to_verify
+    from gramercy.archive.keys import read_public
+    from gramercy.archive.remote import open_archive
     from gramercy.export import held, timelines_of, write_package, write_registry
-    from ledger import Ledger
-    from tasks.verify import to_verify
+    from gramercy.ledger import Ledger
 
     if registry is None and package is None:
         raise RequestError("Nothing to write.", "Add --registry FOLDER or --package FOLDER.")
@@ -177,8 +177,8 @@ def _stated(
     curator_type: str | None, region: str | None, sector: str | None, authors: list[str] | None
 ) -> Any:
     """What the registry asks for, and no release says."""
-    from archive.registry import Stated
-    from schemas.registry import CURATOR_TYPES, SECTORS
+    from gramercy.archive.registry import Stated
+    from gramercy.schemas.registry import CURATOR_TYPES, SECTORS
 
     asks = "The registry asks"
     if curator_type not in CURATOR_TYPES:
@@ -196,8 +196,8 @@ def _said(word: str | None) -> str:
 
 
 def _without_prefect(output: Path | None, key: list[Path] | None, quiet: bool) -> Path:
-    from archive.keys import read_public
-    from tasks.audit import make_audit, write_audit
+    from gramercy.application.audit import make_audit, write_audit
+    from gramercy.archive.keys import read_public
 
     trusted = frozenset(map(read_public, key)) if key else None
     with view.doing("verifying", quiet) as on_release:

@@ -11,8 +11,8 @@ from rich.text import Text
 from gramercy import view
 from gramercy.commands.common import AsJson, archive
 from gramercy.pages import check_page, write_page_of
-from schemas.errors import RequestError
-from schemas.home import Home
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.home import Home
 
 ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="DATASET/RELEASE.")]
 
@@ -24,9 +24,9 @@ def site(json: AsJson = False) -> None:
 
     Example: gramercy site
     """
-    from archive.store import INDEX
-    from ledger import Ledger
-    from tasks.site import write_site
+    from gramercy.application.site import write_site
+    from gramercy.archive.store import INDEX
+    from gramercy.ledger import Ledger
 
     store, home = archive(), Home.default()
     with view.doing("drawing", json) as on_release:
@@ -50,10 +50,10 @@ def compare(
 
     Example: gramercy compare clinic/2026-10-r1 clinic/2026-11-r2 --page change.html
     """
-    from archive.listing import listed
-    from estimators.uncertainty.change import comparable
-    from reports.change import change_page, changed
-    from tasks.site import compared
+    from gramercy.application.site import compared
+    from gramercy.archive.listing import listed
+    from gramercy.estimators.uncertainty.change import comparable
+    from gramercy.reports.change import change_page, changed
 
     if page is not None:
         check_page("--page", page)

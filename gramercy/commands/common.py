@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from schemas.home import Home
+from gramercy.schemas.home import Home
 
 RequestPath = Annotated[Path, typer.Argument(metavar="REQUEST", help="Release request, YAML.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -15,6 +15,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def archive() -> Any:
     """The archive of the home in use."""
-    from archive.store import Archive
+    from gramercy.archive.store import Archive
 
     return Archive.of(Home.default())

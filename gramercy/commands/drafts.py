@@ -11,9 +11,9 @@ import typer
 
 from gramercy import view
 from gramercy.commands.common import AsJson
-from schemas.errors import RequestError
-from schemas.model import Model, Slug, parse
-from schemas.url import has_secrets, without_secrets
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.model import Model, Slug, parse
+from gramercy.schemas.url import has_secrets, without_secrets
 
 
 class _Named(Model):

@@ -9,8 +9,8 @@ import typer
 
 from gramercy import view
 from gramercy.commands.common import AsJson
-from schemas.errors import RequestError
-from schemas.home import Home
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.home import Home
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -32,7 +32,7 @@ def list_(context: typer.Context, json: AsJson = False) -> None:
 
     Example: gramercy keys list
     """
-    from archive.keys import known_keys, signing_key
+    from gramercy.archive.keys import known_keys, signing_key
 
     folder = Home.default().keys
     signing = signing_key(folder)
@@ -57,7 +57,7 @@ def new(
 
     Example: gramercy keys new --yes
     """
-    from archive.keys import STEWARD, new_key
+    from gramercy.archive.keys import STEWARD, new_key
 
     folder = Home.default().keys
     if (folder / STEWARD).exists() and not yes:

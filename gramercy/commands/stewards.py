@@ -12,8 +12,8 @@ from rich.text import Text
 from gramercy import running, view
 from gramercy.commands.common import AsJson, RequestPath, archive
 from gramercy.release import Release
-from schemas.errors import RequestError
-from schemas.home import Home
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.home import Home
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 NewCharge = Annotated[
@@ -26,10 +26,10 @@ def demo() -> None:
 
     Example: gramercy demo
     """
-    from archive.store import INDEX
+    from gramercy.application.request import read_request
+    from gramercy.application.steward import page
+    from gramercy.archive.store import INDEX
     from gramercy.demo import lay_out
-    from tasks.request import read_request
-    from tasks.steward import page
 
     path = lay_out(Home.default())
     view.say(
@@ -77,14 +77,14 @@ def plan(
 
     Example: gramercy plan request.yaml --compare --page plan.html
     """
+    from gramercy.application.plan import make_plan, outlook
+    from gramercy.application.request import read_request
+    from gramercy.ledger import Ledger
     from gramercy.pages import check_page, write_page_of
-    from ledger import Ledger
-    from tasks.plan import make_plan, outlook
-    from tasks.request import read_request
 
     asked = running.today(read_request(request))
     if page is not None:
-        from tasks.forecast import page_of
+        from gramercy.application.forecast import page_of
 
         check_page("--page", page)
         worked_out = make_plan(asked)
@@ -92,7 +92,7 @@ def plan(
             html = page_of(worked_out, outlook(worked_out, Ledger.of(Home.default())))
         write_page_of("--page", page, html)
     if compare:
-        from tasks.compare import compare as ranking
+        from gramercy.application.compare import compare as ranking
 
         offers, declined = ranking(asked)
         if json:
@@ -125,7 +125,7 @@ def randomize(
 
     Example: gramercy randomize request.yaml --yes
     """
-    from tasks.request import read_request
+    from gramercy.application.request import read_request
 
     if read_request(request).mechanism.name != "local":
         raise RequestError(f"{request}: asks for another mechanism.", "Write 'name: local'.")
@@ -152,8 +152,8 @@ def aggregate(
 def _publish(
     request: Path, yes: bool, new_charge: bool, json: bool, reports: list[str] | None = None
 ) -> None:
-    from tasks.request import read_request
-    from tasks.steward import page, recall
+    from gramercy.application.request import read_request
+    from gramercy.application.steward import page, recall
 
     averaging = reports is not None
     asked = running.today(read_request(request))
@@ -203,9 +203,9 @@ def budget(
 
     Example: gramercy budget clinic --raise 4 1e-6 --reason "board, 3 May"
     """
-    from ledger import Ledger
-    from schemas.contract import Budget
-    from schemas.model import parse
+    from gramercy.ledger import Ledger
+    from gramercy.schemas.contract import Budget
+    from gramercy.schemas.model import parse
 
     asked = {"--raise": raise_to, "--lower": lower_to, "--moved": moved, "--plan": plan}
     if len(given := [name for name, value in asked.items() if value]) > 1:
@@ -242,7 +242,7 @@ def budget(
 
 def _budgets(ledger: Any, dataset: str) -> list[tuple[Any, ...]]:
     """What a data set has spent: one statement, or one for every calendar year of its data."""
-    from ledger.sources import sharing
+    from gramercy.ledger.sources import sharing
 
     raises, charges = ledger.raises(dataset), ledger.charges(dataset)
     shared = sharing(ledger.sources(), dataset)
@@ -253,8 +253,8 @@ def _budgets(ledger: Any, dataset: str) -> list[tuple[Any, ...]]:
 
 
 def _show_budget_with(request: Path, ledger: Any, json: bool) -> None:
-    from tasks.plan import make_plan, outlook
-    from tasks.request import read_request
+    from gramercy.application.plan import make_plan, outlook
+    from gramercy.application.request import read_request
 
     worked_out = make_plan(running.today(read_request(request)))
     dataset, seen = worked_out.contract.id, outlook(worked_out, ledger)
@@ -281,9 +281,9 @@ def withdraw(
 
     Example: gramercy withdraw clinic/2026-11-r1 --reason "wrong table"
     """
-    from ledger import Ledger
-    from tasks.site import write_site
-    from tasks.withdraw import withdraw as withdraw_release
+    from gramercy.application.site import write_site
+    from gramercy.application.withdraw import withdraw as withdraw_release
+    from gramercy.ledger import Ledger
 
     release = Release(archive(), *_split(name))
     if not yes:
@@ -327,15 +327,15 @@ def serve(
 
     Example: gramercy serve request.yaml --cron "0 6 * * 1" --timezone Europe/Berlin
     """
+    from gramercy.application.request import read_request
     from gramercy.serve import serve as run
-    from tasks.request import read_request
 
     run([read_request(path) for path in requests or []], cron, timezone, port, pool)
 
 
 def _show_plan(asked: Any, json: bool = False, *, averaging: bool = False) -> None:
-    from ledger import Ledger
-    from tasks.plan import make_plan, outlook
+    from gramercy.application.plan import make_plan, outlook
+    from gramercy.ledger import Ledger
 
     worked_out = make_plan(asked, averaging=averaging)
     seen = outlook(worked_out, Ledger.of(Home.default()))
@@ -347,8 +347,8 @@ def _show_plan(asked: Any, json: bool = False, *, averaging: bool = False) -> No
 
 def _interrupted(asked: Any, averaging: bool) -> str | None:
     """The release that was charged for this request and then interrupted."""
-    from ledger import Ledger
-    from tasks.plan import make_plan, outlook
+    from gramercy.application.plan import make_plan, outlook
+    from gramercy.ledger import Ledger
 
     charge = outlook(make_plan(asked, averaging=averaging), Ledger.of(Home.default())).answered
     return charge.release if charge is not None and charge.state != "published" else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from schemas.home import Home
+from gramercy.schemas.home import Home
 
 
 def lay_out(home: Home) -> Path:

@@ -20,11 +20,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from gramercy.pages import check_folder, written
-from schemas.contract import INTERCEPT, MISSING, MOST_COLUMNS, YEAR, Neighbours
-from schemas.errors import RequestError
-from schemas.model import cannot_be_shown
-from tables.schema import MIXED, PARTIAL, schema_of
-from tables.source import format_of, open_source
+from gramercy.schemas.contract import INTERCEPT, MISSING, MOST_COLUMNS, YEAR, Neighbours
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.model import cannot_be_shown
+from gramercy.tables.schema import MIXED, PARTIAL, schema_of
+from gramercy.tables.source import format_of, open_source
 
 CONTRACT, REQUEST = "contract.yaml", "request.yaml"
 NUMBERS, LEVELS = "numbers", "levels"

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import typer
 
 from gramercy.draft import LEVELS, NUMBERS, Column, Draft
-from schemas.contract import Budget, Levels, Neighbours
-from schemas.contract import Column as Bounds
-from schemas.errors import GramercyError, RequestError
-from schemas.model import parse
+from gramercy.schemas.contract import Budget, Levels, Neighbours
+from gramercy.schemas.contract import Column as Bounds
+from gramercy.schemas.errors import GramercyError, RequestError
+from gramercy.schemas.model import parse
 
 T = TypeVar("T")
 

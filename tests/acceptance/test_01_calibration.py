@@ -15,10 +15,10 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import integrate, optimize, special, stats
 
-import mechanisms
-from mechanisms.guarantee import Guarantee
-from mechanisms.mechanism import Mechanism, Reach, Setting
-from schemas.errors import RequestError
+from gramercy import mechanisms
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
+from gramercy.schemas.errors import RequestError
 from tests.conformance import CASES, PAIRS
 from tests.making import at_scale
 from tests.test_chi_squared import quadrature

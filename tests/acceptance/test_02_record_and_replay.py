@@ -15,22 +15,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from estimators.solvers.certified import solve_within
-from mechanisms import sampler
-from mechanisms.additive import Additive
-from mechanisms.output import Output
-from mechanisms.rowwise import RowWise
-from schemas.lattice import Lattice
-from schemas.request import Unit
-from tables.accumulate import Accumulated, accumulate, integer_batches
-from tables.lines import BLOCK
-from tables.read import Malformed
-from tables.repair import Repairs
-from tables.source import open_source
-from tasks.accumulate import accumulate as collect
-from tasks.draw import draw_into
-from tasks.plan import Plan, in_force
-from tasks.setting import normalised
+from gramercy.application.accumulate import accumulate as collect
+from gramercy.application.draw import draw_into
+from gramercy.application.plan import Plan, in_force
+from gramercy.application.setting import normalised
+from gramercy.estimators.solvers.certified import solve_within
+from gramercy.mechanisms import sampler
+from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas.lattice import Lattice
+from gramercy.schemas.request import Unit
+from gramercy.tables.accumulate import Accumulated, accumulate, integer_batches
+from gramercy.tables.lines import BLOCK
+from gramercy.tables.read import Malformed
+from gramercy.tables.repair import Repairs
+from gramercy.tables.source import open_source
 from tests.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, made
 from tests.making import alone, at_scale, plan_of, scene
 

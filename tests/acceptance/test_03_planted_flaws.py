@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import mechanisms
-import tables.accumulate
-import tables.recipe
-import tasks.draw
-import tasks.publish
-from mechanisms import sampler
-from mechanisms.additive import Additive, Noisy
-from mechanisms.gaussian import Gaussian
-from mechanisms.guarantee import Guarantee
-from mechanisms.wishart import Wishart
-from tables.repair import repair
-from tasks.accumulate import Collected
-from tasks.draw import draw_into
-from tasks.plan import Plan
+import gramercy.application.draw
+import gramercy.application.publish
+import gramercy.tables.accumulate
+import gramercy.tables.recipe
+from gramercy import mechanisms
+from gramercy.application.accumulate import Collected
+from gramercy.application.draw import draw_into
+from gramercy.application.plan import Plan
+from gramercy.mechanisms import sampler
+from gramercy.mechanisms.additive import Additive, Noisy
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.wishart import Wishart
+from gramercy.tables.repair import repair
 from tests.audit import (
     audit,
     audited,
@@ -154,7 +154,7 @@ def test_correct_code_publishes_nothing_of_the_data_but_the_noisy_matrix(tmp_pat
 
 
 def test_sensitivity_of_one(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechanisms.gaussian.squared_sensitivity", lambda setting: 1.0)
+    monkeypatch.setattr("gramercy.mechanisms.gaussian.squared_sensitivity", lambda setting: 1.0)
     plan = planned(tmp_path, "gaussian", "replace-one")
     assert farthest(plan, tmp_path, "orthogonal") == pytest.approx(math.sqrt(2), rel=1e-2)
 
@@ -220,7 +220,7 @@ def test_fixed_seed(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
         def perturb(self, gram: Any, rows: int) -> Noisy:
             numbers = np.random.default_rng(0)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("mechanisms.sampler.os.urandom", numbers.bytes)
+                patch.setattr("gramercy.mechanisms.sampler.os.urandom", numbers.bytes)
                 return super().perturb(gram, rows)
 
     flawed = Seeded(honest.setting, honest.scale)
@@ -249,11 +249,11 @@ def unguarded(rows: Any, lattice: Any) -> Any:
 
 def test_no_clipping(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(tables.recipe, "normalise", lambda scaled, how: scaled)
+    monkeypatch.setattr(gramercy.tables.recipe, "normalise", lambda scaled, how: scaled)
     # The lattice takes no row out of the ball, so that this alone does no harm ...
     assert farthest(plan, tmp_path, "far out", "antipodal") <= CLOSE
     # ... and both together do.
-    monkeypatch.setattr(tables.recipe, "integer_rows", unguarded)
+    monkeypatch.setattr(gramercy.tables.recipe, "integer_rows", unguarded)
     assert farthest(plan, tmp_path, "far out") > 1.5
 
 
@@ -272,10 +272,10 @@ def test_clipping_that_lets_nan_through(
         return np.where(length > 1, scaled / length, scaled)
 
     plan = planned(tmp_path, "gaussian", "replace-one")
-    monkeypatch.setattr(tables.recipe, "repair", careless)
-    monkeypatch.setattr(tables.recipe, "normalise", transparent)
+    monkeypatch.setattr(gramercy.tables.recipe, "repair", careless)
+    monkeypatch.setattr(gramercy.tables.recipe, "normalise", transparent)
     assert farthest(plan, tmp_path, "missing") <= CLOSE  # caught by the lattice
-    monkeypatch.setattr(tables.recipe, "integer_rows", unguarded)
+    monkeypatch.setattr(gramercy.tables.recipe, "integer_rows", unguarded)
     assert farthest(plan, tmp_path, "missing") > 1.2
 
 
@@ -285,7 +285,7 @@ def test_scaling_by_the_largest_row(
     """Every row lies in the ball, and one that is long moves all the others."""
     plan = planned(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(
-        tables.recipe,
+        gramercy.tables.recipe,
         "normalise",
         lambda scaled, how: scaled / np.sqrt((scaled**2).sum(axis=0)).max(),
     )
@@ -301,7 +301,7 @@ def test_bad_rows_dropped_and_the_rest_averaged(
 ) -> None:
     """What remains of the table is divided by its own number of rows."""
     plan = planned(tmp_path, "gaussian", "replace-one")
-    real, means = tables.recipe.Recipe.integers, tasks.draw.release_manifest
+    real, means = gramercy.tables.recipe.Recipe.integers, gramercy.application.draw.release_manifest
     kept: list[int] = []
 
     def dropped(*given: Any) -> Any:
@@ -315,8 +315,8 @@ def test_bad_rows_dropped_and_the_rest_averaged(
         rows = manifest.rows.model_copy(update={"value": float(kept[-1])})
         return manifest.model_copy(update={"rows": rows})
 
-    monkeypatch.setattr(tables.recipe.Recipe, "integers", dropped)
-    monkeypatch.setattr(tasks.draw, "release_manifest", by_the_rest)
+    monkeypatch.setattr(gramercy.tables.recipe.Recipe, "integers", dropped)
+    monkeypatch.setattr(gramercy.application.draw, "release_manifest", by_the_rest)
     assert farthest(plan, tmp_path, "malformed") > 1.0
 
 
@@ -326,9 +326,9 @@ Batches = Callable[..., Iterator[Any]]
 
 
 def with_batches(flaw: Callable[[Batches], Batches], monkeypatch: pytest.MonkeyPatch) -> None:
-    flawed = flaw(tables.accumulate.integer_batches)
-    monkeypatch.setattr(tables.accumulate, "integer_batches", flawed)
-    monkeypatch.setattr(tasks.draw, "integer_batches", flawed)
+    flawed = flaw(gramercy.tables.accumulate.integer_batches)
+    monkeypatch.setattr(gramercy.tables.accumulate, "integer_batches", flawed)
+    monkeypatch.setattr(gramercy.application.draw, "integer_batches", flawed)
 
 
 @pytest.mark.parametrize("name", ["rows", "local"])
@@ -389,6 +389,6 @@ def test_a_quality_report_with_true_values(
         file = folder / ("quality.txt" if where == "file" else "CARD.md")
         file.write_text((file.read_text() if file.exists() else "") + quality)
 
-    monkeypatch.setattr(tasks.publish, "draw_into", reported)
+    monkeypatch.setattr(gramercy.application.publish, "draw_into", reported)
     one, other = frozen(tmp_path, [lines("5,0,0"), lines("0,5,0")], rows=ROWS)
     assert one != other

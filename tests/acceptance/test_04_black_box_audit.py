@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-import mechanisms
-from mechanisms.guarantee import Guarantee
-from mechanisms.integer_rows import IntegerRows
-from mechanisms.mechanism import Mechanism, Reach, Setting
-from mechanisms.rows import Rows
+from gramercy import mechanisms
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.integer_rows import IntegerRows
+from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
+from gramercy.mechanisms.rows import Rows
 from tests.audit import (
     Pair,
     audit,

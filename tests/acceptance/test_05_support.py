@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import mechanisms
-from mechanisms.mechanism import Mechanism
-from schemas.errors import GuaranteeRefused, RequestError
-from schemas.home import Home
+from gramercy import mechanisms
+from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.schemas.errors import GuaranteeRefused, RequestError
+from gramercy.schemas.home import Home
 from tests.audit import Pair, called, impossible, worst_pair
 from tests.conformance import FLOATING, PAIRS, made
 from tests.making import plan_of, scene

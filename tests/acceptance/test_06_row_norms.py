@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schemas.lattice import Lattice
-from schemas.request import Clip, Unit
-from tables.integers import integer_rows
-from tables.normalise import normalise
+from gramercy.schemas.lattice import Lattice
+from gramercy.schemas.request import Clip, Unit
+from gramercy.tables.integers import integer_rows
+from gramercy.tables.normalise import normalise
 from tests.making import at_scale
 
 ROWS = at_scale(100_000, 1_000_000)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from schemas.lattice import Lattice
-from schemas.request import Unit
-from tables.gram import ExactGram
-from tables.integers import integer_rows
-from tables.normalise import normalise
+from gramercy.schemas.lattice import Lattice
+from gramercy.schemas.request import Unit
+from gramercy.tables.gram import ExactGram
+from gramercy.tables.integers import integer_rows
+from gramercy.tables.normalise import normalise
 from tests.making import at_scale
 
 P, ROWS = 30, at_scale(20_000, 200_000)

@@ -11,11 +11,11 @@ import pytest
 from mpmath import MPContext, MPIntervalContext
 from scipy import special, stats
 
-from mechanisms import discrete
-from mechanisms.gaussian import Gaussian
-from mechanisms.pieces import Pieces, pieces
-from mechanisms.rounding import LAPLACE, NORMAL, Law, exact
-from mechanisms.sampler import (
+from gramercy.mechanisms import discrete
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.pieces import Pieces, pieces
+from gramercy.mechanisms.rounding import LAPLACE, NORMAL, Law, exact
+from gramercy.mechanisms.sampler import (
     _wide_gamma,
     discrete_gaussian,
     discrete_gaussian_variance,
@@ -25,9 +25,9 @@ from mechanisms.sampler import (
     rounded_laplace,
     self_test,
 )
-from schemas.errors import SamplerError
-from tables.gram import ExactGram
-from tables.integers import integer_rows
+from gramercy.schemas.errors import SamplerError
+from gramercy.tables.gram import ExactGram
+from gramercy.tables.integers import integer_rows
 from tests.making import at_scale
 
 DRAWS = at_scale(500_000, 13_000_000)  # at full scale 0.2 % of a variance is 5 standard errors
@@ -226,7 +226,7 @@ def test_machine_code_that_is_wrong_draws_nothing(monkeypatch: pytest.MonkeyPatc
         given[5][7] += 1
         return 0
 
-    monkeypatch.setattr("mechanisms.pieces.compiled", lambda _: wrong)
+    monkeypatch.setattr("gramercy.mechanisms.pieces.compiled", lambda _: wrong)
     table = Pieces(pieces(NORMAL).tails, pieces(NORMAL).series)
     bits = np.arange(1 << 15)
     for _ in range(2):

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 import typer.main
 
-import mechanisms
+from gramercy import mechanisms
+from gramercy.application.request import Request
 from gramercy.cli import app
-from mechanisms import sampler
-from mechanisms.additive import Additive
-from mechanisms.rowwise import RowWise
-from schemas.contract import Contract
-from tasks.request import Request
+from gramercy.mechanisms import sampler
+from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas.contract import Contract
 from tests.conformance import CASES, PAIRS, made
 from tests.making import run_steps, scene
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from mechanisms.composition import Filter, compose
-from mechanisms.guarantee import Guarantee, gdp_delta
+from gramercy.mechanisms.composition import Filter, compose
+from gramercy.mechanisms.guarantee import Guarantee, gdp_delta
 from tests.making import at_scale
 
 INTERVAL = 1e-3

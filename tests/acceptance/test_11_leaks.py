@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ledger import Ledger
-from schemas.errors import GramercyError
-from schemas.home import Home
-from tasks.request import read_request
-from tasks.validate import _expectations
+from gramercy.application.request import read_request
+from gramercy.application.validate import _expectations
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.home import Home
 from tests.conformance import CASES
 from tests.leaks import spelled_out, stored, unpickled
 from tests.making import at_scale, contract_facts, scene
@@ -84,31 +84,31 @@ def raising(*held: Any) -> Any:
 
 # Where a step is made to fail, with the private values in its hands.
 PLACES = [
-    "tables.recipe.repair",
-    "tables.recipe.normalise",
-    "tables.recipe.integer_rows",
-    "tables.passes.cells",
-    "tables.gram.ExactGram.add",
-    "tables.gram.ExactGram.matrix",
-    "tasks.validate._check_shape",
-    "tasks.validate._check_values",
-    "tasks.accumulate.open_source",
-    "tasks.accumulate.room.accumulate",
-    "tasks.publish.sampler.self_test",
-    "tasks.publish.draw_into",
-    "tasks.publish.steward.against_the_truth",
-    "tasks.publish.steward.record",
-    "tasks.draw.release_manifest",
-    "tasks.draw.denoise",
-    "tasks.draw.write_release",
-    "mechanisms.gaussian.Gaussian.perturb",
-    "mechanisms.sampler.rounded_gaussian",
-    "archive.store.Archive.seal",
-    "archive.store.Archive.keep",
-    "archive.store.Archive.commit",
-    "archive.store.Archive.write_anchor",
-    "ledger.ledger.Ledger.charge",
-    "ledger.ledger.Ledger.mark",
+    "gramercy.tables.recipe.repair",
+    "gramercy.tables.recipe.normalise",
+    "gramercy.tables.recipe.integer_rows",
+    "gramercy.tables.passes.cells",
+    "gramercy.tables.gram.ExactGram.add",
+    "gramercy.tables.gram.ExactGram.matrix",
+    "gramercy.application.validate._check_shape",
+    "gramercy.application.validate._check_values",
+    "gramercy.application.accumulate.open_source",
+    "gramercy.application.accumulate.room.accumulate",
+    "gramercy.application.publish.sampler.self_test",
+    "gramercy.application.publish.draw_into",
+    "gramercy.application.publish.steward.against_the_truth",
+    "gramercy.application.publish.steward.record",
+    "gramercy.application.draw.release_manifest",
+    "gramercy.application.draw.denoise",
+    "gramercy.application.draw.write_release",
+    "gramercy.mechanisms.gaussian.Gaussian.perturb",
+    "gramercy.mechanisms.sampler.rounded_gaussian",
+    "gramercy.archive.store.Archive.seal",
+    "gramercy.archive.store.Archive.keep",
+    "gramercy.archive.store.Archive.commit",
+    "gramercy.archive.store.Archive.write_anchor",
+    "gramercy.ledger.ledger.Ledger.charge",
+    "gramercy.ledger.ledger.Ledger.mark",
 ]
 
 
@@ -183,10 +183,10 @@ def test_fifty_secrets_stay_where_they_are(
 ) -> None:
     with _expectations():  # its import warns
         from great_expectations.datasource.fluent.interfaces import Batch
-    from flows.audit import audit
-    from flows.estimate import estimate
-    from flows.release import release
-    from flows.report import report
+    from gramercy.flows.audit import audit
+    from gramercy.flows.estimate import estimate
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
 
     assert len({*NUMBERS, *WILD, *WORDS}) == 50
     results: list[Any] = []
@@ -228,11 +228,11 @@ def test_failures_in_the_code_tell_nothing(
     monkeypatch: pytest.MonkeyPatch,
     logged: pytest.LogCaptureFixture,
 ) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     request = read_request(a_scene(tmp_path))
     monkeypatch.setattr(place, raising(NUMBERS, WILD, WORDS))
-    if place == "tasks.validate._check_values":
+    if place == "gramercy.application.validate._check_values":
         release(request)  # looking at the values may not refuse a release
         assert "could not be checked" in (home / "internal/toy/v1-r1.json").read_text()
     else:
@@ -248,10 +248,10 @@ def test_failures_in_the_code_tell_nothing(
 ROWWISE = [
     ("rows", None),
     ("local", None),
-    ("rows", "mechanisms.rows.Rows.randomize"),
-    ("rows", "tasks.draw.integer_batches"),
-    ("local", "archive.rows.RowWriter.write"),
-    ("output", "tasks.draw.solve_within"),
+    ("rows", "gramercy.mechanisms.rows.Rows.randomize"),
+    ("rows", "gramercy.application.draw.integer_batches"),
+    ("local", "gramercy.archive.rows.RowWriter.write"),
+    ("output", "gramercy.application.draw.solve_within"),
 ]
 
 
@@ -264,7 +264,7 @@ def test_what_reads_the_rows_again_tells_nothing_either(
     monkeypatch: pytest.MonkeyPatch,
     logged: pytest.LogCaptureFixture,
 ) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     mechanism = {"name": name, "epsilon": 4.0, "delta": 1e-6} | dict(CASES[name].keys)
     asked = {"mechanism": mechanism, "estimates": []}
@@ -283,7 +283,7 @@ def test_what_reads_the_rows_again_tells_nothing_either(
 def test_mistakes_tell_nothing(
     mistake: str, tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture
 ) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     request = read_request(MISTAKES[mistake](tmp_path))
     with pytest.raises(GramercyError) as caught:

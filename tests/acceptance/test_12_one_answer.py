@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import gramercy
-from archive.keys import new_key
-from mechanisms.additive import Noisy
-from mechanisms.gaussian import Gaussian
-from schemas.errors import GramercyError
-from schemas.home import Home
-from tasks.steward import page, recall
+from gramercy.application.steward import page, recall
+from gramercy.archive.keys import new_key
+from gramercy.mechanisms.additive import Noisy
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.home import Home
 from tests.making import run_all, run_steps, scene, table
 
 
@@ -38,7 +38,7 @@ def interrupted(folder: Path) -> None:
         raise OSError(28, "no space left")
 
     with pytest.MonkeyPatch.context() as broke:
-        broke.setattr("tasks.draw.denoise", broken)
+        broke.setattr("gramercy.application.draw.denoise", broken)
         refused(folder, lambda _: None)
     with pytest.raises(GramercyError, match="spent"):
         run_steps(folder / "request.yaml")

@@ -7,7 +7,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ledger import Ledger
+from gramercy.ledger import Ledger
 from tests.making import FULL, at_scale
 from tests.writers import TENTH, all_at_once, charge, draws, same_request
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ledger import Ledger
-from schemas.home import Home
-from tasks.steward import recall
+from gramercy.application.steward import recall
+from gramercy.ledger import Ledger
+from gramercy.schemas.home import Home
 from tests.making import at_scale, bundle_bytes, run_steps, scene, table
 
 

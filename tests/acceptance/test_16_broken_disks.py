@@ -21,12 +21,12 @@ from typing import Any
 import psycopg
 import pytest
 
-import ledger.ledger
-from archive.store import Archive
-from ledger import Ledger
-from schemas.errors import ArchiveError, LedgerError, SpentFailure
-from schemas.home import Home
-from tasks.audit import make_audit
+import gramercy.ledger.ledger
+from gramercy.application.audit import make_audit
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import ArchiveError, LedgerError, SpentFailure
+from gramercy.schemas.home import Home
 from tests.databases import KINDS, fresh, new_database, new_server
 from tests.faults.bench import Bench
 from tests.faults.zygote import Ended, Zygote
@@ -134,8 +134,8 @@ def states() -> list[str]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ledger.database.BUSY_SECONDS", 1)
-    monkeypatch.setattr("ledger.turns._WAIT_SECONDS", 1)
+    monkeypatch.setattr("gramercy.ledger.database.BUSY_SECONDS", 1)
+    monkeypatch.setattr("gramercy.ledger.turns._WAIT_SECONDS", 1)
 
 
 # What the next run makes of it, by the entry that could not be made.
@@ -228,7 +228,7 @@ def test_a_turn_that_is_not_given(tmp_path: Path, any_home: Home) -> None:
 def test_a_connection_that_is_cut_in_a_transaction(
     kind: str, postgresql: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, appended, cut = scene(tmp_path), ledger.ledger.append, list[str]()
+    request, appended, cut = scene(tmp_path), gramercy.ledger.ledger.append, list[str]()
 
     def append(db: Any, entry: Any) -> Any:
         made = appended(db, entry)
@@ -242,7 +242,7 @@ def test_a_connection_that_is_cut_in_a_transaction(
         return made
 
     with monkeypatch.context() as failing:
-        failing.setattr(ledger.ledger, "append", append)
+        failing.setattr(gramercy.ledger.ledger, "append", append)
         refused(request)
     # The server answers again at once: the failure could be recorded.
     finished(request, kind, closed=True)

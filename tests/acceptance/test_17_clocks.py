@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger import Ledger
-from mechanisms.guarantee import Guarantee
-from schemas.contract import Contract
-from schemas.errors import BudgetRefused
-from schemas.home import Home
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import BudgetRefused
+from gramercy.schemas.home import Home
 from tests.databases import KINDS, fresh
 from tests.making import at_scale, bundle_bytes, run_steps, scene
 from tests.writers import contract

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ledger import Finding, Ledger
-from ledger.entry import Entry
-from ledger.examine import examine
-from ledger.journal import read, walk
-from ledger.schema import entries, head
-from mechanisms.composition import NOTHING
-from mechanisms.guarantee import Guarantee
-from schemas.anchor import Anchor
-from schemas.model import canonical
+from gramercy.ledger import Finding, Ledger
+from gramercy.ledger.entry import Entry
+from gramercy.ledger.examine import examine
+from gramercy.ledger.journal import read, walk
+from gramercy.ledger.schema import entries, head
+from gramercy.mechanisms.composition import NOTHING
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.model import canonical
 from tests.making import at_scale
 from tests.writers import TENTH, charge, contract
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archive.bundle import SEAL
-from archive.estimate import read_estimate
-from archive.release import read_release, read_report
-from schemas.errors import BundleError
+from gramercy.archive.bundle import SEAL
+from gramercy.archive.estimate import read_estimate
+from gramercy.archive.release import read_release, read_report
+from gramercy.schemas.errors import BundleError
 from tests.making import at_scale, run_all, scene
 
 Bundles = list[tuple[Path, Callable[[Path], Any]]]

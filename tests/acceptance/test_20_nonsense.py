@@ -11,12 +11,12 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from ledger import Ledger
-from ledger.schema import entries
-from mechanisms.guarantee import Guarantee
-from schemas.errors import Invalid
-from tables import read
-from tasks.request import Request
+from gramercy.application.request import Request
+from gramercy.ledger import Ledger
+from gramercy.ledger.schema import entries
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.schemas.errors import Invalid
+from gramercy.tables import read
 from tests.making import MECHANISM, run_steps, scene
 from tests.writers import charge
 
@@ -29,11 +29,11 @@ def nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    monkeypatch.setattr("tables.source.open_source", refuse)
+    monkeypatch.setattr("gramercy.tables.source.open_source", refuse)
     for name in ("cells", "column_types"):
         monkeypatch.setattr(read, name, refuse)
-    monkeypatch.setattr("tasks.accumulate.open_source", refuse)
-    monkeypatch.setattr("tasks.publish.open_source", refuse)
+    monkeypatch.setattr("gramercy.application.accumulate.open_source", refuse)
+    monkeypatch.setattr("gramercy.application.publish.open_source", refuse)
 
 
 CASES = [("mechanism", "epsilon", x) for x in NONSENSE]

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from schemas.errors import ContractError, Invalid, TableError
-from schemas.lattice import Lattice
-from tables import parquet
-from tables.accumulate import Accumulated
-from tasks.accumulate import accumulate
-from tasks.validate import validate
+from gramercy.application.accumulate import accumulate
+from gramercy.application.validate import validate
+from gramercy.schemas.errors import ContractError, Invalid, TableError
+from gramercy.schemas.lattice import Lattice
+from gramercy.tables import parquet
+from gramercy.tables.accumulate import Accumulated
 from tests.acceptance.hostile.tables_made import (
     COLUMNS,
     PLAIN,

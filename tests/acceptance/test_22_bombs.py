@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.errors import TableError
-from tables.source import open_source
+from gramercy.schemas.errors import TableError
+from gramercy.tables.source import open_source
 from tests.acceptance.hostile.bombs import ALL_BOMBS, RUNS, Bomb
 from tests.acceptance.hostile.measure import Measured, measuring
 from tests.acceptance.hostile.tables_made import COLUMNS, PLANTED, Reference

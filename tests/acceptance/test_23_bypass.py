@@ -14,9 +14,11 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from archive.store import Archive
-from ledger import Ledger
-from schemas.errors import (
+from gramercy.application.audit import make_audit
+from gramercy.application.request import read_request
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import (
     BudgetRefused,
     BundleError,
     GramercyError,
@@ -27,9 +29,7 @@ from schemas.errors import (
     TermsChanged,
     UntrustedLedger,
 )
-from schemas.home import Home
-from tasks.audit import make_audit
-from tasks.request import read_request
+from gramercy.schemas.home import Home
 from tests.making import MECHANISM, contract_facts, run, run_steps, scene, table
 
 ROOT = Path(__file__).parents[2]
@@ -360,7 +360,7 @@ def test_a_new_charge_is_for_what_was_spent(
         raise MemoryError
 
     with monkeypatch.context() as failing:
-        failing.setattr("tasks.draw.denoise", broken)
+        failing.setattr("gramercy.application.draw.denoise", broken)
         with pytest.raises(GramercyError):
             run_steps(asked(tmp_path))
     for other in ("v1-r2", "v2-r1", "V1-R1", "v1-r01"):
@@ -399,7 +399,7 @@ def test_both_restored_together(
     tmp_path: Path, books: Books, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ledger and archive agree, and both have forgotten: only Prefect remembers."""
-    from flows.release import release
+    from gramercy.flows.release import release
 
     large = {"budget": {"epsilon": 2.2, "delta": 1e-6}}
     archive, saved = books.home.archive, tmp_path / "saved"

@@ -25,12 +25,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import gramercy
-from archive.estimate import read_estimate
-from archive.release import read_release
-from archive.store import Archive
-from ledger import Ledger
-from schemas.contract import Contract, read_contract
-from schemas.errors import (
+from gramercy.application.verify import verify_release
+from gramercy.archive.estimate import read_estimate
+from gramercy.archive.release import read_release
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.schemas.contract import Contract, read_contract
+from gramercy.schemas.errors import (
     ArchiveError,
     BundleError,
     ContractError,
@@ -38,8 +39,7 @@ from schemas.errors import (
     Invalid,
     UnknownRelease,
 )
-from schemas.home import Home
-from tasks.verify import verify_release
+from gramercy.schemas.home import Home
 from tests.acceptance.hostile.names import hostile_names
 from tests.making import at_scale, contract_facts, plan_of, run, run_all, run_steps, scene, write
 

@@ -17,17 +17,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms import sampler
-from schemas.errors import TableError
-from schemas.request import Unit
-from tables.accumulate import accumulate as read
-from tables.accumulate import integer_batches
-from tables.read import Malformed
-from tables.repair import Repairs
-from tables.source import open_source
-from tables.unchanged import hold_to, state
-from tasks.accumulate import accumulate
-from tasks.plan import Plan
+from gramercy.application.accumulate import accumulate
+from gramercy.application.plan import Plan
+from gramercy.mechanisms import sampler
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.request import Unit
+from gramercy.tables.accumulate import accumulate as read
+from gramercy.tables.accumulate import integer_batches
+from gramercy.tables.read import Malformed
+from gramercy.tables.repair import Repairs
+from gramercy.tables.source import open_source
+from gramercy.tables.unchanged import hold_to, state
 from tests.making import alone, at_scale, plan_of, scene
 
 WARDS = ("A", "B", "C")
@@ -224,7 +224,7 @@ def test_a_table_that_changes_while_it_is_read_is_not_charged(
         last.write_text(last.read_text())  # the same bytes, written again
         return done
 
-    monkeypatch.setattr("tasks.accumulate.room.accumulate", meanwhile)
+    monkeypatch.setattr("gramercy.application.accumulate.room.accumulate", meanwhile)
     with pytest.raises(TableError):
         alone(accumulate)(plan)
     assert not (home / "ledger.sqlite").exists()

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
-from ledger import Ledger
-from mechanisms import registry
-from mechanisms.composition import NOTHING, AdaptiveShare, Filter, Total
-from mechanisms.guarantee import Guarantee, gdp_mu
-from mechanisms.mechanism import Mechanism
-from schemas.errors import BudgetRefused
+from gramercy.ledger import Ledger
+from gramercy.mechanisms import registry
+from gramercy.mechanisms.composition import NOTHING, AdaptiveShare, Filter, Total
+from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.schemas.errors import BudgetRefused
 from tests.making import at_scale
 from tests.writers import contract
 

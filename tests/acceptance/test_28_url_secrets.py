@@ -18,15 +18,15 @@ import pandas as pd
 import pytest
 
 import gramercy
-from ledger import Ledger
-from schemas.errors import ContractError, GramercyError, RequestError, TableError
-from schemas.home import Home
-from schemas.request import Dask
-from schemas.url import has_secrets, without_secrets
-from tables.cluster import _client
-from tables.read import column_types
-from tables.source import Source, format_of, open_source
-from tasks.request import read_request
+from gramercy.application.request import read_request
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import ContractError, GramercyError, RequestError, TableError
+from gramercy.schemas.home import Home
+from gramercy.schemas.request import Dask
+from gramercy.schemas.url import has_secrets, without_secrets
+from gramercy.tables.cluster import _client
+from gramercy.tables.read import column_types
+from gramercy.tables.source import Source, format_of, open_source
 from tests.acceptance.test_11_leaks import everything
 from tests.making import FULL, run, run_steps, scene
 
@@ -245,7 +245,7 @@ def test_failing_sources_on_the_command_line(
 def test_failing_sources_in_a_run(
     host: str, tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture, prefect_server: None
 ) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     for name, url in [*sources(host).items()][IN_A_RUN]:
         with pytest.raises(GramercyError) as caught:
@@ -319,7 +319,7 @@ def test_failing_archives(
     logged: pytest.LogCaptureFixture,
     prefect_server: None,
 ) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     monkeypatch.chdir(tmp_path)  # what is no URL is a folder
     request = scene(tmp_path)
@@ -381,7 +381,7 @@ def test_failing_ledgers(
     logged: pytest.LogCaptureFixture,
     prefect_server: None,
 ) -> None:
-    from flows.release import release
+    from gramercy.flows.release import release
 
     request = scene(tmp_path)
     assert len(LEDGERS) >= 20
@@ -471,7 +471,7 @@ CONTRACTS = {
 
 @pytest.mark.parametrize("fault", CONTRACTS)
 def test_contracts_that_cannot_be_read(fault: str, tmp_path: Path) -> None:
-    from schemas.contract import read_contract
+    from gramercy.schemas.contract import read_contract
 
     url = f"https://{LOGIN}@host/table.csv?{QUERY}"
     (tmp_path / "contract.yaml").write_text(CONTRACTS[fault].format(url=url))

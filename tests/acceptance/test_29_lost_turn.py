@@ -15,16 +15,16 @@ from typing import Any
 import psycopg
 import pytest
 
-import archive.store
-import ledger.turns
-import tasks.publish
-from archive.bundle import SIGNATURE, check
-from archive.objects import Objects
-from archive.store import Archive
-from ledger import Ledger
-from mechanisms import sampler
-from schemas.errors import LedgerError, SpentFailure
-from schemas.home import Home
+import gramercy.application.publish
+import gramercy.archive.store
+import gramercy.ledger.turns
+from gramercy.archive.bundle import SIGNATURE, check
+from gramercy.archive.objects import Objects
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.mechanisms import sampler
+from gramercy.schemas.errors import LedgerError, SpentFailure
+from gramercy.schemas.home import Home
 from tests.databases import fresh
 from tests.making import FULL, at_scale, bundle_bytes, run_steps, scene
 
@@ -33,11 +33,11 @@ DRAWS = 2  # of one release: a diagonal, and an upper triangle
 STEPS: dict[str, tuple[Any, str, str]] = {
     "before the charge": (Ledger, "charge", "before"),
     "after the charge": (Ledger, "charge", "after"),
-    "while drawing": (tasks.publish, "draw_into", "after"),
+    "while drawing": (gramercy.application.publish, "draw_into", "after"),
     "before the seal": (Archive, "seal", "before"),
     "before the mark 'sealed'": (Archive, "keep", "after"),
     "after the mark 'sealed'": (Archive, "commit", "before"),
-    "before the rename": (archive.store, "renamed", "before"),
+    "before the rename": (gramercy.archive.store, "renamed", "before"),
     "after the rename": (Archive, "commit", "after"),
 }
 CLOSED = {"after the charge", "while drawing", "before the seal", "before the mark 'sealed'"}
@@ -286,7 +286,7 @@ def test_a_turn_is_taken_again(database: str, monkeypatch: pytest.MonkeyPatch) -
         assert not turn.hold()
         assert turn.hold()
         assert end_turns(database) == 1
-        monkeypatch.setattr("ledger.turns._WAIT_SECONDS", 1)
+        monkeypatch.setattr("gramercy.ledger.turns._WAIT_SECONDS", 1)
         with Ledger(database).alone("toy"), pytest.raises(LedgerError):
             turn.hold()
         assert not turn.hold()
@@ -297,7 +297,7 @@ def test_a_turn_is_taken_again(database: str, monkeypatch: pytest.MonkeyPatch) -
 def test_a_lock_that_is_released_is_noticed(database: str) -> None:
     """The connection may outlive its lock, where something between it and the server resets it."""
     with Ledger(database).alone("toy") as turn:
-        assert isinstance(turn, ledger.turns._ServerTurn)
+        assert isinstance(turn, gramercy.ledger.turns._ServerTurn)
         assert turn._db is not None
         turn._db.exec_driver_sql("SELECT pg_advisory_unlock_all()")
         assert not turn.hold()
@@ -307,7 +307,7 @@ def test_a_lock_that_is_released_is_noticed(database: str) -> None:
 def test_its_connection_is_never_idle_for_long(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.turns._BEAT_SECONDS", 0.01)
+    monkeypatch.setattr("gramercy.ledger.turns._BEAT_SECONDS", 0.01)
     holder = (
         "SELECT state_change FROM pg_stat_activity JOIN pg_locks USING (pid)"
         " WHERE locktype = 'advisory' AND granted"
@@ -315,7 +315,7 @@ def test_its_connection_is_never_idle_for_long(
     with psycopg.connect(database, autocommit=True) as admin:
         admin.execute(f"ALTER DATABASE {admin.info.dbname} SET idle_session_timeout = '10min'")
         with Ledger(database).alone("toy") as turn:
-            assert isinstance(turn, ledger.turns._ServerTurn)
+            assert isinstance(turn, gramercy.ledger.turns._ServerTurn)
             assert turn._db is not None
             with turn._one_at_a_time:
                 (found,) = turn._db.exec_driver_sql("SHOW idle_session_timeout").one()

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import gramercy
-from archive.store import Archive
-from ledger import Ledger
-from schemas.home import Home
-from tasks.audit import make_audit
-from tasks.verify import verify_release
+from gramercy.application.audit import make_audit
+from gramercy.application.verify import verify_release
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.schemas.home import Home
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -11,14 +11,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from archive.bundle import check
-from archive.store import Archive
-from ledger import Ledger
-from mechanisms import sampler
-from schemas.errors import GramercyError
-from schemas.home import Home
-from tasks.audit import make_audit
-from tasks.plan import Plan
+from gramercy.application.audit import make_audit
+from gramercy.application.plan import Plan
+from gramercy.archive.bundle import check
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.mechanisms import sampler
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.home import Home
 from tests import making
 from tests.faults.points import Point, Points, Say, die, die_in, fail
 

@@ -16,20 +16,20 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
-import archive.release
-import archive.remote
-import archive.store
-import tasks.publish
-from archive.disk import Files
-from archive.objects import Objects
-from archive.remote import RemoteArchive
-from archive.store import Archive
-from ledger import Ledger
-from mechanisms import sampler
-from mechanisms.additive import Additive
-from mechanisms.output import Output
-from mechanisms.rowwise import RowWise
-from schemas.home import Home
+import gramercy.application.publish
+import gramercy.archive.release
+import gramercy.archive.remote
+import gramercy.archive.store
+from gramercy.archive.disk import Files
+from gramercy.archive.objects import Objects
+from gramercy.archive.remote import RemoteArchive
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.mechanisms import sampler
+from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas.home import Home
 
 Point = tuple[str, int]  # its name, and the how-manieth time it is passed
 Say = Callable[..., None]
@@ -127,10 +127,10 @@ class Points:
         for kind in (RowWise, *RowWise.__subclasses__()):
             if "randomize" in vars(kind):
                 self._wrap(kind, "randomize", "draw")
-        self._wrap(archive.release, "write_matrix", "matrix")
-        self._wrap(archive.store, "renamed", "rename")
-        self._wrap(archive.remote, "renamed", "rename")
-        self._wrap(tasks.publish, "_record", "record")
+        self._wrap(gramercy.archive.release, "write_matrix", "matrix")
+        self._wrap(gramercy.archive.store, "renamed", "rename")
+        self._wrap(gramercy.archive.remote, "renamed", "rename")
+        self._wrap(gramercy.application.publish, "_record", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)
         self._wrap(os, "fsync", "fsync")
         for name in ("mkdir", "rename", "replace", "link"):

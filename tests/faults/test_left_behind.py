@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from archive.store import Archive
-from ledger import Ledger
-from schemas.errors import (
+from gramercy.application.verify import verify_release
+from gramercy.archive.store import Archive
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import (
     ArchiveError,
     BudgetRefused,
     BundleError,
@@ -17,8 +18,7 @@ from schemas.errors import (
     StepFailed,
     UntrustedLedger,
 )
-from schemas.home import Home
-from tasks.verify import verify_release
+from gramercy.schemas.home import Home
 from tests.making import bundle_bytes, run_steps, scene
 
 
@@ -36,7 +36,7 @@ def test_what_was_interrupted_is_paid_for_again(
 ) -> None:
     request = scene(tmp_path)
     with monkeypatch.context() as failing:
-        failing.setattr("tasks.draw.denoise", broken)
+        failing.setattr("gramercy.application.draw.denoise", broken)
         with pytest.raises(StepFailed):
             run_steps(request)
     with pytest.raises(SpentFailure):
@@ -51,7 +51,7 @@ def test_what_was_interrupted_is_paid_for_again(
 
 def test_new_charges_are_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paying again is paying, once each time it is asked for, until the budget refuses."""
-    monkeypatch.setattr("tasks.draw.denoise", broken)
+    monkeypatch.setattr("gramercy.application.draw.denoise", broken)
     budget = {"epsilon": 1.9, "delta": 1e-6}
     with pytest.raises(StepFailed, match=r"^publish: MemoryError\.$"):
         run_steps(scene(tmp_path, budget=budget))

@@ -19,12 +19,12 @@ from prefect.settings import (
 )
 from prefect.states import AwaitingRetry, Scheduled, State
 
-from flows.release import release
-from ledger import Ledger
-from mechanisms import sampler
-from schemas.errors import GramercyError
-from schemas.home import Home
-from tasks.request import read_request
+from gramercy.application.request import read_request
+from gramercy.flows.release import release
+from gramercy.ledger import Ledger
+from gramercy.mechanisms import sampler
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.home import Home
 from tests.making import bundle_bytes, scene
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -36,8 +36,8 @@ def broken(*_: object, **__: object) -> None:
 
 # What breaks once the charge is made; what becomes of it, and what the next run answers.
 BROKEN = {
-    "drawn": ("tasks.draw.denoise", "spent", "SpentFailure"),
-    "sealed": ("archive.store.Archive.commit", "published", "toy/v1-r1"),
+    "drawn": ("gramercy.application.draw.denoise", "spent", "SpentFailure"),
+    "sealed": ("gramercy.archive.store.Archive.commit", "published", "toy/v1-r1"),
 }
 
 
@@ -80,7 +80,7 @@ def pressed_retry(run: FlowRun, state: Callable[[], State]) -> str:
 def test_retries_draw_nothing(
     retries: str, tmp_path: Path, draws: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.draw.denoise", broken)
+    monkeypatch.setattr("gramercy.application.draw.denoise", broken)
     again = release.with_options(retries=2) if retries == "of the flow" else release
     settings = {
         PREFECT_FLOW_DEFAULT_RETRIES: 2,

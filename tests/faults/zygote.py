@@ -88,8 +88,8 @@ class Zygote:
 
 
 def _serve(answers: Any) -> None:
-    from mechanisms.pieces import pieces
-    from mechanisms.rounding import LAPLACE, NORMAL
+    from gramercy.mechanisms.pieces import pieces
+    from gramercy.mechanisms.rounding import LAPLACE, NORMAL
     from tests.faults import jobs
 
     for law in (NORMAL, LAPLACE):

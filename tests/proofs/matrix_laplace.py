@@ -46,7 +46,7 @@ from scipy.special import (
     ndtri,
 )
 
-from mechanisms.matrix_laplace import one_row
+from gramercy.mechanisms.matrix_laplace import one_row
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.concentrated import zcdp_delta
-from mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.concentrated import zcdp_delta
+from gramercy.mechanisms.guarantee import Guarantee
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

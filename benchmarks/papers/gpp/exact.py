@@ -16,9 +16,9 @@ from benchmarks.papers.gpp import synthetic
 from benchmarks.papers.gpp.protocol import lasso, penalty
 from benchmarks.papers.gpp.real import TABLES
 from benchmarks.papers.task import Beside, Sample, Task
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.ridge import Ridge
-from schemas.evidence import Evidence
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.ridge import Ridge
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimators.neighbourhood import combined, neighbourhoods
-from estimators.scio import scio
-from estimators.solvers.glasso import graphical_lasso
-from schemas.errors import NoMinimiser, RequestError
+from gramercy.estimators.neighbourhood import combined, neighbourhoods
+from gramercy.estimators.scio import scio
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas.errors import NoMinimiser, RequestError
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]

@@ -17,8 +17,8 @@ from benchmarks.papers.lw.models import covariance, drawn
 from benchmarks.papers.scores import relative
 from benchmarks.papers.task import Beside, Method, Release, Sample, Task
 from benchmarks.papers.thresholding import estimate
-from estimators.threshold import ThresholdedCovariance
-from schemas.evidence import Evidence
+from gramercy.estimators.threshold import ThresholdedCovariance
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.sgz.models import moment
-from estimators.ridge import ridge_path
-from estimators.solvers.path import graphical_lasso_path
-from estimators.tuning.path import loss
+from gramercy.estimators.ridge import ridge_path
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.tuning.path import loss
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

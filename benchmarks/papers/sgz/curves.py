@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.experiment import Figures, Measured, Scalar
 from benchmarks.papers.scores import FALSE, curve
-from estimators.solvers.path import graphical_lasso_path
-from estimators.tuning.path import graph, penalties
-from schemas.errors import RequestError
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.tuning.path import graph, penalties
+from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]

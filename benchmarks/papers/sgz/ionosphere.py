@@ -14,7 +14,7 @@ from benchmarks.papers import data
 from benchmarks.papers.classes import classified
 from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Verdict, grid
 from benchmarks.papers.sgz.models import moment, noise, text_scale
-from estimators.ridge import ridge_path
+from gramercy.estimators.ridge import ridge_path
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

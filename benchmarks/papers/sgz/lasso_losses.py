@@ -13,8 +13,8 @@ from benchmarks.papers.sgz import cross_validation
 from benchmarks.papers.sgz.losses import Table, named, norms
 from benchmarks.papers.sgz.models import moment, noise, precision, printed_scale, rows
 from benchmarks.papers.sgz.published import EPSILONS, TABLE_2, Key
-from estimators.solvers.glasso import graphical_lasso
-from schemas.errors import NoMinimiser, RequestError
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas.errors import NoMinimiser, RequestError
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -11,7 +11,7 @@ from benchmarks.papers.sgz import cross_validation
 from benchmarks.papers.sgz.losses import Table, content, named, norms
 from benchmarks.papers.sgz.models import moment, noise, precision, printed_scale, rows, text_scale
 from benchmarks.papers.sgz.published import EPSILONS, TABLE_1, Key
-from estimators.ridge import ridge_precision
+from gramercy.estimators.ridge import ridge_precision
 
 Rng = np.random.Generator
 _P = 100

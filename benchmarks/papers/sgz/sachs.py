@@ -15,9 +15,9 @@ from benchmarks.papers import data
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.sgz import curves
 from benchmarks.papers.sgz.models import moment, noise, shortened, text_scale
-from estimators.solvers.glasso import graphical_lasso
-from estimators.tuning.path import graph
-from schemas.errors import RequestError
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.tuning.path import graph
+from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -17,10 +17,10 @@ from benchmarks.papers.classes import Within
 from benchmarks.papers.sgz import ionosphere, sachs, support
 from benchmarks.papers.sgz.models import precision
 from benchmarks.papers.task import Beside, Sample, Task
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.ridge import Ridge
-from estimators.tuning.path import around, penalties
-from schemas.evidence import Evidence
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.ridge import Ridge
+from gramercy.estimators.tuning.path import around, penalties
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

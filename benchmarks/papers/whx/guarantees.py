@@ -13,11 +13,11 @@ from benchmarks.papers.whx.columns import SHAPES
 from benchmarks.papers.whx.noise import PENALTY, delta_of
 from benchmarks.papers.whx.published import COLUMNS, EPSILONS
 from benchmarks.papers.whx.published import TITLES as WITH_NOISE
-from mechanisms.gaussian_iid import GaussianIid
-from mechanisms.guarantee import Guarantee
-from mechanisms.laplace import Laplace
-from mechanisms.output import Output
-from mechanisms.wishart import Wishart
+from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.laplace import Laplace
+from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.wishart import Wishart
 
 Rng = np.random.Generator
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from benchmarks.graphs.releases import isotropic as isotropic_release
 from benchmarks.utility.matrices import goe, triangle
-from estimators.noise.denoise import denoise
-from mechanisms import registry
-from mechanisms.wishart import Wishart
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.mechanisms import registry
+from gramercy.mechanisms.wishart import Wishart
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -13,9 +13,9 @@ from benchmarks.papers.sound import EPSILONS
 from benchmarks.papers.whx import noise, precision
 from benchmarks.papers.whx.precision import N, P
 from benchmarks.utility.matrices import goe
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.solvers.glasso import graphical_lasso
-from mechanisms.output import Output
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.mechanisms.output import Output
 
 Rng = np.random.Generator
 

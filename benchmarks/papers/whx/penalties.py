@@ -15,8 +15,8 @@ from benchmarks.papers.whx import noise
 from benchmarks.papers.whx.columns import rows_of
 from benchmarks.papers.whx.iterate import iterate
 from benchmarks.papers.whx.published import METHODS, TITLES, printed
-from estimators.solvers.path import Path, graphical_lasso_path
-from schemas.errors import RequestError
+from gramercy.estimators.solvers.path import Path, graphical_lasso_path
+from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

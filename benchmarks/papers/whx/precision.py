@@ -13,9 +13,9 @@ from benchmarks.papers.sound import experiment as sound
 from benchmarks.papers.task import Beside, Sample, Task
 from benchmarks.papers.whx.columns import TABLES, rows_of
 from benchmarks.papers.whx.noise import PENALTY
-from estimators.graphical_lasso import GraphicalLasso
-from estimators.solvers.glasso import graphical_lasso
-from schemas.evidence import Evidence
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -14,7 +14,7 @@ from benchmarks.papers.whx import noise
 from benchmarks.papers.whx.columns import P
 from benchmarks.papers.whx.iterate import iterate
 from benchmarks.papers.whx.published import COLUMNS, EPSILONS, printed
-from estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.glasso import graphical_lasso
 
 Rng = np.random.Generator
 

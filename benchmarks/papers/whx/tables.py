@@ -24,8 +24,8 @@ from benchmarks.papers.whx import noise
 from benchmarks.papers.whx.columns import GENES, P, rows_of
 from benchmarks.papers.whx.iterate import RHO, STEPS, iterate
 from benchmarks.papers.whx.published import EPSILONS, METHODS, TITLES, printed
-from estimators.solvers.glasso import graphical_lasso
-from schemas.errors import RequestError
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -16,9 +16,9 @@ from benchmarks.papers.lw.tasks import estimating
 from benchmarks.papers.task import Sample
 from benchmarks.papers.wx.models import covariance
 from benchmarks.utility.matrices import goe, triangle
-from estimators.noise.denoise import denoise, project
-from schemas.evidence import Evidence
-from schemas.noise import NoiseLaw
+from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

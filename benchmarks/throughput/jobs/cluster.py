@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
-from schemas.request import Unit
-from tables.accumulate import accumulate
-from tables.cluster import Cluster
-from tables.source import open_source
+from gramercy.schemas.request import Unit
+from gramercy.tables.accumulate import accumulate
+from gramercy.tables.cluster import Cluster
+from gramercy.tables.source import open_source
 
 _FILES = 8
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
 from benchmarks.throughput.jobs.making import Array
-from schemas.request import Unit
-from tables.accumulate import accumulate
-from tables.source import open_source
-from tasks.policy import sealed
-from tasks.validate import validate
+from gramercy.application.validate import validate
+from gramercy.schemas.request import Unit
+from gramercy.tables.accumulate import accumulate
+from gramercy.tables.source import open_source
+from gramercy.tasks.policy import sealed
 
 Reader = Callable[[Path], Any]
 
@@ -50,5 +50,5 @@ def contenders(
         f"Gramercy: {kind} to Gram": Contender(ours),
         "pyarrow: read, X.T @ X": Contender(product),
         "pandas: read, .cov()": Contender(cov),
-        "Gramercy: validation": Contender(lambda: sealed(validate.__wrapped__)(terms)),
+        "Gramercy: validation": Contender(lambda: sealed(validate)(terms)),
     }

@@ -25,13 +25,13 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
     from prefect.testing.utilities import prefect_test_harness
 
-    from flows.release import release
-    from tasks.accumulate import accumulate
-    from tasks.plan import make_plan
-    from tasks.policy import sealed
-    from tasks.publish import publish, replay
-    from tasks.request import read_request
-    from tasks.validate import validate
+    from gramercy.application.accumulate import accumulate
+    from gramercy.application.plan import make_plan
+    from gramercy.application.publish import publish, replay
+    from gramercy.application.request import read_request
+    from gramercy.application.validate import validate
+    from gramercy.flows.release import release
+    from gramercy.tasks.policy import sealed
 
     versions = itertools.count()
 
@@ -40,9 +40,9 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
 
     def steps() -> None:
         plan = make_plan(read_request(asked()))
-        sealed(replay.__wrapped__)(plan)
-        sealed(validate.__wrapped__)(plan.contract)
-        sealed(publish.__wrapped__)(plan, sealed(accumulate.__wrapped__)(plan))
+        sealed(replay)(plan)
+        sealed(validate)(plan.contract)
+        sealed(publish)(plan, sealed(accumulate)(plan))
 
     with prefect_test_harness(server_startup_timeout=120):
         yield {

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
-from schemas.request import Unit
-from tables.accumulate import accumulate
-from tables.source import open_source
+from gramercy.schemas.request import Unit
+from gramercy.tables.accumulate import accumulate
+from gramercy.tables.source import open_source
 
 _EACH = 10
 

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from archive.rows import read_rows
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making, noise
-from mechanisms.rowwise import RowWise
-from tables.accumulate import accumulate
-from tables.source import open_source
-from tables.unchanged import state
-from tasks.accumulate import Collected
-from tasks.draw import draw_into
-from tasks.plan import make_plan
-from tasks.request import read_request
-from tasks.setting import normalised
+from gramercy.application.accumulate import Collected
+from gramercy.application.draw import draw_into
+from gramercy.application.plan import make_plan
+from gramercy.application.request import read_request
+from gramercy.application.setting import normalised
+from gramercy.archive.rows import read_rows
+from gramercy.mechanisms.rowwise import RowWise
+from gramercy.tables.accumulate import accumulate
+from gramercy.tables.source import open_source
+from gramercy.tables.unchanged import state
 
 
 @contextmanager

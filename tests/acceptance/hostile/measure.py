@@ -30,12 +30,12 @@ def _now() -> int:
 
 
 def _outcome(request: Path, way: str) -> dict[str, Any]:
-    from schemas.errors import GramercyError
-    from tables.accumulate import accumulate
-    from tables.source import open_source
-    from tasks.accumulate import accumulate as accumulated
-    from tasks.setting import normalised
-    from tasks.validate import validate
+    from gramercy.application.accumulate import accumulate as accumulated
+    from gramercy.application.setting import normalised
+    from gramercy.application.validate import validate
+    from gramercy.schemas.errors import GramercyError
+    from gramercy.tables.accumulate import accumulate
+    from gramercy.tables.source import open_source
     from tests.making import alone, plan_of, run_steps
 
     try:

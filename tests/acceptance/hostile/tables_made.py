@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechanisms.gaussian import Gaussian
-from schemas.errors import Invalid, TableError
-from schemas.lattice import Lattice
-from tables.accumulate import Accumulated
-from tasks.accumulate import accumulate
-from tasks.validate import validate
+from gramercy.application.accumulate import accumulate
+from gramercy.application.validate import validate
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas.errors import Invalid, TableError
+from gramercy.schemas.lattice import Lattice
+from gramercy.tables.accumulate import Accumulated
 from tests.making import alone, plan_of, scene
 
 NAN, INF = math.nan, math.inf

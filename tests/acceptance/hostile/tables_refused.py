@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.errors import ContractError
+from gramercy.schemas.errors import ContractError
 from tests.acceptance.hostile.tables_made import (
     CELLS,
     COLUMNS,

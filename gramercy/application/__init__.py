@@ -1,0 +1,1 @@
+"""What the pipeline does, as ordinary functions: planning, publishing, verifying, auditing."""

@@ -1,0 +1,231 @@
+"""Writing and reading the contents of release and report bundles."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.archive.bundle import check, check_file
+from gramercy.archive.card import card_text
+from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
+from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.evidence import Divisor, Evidence, Fold
+from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
+from gramercy.schemas.request import Unit
+
+Array = NDArray[np.float64]
+
+CARD = "CARD.md"
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class ReleaseBundle:
+    """A release as read back: its seal holds and its formats agree.
+
+    Parameters
+    ----------
+    manifest
+        What it says of itself.
+    raw, projected
+        The matrix as released, and the nearest one that can be; shape (p, p).
+    denoised
+        With the eigenvalues shrunk as the noise law says is best, where it says so.
+    folds
+        As released, the second moments of disjoint parts of the rows, if it has them.
+    sha256
+        Digest of SHA256SUMS.
+    """
+
+    manifest: ReleaseManifest
+    raw: Array
+    projected: Array
+    denoised: Array | None
+    folds: tuple[Array, ...]
+    sha256: str
+
+    @property
+    def unbiased(self) -> Array:
+        """The matrix as released, less the noise's mean; shape (p, p)."""
+        mean = self.manifest.noise.mean
+        return self.raw - mean * np.eye(len(self.raw)) if mean else self.raw
+
+    @property
+    def evidence(self) -> Evidence:
+        """What estimators may look at."""
+        facts = self.manifest
+        return Evidence(
+            self.unbiased,
+            self.repaired,
+            facts.noise,
+            facts.rows.value,
+            tuple(facts.names),
+            facts.behind,
+            isinstance(facts.normalisation, Unit),
+            self._folds,
+            facts.trace,
+            self._divisor,
+            facts.rows.sd,
+        )
+
+    @property
+    def _divisor(self) -> Divisor:
+        facts = self.manifest
+        if facts.rows.status == "public":
+            return "public"
+        return "noisy" if facts.counted else "itself"
+
+    @property
+    def _folds(self) -> tuple[Fold, ...]:
+        facts, p = self.manifest, len(self.raw)
+        # Each has the noise of one part: sums over the parts are what the law speaks of.
+        mean = facts.noise.mean * facts.rows.value / facts.folds
+        return tuple(
+            Fold(moment - mean / part.value * np.eye(p) if mean else moment, part.value)
+            for moment, part in zip(self.folds, facts.fold_rows, strict=True)
+        )
+
+    @property
+    def deviations(self) -> Array:
+        """Standard deviation of the noise on every entry, shape (p, p); see `Evidence`."""
+        return self.evidence.deviations
+
+    @property
+    def repaired(self) -> Array:
+        """The best that post-processing makes of it: denoised, else projected; shape (p, p)."""
+        return self.projected if self.denoised is None else self.denoised
+
+    @property
+    def repair(self) -> str:
+        """What `repaired` is."""
+        return "projected" if self.denoised is None else "denoised"
+
+
+@dataclass(frozen=True)
+class ReportBundle:
+    """A report as read back; `page` is HTML."""
+
+    manifest: ReportManifest
+    page: str
+    sha256: str
+
+
+def software(*more: str) -> dict[str, str]:
+    """Versions of what computed a bundle, and of more packages that had a part in it."""
+    packages = ["gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *more]
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def write_release(
+    folder: Path,
+    manifest: ReleaseManifest,
+    raw: Array,
+    projected: Array,
+    denoised: Array | None,
+    folds: Sequence[Array] = (),
+) -> None:
+    """Fill a folder, empty but for published rows, with a release."""
+    matrices = [raw, projected, *([] if denoised is None else [denoised]), *folds]
+    for stem, matrix in zip(stems(manifest), matrices, strict=True):
+        write_matrix(folder, stem, matrix, manifest.names)
+    (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
+    write_descriptor(folder, release_descriptor(folder, manifest))
+
+
+def release_card(manifest: ReleaseManifest) -> str:
+    """The text of CARD.md."""
+    return card_text(manifest, _release_files(manifest)[:-1])
+
+
+def release_descriptor(folder: Path, manifest: ReleaseManifest) -> dict[str, Any]:
+    """What datapackage.json says of the files of a release."""
+    name = f"{manifest.dataset.id}-{manifest.release}"
+    return descriptor(folder, name, manifest.dataset.title, _release_files(manifest), manifest)
+
+
+def read_release(folder: Path) -> ReleaseBundle:
+    """Read a release, verified.
+
+    Raises
+    ------
+    BundleError
+        Naming the file that is not what was sealed.
+    """
+    sha256 = check(folder)
+    manifest = read_manifest(folder, ReleaseManifest)
+    raw, projected, *more = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
+    folds = more[len(more) - len(manifest.fold_rows) :]
+    denoised = more[0] if len(more) > len(folds) else None
+    return ReleaseBundle(manifest, raw, projected, denoised, tuple(folds), sha256)
+
+
+def read_facts(folder: Path) -> ReleaseManifest:
+    """What a release says of itself, verified; the rest of its bundle is not read.
+
+    Raises
+    ------
+    BundleError
+        If it is not what was sealed.
+    """
+    check_file(folder, DESCRIPTOR)
+    return read_manifest(folder, ReleaseManifest)
+
+
+def write_report(folder: Path, manifest: ReportManifest, page: str) -> None:
+    """Fill an empty folder with a report."""
+    (folder / PAGE).write_text(page, encoding="utf-8", newline="\n")
+    write_descriptor(folder, report_descriptor(folder, manifest))
+
+
+def report_descriptor(folder: Path, manifest: ReportManifest) -> dict[str, Any]:
+    """What datapackage.json says of a report."""
+    name = f"{manifest.dataset.id}-{manifest.release}-{manifest.report}"
+    return descriptor(folder, name, f"{manifest.dataset.title}: report", [PAGE], manifest)
+
+
+def read_report(folder: Path) -> ReportBundle:
+    """Read a report, verified; raises as `read_release` does."""
+    sha256 = check(folder)
+    manifest = read_manifest(folder, ReportManifest)
+    try:
+        page = (folder / PAGE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise BundleError(f"{folder / PAGE}: cannot be read.") from None
+    return ReportBundle(manifest, page, sha256)
+
+
+def stems(manifest: ReleaseManifest) -> list[str]:
+    """Names of the matrices: as released, projected, denoised where that is known; then folds."""
+    stem = "precision" if manifest.kind == "precision" else "second_moment"
+    denoised = [f"{stem}_denoised"] if manifest.noise.shrinkable else []
+    folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
+    return [stem, f"{stem}_projected", *denoised, *folds]
+
+
+def rows_file(manifest: ReleaseManifest) -> str | None:
+    """The file of published rows or reports, where there is one."""
+    return f"{manifest.kind}.parquet" if manifest.kind in {"rows", "reports"} else None
+
+
+def published_columns(manifest: ReleaseManifest) -> list[str]:
+    """Columns of the published rows: those of the matrix, or for reports its upper triangle."""
+    names = manifest.names
+    if manifest.kind != "reports":
+        return names
+    i, j = np.triu_indices(len(names))
+    return [f"{names[a]} * {names[b]}" for a, b in zip(i, j, strict=True)]
+
+
+def _release_files(manifest: ReleaseManifest) -> list[str]:
+    p = len(manifest.names)
+    rows = rows_file(manifest)
+    files = [file for stem in stems(manifest) for file in matrix_files(stem, p)]
+    return [*([rows] if rows else []), *files, CARD]

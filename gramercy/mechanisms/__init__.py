@@ -1,0 +1,32 @@
+"""Noise and its exact guarantee: one mechanism a file, and one line each in the registry."""
+
+from collections.abc import Mapping
+
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.integer_rows import IntegerRows
+from gramercy.mechanisms.k_norm import KNorm
+from gramercy.mechanisms.laplace import Laplace
+from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.matrix_laplace import MatrixLaplace
+from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.rows import Rows
+from gramercy.mechanisms.wishart import Wishart
+
+_KNOWN: tuple[type[Mechanism], ...] = (
+    Gaussian,
+    GaussianIid,
+    Laplace,
+    KNorm,
+    MatrixLaplace,
+    Wishart,
+    Rows,
+    IntegerRows,
+    Local,
+    Output,
+)
+
+registry: Mapping[str, type[Mechanism]] = {each.name: each for each in _KNOWN}
+
+__all__ = ["Mechanism", "registry"]

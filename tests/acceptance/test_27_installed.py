@@ -1,0 +1,104 @@
+"""Item 27: the wheel, built from the sdist, disturbs nobody and is disturbed by nobody."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Folders that a user's own project may have.
+THEIRS = ("flows", "tasks", "schemas", "estimators", "tables", "ledger")
+
+
+def built(source: Path, kind: str, folder: Path) -> Path:
+    """A distribution of a source tree."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    return next(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the sdist, as an index would."""
+    folder = tmp_path_factory.mktemp("dist")
+    sdist = built(ROOT, "sdist", folder / "sdist")
+    with tarfile.open(sdist) as packed:
+        packed.extractall(folder / "source", filter="data")
+    return built(next((folder / "source").iterdir()), "wheel", folder / "wheel")
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel; what it depends on is that of this environment."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    known = {"base": str(folder), "platbase": str(folder)}
+    packages = Path(sysconfig.get_path("purelib", "venv", vars=known))
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(packages)
+    # Not through `site`: the editable install of this checkout is not followed.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return Path(sysconfig.get_path("scripts", "venv", vars=known)) / "python"
+
+
+def run(python: Path, project: Path, *words: str) -> str:
+    home = {"GRAMERCY_HOME": str(project / "home"), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [str(python), *words], cwd=project, env=home, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_it_holds_one_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"gramercy"}
+    assert len(names) == len(set(names))
+    assert {
+        "gramercy/py.typed",
+        "gramercy/flows/release.py",
+        "gramercy/tasks/policy.py",
+        "gramercy/tasks/prefect.yaml",
+        "gramercy/estimators/ridge.py",
+        "gramercy/schemas/contract.py",
+        "gramercy/ledger/migrations/versions/v3_failures.py",
+        "gramercy/reports/templates/plan.html",
+    } <= set(names)
+
+
+def test_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:
+    """Imports, the command line, flows and the ledger's migrations find their own."""
+    for name in THEIRS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('theirs was imported')\n")
+    (tmp_path / "archive.py").write_text("raise RuntimeError('theirs was imported')\n")
+    where = run(python, tmp_path, "-c", "import gramercy; print(gramercy.__file__)")
+    assert Path(where.strip()).is_relative_to(python.parents[1])
+    code = (
+        "from pathlib import Path; from gramercy.ledger import Ledger;"
+        "print(Ledger(Path('ledger.sqlite')).datasets());"
+        "from gramercy.tasks.deployments import packaged; print(packaged().is_file());"
+        "import gramercy.flows.release, gramercy.flows.audit"
+    )
+    assert run(python, tmp_path, "-c", code).split() == ["[]", "True"]
+    assert "gaussian" in run(python, tmp_path, "-m", "gramercy", "mechanisms")
+
+
+def test_beside_pytables(python: Path, tmp_path: Path) -> None:
+    """Whose package is called `tables`."""
+    code = (
+        "import gramercy, pandas as pd;"
+        "pd.DataFrame({'a': [1.0, 2.0]}).to_hdf('t.h5', key='a');"
+        "print(pd.read_hdf('t.h5', 'a')['a'].sum())"
+    )
+    assert run(python, tmp_path, "-c", code).strip() == "3.0"
