@@ -142,7 +142,7 @@ def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(loader=PackageLoader("reports"), autoescape=True, undefined=StrictUndefined)
+    made = Environment(loader=PackageLoader("gramercy.reports"), autoescape=True, undefined=StrictUndefined)
     made.filters |= {
         "sig": _significant,
         "count": lambda number: f"{number:,.0f}",
@@ -152,7 +152,7 @@ def _environment() -> Environment:
         "parameters": parameters,
         "bytes": _bytes,
     }
-    style = (made.loader or PackageLoader("reports")).get_source(made, "style.css")[0]
+    style = (made.loader or PackageLoader("gramercy.reports")).get_source(made, "style.css")[0]
     made.globals |= {"style": Markup(style), "infinity": math.inf, "inside": INSIDE}
     return made
 
