@@ -27,7 +27,6 @@ from tests.writers import contract
 YEARLY = contract(source="visits-{year}.csv", budget={"epsilon": 3.0, "delta": 1e-5, "per": "year"})
 WINDOWS = {"2025": "2025", "2025-W52": "2025", "2026": "2026", "2026-07-01": "2026", "9999": "9999"}
 ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "XYZ-99:59", ""]
-ROOMS = {"archive", "estimators", "ledger", "mechanisms", "reports", "schemas", "tables", "tasks"}
 
 
 class Clock:
@@ -49,7 +48,8 @@ class Clock:
                 return getattr(datetime, name)
 
         for name, module in list(sys.modules.items()):
-            if name.split(".")[0] in ROOMS and getattr(module, "datetime", None) is datetime:
+            ours = name.startswith("gramercy.")
+            if ours and getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", Module())
         self._patch = patch
 
