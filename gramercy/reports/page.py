@@ -142,7 +142,9 @@ def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(loader=PackageLoader("gramercy.reports"), autoescape=True, undefined=StrictUndefined)
+    made = Environment(
+        loader=PackageLoader("gramercy.reports"), autoescape=True, undefined=StrictUndefined
+    )
     made.filters |= {
         "sig": _significant,
         "count": lambda number: f"{number:,.0f}",

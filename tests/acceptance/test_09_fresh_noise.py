@@ -99,8 +99,20 @@ def test_nobody_chooses_the_seed() -> None:
         fields |= {parameter.name or "" for parameter in command.params}
     chosen = ("seed", "rng", "random_state", "generator", "entropy")
     assert not {field for field in fields if any(word in field for word in chosen)}
-    for room in ("mechanisms", "tasks", "flows", "tables", "ledger", "archive", "schemas"):
-        for path in (ROOT / room).glob("*.py"):
+    rooms = (
+        "mechanisms",
+        "application",
+        "tasks",
+        "flows",
+        "tables",
+        "ledger",
+        "archive",
+        "schemas",
+    )
+    for room in rooms:
+        files = list((ROOT / "gramercy" / room).glob("*.py"))
+        assert files
+        for path in files:
             words = path.read_text().lower()
             for word in ("seed", "default_rng", "np.random", "import random"):
                 assert word not in words, path
