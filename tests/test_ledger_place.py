@@ -65,6 +65,9 @@ def test_a_machine_without_an_id_keeps_one_outside_the_home(
     first = gramercy.ledger.place.machine()
     assert gramercy.ledger.place.machine() == first
     assert len(list((tmp_path / "state" / "gramercy").iterdir())) == 1
+    with monkeypatch.context() as read_only:  # it is not written a second time
+        read_only.setattr(Path, "write_text", None)
+        assert gramercy.ledger.place.machine() == first
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
     assert gramercy.ledger.place.machine() != first
 

@@ -55,6 +55,8 @@ def _kept() -> str:
     state = os.environ.get("XDG_STATE_HOME")
     folder = (Path(state) if state else Path.home() / ".local" / "state") / "gramercy"
     path, reason = folder / "machine-id", ""
+    with contextlib.suppress(OSError):  # the folder may be read-only by now
+        return path.read_text(encoding="ascii").strip()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = folder / f"machine-id.{uuid.uuid4().hex}"
