@@ -25,11 +25,11 @@ from pydantic.fields import FieldInfo
 import gramercy
 import gramercy.estimators.scikit
 from gramercy import estimators
-from gramercy.cli import app
+from gramercy.cli.main import app
+from gramercy.common.home import Home
 from gramercy.mechanisms import registry
 from gramercy.schemas import errors
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.home import Home
 from gramercy.schemas.model import Model
 from gramercy.schemas.request import MechanismSpec, ReleaseRequest
 

@@ -20,8 +20,8 @@ from scipy.stats import false_discovery_control
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import laws, whole
-from gramercy.estimators.uncertainty.related import related
-from gramercy.estimators.uncertainty.relation import Relation
+from gramercy.estimators.uncertainty.correlation_errors import Relation
+from gramercy.estimators.uncertainty.entry_errors import related
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

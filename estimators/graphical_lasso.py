@@ -23,7 +23,7 @@ from gramercy.estimators.solvers.path import graphical_lasso_path
 from gramercy.estimators.tuning.choosing import Rule, choose
 from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training
 from gramercy.estimators.tuning.information import refitted
-from gramercy.estimators.tuning.path import MOST, graph, penalties
+from gramercy.estimators.tuning.penalty_rule import MOST, graph, penalties
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.manifest import Asked
@@ -116,7 +116,7 @@ class GraphicalLasso(Estimator):
     def path(
         self, evidence: Evidence, grid: Array, *, most_edges: int | None = None
     ) -> list[Array | None]:
-        """See `estimators.tuning.path.Path`, and `graphical_lasso_path` for `most_edges`."""
+        """See `tuning.penalty_rule.Path`, and `graphical_lasso_path` for `most_edges`."""
         try:
             found = graphical_lasso_path(
                 self.matrix(evidence),

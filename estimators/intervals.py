@@ -29,7 +29,7 @@ from scipy.special import ndtri
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.uncertainty.entries import Entries, correlation, covariance, second_moment
-from gramercy.estimators.uncertainty.related import Of, has_intercept
+from gramercy.estimators.uncertainty.entry_errors import Of, has_intercept
 from gramercy.estimators.uncertainty.row_law import in_words
 from gramercy.schemas.evidence import Evidence
 

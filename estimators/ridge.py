@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.estimator import Estimate, Estimator, precision_estimate
 from gramercy.estimators.tuning.cross_validation import check_folds, cross_validation
-from gramercy.estimators.tuning.path import around
+from gramercy.estimators.tuning.penalty_rule import around
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.manifest import Asked
@@ -65,7 +65,7 @@ class Ridge(Estimator):
         return evidence.repaired if self.input == "denoised" else evidence.raw
 
     def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
-        """See `estimators.tuning.path.Path`."""
+        """See `estimators.tuning.penalty_rule.Path`."""
         return list(ridge_path(self.matrix(evidence), grid))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gramercy.application.plan import make_plan
-from gramercy.application.request import Request
+from gramercy.application.planning import make_plan
+from gramercy.application.request_model import Request
 from gramercy.tasks.announce import announce
 from gramercy.tasks.gather import gather, refuse_other_sources
 from gramercy.tasks.history import hold_to_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.publish import publish, replay
-from gramercy.tasks.runview import scheduled, show_release, tag
+from gramercy.tasks.run_artifacts import scheduled, show_release, tag
 
 
 @private_flow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gramercy.schemas.errors import Discrepancies
 from gramercy.tasks.audit import audit_home
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.runview import show_audit
+from gramercy.tasks.run_artifacts import show_audit
 
 
 @private_flow

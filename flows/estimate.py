@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gramercy.application.request import AnyEstimator
+from gramercy.application.request_model import AnyEstimator
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.tasks.estimate import estimate as estimate_one
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.runview import show_estimates, tag
+from gramercy.tasks.run_artifacts import show_estimates, tag
 
 
 @private_flow

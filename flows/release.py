@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gramercy.application.plan import make_plan, refuse_late
-from gramercy.application.request import Request
-from gramercy.application.steward import record
+from gramercy.application.internal_record import record
+from gramercy.application.planning import make_plan, refuse_late
+from gramercy.application.request_model import Request
 from gramercy.tasks.accumulate import accumulate
 from gramercy.tasks.announce import announce
 from gramercy.tasks.history import hold_to_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.publish import publish, replay
-from gramercy.tasks.runview import now, scheduled, show_release, tag
+from gramercy.tasks.run_artifacts import now, scheduled, show_release, tag
 from gramercy.tasks.validate import validate
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
-from gramercy.application.request import AnyEstimator
+from gramercy.application.request_model import AnyEstimator
 from gramercy.schemas.errors import RequestError, StepFailed
 from gramercy.tasks.catalogue import catalogue
 from gramercy.tasks.estimate import estimate
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.report import report as report_on
-from gramercy.tasks.runview import show_report, tag
+from gramercy.tasks.run_artifacts import show_report, tag
 
 
 @private_flow

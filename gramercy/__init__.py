@@ -29,7 +29,7 @@ from gramercy.schemas.errors import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gramercy.catalogue import Catalogue, Keys
+    from gramercy.api.catalogue import Catalogue, Keys
 
 __version__ = "0.2.0.dev0"
 
@@ -58,7 +58,7 @@ __all__ = [
 
 
 def open(path: str | Path, key: Keys | None = None) -> Catalogue:
-    """Open a catalogue of verified releases; see `gramercy.catalogue.Catalogue`.
+    """Open a catalogue of verified releases; see `gramercy.api.catalogue.Catalogue`.
 
     Parameters
     ----------
@@ -81,6 +81,6 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
     Traceback (most recent call last):
     gramercy.schemas.errors.RequestError: nowhere: is not an archive. Give the path of its folder.
     """
-    from gramercy.catalogue import Catalogue
+    from gramercy.api.catalogue import Catalogue
 
     return Catalogue(path, key)

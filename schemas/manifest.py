@@ -178,7 +178,7 @@ class RowsFacts(Model):
 
 
 class LatticeFacts(Model):
-    """Integer rows are round(2^bits shrink x); see `schemas.lattice`."""
+    """Integer rows are round(2^bits shrink x); see `common.lattice`."""
 
     bits: int
     shrink: float

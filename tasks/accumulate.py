@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.application import accumulate as steps
+from gramercy.application import accumulation as steps
 from gramercy.tasks.policy import private_task
 
 accumulate = private_task(steps.accumulate)

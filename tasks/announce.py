@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from prefect.events import emit_event
 
-from gramercy.application.request import AnyEstimator
-from gramercy.schemas.home import Home
+from gramercy.application.request_model import AnyEstimator
+from gramercy.common.home import Home
 
 PUBLISHED = "release.published"
 HOME = "gramercy.home"  # which one it was published from, on a server that several use
@@ -22,7 +22,7 @@ def announce(dataset: str, release: str, estimates: Sequence[AnyEstimator]) -> N
     emit_event(
         PUBLISHED,
         resource={
-            "prefect.resource.id": f"gramercy.release.{dataset}/{release}",
+            "prefect.resource.id": f"gramercy.api.release.{dataset}/{release}",
             "prefect.resource.name": f"{dataset}/{release}",
             "gramercy.dataset": dataset,
             HOME: Home.default().address,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gramercy.application.audit import make_audit, write_audit
+from gramercy.application.auditing import make_audit, write_audit
 from gramercy.tasks.history import recall
 from gramercy.tasks.policy import private_task
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.application import site as steps
+from gramercy.application import catalogue_pages as steps
 from gramercy.tasks.policy import private_task
 
 catalogue = private_task(steps.catalogue)

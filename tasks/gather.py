@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.application import gather as steps
+from gramercy.application import gathering as steps
 from gramercy.tasks.policy import private_task
 
 gather = private_task(steps.gather)

@@ -18,10 +18,10 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.sorting import ArtifactSort
 from pydantic import ValidationError
 
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.history import History
-from gramercy.schemas.home import Home
+from gramercy.schemas.run_history import History
 
 _PAGE = 200
 _LATELY = 20  # artifacts: what others may have put among them tells nothing

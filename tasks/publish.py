@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.application import publish as steps
+from gramercy.application import publishing as steps
 from gramercy.tasks.policy import private_task
 
 replay = private_task(steps.replay)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.application import report as steps
+from gramercy.application import reporting as steps
 from gramercy.tasks.policy import private_task
 
 report = private_task(steps.report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.application import validate as steps
+from gramercy.application import validation as steps
 from gramercy.tasks.policy import private_task
 
 validate = private_task(steps.validate)

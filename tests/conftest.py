@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.schemas.home import Home
-from tests.databases import KINDS, fresh
-from tests.faults.zygote import Zygote
+from gramercy.common.home import Home
+from tests.support.databases import KINDS, fresh
+from tests.support.faults.forkserver import Zygote
 
 # Before anything imports Prefect, which reads its settings once.
 os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="gramercy-prefect-")
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
-# Nothing is scheduled on the session's own server; tests/test_server.py has real ones.
+# Nothing is scheduled on the session's own server; integration/test_server.py has real ones.
 _SERVICES = "SCHEDULER LATE_RUNS PAUSE_EXPIRATIONS CANCELLATION_CLEANUP FOREMAN REPOSSESSOR"
 for _name in f"{_SERVICES} CLEANUP_RECONCILER TRIGGERS".split():
     os.environ[f"PREFECT_SERVER_SERVICES_{_name}_ENABLED"] = "false"
@@ -29,7 +29,7 @@ for _name in ("GRAMERCY_HOME", "GRAMERCY_LEDGER_URL", "GRAMERCY_ARCHIVE_URL"):
 
 
 # Files that take long, most of it waiting: they come first, so that nothing waits for them at last.
-LONG = ("test_server", "test_14_", "test_22_", "test_audit", "test_16_", "test_24_", "test_cli")
+LONG = ("test_server", "test_14_", "test_22_", "test_auditing", "test_16_", "test_24_", "test_cli")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
 from benchmarks.measuring import lines
-from gramercy.estimators.tuning.path import graph
+from gramercy.estimators.tuning.penalty_rule import graph
 
 COLUMNS = (20, 60)
 ROWS = (500, 5000, 50_000)

@@ -20,7 +20,7 @@ from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
-from gramercy.estimators.tuning.path import around, graph, penalties
+from gramercy.estimators.tuning.penalty_rule import around, graph, penalties
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

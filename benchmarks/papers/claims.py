@@ -14,12 +14,12 @@ from scipy.stats import chi2
 from benchmarks.markdown import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Paper, Verdict, grid, short
 from benchmarks.papers.gpp.discrete import moved
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian_iid import GaussianIid
-from gramercy.mechanisms.guarantee import Guarantee
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
 
 Rng = np.random.Generator

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from benchmarks.utility.matrices import Array
 
-CONTRACT = Path(__file__).parents[2] / "gramercy/demo/contract.yaml"
+CONTRACT = Path(__file__).parents[2] / "gramercy/application/demo/contract.yaml"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimator
-from gramercy.estimators.evidence import of_classes
+from gramercy.estimators.own_evidence import of_classes
 from gramercy.estimators.scikit.fitted import evidence_in, name_columns
 from gramercy.schemas.contract import features
 from gramercy.schemas.evidence import Evidence

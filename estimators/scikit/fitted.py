@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.estimators.estimator import Estimate, Estimator
-from gramercy.estimators.evidence import of_matrix, of_rows
+from gramercy.estimators.own_evidence import of_matrix, of_rows
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
 
@@ -98,7 +98,7 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         names: Sequence[str] = (),
     ) -> Self:
-        """Estimate from a second moment; see `estimators.evidence.of_matrix`."""
+        """Estimate from a second moment; see `estimators.own_evidence.of_matrix`."""
         evidence = of_matrix(S, n_samples, law, names=names)
         name_columns(self, len(evidence.raw), evidence.names)
         return self._fit(evidence)

@@ -41,7 +41,7 @@ def solve_within(S: Array, penalty: float, distance: float) -> Array:
     penalty
         Positive.
     distance
-        In Frobenius norm; no less than what `mechanisms.output` charges.
+        In Frobenius norm; no less than what `mechanisms.output_perturbation` charges.
 
     Raises
     ------

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.machine import one_blas_thread
 from gramercy.estimators.solvers.blockwise import Solution, Solver, solve
 from gramercy.estimators.solvers.problem import Problem, symmetric
-from gramercy.schemas.machine import one_blas_thread
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.machine import compiled as machine_code
+from gramercy.common.machine import compiled as machine_code
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]

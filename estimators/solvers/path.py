@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.machine import one_blas_thread
 from gramercy.estimators.solvers.blockwise import Solution, Solver, State, solve
 from gramercy.estimators.solvers.problem import Problem, symmetric
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.machine import one_blas_thread
 
 Array = NDArray[np.float64]
 

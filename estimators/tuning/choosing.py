@@ -6,7 +6,7 @@ from typing import Literal
 
 from gramercy.estimators.tuning.cross_validation import Scored, cross_validation
 from gramercy.estimators.tuning.information import ebic
-from gramercy.estimators.tuning.path import Array, Choice, Path
+from gramercy.estimators.tuning.penalty_rule import Array, Choice, Path
 from gramercy.estimators.tuning.stability import stars
 from gramercy.schemas.evidence import Evidence
 

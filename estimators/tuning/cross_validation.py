@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.repaired import floored
 from gramercy.estimators.tuning.information import refit_or_none
-from gramercy.estimators.tuning.path import Choice, Path, best, graph, loss, made
-from gramercy.estimators.tuning.side_by_side import side_by_side
+from gramercy.estimators.tuning.parallel import side_by_side
+from gramercy.estimators.tuning.penalty_rule import Choice, Path, best, graph, loss, made
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw

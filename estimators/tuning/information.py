@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from gramercy.estimators.repaired import floored
 from gramercy.estimators.solvers.block import is_positive_definite
 from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.estimators.tuning.path import Choice, Path, best, graph, loss
+from gramercy.estimators.tuning.penalty_rule import Choice, Path, best, graph, loss
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 

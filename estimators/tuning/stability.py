@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.draws import Stream, draw, of_rows, rows_like, stream, wishart
-from gramercy.estimators.tuning.path import MOST, Choice, Path, graph, made, sizes
-from gramercy.estimators.tuning.side_by_side import side_by_side
+from gramercy.estimators.tuning.parallel import side_by_side
+from gramercy.estimators.tuning.penalty_rule import MOST, Choice, Path, graph, made, sizes
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

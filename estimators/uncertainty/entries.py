@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.related import Moments, Of, moments, of_all, related
+from gramercy.estimators.uncertainty.entry_errors import Moments, Of, moments, of_all, related
 from gramercy.estimators.uncertainty.tails import critical, shape_of
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.spread import Spread
+from gramercy.estimators.uncertainty.entry_covariance import Spread
 
 Array = NDArray[np.float64]
 

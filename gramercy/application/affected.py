@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gramercy.archive.release import read_facts
+from gramercy.archive.release_bundle import read_facts
 from gramercy.archive.store import Archive
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import ArchiveError, Invalid

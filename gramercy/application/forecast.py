@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gramercy.application.compare import compare
-from gramercy.application.manifest import guarantee_facts
-from gramercy.application.plan import Outlook, Plan, effect
-from gramercy.application.request import Request
-from gramercy.reports.plan import BudgetFacts, Planned, Ranked, plan_page
+from gramercy.application.calibration import guarantee_facts
+from gramercy.application.planning import Outlook, Plan, effect
+from gramercy.application.ranking import compare
+from gramercy.application.request_model import Request
+from gramercy.reports.plan_page import BudgetFacts, Planned, Ranked, plan_page
 
 _REACH, _STEPS = 8.0, 7  # from an eighth of the epsilon that is asked for, to eight times as much
 _LEAST, _MOST = 1e-4, 1e3  # epsilons that a request may ask for

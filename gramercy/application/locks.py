@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from gramercy.common.home import Home
 from gramercy.ledger.turns import Turn, on_this_machine
-from gramercy.schemas.home import Home
 
 
 def alone(home: Home, name: str) -> AbstractContextManager[Turn]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gramercy.archive import signature
 from gramercy.archive.disk import make_durable
-from gramercy.archive.keys import steward_key
+from gramercy.archive.signing_keys import steward_key
+from gramercy.common.home import Home
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.home import Home
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.archive.package import PROFILE, fields, resource, write_descriptor
-from gramercy.archive.release import stems
+from gramercy.archive.release_bundle import stems
 from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
 from gramercy.schemas.timeline import Timeline
 

@@ -16,11 +16,11 @@ from gramercy.archive.anchors import FOLDER, newest_anchor, write_anchor
 from gramercy.archive.bundle import SEAL, SIGNATURE, check, content, seal, signer
 from gramercy.archive.disk import Files, linked, make_durable, replace
 from gramercy.archive.held import LOCK, held
-from gramercy.archive.keys import steward_key
 from gramercy.archive.signature import key_id
+from gramercy.archive.signing_keys import steward_key
+from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, BundleError, UnknownRelease
-from gramercy.schemas.home import Home
 
 STAGING = ".staging"
 _KEPT = ".sealed"  # ends the name of a staged folder that outlives its block
@@ -63,8 +63,8 @@ class Archive:
         RequestError
             If ``GRAMERCY_ARCHIVE_URL`` cannot be one, or a key is none.
         """
-        from gramercy.archive.keys import trusted_keys
         from gramercy.archive.remote import open_archive
+        from gramercy.archive.signing_keys import trusted_keys
 
         return open_archive(
             home.archive_url or home.archive,

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.mechanisms.composition import AdaptiveShare, Filter, Total
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.composition import AdaptiveShare, Filter, Total
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Budget
 from gramercy.schemas.errors import UntrustedLedger
 

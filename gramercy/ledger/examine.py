@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gramercy.ledger.entry import NONE, Entry
-from gramercy.mechanisms.composition import NOTHING, AdaptiveShare, Filter, Total
+from gramercy.mechanisms.accounting.composition import NOTHING, AdaptiveShare, Filter, Total
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.contract import Budget, window_of
 from gramercy.schemas.errors import RequestError, UntrustedLedger

@@ -9,9 +9,9 @@ from dataclasses import asdict, fields, replace
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
+from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.place import place
-from gramercy.ledger.schema import entries, head
 from gramercy.schemas.errors import LedgerError
 from gramercy.schemas.model import canonical
 

@@ -20,19 +20,20 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from gramercy.common.home import Home
 from gramercy.ledger.database import WRITES, described, engine_of
+from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.examine import BEFORE, CHANGED, OF_LEDGERS, Finding, examine
 from gramercy.ledger.journal import append, lock, read, walk
 from gramercy.ledger.migrate import migrate
 from gramercy.ledger.place import place
-from gramercy.ledger.schema import entries, head
 from gramercy.ledger.sources import declared
 from gramercy.ledger.statement import Charge, Raise, Statement, admit, compare_terms, unanswered
-from gramercy.ledger.timeline import timelines
+from gramercy.ledger.timelines import timelines
 from gramercy.ledger.turns import Turn, on_every_machine, on_this_machine
-from gramercy.mechanisms.composition import Total
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.composition import Total
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.contract import Budget, Contract
 from gramercy.schemas.errors import (
@@ -42,7 +43,6 @@ from gramercy.schemas.errors import (
     TermsChanged,
     UntrustedLedger,
 )
-from gramercy.schemas.home import Home
 from gramercy.schemas.model import canonical, one_line
 from gramercy.schemas.timeline import Timeline
 
@@ -192,7 +192,7 @@ class Ledger:
     def timelines(
         self, dataset: str, mechanisms: Mapping[str, str] | None = None
     ) -> tuple[Timeline, ...]:
-        """What became of its budget, event by event; see `ledger.timeline.timelines`.
+        """What became of its budget, event by event; see `ledger.timelines.timelines`.
 
         Raises
         ------

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from gramercy.mechanisms.composition import NOTHING, Filter, Total
-from gramercy.mechanisms.guarantee import Guarantee, gdp_epsilon
+from gramercy.mechanisms.accounting.composition import NOTHING, Filter, Total
+from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_epsilon
 from gramercy.schemas.contract import Budget
 from gramercy.schemas.errors import BudgetRefused, SpentFailure, TermsChanged
 

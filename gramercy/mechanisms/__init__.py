@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.gaussian_iid import GaussianIid
+from gramercy.mechanisms.gaussian_rows import Rows
 from gramercy.mechanisms.integer_rows import IntegerRows
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.mechanisms.output import Output
-from gramercy.mechanisms.rows import Rows
+from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
 
 _KNOWN: tuple[type[Mechanism], ...] = (

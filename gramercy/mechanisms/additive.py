@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.mechanism import Mechanism, Setting
 from gramercy.schemas.contract import ProtectedUnit
-from gramercy.schemas.lattice import Lattice
 
 # A noisy count is one more coordinate, weighted by 1/4: it costs 3 % more noise on the matrix.
 COUNT_WEIGHT = 0.25

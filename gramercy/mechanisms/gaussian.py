@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms import sampler
+from gramercy.mechanisms.accounting.guarantee import Guarantee, gaussian_mu, gdp_mu, noise_scale
 from gramercy.mechanisms.additive import (
     COUNT_WEIGHT,
     Additive,
@@ -24,8 +24,8 @@ from gramercy.mechanisms.additive import (
     squared_sensitivity,
     symmetric,
 )
-from gramercy.mechanisms.guarantee import Guarantee, gaussian_mu, gdp_mu, noise_scale
 from gramercy.mechanisms.mechanism import Setting
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import Family, NoiseLaw
 from gramercy.schemas.request import MechanismSpec
 

@@ -17,13 +17,13 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms import sampler
-from gramercy.mechanisms.concentrated import zcdp_delta
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.common.lattice import Lattice, WholeNumbers
+from gramercy.mechanisms.accounting.concentrated import zcdp_delta
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.mechanisms.gaussian_rows import NoisyRowsSpec, Rows
 from gramercy.mechanisms.mechanism import Setting
-from gramercy.mechanisms.rows import NoisyRowsSpec, Rows
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.lattice import Lattice, WholeNumbers
 from gramercy.schemas.request import MechanismSpec
 
 _SHARE = 0.1  # of delta, for delta0 where no budget sets one aside

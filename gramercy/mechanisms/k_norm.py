@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from gramercy.mechanisms import sampler
+from gramercy.mechanisms.accounting.guarantee import UP, Guarantee, gdp_pure, pure_gdp
 from gramercy.mechanisms.additive import COUNT_WEIGHT, Additive, squared_sensitivity, symmetric
-from gramercy.mechanisms.guarantee import UP, Guarantee, gdp_pure, pure_gdp
 from gramercy.mechanisms.mechanism import Arithmetic, Setting
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request import PureSpec
 

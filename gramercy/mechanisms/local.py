@@ -15,14 +15,14 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms import sampler
+from gramercy.common.lattice import Lattice
+from gramercy.mechanisms.accounting.guarantee import Guarantee, gaussian_mu, noise_scale
 from gramercy.mechanisms.additive import half, squared_sensitivity
 from gramercy.mechanisms.gaussian import classical, target_mu
-from gramercy.mechanisms.guarantee import Guarantee, gaussian_mu, noise_scale
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.lattice import Lattice
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request import MechanismSpec

@@ -19,10 +19,16 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms import sampler
+from gramercy.mechanisms.accounting.guarantee import (
+    UP,
+    Guarantee,
+    gdp_pure,
+    shift_epsilon,
+    shift_mu,
+)
 from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.guarantee import UP, Guarantee, gdp_pure, shift_epsilon, shift_mu
 from gramercy.mechanisms.mechanism import Arithmetic, Setting
+from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request import PureSpec

@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.common.lattice import Lattice
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.lattice import Lattice
 from gramercy.schemas.manifest import FORMAT, Format, ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.request import MechanismSpec

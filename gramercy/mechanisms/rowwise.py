@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from gramercy.common.lattice import Lattice, WholeNumbers
 from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.lattice import Lattice, WholeNumbers
 
 
 @dataclass(frozen=True)

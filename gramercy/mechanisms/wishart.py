@@ -1,7 +1,8 @@
 """The Wishart mechanism: positive semidefinite noise, so that what is released is a covariance.
 
 W_p(m, s^2 I) is added to the Gram matrix, m = p - 1 + k. Its exact guarantee is that of one scalar,
-|x|^2 + s^2 chi2_k: see `mechanisms.chi_squared`. It is never pure: the support moves with the data.
+|x|^2 + s^2 chi2_k: see `mechanisms.accounting.wishart_profile`. It is never pure: the support moves
+with the data.
 Calibrated exactly, k is chosen for the least noise; the mean m s^2 I, which is public, is removed
 from the release or kept in it, as part of the noise.
 """
@@ -16,11 +17,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms import sampler
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.mechanisms.accounting.wishart_profile import best_shape, profile, two_steps
 from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.chi_squared import best_shape, profile, two_steps
-from gramercy.mechanisms.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Arithmetic, Setting
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.noise import NoiseLaw
@@ -114,7 +115,7 @@ class Wishart(Additive):
 
     @property
     def guarantee(self) -> Guarantee:
-        """See `mechanisms.chi_squared`; a row replaced is one removed and one added."""
+        """See `wishart_profile`; a row replaced is one removed and one added."""
         k = self.dof - self.setting.p + 1
         return _guarantee(k, self.scale, self.setting.neighbours, self.failure)
 

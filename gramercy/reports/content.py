@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy import estimators
-from gramercy.archive.estimate import EstimateBundle
-from gramercy.archive.release import ReleaseBundle
+from gramercy.archive.estimate_bundle import EstimateBundle
+from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.moments import centred, means, without_means
 from gramercy.schemas.contract import INTERCEPT
 from gramercy.schemas.manifest import ColumnFacts, LevelsFacts

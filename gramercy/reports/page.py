@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from gramercy.archive.estimate import EstimateBundle
-from gramercy.archive.release import ReleaseBundle, rows_file, stems
+from gramercy.archive.estimate_bundle import EstimateBundle
+from gramercy.archive.release_bundle import ReleaseBundle, rows_file, stems
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures

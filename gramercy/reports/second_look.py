@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy import estimators
-from gramercy.archive.estimate import EstimateBundle
-from gramercy.archive.release import ReleaseBundle
-from gramercy.estimators.tuning.again import comes_back
+from gramercy.archive.estimate_bundle import EstimateBundle
+from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.estimators.tuning.redraws import comes_back
 from gramercy.estimators.uncertainty.entries import covariance
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gramercy.archive.release import ReleaseBundle
+from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.reports.content import INSIDE
 from gramercy.schemas.contract import INTERCEPT

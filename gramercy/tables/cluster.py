@@ -57,7 +57,7 @@ class Cluster:
         RequestError
             If the cluster cannot be used.
         TableError
-            As `tables.accumulate.accumulate`.
+            As `tables.streaming.accumulate`.
         """
         parts = pieces(source, _PIECE)
         told = 0

@@ -3,7 +3,7 @@
 Parts compose in parallel, one release of each costing what one costs, only where the change of one
 row leaves every other row in its part. A row's place does not do that: where a value decides in
 which file a row lies, its change moves the rows behind it. So every row is assigned by fresh
-randomness of its own (`mechanisms.sampler.parts`).
+randomness of its own (`mechanisms.sampling.sampler.parts`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
-from gramercy.schemas.lattice import Lattice
+from gramercy.common.lattice import Lattice
 
 
 class ExactGram:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.lattice import Lattice, WholeNumbers
+from gramercy.common.lattice import Lattice, WholeNumbers
 
 _STEPS = 8
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gramercy.schemas.errors import TableError
 from gramercy.tables.blocks import blocks
-from gramercy.tables.pages import DICTIONARY, PLAIN, SPELLED, check_footer, pages
+from gramercy.tables.parquet_guard.page_heads import DICTIONARY, PLAIN, SPELLED, check_footer, pages
 from gramercy.tables.values import Reading, converted, of_texts
 
 Array = NDArray[np.float64]

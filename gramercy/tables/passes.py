@@ -13,17 +13,17 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.lattice import Lattice
 from gramercy.schemas.request import Clip, Unit, Whole
 from gramercy.tables.folds import Assign
 from gramercy.tables.persons import Measuring, Persons, Scaling
 from gramercy.tables.read import Malformed, cells
 from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
-from gramercy.tables.side_by_side import WorkerT, available, side_by_side
 from gramercy.tables.source import Source
 from gramercy.tables.sums import Sum, Summing
+from gramercy.tables.threads import WorkerT, available, side_by_side
 
 BEYOND = 1_000_000  # rows more than there should be, at which reading stops
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.lattice import Lattice
 from gramercy.tables.folds import Parts
 from gramercy.tables.lines import valid_utf8
-from gramercy.tables.names import canonical
+from gramercy.tables.person_names import canonical
 from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
 from gramercy.tables.sums import Summing, slices

@@ -24,9 +24,9 @@ from gramercy.schemas.errors import GramercyError, TableError
 from gramercy.schemas.url import path_of
 from gramercy.tables import parquet
 from gramercy.tables.lines import BLOCK, RecordLines, is_record, valid_utf8
+from gramercy.tables.parquet_guard.thrift import TooHeavyError
 from gramercy.tables.source import Source, format_of
-from gramercy.tables.thrift import TooHeavyError
-from gramercy.tables.unpack import UnpackError, Xz, zipped
+from gramercy.tables.unpacking import UnpackError, Xz, zipped
 from gramercy.tables.values import Reading, converted, width
 
 

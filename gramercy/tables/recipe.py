@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Column, Contract, Levels
-from gramercy.schemas.lattice import Lattice
 from gramercy.schemas.request import Clip, Unit, Whole
-from gramercy.tables.fused import Fused
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
+from gramercy.tables.normalise_kernel import Fused
 from gramercy.tables.repair import Repairs, repair
 
 _LARGE = 1 << 24  # cells from which on machine code is worth the second that it takes to load

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.lattice import Lattice, WholeNumbers
+from gramercy.common.lattice import Lattice, WholeNumbers
 from gramercy.tables.folds import Parts
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.recipe import Recipe

@@ -16,12 +16,12 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import integrate, optimize, special, stats
 
 from gramercy import mechanisms
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
 from gramercy.schemas.errors import RequestError
-from tests.conformance import CASES, PAIRS
-from tests.making import at_scale
-from tests.test_chi_squared import quadrature
+from tests.support.conformance import CASES, PAIRS
+from tests.support.factories import at_scale
+from tests.unit.mechanisms.test_wishart_profile import quadrature
 
 RANGES = Reach(row=275, cell=100, longest=900)  # what an integer row may move by, squared
 PURE = ("laplace", "k-norm", "matrix-laplace")

@@ -15,24 +15,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.application.accumulate import accumulate as collect
-from gramercy.application.draw import draw_into
-from gramercy.application.plan import Plan, in_force
-from gramercy.application.setting import normalised
+from gramercy.application.accumulation import accumulate as collect
+from gramercy.application.drawing import draw_into
+from gramercy.application.planning import Plan, in_force
+from gramercy.application.public_parameters import normalised
+from gramercy.common.lattice import Lattice
 from gramercy.estimators.solvers.certified import solve_within
-from gramercy.mechanisms import sampler
 from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.schemas.lattice import Lattice
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.request import Unit
-from gramercy.tables.accumulate import Accumulated, accumulate, integer_batches
 from gramercy.tables.lines import BLOCK
 from gramercy.tables.read import Malformed
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
-from tests.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, made
-from tests.making import alone, at_scale, plan_of, scene
+from gramercy.tables.streaming import Accumulated, accumulate, integer_batches
+from tests.support.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, made
+from tests.support.factories import alone, at_scale, plan_of, scene
 
 Array = np.ndarray[Any, Any]
 

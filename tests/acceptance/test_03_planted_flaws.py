@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gramercy.application.draw
-import gramercy.application.publish
-import gramercy.tables.accumulate
+import gramercy.application.drawing
+import gramercy.application.publishing
 import gramercy.tables.recipe
+import gramercy.tables.streaming
 from gramercy import mechanisms
-from gramercy.application.accumulate import Collected
-from gramercy.application.draw import draw_into
-from gramercy.application.plan import Plan
-from gramercy.mechanisms import sampler
+from gramercy.application.accumulation import Collected
+from gramercy.application.drawing import draw_into
+from gramercy.application.planning import Plan
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import Additive, Noisy
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.tables.repair import repair
-from tests.audit import (
+from tests.support.black_box_audit import (
     audit,
     audited,
     called,
@@ -37,8 +37,8 @@ from tests.audit import (
     replayed,
     worst_pair,
 )
-from tests.conformance import CASES, PAIRS, made
-from tests.making import at_scale, plan_of, scene
+from tests.support.conformance import CASES, PAIRS, made
+from tests.support.factories import at_scale, plan_of, scene
 
 ROWS, P = 12, 3
 HEADER = ",".join(f"c{i}" for i in range(P)) + "\n"
@@ -220,7 +220,7 @@ def test_fixed_seed(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
         def perturb(self, gram: Any, rows: int) -> Noisy:
             numbers = np.random.default_rng(0)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("gramercy.mechanisms.sampler.os.urandom", numbers.bytes)
+                patch.setattr("gramercy.mechanisms.sampling.sampler.os.urandom", numbers.bytes)
                 return super().perturb(gram, rows)
 
     flawed = Seeded(honest.setting, honest.scale)
@@ -301,7 +301,10 @@ def test_bad_rows_dropped_and_the_rest_averaged(
 ) -> None:
     """What remains of the table is divided by its own number of rows."""
     plan = planned(tmp_path, "gaussian", "replace-one")
-    real, means = gramercy.tables.recipe.Recipe.integers, gramercy.application.draw.release_manifest
+    real, means = (
+        gramercy.tables.recipe.Recipe.integers,
+        gramercy.application.drawing.release_manifest,
+    )
     kept: list[int] = []
 
     def dropped(*given: Any) -> Any:
@@ -316,7 +319,7 @@ def test_bad_rows_dropped_and_the_rest_averaged(
         return manifest.model_copy(update={"rows": rows})
 
     monkeypatch.setattr(gramercy.tables.recipe.Recipe, "integers", dropped)
-    monkeypatch.setattr(gramercy.application.draw, "release_manifest", by_the_rest)
+    monkeypatch.setattr(gramercy.application.drawing, "release_manifest", by_the_rest)
     assert farthest(plan, tmp_path, "malformed") > 1.0
 
 
@@ -326,9 +329,9 @@ Batches = Callable[..., Iterator[Any]]
 
 
 def with_batches(flaw: Callable[[Batches], Batches], monkeypatch: pytest.MonkeyPatch) -> None:
-    flawed = flaw(gramercy.tables.accumulate.integer_batches)
-    monkeypatch.setattr(gramercy.tables.accumulate, "integer_batches", flawed)
-    monkeypatch.setattr(gramercy.application.draw, "integer_batches", flawed)
+    flawed = flaw(gramercy.tables.streaming.integer_batches)
+    monkeypatch.setattr(gramercy.tables.streaming, "integer_batches", flawed)
+    monkeypatch.setattr(gramercy.application.drawing, "integer_batches", flawed)
 
 
 @pytest.mark.parametrize("name", ["rows", "local"])
@@ -389,6 +392,6 @@ def test_a_quality_report_with_true_values(
         file = folder / ("quality.txt" if where == "file" else "CARD.md")
         file.write_text((file.read_text() if file.exists() else "") + quality)
 
-    monkeypatch.setattr(gramercy.application.publish, "draw_into", reported)
+    monkeypatch.setattr(gramercy.application.publishing, "draw_into", reported)
     one, other = frozen(tmp_path, [lines("5,0,0"), lines("0,5,0")], rows=ROWS)
     assert one != other

@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import ks_2samp
 
 from gramercy import mechanisms
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.mechanisms.gaussian_rows import Rows
 from gramercy.mechanisms.integer_rows import IntegerRows
 from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
-from gramercy.mechanisms.rows import Rows
-from tests.audit import (
+from tests.support.black_box_audit import (
     Pair,
     audit,
     audited,
@@ -27,8 +27,8 @@ from tests.audit import (
     outputs,
     worst_pair,
 )
-from tests.conformance import CASES, PAIRS, made
-from tests.making import FULL, at_scale
+from tests.support.conformance import CASES, PAIRS, made
+from tests.support.factories import FULL, at_scale
 
 DRAWS = at_scale(20_000, 400_000)
 Made = Callable[[], Mechanism]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from gramercy import mechanisms
+from gramercy.common.home import Home
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.schemas.errors import GuaranteeRefused, RequestError
-from gramercy.schemas.home import Home
-from tests.audit import Pair, called, impossible, worst_pair
-from tests.conformance import FLOATING, PAIRS, made
-from tests.making import plan_of, scene
+from tests.support.black_box_audit import Pair, called, impossible, worst_pair
+from tests.support.conformance import FLOATING, PAIRS, made
+from tests.support.factories import plan_of, scene
 
 DRAWS = 100
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gramercy.schemas.lattice import Lattice
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.request import Clip, Unit
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
-from tests.making import at_scale
+from tests.support.factories import at_scale
 
 ROWS = at_scale(100_000, 1_000_000)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from gramercy.schemas.lattice import Lattice
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.request import Unit
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
-from tests.making import at_scale
+from tests.support.factories import at_scale
 
 P, ROWS = 30, at_scale(20_000, 200_000)
 

@@ -11,11 +11,11 @@ import pytest
 from mpmath import MPContext, MPIntervalContext
 from scipy import special, stats
 
-from gramercy.mechanisms import discrete
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.pieces import Pieces, pieces
-from gramercy.mechanisms.rounding import LAPLACE, NORMAL, Law, exact
-from gramercy.mechanisms.sampler import (
+from gramercy.mechanisms.sampling import discrete
+from gramercy.mechanisms.sampling.inverse_cdf_table import Pieces, pieces
+from gramercy.mechanisms.sampling.rounding import LAPLACE, NORMAL, Law, exact
+from gramercy.mechanisms.sampling.sampler import (
     _wide_gamma,
     discrete_gaussian,
     discrete_gaussian_variance,
@@ -28,7 +28,7 @@ from gramercy.mechanisms.sampler import (
 from gramercy.schemas.errors import SamplerError
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.integers import integer_rows
-from tests.making import at_scale
+from tests.support.factories import at_scale
 
 DRAWS = at_scale(500_000, 13_000_000)  # at full scale 0.2 % of a variance is 5 standard errors
 Cdf = Callable[[np.ndarray], np.ndarray]  # of an integer law, at half-integers
@@ -226,7 +226,7 @@ def test_machine_code_that_is_wrong_draws_nothing(monkeypatch: pytest.MonkeyPatc
         given[5][7] += 1
         return 0
 
-    monkeypatch.setattr("gramercy.mechanisms.pieces.compiled", lambda _: wrong)
+    monkeypatch.setattr("gramercy.mechanisms.sampling.inverse_cdf_table.compiled", lambda _: wrong)
     table = Pieces(pieces(NORMAL).tails, pieces(NORMAL).series)
     bits = np.arange(1 << 15)
     for _ in range(2):

@@ -13,14 +13,14 @@ import pytest
 import typer.main
 
 from gramercy import mechanisms
-from gramercy.application.request import Request
-from gramercy.cli import app
-from gramercy.mechanisms import sampler
+from gramercy.application.request_model import Request
+from gramercy.cli.main import app
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Contract
-from tests.conformance import CASES, PAIRS, made
-from tests.making import run_steps, scene
+from tests.support.conformance import CASES, PAIRS, made
+from tests.support.factories import run_steps, scene
 
 ROOT = Path(__file__).parents[2]
 

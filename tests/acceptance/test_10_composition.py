@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from gramercy.mechanisms.composition import Filter, compose
-from gramercy.mechanisms.guarantee import Guarantee, gdp_delta
-from tests.making import at_scale
+from gramercy.mechanisms.accounting.composition import Filter, compose
+from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_delta
+from tests.support.factories import at_scale
 
 INTERVAL = 1e-3
 

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.request import read_request
-from gramercy.application.validate import _expectations
+from gramercy.application.request_model import read_request
+from gramercy.application.validation import _expectations
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.home import Home
-from tests.conformance import CASES
-from tests.leaks import spelled_out, stored, unpickled
-from tests.making import at_scale, contract_facts, scene
+from tests.support.conformance import CASES
+from tests.support.factories import at_scale, contract_facts, scene
+from tests.support.leaks import spelled_out, stored, unpickled
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -90,19 +90,19 @@ PLACES = [
     "gramercy.tables.passes.cells",
     "gramercy.tables.gram.ExactGram.add",
     "gramercy.tables.gram.ExactGram.matrix",
-    "gramercy.application.validate._check_shape",
-    "gramercy.application.validate._check_values",
-    "gramercy.application.accumulate.open_source",
-    "gramercy.application.accumulate.room.accumulate",
-    "gramercy.application.publish.sampler.self_test",
-    "gramercy.application.publish.draw_into",
-    "gramercy.application.publish.steward.against_the_truth",
-    "gramercy.application.publish.steward.record",
-    "gramercy.application.draw.release_manifest",
-    "gramercy.application.draw.denoise",
-    "gramercy.application.draw.write_release",
+    "gramercy.application.validation._check_shape",
+    "gramercy.application.validation._check_values",
+    "gramercy.application.accumulation.open_source",
+    "gramercy.application.accumulation.room.accumulate",
+    "gramercy.application.publishing.sampler.self_test",
+    "gramercy.application.publishing.draw_into",
+    "gramercy.application.publishing.steward.against_the_truth",
+    "gramercy.application.publishing.steward.record",
+    "gramercy.application.drawing.release_manifest",
+    "gramercy.application.drawing.denoise",
+    "gramercy.application.drawing.write_release",
     "gramercy.mechanisms.gaussian.Gaussian.perturb",
-    "gramercy.mechanisms.sampler.rounded_gaussian",
+    "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
     "gramercy.archive.store.Archive.seal",
     "gramercy.archive.store.Archive.keep",
     "gramercy.archive.store.Archive.commit",
@@ -232,7 +232,7 @@ def test_failures_in_the_code_tell_nothing(
 
     request = read_request(a_scene(tmp_path))
     monkeypatch.setattr(place, raising(NUMBERS, WILD, WORDS))
-    if place == "gramercy.application.validate._check_values":
+    if place == "gramercy.application.validation._check_values":
         release(request)  # looking at the values may not refuse a release
         assert "could not be checked" in (home / "internal/toy/v1-r1.json").read_text()
     else:
@@ -248,10 +248,10 @@ def test_failures_in_the_code_tell_nothing(
 ROWWISE = [
     ("rows", None),
     ("local", None),
-    ("rows", "gramercy.mechanisms.rows.Rows.randomize"),
-    ("rows", "gramercy.application.draw.integer_batches"),
-    ("local", "gramercy.archive.rows.RowWriter.write"),
-    ("output", "gramercy.application.draw.solve_within"),
+    ("rows", "gramercy.mechanisms.gaussian_rows.Rows.randomize"),
+    ("rows", "gramercy.application.drawing.integer_batches"),
+    ("local", "gramercy.archive.rows_file.RowWriter.write"),
+    ("output", "gramercy.application.drawing.solve_within"),
 ]
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import gramercy
-from gramercy.application.steward import page, recall
-from gramercy.archive.keys import new_key
+from gramercy.application.internal_record import page, recall
+from gramercy.archive.signing_keys import new_key
+from gramercy.common.home import Home
 from gramercy.mechanisms.additive import Noisy
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.home import Home
-from tests.making import run_all, run_steps, scene, table
+from tests.support.factories import run_all, run_steps, scene, table
 
 
 def spoilt(path: Path, rows: int = 40) -> None:
@@ -38,7 +38,7 @@ def interrupted(folder: Path) -> None:
         raise OSError(28, "no space left")
 
     with pytest.MonkeyPatch.context() as broke:
-        broke.setattr("gramercy.application.draw.denoise", broken)
+        broke.setattr("gramercy.application.drawing.denoise", broken)
         refused(folder, lambda _: None)
     with pytest.raises(GramercyError, match="spent"):
         run_steps(folder / "request.yaml")

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gramercy.ledger import Ledger
-from tests.making import FULL, at_scale
-from tests.writers import TENTH, all_at_once, charge, draws, same_request
+from tests.support.factories import FULL, at_scale
+from tests.support.table_writers import TENTH, all_at_once, charge, draws, same_request
 
 
 def test_a_hundred_of_two_hundred(database: Path | str) -> None:

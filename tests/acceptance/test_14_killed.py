@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.databases import KINDS
-from tests.faults.bench import VARIANTS, Bench
-from tests.faults.points import Point, is_fine
-from tests.faults.zygote import Zygote
-from tests.making import FULL, at_scale
+from tests.support.databases import KINDS
+from tests.support.factories import FULL, at_scale
+from tests.support.faults.bench import VARIANTS, Bench
+from tests.support.faults.forkserver import Zygote
+from tests.support.faults.kill_points import Point, is_fine
 
 REPEATS = at_scale(1, 20)
 RANDOM = at_scale(4, 400)

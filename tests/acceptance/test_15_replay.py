@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gramercy.application.steward import recall
+from gramercy.application.internal_record import recall
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.home import Home
-from tests.making import at_scale, bundle_bytes, run_steps, scene, table
+from tests.support.factories import at_scale, bundle_bytes, run_steps, scene, table
 
 
 def once(request: str, turn: int) -> str:

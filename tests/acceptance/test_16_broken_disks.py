@@ -22,15 +22,15 @@ import psycopg
 import pytest
 
 import gramercy.ledger.ledger
-from gramercy.application.audit import make_audit
+from gramercy.application.auditing import make_audit
 from gramercy.archive.store import Archive
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import ArchiveError, LedgerError, SpentFailure
-from gramercy.schemas.home import Home
-from tests.databases import KINDS, fresh, new_database, new_server
-from tests.faults.bench import Bench
-from tests.faults.zygote import Ended, Zygote
-from tests.making import at_scale, run_steps, scene
+from tests.support.databases import KINDS, fresh, new_database, new_server
+from tests.support.factories import at_scale, run_steps, scene
+from tests.support.faults.bench import Bench
+from tests.support.faults.forkserver import Ended, Zygote
 
 SECONDS = 30
 PLACE = re.compile(r"^(/|postgresql://)\S+: ")  # every message begins with one

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import BudgetRefused
-from gramercy.schemas.home import Home
-from tests.databases import KINDS, fresh
-from tests.making import at_scale, bundle_bytes, run_steps, scene
-from tests.writers import contract
+from tests.support.databases import KINDS, fresh
+from tests.support.factories import at_scale, bundle_bytes, run_steps, scene
+from tests.support.table_writers import contract
 
 YEARLY = contract(source="visits-{year}.csv", budget={"epsilon": 3.0, "delta": 1e-5, "per": "year"})
 WINDOWS = {"2025": "2025", "2025-W52": "2025", "2026": "2026", "2026-07-01": "2026", "9999": "9999"}

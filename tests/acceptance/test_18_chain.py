@@ -15,16 +15,16 @@ import pytest
 import sqlalchemy as sa
 
 from gramercy.ledger import Finding, Ledger
+from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.examine import examine
 from gramercy.ledger.journal import read, walk
-from gramercy.ledger.schema import entries, head
-from gramercy.mechanisms.composition import NOTHING
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.composition import NOTHING
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.model import canonical
-from tests.making import at_scale
-from tests.writers import TENTH, charge, contract
+from tests.support.factories import at_scale
+from tests.support.table_writers import TENTH, charge, contract
 
 MANY = at_scale(3_000, 100_000)
 SMALL = Guarantee(1e-3)
@@ -105,7 +105,7 @@ TAMPERINGS: dict[str, tuple[Callable[[sa.Connection, int], None], str]] = {
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
-    from tests.databases import fresh
+    from tests.support.databases import fresh
 
     ledger = Ledger(fresh(request.param, tmp_path))
     fill(ledger)

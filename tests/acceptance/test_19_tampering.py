@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from gramercy.archive.bundle import SEAL
-from gramercy.archive.estimate import read_estimate
-from gramercy.archive.release import read_release, read_report
+from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.release_bundle import read_release, read_report
 from gramercy.schemas.errors import BundleError
-from tests.making import at_scale, run_all, scene
+from tests.support.factories import at_scale, run_all, scene
 
 Bundles = list[tuple[Path, Callable[[Path], Any]]]
 

@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from gramercy.application.request import Request
+from gramercy.application.request_model import Request
 from gramercy.ledger import Ledger
-from gramercy.ledger.schema import entries
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.ledger.database_tables import entries
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.errors import Invalid
 from gramercy.tables import read
-from tests.making import MECHANISM, run_steps, scene
-from tests.writers import charge
+from tests.support.factories import MECHANISM, run_steps, scene
+from tests.support.table_writers import charge
 
 NONSENSE: list[Any] = [0, -1.0, math.nan, math.inf, -math.inf, 1e308, "1", True, None, [1]]
 TOO_LARGE_DELTAS: list[Any] = [1.0, 2.0, 0.5, 1 / 40]
@@ -32,8 +32,8 @@ def nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramercy.tables.source.open_source", refuse)
     for name in ("cells", "column_types"):
         monkeypatch.setattr(read, name, refuse)
-    monkeypatch.setattr("gramercy.application.accumulate.open_source", refuse)
-    monkeypatch.setattr("gramercy.application.publish.open_source", refuse)
+    monkeypatch.setattr("gramercy.application.accumulation.open_source", refuse)
+    monkeypatch.setattr("gramercy.application.publishing.open_source", refuse)
 
 
 CASES = [("mechanism", "epsilon", x) for x in NONSENSE]

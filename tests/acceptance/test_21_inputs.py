@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from gramercy.application.accumulate import accumulate
-from gramercy.application.validate import validate
+from gramercy.application.accumulation import accumulate
+from gramercy.application.validation import validate
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.errors import ContractError, Invalid, TableError
-from gramercy.schemas.lattice import Lattice
 from gramercy.tables import parquet
-from gramercy.tables.accumulate import Accumulated
+from gramercy.tables.streaming import Accumulated
 from tests.acceptance.hostile.tables_made import (
     COLUMNS,
     PLAIN,
@@ -42,7 +42,7 @@ from tests.acceptance.hostile.tables_refused import (
     damaged_parquet,
     whole_parquet,
 )
-from tests.making import FULL, alone, plan_of
+from tests.support.factories import FULL, alone, plan_of
 
 
 def agreed(case: Read, sums: Accumulated, lattice: Lattice) -> Reference:

@@ -18,7 +18,7 @@ from gramercy.tables.source import open_source
 from tests.acceptance.hostile.bombs import ALL_BOMBS, RUNS, Bomb
 from tests.acceptance.hostile.measure import Measured, measuring
 from tests.acceptance.hostile.tables_made import COLUMNS, PLANTED, Reference
-from tests.making import at_scale, scene
+from tests.support.factories import at_scale, scene
 
 MOST = 500_000_000  # bytes above what is in use before
 

@@ -14,9 +14,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from gramercy.application.audit import make_audit
-from gramercy.application.request import read_request
+from gramercy.application.auditing import make_audit
+from gramercy.application.request_model import read_request
 from gramercy.archive.store import Archive
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import (
     BudgetRefused,
@@ -29,8 +30,7 @@ from gramercy.schemas.errors import (
     TermsChanged,
     UntrustedLedger,
 )
-from gramercy.schemas.home import Home
-from tests.making import MECHANISM, contract_facts, run, run_steps, scene, table
+from tests.support.factories import MECHANISM, contract_facts, run, run_steps, scene, table
 
 ROOT = Path(__file__).parents[2]
 BUDGET = {"epsilon": 1.2, "delta": 1e-6}  # holds one release, and not two
@@ -319,11 +319,11 @@ def test_what_the_steward_says_gives_no_budget(tmp_path: Path, any_home: Home) -
 def test_two_homes_of_one_ledger(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.databases import fresh
+    from tests.support.databases import fresh
 
     url = str(fresh("postgresql", home))
     environ = os.environ | {"GRAMERCY_LEDGER_URL": url, "OMP_NUM_THREADS": "1"}
-    script = "import sys; from pathlib import Path; from tests.making import run_steps\n"
+    script = "import sys; from pathlib import Path; from tests.support.factories import run_steps\n"
     script += "try: print(run_steps(Path(sys.argv[1])))\n"
     script += "except Exception as e: print(type(e).__name__, e)"
 
@@ -360,7 +360,7 @@ def test_a_new_charge_is_for_what_was_spent(
         raise MemoryError
 
     with monkeypatch.context() as failing:
-        failing.setattr("gramercy.application.draw.denoise", broken)
+        failing.setattr("gramercy.application.drawing.denoise", broken)
         with pytest.raises(GramercyError):
             run_steps(asked(tmp_path))
     for other in ("v1-r2", "v2-r1", "V1-R1", "v1-r01"):

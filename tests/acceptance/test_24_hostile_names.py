@@ -25,10 +25,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import gramercy
-from gramercy.application.verify import verify_release
-from gramercy.archive.estimate import read_estimate
-from gramercy.archive.release import read_release
+from gramercy.application.verification import verify_release
+from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.release_bundle import read_release
 from gramercy.archive.store import Archive
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.contract import Contract, read_contract
 from gramercy.schemas.errors import (
@@ -39,9 +40,17 @@ from gramercy.schemas.errors import (
     Invalid,
     UnknownRelease,
 )
-from gramercy.schemas.home import Home
 from tests.acceptance.hostile.names import hostile_names
-from tests.making import at_scale, contract_facts, plan_of, run, run_all, run_steps, scene, write
+from tests.support.factories import (
+    at_scale,
+    contract_facts,
+    plan_of,
+    run,
+    run_all,
+    run_steps,
+    scene,
+    write,
+)
 
 COUNT = 1000
 ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)

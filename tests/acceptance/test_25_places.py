@@ -17,18 +17,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.accumulate import accumulate
-from gramercy.application.plan import Plan
-from gramercy.mechanisms import sampler
+from gramercy.application.accumulation import accumulate
+from gramercy.application.planning import Plan
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.request import Unit
-from gramercy.tables.accumulate import accumulate as read
-from gramercy.tables.accumulate import integer_batches
 from gramercy.tables.read import Malformed
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
+from gramercy.tables.streaming import accumulate as read
+from gramercy.tables.streaming import integer_batches
 from gramercy.tables.unchanged import hold_to, state
-from tests.making import alone, at_scale, plan_of, scene
+from tests.support.factories import alone, at_scale, plan_of, scene
 
 WARDS = ("A", "B", "C")
 ROWS = 12
@@ -224,7 +224,7 @@ def test_a_table_that_changes_while_it_is_read_is_not_charged(
         last.write_text(last.read_text())  # the same bytes, written again
         return done
 
-    monkeypatch.setattr("gramercy.application.accumulate.room.accumulate", meanwhile)
+    monkeypatch.setattr("gramercy.application.accumulation.room.accumulate", meanwhile)
     with pytest.raises(TableError):
         alone(accumulate)(plan)
     assert not (home / "ledger.sqlite").exists()

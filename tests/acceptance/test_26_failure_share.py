@@ -11,12 +11,12 @@ from scipy.special import log_ndtr, ndtr
 
 from gramercy.ledger import Ledger
 from gramercy.mechanisms import registry
-from gramercy.mechanisms.composition import NOTHING, AdaptiveShare, Filter, Total
-from gramercy.mechanisms.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.composition import NOTHING, AdaptiveShare, Filter, Total
+from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.schemas.errors import BudgetRefused
-from tests.making import at_scale
-from tests.writers import contract
+from tests.support.factories import at_scale
+from tests.support.table_writers import contract
 
 EPSILON, DELTA = 1.0, 1e-6
 SPLITS = np.arange(1, 10) / 10

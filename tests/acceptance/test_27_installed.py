@@ -68,7 +68,7 @@ def test_it_holds_one_package(wheel: Path) -> None:
         "gramercy/py.typed",
         "gramercy/flows/release.py",
         "gramercy/tasks/policy.py",
-        "gramercy/tasks/prefect.yaml",
+        "gramercy/flows/prefect.yaml",
         "gramercy/estimators/ridge.py",
         "gramercy/schemas/contract.py",
         "gramercy/ledger/migrations/versions/v3_failures.py",
@@ -87,7 +87,7 @@ def test_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from gramercy.ledger import Ledger;"
         "print(Ledger(Path('ledger.sqlite')).datasets());"
-        "from gramercy.tasks.deployments import packaged; print(packaged().is_file());"
+        "from gramercy.flows.deployments import packaged; print(packaged().is_file());"
         "import gramercy.flows.release, gramercy.flows.audit"
     )
     assert run(python, tmp_path, "-c", code).split() == ["[]", "True"]

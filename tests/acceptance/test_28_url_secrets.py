@@ -18,17 +18,17 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.application.request import read_request
+from gramercy.application.request_model import read_request
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import ContractError, GramercyError, RequestError, TableError
-from gramercy.schemas.home import Home
 from gramercy.schemas.request import Dask
 from gramercy.schemas.url import has_secrets, without_secrets
 from gramercy.tables.cluster import _client
 from gramercy.tables.read import column_types
 from gramercy.tables.source import Source, format_of, open_source
 from tests.acceptance.test_11_leaks import everything
-from tests.making import FULL, run, run_steps, scene
+from tests.support.factories import FULL, run, run_steps, scene
 
 USER, PASSWORD, TOKEN, ANCHOR = "canaryuser", "pass@canary/word", "tokencanary=9", "fragmentcanary"
 LOGIN = "canaryuser:pass%40canary%2Fword"

@@ -15,25 +15,25 @@ from typing import Any
 import psycopg
 import pytest
 
-import gramercy.application.publish
+import gramercy.application.publishing
 import gramercy.archive.store
 import gramercy.ledger.turns
 from gramercy.archive.bundle import SIGNATURE, check
 from gramercy.archive.objects import Objects
 from gramercy.archive.store import Archive
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.mechanisms import sampler
+from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import LedgerError, SpentFailure
-from gramercy.schemas.home import Home
-from tests.databases import fresh
-from tests.making import FULL, at_scale, bundle_bytes, run_steps, scene
+from tests.support.databases import fresh
+from tests.support.factories import FULL, at_scale, bundle_bytes, run_steps, scene
 
 DRAWS = 2  # of one release: a diagonal, and an upper triangle
 # The step at which the turn is lost: what is called there, and whether before or after the call.
 STEPS: dict[str, tuple[Any, str, str]] = {
     "before the charge": (Ledger, "charge", "before"),
     "after the charge": (Ledger, "charge", "after"),
-    "while drawing": (gramercy.application.publish, "draw_into", "after"),
+    "while drawing": (gramercy.application.publishing, "draw_into", "after"),
     "before the seal": (Archive, "seal", "before"),
     "before the mark 'sealed'": (Archive, "keep", "after"),
     "after the mark 'sealed'": (Archive, "commit", "before"),

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import gramercy
-from gramercy.application.audit import make_audit
-from gramercy.application.verify import verify_release
+from gramercy.application.auditing import make_audit
+from gramercy.application.verification import verify_release
 from gramercy.archive.store import Archive
+from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.home import Home
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

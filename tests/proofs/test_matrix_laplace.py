@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri, roots_genlaguerre, roots_jacobi, roots_laguerre
 
-from gramercy.mechanisms.guarantee import Guarantee, pure_gdp, shift_epsilon, shift_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee, pure_gdp, shift_epsilon, shift_mu
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace, one_row, two_rows
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.schemas.contract import Neighbours
 from gramercy.schemas.request import PureSpec
-from tests.making import FULL
 from tests.proofs.matrix_laplace import FIRST_OF_THE_REST, largest_ratio, least_mu, stop_loss
+from tests.support.factories import FULL
 
 BOTH: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 BY_COMPUTATION = (

@@ -1,6 +1,6 @@
 """The discrete Gaussian N_Z(0, sigma^2), seeded, by its table of probabilities; and what it hides.
 
-For benchmarks alone: a release draws it exactly (`mechanisms.discrete`).
+For benchmarks alone: a release draws it exactly (`mechanisms.sampling.discrete`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms.concentrated import zcdp_delta
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.concentrated import zcdp_delta
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.sgz.models import moment
 from gramercy.estimators.ridge import ridge_path
 from gramercy.estimators.solvers.path import graphical_lasso_path
-from gramercy.estimators.tuning.path import loss
+from gramercy.estimators.tuning.penalty_rule import loss
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

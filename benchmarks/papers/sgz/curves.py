@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.experiment import Figures, Measured, Scalar
 from benchmarks.papers.scores import FALSE, curve
 from gramercy.estimators.solvers.path import graphical_lasso_path
-from gramercy.estimators.tuning.path import graph, penalties
+from gramercy.estimators.tuning.penalty_rule import graph, penalties
 from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]

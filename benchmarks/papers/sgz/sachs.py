@@ -16,7 +16,7 @@ from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict,
 from benchmarks.papers.sgz import curves
 from benchmarks.papers.sgz.models import moment, noise, shortened, text_scale
 from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.estimators.tuning.path import graph
+from gramercy.estimators.tuning.penalty_rule import graph
 from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]

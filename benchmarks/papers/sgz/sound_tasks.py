@@ -19,7 +19,7 @@ from benchmarks.papers.sgz.models import precision
 from benchmarks.papers.task import Beside, Sample, Task
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
-from gramercy.estimators.tuning.path import around, penalties
+from gramercy.estimators.tuning.penalty_rule import around, penalties
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]

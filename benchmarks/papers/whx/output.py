@@ -15,7 +15,7 @@ from benchmarks.papers.whx.precision import N, P
 from benchmarks.utility.matrices import goe
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.mechanisms.output import Output
+from gramercy.mechanisms.output_perturbation import Output
 
 Rng = np.random.Generator
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from benchmarks.markdown import table
 from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict, grid, short
 from benchmarks.papers.wx.models import covariance
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 
 Rng = np.random.Generator
 ROWS = 2000

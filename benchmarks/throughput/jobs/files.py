@@ -13,10 +13,10 @@ import pyarrow as pa
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
 from benchmarks.throughput.jobs.making import Array
-from gramercy.application.validate import validate
+from gramercy.application.validation import validate
 from gramercy.schemas.request import Unit
-from gramercy.tables.accumulate import accumulate
 from gramercy.tables.source import open_source
+from gramercy.tables.streaming import accumulate
 from gramercy.tasks.policy import sealed
 
 Reader = Callable[[Path], Any]

@@ -25,11 +25,11 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
     from prefect.testing.utilities import prefect_test_harness
 
-    from gramercy.application.accumulate import accumulate
-    from gramercy.application.plan import make_plan
-    from gramercy.application.publish import publish, replay
-    from gramercy.application.request import read_request
-    from gramercy.application.validate import validate
+    from gramercy.application.accumulation import accumulate
+    from gramercy.application.planning import make_plan
+    from gramercy.application.publishing import publish, replay
+    from gramercy.application.request_model import read_request
+    from gramercy.application.validation import validate
     from gramercy.flows.release import release
     from gramercy.tasks.policy import sealed
 

@@ -15,13 +15,13 @@ import pandas as pd
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
 from benchmarks.throughput.jobs.making import Array
-from gramercy.schemas.lattice import Lattice
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.request import Unit
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
-from gramercy.tables.side_by_side import available, side_by_side
 from gramercy.tables.sums import Summing, slices
+from gramercy.tables.threads import available, side_by_side
 
 
 class Adding:

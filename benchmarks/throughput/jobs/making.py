@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.lattice import Lattice
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.throughput.cells import Cell, Contender
-from gramercy.mechanisms import sampler
+from gramercy.mechanisms.sampling import sampler
 
 SCALE = 2.0**30 / 3  # in lattice units, of a release of 500 columns or so
 _NARROW = 1000.0

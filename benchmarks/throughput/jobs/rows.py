@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making, noise
-from gramercy.application.accumulate import Collected
-from gramercy.application.draw import draw_into
-from gramercy.application.plan import make_plan
-from gramercy.application.request import read_request
-from gramercy.application.setting import normalised
-from gramercy.archive.rows import read_rows
+from gramercy.application.accumulation import Collected
+from gramercy.application.drawing import draw_into
+from gramercy.application.planning import make_plan
+from gramercy.application.public_parameters import normalised
+from gramercy.application.request_model import read_request
+from gramercy.archive.rows_file import read_rows
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.tables.accumulate import accumulate
 from gramercy.tables.source import open_source
+from gramercy.tables.streaming import accumulate
 from gramercy.tables.unchanged import state
 
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
 from gramercy.schemas.request import Unit
-from gramercy.tables.accumulate import accumulate
 from gramercy.tables.source import open_source
+from gramercy.tables.streaming import accumulate
 
 _ROWS = 100_000  # of one file
 

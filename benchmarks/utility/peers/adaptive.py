@@ -21,7 +21,7 @@ from benchmarks.utility.guarantees import Privacy
 from benchmarks.utility.matrices import Array, Rng
 from benchmarks.utility.method import Forms, Method, each
 from benchmarks.utility.peers import dong
-from gramercy.mechanisms.guarantee import Guarantee
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 
 BETA = 0.1  # the authors' default: probability that a bound fails
 STEPS = 80  # radii down to 2^-79

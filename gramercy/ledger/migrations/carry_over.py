@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, inspect, text
 
+from gramercy.ledger.database_tables import head
 from gramercy.ledger.entry import NONE, Entry
 from gramercy.ledger.journal import append, opening
 from gramercy.ledger.place import place
-from gramercy.ledger.schema import head
-from gramercy.mechanisms.composition import Total
+from gramercy.mechanisms.accounting.composition import Total
 from gramercy.schemas.model import canonical
 
 _TABLES = ("marks", "charges", "budgets", "datasets")

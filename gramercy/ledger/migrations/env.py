@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from gramercy.ledger.schema import metadata
+from gramercy.ledger.database_tables import metadata
 
 _given = context.config.attributes
 context.configure(

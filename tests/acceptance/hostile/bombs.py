@@ -35,7 +35,7 @@ from tests.acceptance.hostile.parquet_made import (
     varint,
 )
 from tests.acceptance.hostile.tables_made import COLUMNS, OTHER, SECRET
-from tests.making import FULL, at_scale, scene
+from tests.support.factories import FULL, at_scale, scene
 
 MIB = 1 << 20
 GROUP: dict[str, Any] = {"g": {"levels": ["a", "b"]}, "c1": COLUMNS["c1"]}

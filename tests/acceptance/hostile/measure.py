@@ -30,13 +30,13 @@ def _now() -> int:
 
 
 def _outcome(request: Path, way: str) -> dict[str, Any]:
-    from gramercy.application.accumulate import accumulate as accumulated
-    from gramercy.application.setting import normalised
-    from gramercy.application.validate import validate
+    from gramercy.application.accumulation import accumulate as accumulated
+    from gramercy.application.public_parameters import normalised
+    from gramercy.application.validation import validate
     from gramercy.schemas.errors import GramercyError
-    from gramercy.tables.accumulate import accumulate
     from gramercy.tables.source import open_source
-    from tests.making import alone, plan_of, run_steps
+    from gramercy.tables.streaming import accumulate
+    from tests.support.factories import alone, plan_of, run_steps
 
     try:
         if way == "request":
@@ -74,7 +74,7 @@ def _measured(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve() -> None:
-    from tests.making import run_steps, scene
+    from tests.support.factories import run_steps, scene
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["GRAMERCY_HOME"] = f"{folder}/home"

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.application.accumulate import accumulate
-from gramercy.application.validate import validate
+from gramercy.application.accumulation import accumulate
+from gramercy.application.validation import validate
+from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.errors import Invalid, TableError
-from gramercy.schemas.lattice import Lattice
-from gramercy.tables.accumulate import Accumulated
-from tests.making import alone, plan_of, scene
+from gramercy.tables.streaming import Accumulated
+from tests.support.factories import alone, plan_of, scene
 
 NAN, INF = math.nan, math.inf
 BIG = 2**53

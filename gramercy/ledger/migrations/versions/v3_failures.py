@@ -9,10 +9,10 @@ from __future__ import annotations
 from alembic import op
 from sqlalchemy import Connection, select
 
+from gramercy.ledger.database_tables import entries
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append, read
 from gramercy.ledger.place import place, resolved
-from gramercy.ledger.schema import entries
 from gramercy.schemas.model import canonical
 
 revision = "3"

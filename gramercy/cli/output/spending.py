@@ -1,0 +1,117 @@
+"""What was spent of a budget over time, on a terminal."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from gramercy.cli.output import view
+from gramercy.schemas.timeline import Charged, Event, Timeline
+
+_WIDTH, _HEIGHT = 64, 9
+_AFTER = 4  # parts of the time after the last event, which is to be seen
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_BUDGET = "─"
+_OF_STATES = {"published": "green", "withdrawn": "red", "spent": "red"}
+
+
+def timeline_text(timeline: Timeline) -> None:
+    """Print a budget's timeline: a picture, and a line for every event."""
+    last = timeline.events[-1]
+    spent = f"epsilon {_number(last.spent)} of {last.budget:g} spent at delta {last.delta:g}"
+    view.say(view.bold(timeline.name), f"  {spent}, {_counted(len(timeline.charges))}")
+    for line in chart(timeline.events):
+        view.out.print(line, no_wrap=True, overflow="crop")
+    for line in _lines(timeline.events):
+        view.say(line)
+
+
+def chart(events: Sequence[Event]) -> list[Text]:
+    """Spent epsilon as filled steps below the budget in force, over time; lines of text."""
+    first, last = events[0].at, events[-1].at
+    columns = _columns(events)
+    top = max(
+        *(each.budget for each in columns),
+        *(each.spent for each in columns if math.isfinite(each.spent)),
+    )
+    lines = []
+    for row in range(_HEIGHT, 0, -1):
+        line = Text(f"{top * row / _HEIGHT:>8.3g} │" if row % 2 else " " * 9 + "│", style="dim")
+        for each in columns:
+            line.append(*_cell(each, row, top))
+        lines.append(line)
+    lines.append(Text(f"{0:>8} └" + "─" * _WIDTH, style="dim"))
+    days = first[:10] if first[:10] == last[:10] else f"{first[:10]}{last[:10]:>{_WIDTH - 10}}"
+    lines.append(Text(" " * 10 + days, style="dim"))
+    legend = Text(" " * 10).append("█", style="yellow").append(" spent  ")
+    lines.append(legend.append(_BUDGET, style="cyan").append(" budget in force"))
+    return lines
+
+
+def _columns(events: Sequence[Event]) -> list[Event]:
+    """What was so at the end of each of equal parts of the time, to shortly after the last."""
+    stated = (datetime.datetime.fromisoformat(each.at).timestamp() for each in events)
+    times = list(itertools.accumulate(stated, max))  # a clock may have been set back
+    span = times[-1] - times[0]
+    if not span:
+        return [events[-1]] * _WIDTH
+    parts = [int((_WIDTH - _AFTER) * (t - times[0]) / span) for t in times]
+    found, place = [], 0
+    for part in range(_WIDTH):
+        while place + 1 < len(events) and parts[place + 1] <= part:
+            place += 1
+        found.append(events[place])
+    return found
+
+
+def _cell(event: Event, row: int, top: float) -> tuple[str, str]:
+    """The character at a height, and its colour."""
+    eighths = 8 * _HEIGHT if math.isinf(event.spent) else math.ceil(8 * _HEIGHT * event.spent / top)
+    filled = min(8, max(0, eighths - 8 * (row - 1)))
+    if row == max(1, math.ceil(_HEIGHT * event.budget / top)):
+        return _BUDGET, "cyan" if filled < 8 else "black on yellow"
+    return _EIGHTHS[filled], "yellow"
+
+
+def _lines(events: Sequence[Event]) -> Iterator[Text]:
+    """A line for every event, charges in columns; reasons for what became of them below."""
+    head = ("day", "release", "version", "mechanism", "state", "epsilon of it", "spent after it")
+    cells = [head, *(_cells(each, each.charge) for each in events if each.charge)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    yield Text(_joined(head, widths), style="dim")
+    for each in events:
+        day = f"{each.at[:10]}  "
+        if each.charge is None:
+            to = f"budget {each.what}: epsilon {each.budget:g} at delta {each.delta:g}"
+            why = "" if each.reason == each.what else f", because: {each.reason}"
+            yield Text(day).append(to + why, style="cyan")
+            continue
+        line = Text(_joined(_cells(each, each.charge), widths))
+        start = sum(widths[:4]) + 8
+        style = _OF_STATES.get(each.charge.state, "yellow")
+        line.stylize(style, start, start + len(each.charge.state))
+        yield line
+        if each.reason:
+            yield Text(" " * len(day) + each.reason, style=style)
+
+
+def _cells(event: Event, charge: Charged) -> tuple[str, ...]:
+    made = (charge.release, charge.version, charge.mechanism or "–", charge.state)
+    spent = f"{_number(event.spent)} of {event.budget:g}"
+    return (event.at[:10], *made, _number(charge.epsilon), spent)
+
+
+def _joined(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{text:<{width}}" for text, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _number(epsilon: float) -> str:
+    return f"{epsilon:.4g}" if math.isfinite(epsilon) else "∞"
+
+
+def _counted(charges: int) -> str:
+    return "1 charge" if charges == 1 else f"{charges} charges"

@@ -1,1 +1,0 @@
-"""The commands, by who gives them; `gramercy.cli` puts them together."""

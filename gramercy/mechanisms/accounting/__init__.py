@@ -1,0 +1,1 @@
+"""Exact guarantees, and what several of them cost together."""

@@ -1,0 +1,1 @@
+"""The only randomness: integers drawn exactly, from the operating system's generator."""

@@ -1,0 +1,1 @@
+"""The benchmarks: their arithmetic, their pages, and what they recorded."""

@@ -1,0 +1,140 @@
+"""The graphs benchmark: releases have the guarantee and law they are said to have; scores are."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.graphs import cells, data, page, releases, run, scores, tables
+from benchmarks.graphs.methods import METHODS
+from benchmarks.graphs.truths import KINDS, truth
+from benchmarks.measuring import append
+from gramercy.mechanisms.accounting.guarantee import gdp_delta
+from gramercy.schemas.evidence import Evidence
+
+P, EPSILON = 6, 1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_population_of_unit_rows(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    made = truth(kind, 12, rng)
+    assert np.trace(made.moment) == pytest.approx(1.0, abs=1e-9)
+    rows = made.rows(200_000, rng)
+    np.testing.assert_allclose(rows.T @ rows / len(rows), made.moment, atol=2e-3)
+    assert (made.edges == made.edges.T).all()
+    assert not made.edges.diagonal().any()
+    precision = np.linalg.inv(made.moment)
+    off = ~made.edges & ~np.eye(12, dtype=bool)
+    assert np.abs(precision[made.edges]).min() > 3 * np.abs(precision[off]).max()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "most"), [("gaussian", math.sqrt(2)), ("gaussian-iid", math.sqrt(2)), ("rows", 2)]
+)
+def test_all_releases_have_one_guarantee(mechanism: str, most: float) -> None:
+    """The scale is the sensitivity over the exact mu of (epsilon, delta)."""
+    mu = most / releases.scale(mechanism, P, EPSILON)
+    assert gdp_delta(mu, EPSILON) == pytest.approx(releases.DELTA, rel=1e-4)
+
+
+@pytest.mark.parametrize("make", [releases.isotropic, releases.independent, releases.noisy_rows])
+def test_noise_has_the_law_of_the_evidence(make: object) -> None:
+    assert callable(make)
+    rng = np.random.default_rng(2)
+    rows = np.repeat(np.eye(P), 50, axis=0)
+    made: list[Evidence] = [make(rows, EPSILON, rng) for _ in range(300)]
+    noise = [each.raw - rows.T @ rows / len(rows) for each in made]
+    np.testing.assert_allclose(np.std(noise, axis=0), made[0].law.deviations(P), rtol=0.25)
+    off = ~np.eye(P, dtype=bool)
+    spread = np.sqrt(np.mean(np.square(noise), axis=0)[off].mean())
+    assert spread == pytest.approx(made[0].law.sd_off_diagonal, rel=0.05)
+
+
+def test_folds_make_the_whole_and_cost_its_noise() -> None:
+    rng = np.random.default_rng(3)
+    rows = np.repeat(np.eye(P), 50, axis=0)
+    made = [releases.folded(rows, EPSILON, rng) for _ in range(100)]
+    one = made[0]
+    whole = sum(fold.moment * fold.rows for fold in one.folds) / len(rows)
+    np.testing.assert_allclose(one.raw, whole)
+    assert sum(fold.rows for fold in one.folds) == len(rows)
+    of_one = releases.isotropic(rows, EPSILON, rng).law.sd_off_diagonal
+    assert one.law.sd_off_diagonal == pytest.approx(of_one * math.sqrt(releases.FOLDS))
+    noise = [each.raw - rows.T @ rows / len(rows) for each in made]
+    off = ~np.eye(P, dtype=bool)
+    spread = np.sqrt(np.mean(np.square(noise), axis=0)[off].mean())
+    assert spread == pytest.approx(one.law.sd_off_diagonal, rel=0.08)
+
+
+def test_scores() -> None:
+    moment = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, 0.0], [0.0, 0.0, 0.2]])
+    edges = np.zeros((3, 3), dtype=bool)
+    edges[0, 1] = edges[1, 0] = True
+    target = scores.Target(moment, edges, True)
+    assert scores.stein(np.linalg.inv(moment), target) == pytest.approx(0, abs=1e-12)
+    assert scores.stein(np.eye(3), target) == pytest.approx(-math.log(0.022) - 2, rel=1e-4)
+    assert scores.covariance(moment, target) == 0
+    assert scores.covariance(2 * moment, target) == 1
+    more = edges.copy()
+    more[0, 2] = more[2, 0] = True
+    assert scores.f1(more, target) == pytest.approx(2 / 3, rel=1e-4)
+    assert scores.f1(~edges & edges, target) == 0
+    assert scores.auc(np.abs(moment), target.edges) == 1
+    assert scores.auc(np.zeros((3, 3)), target.edges) == 0.5
+    path = [None, np.eye(3), np.linalg.inv(moment)]
+    assert scores.auc(scores.entry(path), target.edges) == 1
+
+
+def test_a_cell_is_measured_kept_and_shown(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    result = cells.measure(cells.Cell("hub", 20, 500, 4.0, 0))
+    assert result.methods.keys() == METHODS.keys()
+    append(path, result)
+    held = cells.read(path)
+    assert held == {result.cell: result}
+    with path.open("a") as file:
+        file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
+    assert cells.read(path) == held
+    again = cells.measure(result.cell)
+    assert again.methods["lasso-oracle"] == result.methods["lasso-oracle"]
+    page.write(tmp_path)
+    text = (tmp_path / "results.md").read_text()
+    assert "## Tuning: when each rule wins" in text
+    assert "| 20 | 500 | 4 |" in text
+    assert (tmp_path / "figures/graphs.svg").exists()
+    assert tables.comparison(held, "f1", "lasso-auto", "gpp") is not None
+
+
+def test_tables_may_be_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "FOLDER", tmp_path)
+    assert data.present() == []
+    planned = list(cells.plan(quick=True))
+    assert planned
+    assert all(cell.synthetic for cell in planned)
+    folder = tmp_path / "wine_quality"
+    folder.mkdir()
+    rng = np.random.default_rng(4)
+    written = np.column_stack([rng.normal(5, 2, 40), np.ones(40), rng.normal(size=40)])
+    np.savetxt(folder / "data.csv", written, delimiter=",", header="a,b,c", comments="")
+    assert data.present() == ["wine_quality"]
+    rows = data.load("wine_quality")
+    assert rows.shape == (40, 2)  # without the constant
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
+
+
+def test_the_command_measures_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "FOLDER", tmp_path)
+    result = cells.Result(cells.Cell("ar1", 20, 500, 1.0, 0), 1.0, {})
+    for cell in cells.plan(quick=True):
+        append(tmp_path / "results.jsonl", cells.Result(cell, 1.0, {}))
+    before = (tmp_path / "results.jsonl").read_text()
+    run.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
+    assert (tmp_path / "results.jsonl").read_text() == before
+    assert result.cell in cells.read(tmp_path / "results.jsonl")

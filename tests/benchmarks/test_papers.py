@@ -1,0 +1,172 @@
+"""The papers' frame: cells resume, the page is a function of them, and verdicts can be no."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.graphs.releases import DELTA, exact, isotropic, scale
+from benchmarks.papers import cells, claims, page, run, sound
+from benchmarks.papers.experiment import Figures, Mean, Measured, Setting, grid, short
+from benchmarks.papers.papers import PAPERS
+from benchmarks.papers.task import Sample, Task, measure
+from gramercy.mechanisms.accounting.guarantee import gdp_delta
+from gramercy.schemas.evidence import Evidence
+
+EPSILON = 2.0
+
+
+def of(**figures: float) -> Figures:
+    return dict(figures)
+
+
+def test_grid_and_measured() -> None:
+    settings = grid(model=(1, 2), n=(10, 20))
+    assert settings[1] == (("model", 1), ("n", 20))
+    found = Measured({settings[0]: [of(a=1.0), of(a=3.0), of(a=math.nan)]})
+    assert found.has(n=10, model=1)
+    assert not found.has(model=2, n=10)
+    mean = found.mean("a", n=10, model=1)
+    assert (mean.mean, mean.count) == (2.0, 2)
+    assert mean.error == pytest.approx(1.0)
+    assert [short(x) for x in (1953.2, 26.11, 0.4912, 0.0231, 0.0)] == [
+        "1,953", "26.1", "0.491", "0.0231", "0.00",
+    ]  # fmt: skip
+
+
+def test_settings_are_named_once() -> None:
+    for key, paper in PAPERS.items():
+        for name, experiment in paper.experiments.items():
+            assert len(set(experiment.settings)) == len(experiment.settings), (key, name)
+            assert experiment.quick, (key, name)
+            assert set(experiment.quick) <= set(experiment.settings), (key, name)
+            assert experiment.repetitions >= experiment.quick_repetitions > 0, (key, name)
+
+
+def test_runs_resume_and_the_page_is_made_of_them_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["claims", "--jobs", "1", "--out", str(tmp_path)]
+    run.main(arguments)
+    kept = tmp_path / "results" / "claims.jsonl"
+    lines, text = kept.read_text().splitlines(), (tmp_path / "results.md").read_text()
+    assert len(lines) == len(claims.ALL)
+    kept.write_text("\n".join((*lines[:-2], lines[-2][:20])))  # one lost, one cut short
+    run.main(arguments)
+    assert len(kept.read_text().splitlines()) == len(lines) + 1
+    results = cells.read(tmp_path / "results")
+    assert {cell.setting for cell in results} == set(grid(claim=tuple(claims.ALL)))
+    again = (tmp_path / "results.md").read_text()
+    assert again.splitlines()[:-1] == text.splitlines()[:-1]  # the last line tells the time
+    page.write(results, tmp_path)
+    assert (tmp_path / "results.md").read_text() == again
+    with pytest.raises(SystemExit):
+        run.main(["no-such-paper", "--out", str(tmp_path)])
+    assert "no-such-paper" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "epsilon"),
+    [
+        ("lw: Table 1, p = 50, the same noise", 25),
+        ("lw: Table 1, p = 100, the same noise", 77),
+        ("lw: Table 1, p = 200, the same noise", 255),
+        ("gpp: 20 dB, Gaussian on every cell; a typical row, 11 columns", 1299),
+        ("gpp: 10 dB, Gaussian on every cell; a typical row, 11 columns", 172),
+    ],
+)
+def test_what_noise_is_worth(said: str, epsilon: float) -> None:
+    (key,) = (key for key in claims.ALL if key.startswith(said))
+    rng = np.random.default_rng(0)
+    assert claims.measure(rng, claim=key)["epsilon"] == pytest.approx(epsilon, rel=0.02)
+
+
+def test_wishart_noise_said_to_be_pure_fails_with_a_known_probability() -> None:
+    """Exactly 1 - e^(-epsilon / 3) where a row is present or absent."""
+    (key,) = (
+        key
+        for key in claims.ALL
+        if key.startswith("whx: Table 1, Wishart, p = 20; a row present") and key.endswith(", 1, 0")
+    )
+    found = claims.measure(np.random.default_rng(0), claim=key)
+    assert found["delta"] == pytest.approx(1 - math.exp(-1 / 3), rel=1e-6)
+    assert math.isinf(found["epsilon"])
+
+
+def _task(**keys: object) -> Task:
+    def sample(rng: np.random.Generator) -> Sample:
+        rows = rng.standard_normal((200, 6))
+        return Sample(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+    def error(evidence: Evidence, made: Sample) -> float:
+        return float(np.linalg.norm(evidence.repaired - exact(made.rows).raw)) + 0.1
+
+    usual = {
+        "title": "a task",
+        "score": "error",
+        "how": "denoised",
+        "nothing": lambda _: 1.0,
+        "repetitions": 3,
+    }
+    return Task(**{**usual, "sample": sample, "paper": error, "default": error, **keys})  # type: ignore[arg-type]
+
+
+def _measured(task: Task, times: int = 3) -> Measured:
+    rng = np.random.default_rng(1)
+    setting: Setting = (("epsilon", EPSILON),)
+    return Measured({setting: [measure(rng, epsilon=EPSILON, task=task) for _ in range(times)]})
+
+
+def test_both_mechanisms_have_the_guarantee_and_the_known_ratio() -> None:
+    p = 6
+    for mechanism in ("gaussian", "gaussian-iid"):
+        mu = math.sqrt(2) / scale(mechanism, p, EPSILON)
+        assert gdp_delta(mu, EPSILON) == pytest.approx(DELTA, rel=1e-4)
+    task = _task()
+    measured = _measured(task)
+    assert sound.noise_ratio(measured, EPSILON) == pytest.approx(math.sqrt(12 / 7), rel=0.02)
+    experiment = sound.experiment(task)
+    (verdict,) = experiment.verdicts(measured)
+    assert verdict.holds
+    text = "\n".join(experiment.page(measured))
+    assert "200 rows, 6 columns" in text
+    assert experiment.draw is not None
+    experiment.draw(measured)
+
+
+def test_a_release_with_other_noise_is_told() -> None:
+    """The verdict looks at what was released, not at formulas."""
+    task = _task(own=lambda rows, epsilon, rng: isotropic(rows, epsilon * 0.9, rng))
+    (verdict,) = sound.experiment(task).verdicts(_measured(task))
+    assert not verdict.holds
+
+
+def test_a_wrong_ratio_is_told() -> None:
+    task = _task()
+    figures = {**measure(np.random.default_rng(1), epsilon=EPSILON, task=task)}
+    figures["noise_ours"] *= 1.05
+    (verdict,) = sound.experiment(task).verdicts(Measured({(("epsilon", EPSILON),): [figures]}))
+    assert not verdict.holds
+
+
+@pytest.mark.parametrize(
+    ("larger", "scores", "ratio", "hopeless"),
+    [
+        (False, (0.6, 0.3, 0.1, 1.0), 2.0, (False, False)),
+        (False, (1.4, 0.95, 0.1, 1.0), 1.4 / 0.95, (True, True)),
+        (True, (0.6, 0.8, 0.9, 0.5), 3.0, (False, False)),
+        (True, (0.49, 0.8, 0.9, 0.5), math.inf, (True, False)),
+        (False, (90.0, 1.7, 15.0, 0.5), 90 / 1.7, (True, True)),  # nothing is to be had
+        (False, (0.4, 3.6, 3.6, 3.6), 1 / 9, (False, True)),  # not by ours, but by theirs
+    ],
+)
+def test_ratios_and_what_is_hopeless(
+    larger: bool, scores: tuple[float, ...], ratio: float, hopeless: tuple[bool, bool]
+) -> None:
+    paper, default, without, nothing = (Mean(score, 0.0, 1) for score in scores)
+    line = sound.Line(1.0, paper, paper, default, without, nothing, larger)
+    assert line.ratio == pytest.approx(ratio)
+    assert (line.hopeless(line.paper), line.hopeless(line.default)) == hopeless

@@ -1,0 +1,1 @@
+"""The documents agree with the code, and their examples run."""

@@ -1,0 +1,110 @@
+"""The documents: their links lead somewhere, their tables are true, every word has an entry."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+from ruamel.yaml import YAML
+from scipy.special import ndtr
+
+from gramercy import estimators, mechanisms
+from gramercy.application.request_model import Request
+from gramercy.cli.main import app
+from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import ContractError, RequestError
+from gramercy.schemas.model import parse
+from tests.support.documents import ROOT, blocks, documents
+
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Names of headings, as code hosts make them."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 _-]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", documents(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = CODE.sub("", page.read_text(encoding="utf-8"))
+    for place, heading in LINK.findall(text):
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists(), (page.name, place)
+        assert not heading or heading in anchors(target), (page.name, place, heading)
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    named = {place for place, _ in LINK.findall(index)}
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert {page for page in pages if not page.startswith("mechanisms/")} - {"README.md"} <= named
+
+
+def test_what_the_best_attacker_can_do_is_true() -> None:
+    text = (DOCS / "privacy-explained.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert len(rows) == 7
+    for epsilon, mu, right, found in rows:
+        exact = gdp_mu(float(epsilon), 1e-6)
+        assert mu == f"{exact:.3f}"
+        assert right == f"{math.ceil(1000 * ndtr(exact / 2)) / 10:.1f}"  # ceilings, rounded up
+        assert found == f"{math.ceil(1000 * Guarantee(exact).power(0.05)) / 10:.1f}"
+    family = Guarantee(4 * gdp_mu(1, 1e-6)).epsilon(1e-6)
+    assert f"a family of four at epsilon 1 has about the protection of epsilon {family:.1f}" in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/how-to/publish.md", "docs/tutorial.md"])
+def test_contracts_and_requests_can_be_used(name: str) -> None:
+    """What a steward copies from a page is accepted, together."""
+    facts = [
+        YAML(typ="safe", pure=True).load(block.text)
+        for block in blocks(ROOT / name)
+        if block.language == "yaml" and ".yaml" in block.text.partition("\n")[0]
+    ]
+    contract = parse(Contract, facts[0], name, ContractError)
+    asked = parse(Request, facts[1], name, RequestError)
+    asked.check(contract)
+    assert asked.mechanism.epsilon <= contract.budget.epsilon
+    assert asked.dataset == "contract.yaml"
+
+
+def test_every_option_that_is_shown_is_one() -> None:
+    known = {
+        name: {word for each in command.params for word in each.opts}
+        for name, command in typer.main.get_group(app).commands.items()
+    }
+    seen = 0
+    for page in documents():
+        for block in blocks(page):
+            for line in block.text.splitlines() if block.language == "sh" else ():
+                words = line.partition("#")[0].split()
+                if words[:1] == ["gramercy"] and words[1] in known:
+                    options = {word for word in words if word.startswith("--")}
+                    assert options <= known[words[1]], (page.name, line)
+                    seen += len(options)
+    assert seen > 10
+
+
+def test_the_glossary_has_every_word() -> None:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^\*\*(.+?)\*\*: (.+)$", text, re.MULTILINE)
+    words = [word for word, _ in entries]
+    assert words == sorted(set(words), key=str.lower)
+    assert {*mechanisms.registry, *estimators.registry} <= set(words)
+    assert text.count("\n\n") == len(entries) + 1  # one paragraph each, and nothing beside them
+    assert all(said.endswith(".") for _, said in entries)
+
+
+def test_the_readme_can_be_read_in_one_sitting() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 200
+    first = "\n".join(lines[:20])
+    assert "make demo" in first
+    assert "<picture>" in first

@@ -1,0 +1,70 @@
+"""The examples in docstrings and documents run, and give what they show."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from tests.support.documents import ROOT, blocks, documents
+from tests.support.factories import run_steps, scene
+from tests.test_architecture import sources
+
+AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+# The tutorial has a test of its own; the reference repeats the docstrings.
+ELSEWHERE = {ROOT / "docs" / "tutorial.md", ROOT / "docs" / "reference.md"}
+WITH_EXAMPLES = [path for path in sources() if "\n>>> " in path.read_text().replace("    ", "")]
+PAGES = [
+    page
+    for page in documents()
+    if page not in ELSEWHERE and any(">>>" in each.text for each in blocks(page))
+]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> str:
+    """An archive with one small release, under the name that examples use."""
+    run_steps(scene(tmp_path))
+    return str(Archive.of(Home.default()).root)
+
+
+def names(path: Path, request: pytest.FixtureRequest) -> dict[str, object]:
+    """What examples may use without making it themselves."""
+    needed = "(archive)" in path.read_text(encoding="utf-8")
+    return {"archive": request.getfixturevalue("archive")} if needed else {}
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_in_docstrings(path: Path, request: pytest.FixtureRequest) -> None:
+    module = importlib.import_module(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    )
+    found = doctest.testmod(module, extraglobs=names(path, request), optionflags=AS_SHOWN)
+    assert found.attempted
+    assert not found.failed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_in_documents(page: Path, request: pytest.FixtureRequest) -> None:
+    """Those of a page in one go: a later block knows the names of an earlier one."""
+    text = "\n".join(each.text for each in blocks(page) if ">>>" in each.text)
+    example = doctest.DocTestParser().get_doctest(
+        text, names(page, request), page.name, str(page), 0
+    )
+    found = doctest.DocTestRunner(optionflags=AS_SHOWN).run(example)
+    assert found.attempted
+    assert not found.failed
+
+
+def test_the_public_face_has_examples() -> None:
+    shown = {path.relative_to(ROOT).as_posix() for path in WITH_EXAMPLES}
+    assert {
+        "gramercy/__init__.py",
+        "gramercy/api/catalogue.py",
+        "gramercy/schemas/request.py",
+    } <= shown
+    assert any(name.startswith("gramercy/estimators/scikit/") for name in shown)

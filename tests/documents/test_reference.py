@@ -1,0 +1,33 @@
+"""docs/reference.md is what the docstrings say, and leaves nothing public out."""
+
+from __future__ import annotations
+
+import runpy
+
+import typer.main
+
+import gramercy
+import gramercy.estimators.scikit
+from gramercy import estimators, mechanisms
+from gramercy.cli.main import app
+from tests.support.documents import ROOT
+
+
+def test_the_reference_is_of_these_docstrings() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "generate.py"))["page"]()
+    written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert written == made, "docs/reference.md is not of this code: run 'python docs/generate.py'"
+
+
+def test_nothing_public_is_left_out() -> None:
+    written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    headings = {line.strip("# `\n") for line in written.splitlines() if line.startswith("###")}
+    commands = typer.main.get_group(app).commands
+    assert {f"gramercy {name}" for name in commands} <= headings
+    assert {
+        *estimators.registry,
+        *mechanisms.registry,
+        *gramercy.estimators.scikit.__all__,
+    } <= headings
+    assert {"Catalogue", "Release", "Contract", "ReleaseRequest"} <= headings
+    assert all(f"`{name}`" in written or name in headings for name in gramercy.__all__)

@@ -1,0 +1,76 @@
+"""docs/tutorial.md is run from top to bottom, and prints what it shows."""
+
+from __future__ import annotations
+
+import doctest
+import os
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.support.documents import ROOT, About, blocks
+from tests.support.factories import run
+
+PAGE = ROOT / "docs" / "tutorial.md"
+AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# Noise moves a partial correlation of this table by 0.006 (one standard deviation).
+TOLERANCE = 0.05
+
+
+def command(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    program, *words = line.split()
+    if program == "export":
+        name, _, value = words[0].partition("=")
+        monkeypatch.setenv(name, value.replace("$PWD", str(Path.cwd())))
+        return ""
+    assert program == "gramercy"
+    code, out, err = run(*words, capsys=capsys)
+    assert code == 0, err
+    return out
+
+
+def test_the_tutorial_from_top_to_bottom(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    prefect_server: None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    read = doctest.DocTestParser()
+    printed, shown, examples = "", 0, 0
+    for language, text, line in blocks(PAGE):
+        where = f"{PAGE.name}:{line}"
+        if language == "yaml":
+            Path(text.split()[1]).write_text(text)
+            assert YAML(typ="safe", pure=True).load(text), where
+        elif language == "sh":
+            printed = "".join(command(each, capsys, monkeypatch) for each in text.splitlines())
+        elif language == "text":
+            same = doctest.OutputChecker().check_output(text, printed, AS_SHOWN)
+            assert same, f"{where} shows\n{text}\nand it prints\n{printed}"
+            shown += 1
+        elif ">>>" in text:
+            example = read.get_doctest(text, names, PAGE.name, str(PAGE), line)
+            runner = doctest.DocTestRunner(About(TOLERANCE), False, AS_SHOWN)
+            said: list[str] = []
+            found = runner.run(example, out=said.append, clear_globs=False)
+            assert not found.failed, "".join(said)
+            names, examples = example.globs, examples + found.attempted
+        else:
+            assert language == "python", where
+            exec(compile(text, where, "exec"), names)
+    assert shown == 6
+    assert examples > 10
+    assert os.path.getsize("checkups.graphml")
+
+
+def test_what_the_page_shows_is_not_taken_for_granted() -> None:
+    """A wrong sign, another number of edges or a number far off is found."""
+    check = About(TOLERANCE).check_output
+    shown = "steps - bmi -0.44\n"
+    assert check(shown, "steps - bmi -0.46\n", AS_SHOWN)
+    for wrong in ("steps - bmi 0.44\n", "steps - bmi -0.6\n", "bmi - sleep -0.44\n", 2 * shown, ""):
+        assert not check(shown, wrong, AS_SHOWN)
+    assert not check("[1, 2]\n", "[1, 3]\n", AS_SHOWN)

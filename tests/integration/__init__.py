@@ -1,0 +1,1 @@
+"""The whole pipeline: flows, servers, processes and the command line."""

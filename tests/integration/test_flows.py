@@ -1,0 +1,265 @@
+"""The flows on a real Prefect: what runs, what is stored, what is not."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from prefect import Task
+from prefect.cache_policies import INPUTS
+from prefect.settings import get_current_settings
+
+from gramercy.application.request_model import read_request
+from gramercy.application.verification import verify_release
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import (
+    GramercyError,
+    NoMinimiser,
+    RequestError,
+    SpentFailure,
+    StepFailed,
+    TableError,
+)
+from gramercy.tasks.history import ledger_tag
+from gramercy.tasks.policy import private_flow, private_task
+from tests.support.factories import bundle_bytes, scene
+from tests.support.leaks import stored, unpickled
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+SECRET = 271828.182845
+NAME = "Mnemosyne-0"
+
+
+def of_ledger() -> str:
+    return ledger_tag(Ledger.of(Home.default()).head().ledger)
+
+
+def tags_of(flow: str) -> set[str]:
+    """Tags of the last finished run of a flow."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    with get_client(sync_client=True) as client:
+        last = client.read_flow_runs(
+            flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])),
+            sort=FlowRunSort.START_TIME_DESC,
+            limit=1,
+        )
+    return set(last[0].tags)
+
+
+def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.artifacts import Artifact
+
+    from gramercy.flows.estimate import estimate
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
+
+    request = read_request(scene(tmp_path))
+    late = itertools.count(step=1000.0)  # as if every step took long
+    monkeypatch.setattr(
+        "gramercy.application.progress.time", SimpleNamespace(monotonic=lambda: next(late))
+    )
+    done = release(request)
+    assert done == "toy/v1-r1"
+    sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
+    assert release(request) == done
+    assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
+
+    names = estimate(done, request.estimates)
+    places = [home / "archive/toy/v1-r1/estimates" / name for name in names]
+    first = [bundle_bytes(place) for place in places]
+    assert estimate(done, request.estimates) == names
+    assert [bundle_bytes(place) for place in places] == first
+    for place in places:
+        assert np.linalg.eigvalsh(np.load(place / "precision.npy")).min() > 0
+
+    shown = report(done, request.estimates)
+    page = home / "archive/toy/v1-r1/reports" / shown
+    written = bundle_bytes(page)
+    assert report(done, request.estimates) == shown
+    assert bundle_bytes(page) == written
+
+    # One that cannot be had is left out of the report; its own run says why.
+    def none(*_: object, **__: object) -> None:
+        raise NoMinimiser("no minimiser", "Use another.")
+
+    monkeypatch.setattr("gramercy.estimators.graphical_lasso.graphical_lasso", none)
+    hopeless = request.estimates[1].model_copy(update={"input": "raw"})
+    with pytest.raises(RequestError, match="graphical-lasso: no minimiser"):
+        estimate(done, (hopeless,))
+    assert report(done, (*request.estimates, hopeless)) == shown
+
+    assert Artifact.get("rows-toy") is None  # the pace of reading depends on what cells hold
+    artifact = Artifact.get("privacy-toy")
+    assert artifact is not None
+    logged = {row["parameter"]: row["value"] for row in json.loads(str(artifact.data))}
+    manifest = json.loads((home / "archive/toy/v1-r1/release/datapackage.json").read_text())["dp"]
+    assert logged["release"] == done
+    assert float(logged["mu"]) == manifest["guarantee"]["mu"]
+    assert float(logged["scale"]) == manifest["calibration"]["constants"]["scale"]
+    budget = Artifact.get("budget-toy")
+    assert budget is not None
+    told = {row["parameter"]: float(row["value"]) for row in json.loads(str(budget.data))}
+    assert told["spent before"] == 0
+    assert 0 < told["spent after"] < manifest["guarantee"]["epsilon"]  # at a larger delta
+    assert told["left after, for one more release"] < told["left before, for one more release"]
+    noise = Artifact.get("noise-toy")
+    assert noise is not None
+    assert "realised: smallest eigenvalue as released, signal" in str(noise.data)
+    for key, place in (("bundle", "release"), ("report", "report.html")):
+        link = Artifact.get(f"{key}-toy")
+        assert link is not None
+        assert place in str(link.data)
+    assert (
+        tags_of("release") - {of_ledger()}
+        == tags_of("estimate")
+        == tags_of("report")
+        == {"dataset:toy", "release:toy/v1-r1"}
+    )
+    text = "\n".join(stored())
+    for step in ("replay", "validate", "accumulate", "publish"):
+        assert step in text
+
+
+def test_deployments_pass_plain_data(tmp_path: Path) -> None:
+    """As from a schedule or the user interface: parameters are JSON."""
+    from gramercy.flows.release import release
+
+    request = read_request(scene(tmp_path))
+    assert release(request.model_dump(mode="json")) == "toy/v1-r1"
+
+
+def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
+    from gramercy.flows.release import release
+
+    request = scene(tmp_path, rows=41)
+    frame = pd.read_csv(tmp_path / "table.csv")
+    frame.loc[0] = SECRET
+    frame.iloc[:40].to_csv(tmp_path / "table.csv", index=False)
+    with pytest.raises(TableError, match="has 40 rows") as caught:
+        release(read_request(request))
+    assert tags_of("release") == {"dataset:toy", of_ledger()}
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert not any(str(SECRET) in text for text in stored())
+
+
+def test_unknown_failures_tell_their_type_alone() -> None:
+    @private_task
+    def step(value: float) -> float:
+        raise ValueError(f"cannot use {value}")
+
+    @private_flow
+    def leaky() -> float:
+        return step(SECRET)
+
+    @private_flow
+    def leaky_itself() -> float:
+        raise KeyError(str(SECRET))
+
+    with pytest.raises(StepFailed, match=r"^step: ValueError\.$") as caught:
+        leaky()
+    assert caught.value.__context__ is None
+    with pytest.raises(StepFailed, match=r"^leaky_itself: KeyError\.$"):
+        leaky_itself()
+    assert not any(str(SECRET) in text for text in stored())
+
+
+def test_a_private_task_is_a_task_whose_policy_stays() -> None:
+    @private_task
+    def double(value: float) -> float:
+        return 2 * value
+
+    renamed = double.with_options(name="twice", tags=["x"])
+
+    @private_flow
+    def runs() -> list[float]:
+        return [double(SECRET), renamed(SECRET), renamed.submit(SECRET).result()]
+
+    assert isinstance(renamed, Task)
+    assert (renamed.name, renamed.tags) == ("twice", {"x"})
+    assert double.fn(2.0) == 4.0
+    assert runs() == [2 * SECRET] * 3
+    for task in (double, renamed):
+        assert (task.persist_result, task.retries, task.log_prints) == (False, 0, False)
+        for option in ({"retries": 1}, {"persist_result": True}, {"cache_policy": INPUTS}):
+            with pytest.raises(TypeError):
+                task.with_options(**option)
+        with pytest.raises(TypeError):
+            task.map([1.0])
+        with pytest.raises(TypeError):
+            task.delay(1.0)
+    assert not any(str(SECRET) in text or str(2 * SECRET) in text for text in stored())
+
+
+def test_stored_results_would_be_seen() -> None:
+    """The search above is no empty promise: a task that does store its result is found."""
+    from prefect import flow, task
+
+    @task(persist_result=True, result_storage_key="leak")
+    def leak() -> np.ndarray:
+        return np.full(3, SECRET)
+
+    @flow
+    def leaking() -> None:
+        leak()
+
+    leaking()
+    found = [x for x in unpickled() if isinstance(x, np.ndarray)]
+    assert len(found) == 1
+    for file in Path(get_current_settings().results.local_storage_path).rglob("*leak*"):
+        file.unlink()
+
+
+def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefect may run the flow again, by itself or by hand: the charge is spent, and no more."""
+    from gramercy.flows.release import release
+    from gramercy.mechanisms.sampling import sampler
+
+    draws: list[object] = []
+    drawn = sampler.rounded_gaussian
+
+    def counted(*args: object) -> object:
+        draws.append(args)
+        return drawn(*args)
+
+    def broken(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(sampler, "rounded_gaussian", counted)
+    monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
+    request = read_request(scene(tmp_path))
+    stubborn = release.with_options(retries=2)
+    with pytest.raises((StepFailed, SpentFailure)):
+        stubborn(request)
+    assert len(draws) == 2  # one draw: a diagonal and an upper triangle
+
+
+@pytest.mark.parametrize("persons", [None, 8])
+def test_private_values_stay_private(tmp_path: Path, home: Path, persons: int | None) -> None:
+    """A cell's digits, or a name, appear nowhere outside the table: not stored, not published."""
+    from gramercy.flows.release import release
+
+    request = scene(tmp_path, **({"unit": "who", "persons": persons} if persons else {}))
+    frame = pd.read_csv(tmp_path / "table.csv")
+    frame.loc[3, "c1"] = SECRET
+    frame["who"] = [NAME.replace("0", str(k % 8)) for k in range(len(frame))]
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    done = release(read_request(request))
+    release_id = done.removeprefix("toy/")
+    assert not verify_release(Archive(home / "archive"), "toy", release_id, None).unchecked
+    assert all(isinstance(each, GramercyError) for each in unpickled())
+    for secret in (str(SECRET), NAME[:-1]):
+        for file in home.rglob("*"):
+            assert not file.is_file() or secret.encode() not in file.read_bytes(), file
+        assert not any(secret in text for text in stored())

@@ -1,0 +1,1 @@
+"""What tests share: tables, archives, databases, servers, faults."""

@@ -1,0 +1,180 @@
+"""What the tests know of every mechanism. One that is not here fails them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+
+from gramercy import mechanisms
+from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.output_perturbation import Output
+from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas.contract import Neighbours
+
+BOTH: tuple[Neighbours, ...] = ("replace-one", "add-remove")
+REPLACE: tuple[Neighbours, ...] = ("replace-one",)
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a mechanism is tried.
+
+    Parameters
+    ----------
+    neighbours
+        The relations in which it has a meaning.
+    pure
+        Whether its guarantee is a pure epsilon.
+    keys
+        What a request has to say besides name and privacy parameters.
+    normalisation
+        What its rows need.
+    """
+
+    neighbours: tuple[Neighbours, ...] = BOTH
+    pure: bool = False
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    normalisation: Any = "unit"
+
+    def delta(self, delta: float) -> float:
+        """The delta to ask for: none where the guarantee is pure."""
+        return 0.0 if self.pure else delta
+
+
+FLOATING: Mapping[str, Any] = {"arithmetic": "floating-point"}
+CASES: Mapping[str, Case] = {
+    "gaussian": Case(),
+    "gaussian-iid": Case(),
+    "laplace": Case(pure=True),
+    "k-norm": Case(pure=True, keys=FLOATING),
+    "matrix-laplace": Case(pure=True, keys=FLOATING),
+    "wishart": Case(keys=FLOATING),
+    "rows": Case(REPLACE),
+    "integer-rows": Case(REPLACE, normalisation="whole"),
+    "local": Case(REPLACE),
+    "output": Case(REPLACE, keys={**FLOATING, "penalty": 0.5}),
+}
+
+
+def made(name: str, **asked: Any) -> Mechanism:
+    """A mechanism as its case has it, of 5 columns, 1000 rows, epsilon 1 and delta 1e-6 or none."""
+    case = CASES[name]
+    usual: dict[str, Any] = {"p": 5, "n": 1000, "neighbours": "replace-one", "epsilon": 1.0}
+    usual["delta"] = case.delta(1e-6)
+    return mechanisms.registry[name].calibrated(**usual | dict(case.keys) | asked)
+
+
+PAIRS = [(name, relation) for name, case in CASES.items() for relation in case.neighbours]
+
+
+ADDITIVE = [name for name in CASES if issubclass(mechanisms.registry[name], Additive)]
+ROWWISE = [name for name in CASES if issubclass(mechanisms.registry[name], RowWise)]
+
+Array = np.ndarray[Any, Any]
+
+
+class Tape:
+    """Stands for the sampler: records what it is asked for, and plays the same numbers each time.
+
+    Integer laws play whole numbers that have nothing to do with the scale, so that two runs on two
+    tables differ by what the noise was added to, exactly.
+    """
+
+    LAWS: ClassVar = {
+        "rounded_gaussian",
+        "rounded_laplace",
+        "discrete_gaussian",
+        "gaussian",
+        "gamma",
+    }
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.played: list[Array] = []
+        self.rewind()
+        for law in self.LAWS:
+            monkeypatch.setattr(sampler, law, partial(self._play, law))
+
+    def rewind(self, mode: Literal["noise", "turns", "large"] = "noise") -> list[tuple[Any, ...]]:
+        """Start again; gives what was asked for: law, scale or shape, size."""
+        asked, self.asked, self.played = self.asked, [], []
+        self._mode, self._stream = mode, np.random.default_rng(1)
+        return asked
+
+    def scales(self, mechanism: Mechanism) -> tuple[Array, float]:
+        """The scale that was asked for at every entry, in its units, and of the number of rows."""
+        self.rewind("turns")
+        if isinstance(mechanism, Output):
+            p = mechanism.setting.p
+            turns, last = mechanism.perturb(np.zeros((p, p))) / mechanism.step, None
+        else:
+            noisy = self._alone(mechanism)
+            turns, last = noisy.gram, noisy.rows
+        scales = np.array([np.nan, *(scale for _, scale, _ in self.rewind())])
+        return scales[np.rint(turns).astype(int)], np.inf if last is None else scales[last]
+
+    def row_scales(self, mechanism: RowWise) -> Array:
+        """The same for every entry of a row that is published."""
+        self.rewind("turns")
+        turns = mechanism.randomize(np.zeros((mechanism.setting.p, 1), dtype=np.int64))[:, 0]
+        return np.array([np.nan, *(scale for _, scale, _ in self.rewind())])[turns]
+
+    def large(self, mechanism: Mechanism) -> Any:
+        """Noise alone, so large that rounding it is nothing; `asked` and `played` tell of it."""
+        self.rewind("large")
+        return self._alone(mechanism)
+
+    def wishart_scale(
+        self, mechanism: Mechanism, dofs: Sequence[float], signs: Sequence[int]
+    ) -> tuple[float, float]:
+        """The scale of a sum of Wishart matrices, by Bartlett's decomposition, and of the count."""
+        noisy = self.large(mechanism)
+        p = mechanism.setting.p
+        asked, played = list(self.asked), list(self.played)
+        whole = np.zeros((p, p))
+        for dof, sign in zip(dofs, signs, strict=True):
+            here, asked = asked[: p + 1], asked[p + 1 :]
+            assert here[0] == ("gaussian", p * (p - 1) // 2)
+            assert here[1:] == [("gamma", (dof - i) / 2, 1) for i in range(p)]
+            factor = np.zeros((p, p))
+            factor[np.tril_indices(p, -1)] = played.pop(0)
+            factor[np.diag_indices(p)] = [np.sqrt(2 * played.pop(0)[0]) for _ in range(p)]
+            whole += sign * factor @ factor.T
+            if len(dofs) == 1 and not mechanism.kept:  # type: ignore[attr-defined]
+                whole -= dof * np.eye(p)
+        ratio = (noisy.gram / whole)[np.triu_indices(p)]
+        assert ratio == pytest.approx(ratio[0], rel=1e-5)
+        if not mechanism.setting.counted:
+            assert asked == []
+            return float(ratio[0]), np.inf
+        ((law, scale, _),) = asked
+        assert law == "rounded_laplace"
+        assert noisy.rows == played[0][0]
+        return float(ratio[0]), scale
+
+    def _alone(self, mechanism: Mechanism) -> Any:
+        assert isinstance(mechanism, Additive)
+        p = mechanism.setting.p
+        return mechanism.perturb(np.zeros((p, p), dtype=np.int64), 0)
+
+    def _play(self, law: str, *args: Any) -> Array:
+        self.asked.append((law, *args))
+        size = args[-1]
+        if law == "gaussian":
+            drawn = self._stream.normal(size=size)
+        elif law == "gamma":
+            large = 1e6 if self._mode == "large" else 1.0
+            drawn = large * self._stream.gamma(args[0], size=size)
+        elif self._mode == "turns":
+            drawn = np.full(size, len(self.asked), dtype=np.int64)
+        else:
+            drawn = self._stream.integers(-1000, 1000, size=size)
+        self.played.append(drawn)
+        return drawn

@@ -1,0 +1,1 @@
+"""Processes that die, and disks that fail, at every point of a release."""

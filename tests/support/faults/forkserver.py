@@ -1,0 +1,152 @@
+"""A process that imports everything once, and forks a child for every trial; many die."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended, and what it had said by then.
+
+    Parameters
+    ----------
+    signal
+        That killed it; 0 if none did.
+    said
+        In order; each is a word and more.
+    seconds
+        How long it took.
+    """
+
+    signal: int
+    said: list[list[Any]]
+    seconds: float
+
+    def word(self, word: str) -> list[Any] | None:
+        """The first that it said of this word."""
+        return next((each[1:] for each in self.said if each[0] == word), None)
+
+
+class Zygote:
+    """The process, as the tests see it."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.faults.forkserver"],
+            cwd=ROOT,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(30)
+
+    def fork(
+        self, job: str, environ: dict[str, str], killed_after: float | None = None, **facts: Any
+    ) -> Ended:
+        """Do a job of `tests.support.faults.jobs` in a fork, and wait for its end.
+
+        Parameters
+        ----------
+        job, facts
+            Its name, and what it is given.
+        environ
+            The environment it adds to its own.
+        killed_after
+            Seconds after which it is killed from outside.
+        """
+        asked = {"job": job, "environ": environ, "killed_after": killed_after, "facts": facts}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        ended = Ended(**json.loads(self._process.stdout.readline()))
+        if failure := ended.word("broken"):
+            raise AssertionError(*failure)
+        return ended
+
+
+def _serve(answers: Any) -> None:
+    from gramercy.mechanisms.sampling.inverse_cdf_table import pieces
+    from gramercy.mechanisms.sampling.rounding import LAPLACE, NORMAL
+    from tests.support.faults import jobs
+
+    for law in (NORMAL, LAPLACE):
+        pieces(law)  # a table that every fork would work out for itself
+    jobs.warm()
+    gc.freeze()  # a fork copies no page only because garbage was looked for in it
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        jobs.planned(asked["facts"]["request"])  # in every fork from now on
+        job = getattr(jobs, asked["job"])
+        answer = _forked(job, asked["environ"], asked["killed_after"], asked["facts"])
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
+
+def _forked(
+    job: Callable[..., None],
+    environ: dict[str, str],
+    killed_after: float | None,
+    facts: dict[str, Any],
+) -> dict[str, Any]:
+    reading, writing = os.pipe()
+    began = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        with _last_words(writing) as say:
+            os.environ.update(environ)
+            tempfile.tempdir = environ.get("TMPDIR")
+            job(say, **facts)
+    os.close(writing)
+    if killed_after is not None:
+        time.sleep(killed_after)
+        os.kill(pid, signal.SIGKILL)  # not waited for yet: there is nobody else of this number
+    with os.fdopen(reading, "rb") as stream:
+        said = [json.loads(line) for line in stream if line.endswith(b"\n")]
+    _, status = os.waitpid(pid, 0)
+    seconds = time.monotonic() - began
+    return {"signal": os.WTERMSIG(status), "said": said, "seconds": seconds}
+
+
+@contextlib.contextmanager
+def _last_words(writing: int) -> Iterator[Callable[..., None]]:
+    """Whatever happens, the fork ends here, and is heard."""
+
+    def say(*words: Any) -> None:
+        os.write(writing, json.dumps(words).encode() + b"\n")
+
+    try:
+        yield say
+    except BaseException:
+        say("broken", traceback.format_exc())
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    with os.fdopen(os.dup(1), "wb") as stdout:
+        os.dup2(2, 1)
+        _serve(stdout)

@@ -1,0 +1,72 @@
+"""A real Prefect server and worker, as processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return int(any_port.getsockname()[1])
+
+
+def environment(folder: Path, home: Path, port: int) -> dict[str, str]:
+    """Settings of server, worker and client: everything under `folder` and `home`."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    return kept | {
+        "PREFECT_HOME": str(folder / "prefect"),
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": "1",
+        "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
+        "GRAMERCY_HOME": str(home),
+    }
+
+
+@contextlib.contextmanager
+def process(environ: dict[str, str], log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of this environment that ends with the block."""
+    with log.open("wb") as out:
+        command = [sys.executable, "-m", *words]
+        started = subprocess.Popen(command, env=environ, stdout=out, stderr=out, cwd=log.parent)
+        try:
+            yield started
+        finally:
+            started.terminate()
+            try:
+                started.wait(30)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+
+
+def prefect(environ: dict[str, str], *words: str) -> str:
+    """Run a Prefect command to its end, in the repository's root."""
+    done = subprocess.run(
+        [sys.executable, "-m", "prefect", "--no-prompt", *words],
+        env=environ,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def wait_for(what: Callable[[], bool], seconds: float, log: Path) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, log.read_text()[-4000:]
+        time.sleep(0.5)

@@ -1,0 +1,1 @@
+"""Each room of the package by itself; the folders are its rooms."""

@@ -1,0 +1,281 @@
+"""What analysts do with a catalogue: find releases, read entries with their errors, estimate."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from gramercy.api.measured import Measured
+from gramercy.api.release import Release
+from gramercy.application.withdrawal import withdraw
+from gramercy.common.home import Home
+from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.uncertainty.entries import second_moment
+from gramercy.schemas.evidence import Divisor, Evidence
+from gramercy.schemas.noise import NoiseLaw
+from tests.support.factories import MECHANISM, run_all, run_steps, scene, table
+
+PUBLISHED = {"estimates": [{"name": "graphical-lasso"}]}
+CLASSES = {"c0": {"lower": -5.0, "upper": 5.0}, "c1": {"lower": -5.0, "upper": 5.0}}
+
+
+def released(folder: Path, **changes: Any) -> Release:
+    """A release of 40 rows, with little noise."""
+    request = changes.pop("request", {}) | {"mechanism": MECHANISM | {"epsilon": 900.0}}
+    budget = {"budget": {"epsilon": 1000.0, "delta": 1e-5}}
+    run_all(scene(folder, request=PUBLISHED | request, **(budget | changes)))
+    return gramercy.open(Home.default().archive)["toy/v1-r1"]
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Release:
+    return released(tmp_path)
+
+
+def test_a_catalogue_knows_data_sets_order_and_words(tmp_path: Path) -> None:
+    for version in [f"v{k}" for k in range(1, 11)]:
+        run_steps(
+            scene(
+                tmp_path,
+                request={"version": version, "mechanism": MECHANISM | {"epsilon": 0.1}},
+                budget={"epsilon": 10.0, "delta": 1e-5},
+            )
+        )
+    other = tmp_path / "other"
+    other.mkdir()
+    run_steps(scene(other, id="hospital", title="Hôpital: Sodium"))
+    catalogue = gramercy.open(Home.default().archive)
+    assert catalogue.datasets == ["hospital", "toy"]
+    assert catalogue.latest("toy").id == "toy/v10-r10"
+    found = catalogue.history("toy")
+    assert list(found.index) == [f"toy/v{k}-r{k}" for k in range(1, 11)]
+    assert (found["epsilon"] <= 0.1).all()
+    assert (found["mechanism"] == "gaussian").all()
+    assert list(catalogue.search("SODIUM hôpital").index) == ["hospital/v1-r1"]
+    assert len(catalogue.search()) == 11
+    assert catalogue.search("c1 v7").index.tolist() == ["toy/v7-r7"]
+    assert catalogue.search("nowhere").empty
+    assert catalogue.search("nowhere").columns.tolist() == found.columns.tolist()
+    withdraw("toy", "v10-r10", "wrong bounds")
+    assert catalogue.latest("toy").id == "toy/v9-r9"
+    assert catalogue.history("toy")["withdrawn"].iloc[-1] == "wrong bounds"
+    with pytest.raises(gramercy.UnknownRelease, match=r"nothing.*Data sets: hospital, toy"):
+        catalogue.history("nothing")
+    with pytest.raises(gramercy.UnknownRelease, match=r"nothing.*Data sets: hospital, toy"):
+        catalogue.latest("nothing")
+
+
+def test_a_changed_description_is_in_no_listing(release: Release) -> None:
+    path = release.path / "datapackage.json"
+    path.chmod(0o644)
+    path.write_text(path.read_text().replace("gaussian", "laplace"))
+    catalogue = gramercy.open(Home.default().archive)
+    for ask in (lambda: catalogue.history("toy"), catalogue.search):
+        with pytest.raises(gramercy.BundleError, match=r"datapackage\.json"):
+            ask()
+
+
+def test_entries_are_labelled_and_know_their_errors(release: Release) -> None:
+    names = ["c0", "c1", "c2"]
+    for of, told in (
+        ("covariance", release.covariance),
+        ("correlation", release.correlation),
+        ("partial-correlation", release.partial_correlation),
+    ):
+        assert isinstance(told, pd.DataFrame)
+        assert told.index.tolist() == told.columns.tolist() == names
+        sealed = Intervals(of=of, level=0.9).fit(release.evidence).matrices
+        lower, upper = told.interval(0.9)
+        for name, frame in {
+            "estimate": told,
+            "standard_error": told.standard_error,
+            "lower": lower,
+            "upper": upper,
+        }.items():
+            np.testing.assert_allclose(frame, sealed[name], rtol=0, atol=1e-15)
+            assert frame.columns.tolist() == names
+        np.testing.assert_allclose(
+            told.standard_error**2, told.noise_error**2 + told.sampling_error**2
+        )
+    np.testing.assert_array_equal(release.second_moment, release.evidence.raw)
+    assert release.second_moment.noise_error.loc["c0", "c1"] == pytest.approx(
+        release.noise.sd_off_diagonal
+    )
+    with pytest.raises(gramercy.RequestError, match="level"):
+        release.correlation.interval(95)
+
+
+def test_what_is_made_of_entries_is_a_plain_frame(release: Release) -> None:
+    told = release.second_moment
+    for made in (told.loc["c0":"c1"], told @ told, told.copy(), pickle.loads(pickle.dumps(told))):
+        assert type(made) is pd.DataFrame
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(told)), pd.DataFrame(told))
+    listed = told.listed()
+    assert len(listed) == 6
+    assert (listed["lower"] <= listed["upper"]).all()
+    assert listed.iloc[1, :2].tolist() == ["c0", "c1"]
+    assert listed["estimate"].iloc[1] == told.loc["c0", "c1"]
+
+
+def test_a_changed_frame_has_no_errors(release: Release) -> None:
+    def renamed(frame: pd.DataFrame) -> None:
+        frame.index = list("abc")
+
+    def written(frame: pd.DataFrame) -> None:
+        frame.iloc[0, 0] = 9.0
+
+    for change in (renamed, written, lambda frame: frame.__imul__(100)):
+        told = release.covariance
+        change(told)
+        with pytest.raises(gramercy.RequestError, match=r"was changed.*anew"):
+            told.interval()
+        assert (release.covariance.listed()["estimate"].abs() < 1).all()
+
+
+def test_a_mean_of_the_noise_is_in_no_estimate(tmp_path: Path) -> None:
+    kept = {"name": "wishart", "epsilon": 4.0, "delta": 1e-6, "mean": "kept"}
+    kept["arithmetic"] = "floating-point"
+    run_steps(scene(tmp_path, request={"mechanism": kept}, budget={"epsilon": 50.0, "delta": 1e-5}))
+    told = gramercy.open(Home.default().archive)["toy/v1-r1"].second_moment
+    lines = told.listed()
+    assert (lines["lower"] <= lines["estimate"]).all()
+    assert (lines["estimate"] <= lines["upper"]).all()
+    assert lines["estimate"].iloc[0] < told.iloc[0, 0]
+
+
+@pytest.mark.parametrize("divisor", ["noisy", "itself"])
+def test_what_a_noisy_divisor_does(divisor: Divisor) -> None:
+    """Noise alone, drawn again: the entries vary as much as they are said to."""
+    truth = np.array([[0.5, 0.2, 0.1], [0.2, 0.3, 0.0], [0.1, 0.0, 0.2]])
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.01 * 2**0.5, sd_off_diagonal=0.01)
+    seen = Evidence(truth, truth, law, 100.0, divisor=divisor, rows_sd=5.0)
+    source, found = stream(), []
+    for _ in range(20_000):
+        noisy = truth + draw(source, 3, law)
+        by = 1 + 0.05 * source.standard_normal() if divisor == "noisy" else np.trace(noisy)
+        found.append(noisy / by)
+    np.testing.assert_allclose(np.std(found, axis=0), second_moment(seen).noise, rtol=0.03)
+
+
+def test_about_the_means_the_column_of_ones_is_left_out(tmp_path: Path) -> None:
+    release = released(tmp_path, intercept=True)
+    assert release.second_moment.shape == (4, 4)
+    for told in (release.covariance, release.correlation):
+        assert told.columns.tolist() == ["c0", "c1", "c2"]
+        assert told.standard_error.shape == (3, 3)
+    S = release.second_moment.to_numpy()
+    about = S[1:, 1:] - np.outer(S[0, 1:], S[0, 1:]) / S[0, 0]
+    np.testing.assert_allclose(release.covariance, about, atol=1e-15)
+
+
+def test_where_noise_hides_all_nothing_is_told(tmp_path: Path) -> None:
+    run_steps(scene(tmp_path, request={"mechanism": MECHANISM | {"epsilon": 0.01}}))
+    told = gramercy.open(Home.default().archive)["toy/v1-r1"].partial_correlation
+    lower, upper = told.interval()
+    off = ~np.eye(3, dtype=bool)
+    assert np.isnan(told.to_numpy()[off]).all()
+    assert np.isnan(told.standard_error.to_numpy()[off]).all()
+    assert (lower.to_numpy()[off] == -1).all()
+    assert (upper.to_numpy()[off] == 1).all()
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say(release: Release) -> None:
+    """Of the very release's own law: rows and noise drawn again."""
+    from dataclasses import replace
+
+    from gramercy.estimators.tuning.stability import redrawn
+
+    truth = np.diag([0.5, 0.3, 0.2]) + 0.1
+    seen, source = release.evidence, stream()
+    again = [redrawn(seen, truth, source) for _ in range(300)]
+    held = []
+    for raw in again:
+        found = second_moment(replace(seen, raw=raw, repaired=truth, unit=False))
+        lower, upper = found.interval(0.9)
+        held.append(((lower <= truth) & (truth <= upper)).mean())
+    assert np.mean(held) == pytest.approx(0.9, abs=0.04)
+
+
+def test_estimates_in_the_style_of_scikit_learn(release: Release, tmp_path: Path) -> None:
+    fitted = release.estimate("graphical-lasso", penalty=0.01)
+    assert fitted.get_params()["penalty"] == 0.01
+    np.testing.assert_allclose(fitted.precision_ @ fitted.covariance_, np.eye(3), atol=1e-8)
+    sealed = next(iter(release.estimates))
+    np.testing.assert_allclose(
+        release.estimate("graphical-lasso", penalty="auto").to_pandas(),
+        release.estimates[sealed]["precision"],
+        atol=1e-12,
+    )
+    fitted.to_graphml(tmp_path / "graph.graphml")
+    graph = nx.read_graphml(tmp_path / "graph.graphml")
+    assert set(graph) == {"c0", "c1", "c2"}
+    assert graph.number_of_edges() == np.count_nonzero(np.triu(fitted.edges_, 1)) > 0
+    fitted.to_csv(tmp_path / "precision.csv")
+    back = pd.read_csv(tmp_path / "precision.csv", index_col=0)
+    pd.testing.assert_frame_equal(back, fitted.to_pandas())
+    drawn = release.graph(sealed)
+    np.testing.assert_allclose(
+        nx.to_numpy_array(drawn, ["c0", "c1", "c2"]), release.estimates[sealed]["edges"]
+    )
+
+
+def test_an_estimate_that_cannot_be_is_told_with_the_mend(release: Release) -> None:
+    for name, settings, words in (
+        ("lasso", {}, r"no estimator 'lasso'.*ridge, graphical-lasso"),
+        ("intervals", {}, r"\.correlation\.interval"),
+        ("ridge", {"penalty": -1.0}, r"key 'penalty'.*greater than 0"),
+        ("ridge", {"alpha": 1.0}, r"key 'alpha'"),
+        ("discriminant", {}, "levels"),
+    ):
+        with pytest.raises(gramercy.RequestError, match=words):
+            release.estimate(name, **settings)
+    with pytest.raises(gramercy.RequestError, match=r"no graph 'x'.*graphical-lasso-"):
+        release.graph("x")
+
+
+def test_discriminants_tell_classes_apart(tmp_path: Path) -> None:
+    kinds = pd.read_csv(table(tmp_path / "table.csv", rows=400))
+    kinds["kind"] = np.where(kinds["c0"] > 0, "high", "low")
+    kinds.to_csv(tmp_path / "table.csv", index=False)
+    columns = CLASSES | {"kind": {"levels": ["high", "low"]}}
+    release = released(
+        tmp_path, rows=400, intercept=True, columns=columns, request={"estimates": []}
+    )
+    fitted = release.estimate("discriminant")
+    assert (fitted.predict(kinds[["c0", "c1"]]) == kinds["kind"]).mean() > 0.9
+
+
+def test_a_precision_matrix_has_no_second_moment(tmp_path: Path) -> None:
+    release = released(
+        tmp_path,
+        request={"estimates": []},
+    )
+    assert isinstance(release.second_moment, Measured)
+    facts = release.manifest.model_copy(update={"kind": "precision"})
+    release._bundle = release._bundle.__class__(**{**vars(release._bundle), "manifest": facts})
+    for ask in ("second_moment", "covariance", "correlation", "partial_correlation"):
+        with pytest.raises(gramercy.RequestError, match=r"Use \.precision"):
+            getattr(release, ask)
+
+
+def test_analysts_need_no_pipeline(release: Release) -> None:
+    """Neither Prefect nor Great Expectations nor a ledger is imported by what analysts do."""
+    code = f"""
+import sys, gramercy
+release = gramercy.open({str(Home.default().archive)!r}).latest("toy")
+release.correlation.interval()
+release.estimate("graphical-lasso").to_networkx()
+print(sorted({{"prefect", "great_expectations", "sqlalchemy", "matplotlib"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

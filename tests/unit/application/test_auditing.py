@@ -1,0 +1,411 @@
+"""The audit: nothing is found where all is well, and whatever is tampered with is named."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from gramercy.api.release import Release
+from gramercy.application.auditing import facts, make_audit, write_audit
+from gramercy.application.estimating import make_estimate
+from gramercy.application.request_model import read_request
+from gramercy.application.withdrawal import withdraw
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from gramercy.estimators.ridge import Ridge
+from gramercy.ledger import Ledger
+from gramercy.ledger.entry import Entry
+from gramercy.ledger.journal import append
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.errors import Discrepancies, GramercyError, SpentFailure, UntrustedLedger
+from gramercy.schemas.model import canonical
+from gramercy.tasks.history import History
+from tests.support.factories import (
+    answer,
+    contract_facts,
+    edit_json,
+    run,
+    run_all,
+    run_steps,
+    scene,
+)
+from tests.support.table_writers import contract
+
+
+def told() -> list[tuple[str, str]]:
+    return [(each.subject, each.words) for each in make_audit().discrepancies]
+
+
+@pytest.fixture
+def audited(tmp_path: Path, home: Path) -> Home:
+    """A home with two releases, and an estimate from one of them."""
+    run_steps(scene(tmp_path))
+    run_steps(scene(tmp_path, request={"version": "v2"}))
+    make_estimate(Archive.of(Home.default()), "toy", "v1-r1", Ridge())
+    return Home.default()
+
+
+def test_all_is_well(any_home: Home, tmp_path: Path) -> None:
+    run_all(scene(tmp_path))
+    run_steps(scene(tmp_path, request={"version": "v2"}))
+    audit = make_audit()
+    assert audit.discrepancies == []
+    assert audit.notes == []
+    assert audit.anchors == 1
+    assert [(each.id, each.bundle) for each in audit.releases] == [
+        ("toy/v1-r1", "verified"),
+        ("toy/v2-r2", "verified"),
+    ]
+    page = write_audit(audit, tmp_path / "audit").read_text()
+    html.parser.HTMLParser().feed(page)
+    assert "Everything agrees" in page
+    assert "toy/v2-r2" in page
+    assert "http" not in page.replace('http-equiv="', "")
+    found = json.loads((tmp_path / "audit/audit.json").read_text())
+    assert found == facts(audit)
+    # What lies in the ledger for the steward alone is in neither.
+    fingerprint = Ledger.of(any_home).charges("toy")[0].fingerprint
+    assert len(fingerprint) == 64
+    assert fingerprint not in page + json.dumps(found)
+
+
+def reseal(place: Path, change: Callable[[dict], None]) -> None:
+    """Change a bundle as one could who has the steward's key."""
+    edit_json(place / "datapackage.json", change)
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        (place / name).unlink()
+    Archive.of(Home.default()).seal(place)
+
+
+def forged_guarantee(home: Home) -> None:
+    place = home.archive / "toy/v1-r1/release"
+    reseal(place, lambda f: f["dp"]["guarantee"].update(mu=0.01))
+
+
+def forged_reason(home: Home) -> None:
+    withdraw("toy", "v1-r1", "wrong file")
+    place = home.archive / "toy/v1-r1/withdrawn"
+    notice = place / "NOTICE.md"
+    notice.chmod(0o644)
+    notice.write_text(notice.read_text().replace("wrong file", "all is well"))
+
+
+def lost_bundle(home: Home) -> None:
+    shutil.rmtree(home.archive / "toy/v1-r1/release")
+
+
+def foreign_bundle(home: Home) -> None:
+    shutil.copytree(home.archive / "toy/v1-r1", home.archive / "toy/v1-r9")
+
+
+def another_in_its_place(home: Home) -> None:
+    shutil.rmtree(home.archive / "toy/v1-r1")
+    shutil.copytree(home.archive / "toy/v2-r2", home.archive / "toy/v1-r1")
+
+
+def damaged_estimate(home: Home) -> None:
+    path = next(home.archive.glob("toy/v1-r1/estimates/*/precision.npy"))
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def stranger_signs(home: Home) -> None:
+    place = home.archive / "toy/v1-r1/release"
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        (place / name).unlink()
+    Archive(home.archive, keys=home.root / "stranger").seal(place)
+
+
+def notice_without_a_withdrawal(home: Home) -> None:
+    withdraw("toy", "v2-r2", "wrong file")
+    shutil.move(home.archive / "toy/v2-r2/withdrawn", home.archive / "toy/v1-r1/withdrawn")
+
+
+def interrupted(home: Home) -> None:
+    ledger = Ledger.of(home)
+    ledger.charge(contract(**contract_facts()), "v3", "another", Guarantee(0.01), "")
+    ledger.mark("toy", "v3-r3", "drawn")
+
+
+def spent_with_a_bundle(home: Home) -> None:
+    interrupted(home)
+    Ledger.of(home).mark("toy", "v3-r3", "spent", reason="interrupted")
+    shutil.copytree(home.archive / "toy/v2-r2", home.archive / "toy/v3-r3")
+
+
+def older_ledger(home: Home) -> None:
+    archive = Archive.of(home)
+    anchor = archive.anchor()
+    assert anchor is not None
+    archive.write_anchor(anchor.model_copy(update={"seq": anchor.seq + 5}))
+
+
+def no_keys(home: Home) -> None:
+    shutil.rmtree(home.keys)
+
+
+def stray_files(home: Home) -> None:
+    for name in ("truth.csv", "toy/truth.csv", "toy/v1-r1/truth.csv", "toy/v1-r1/more/x/truth.csv"):
+        (home.archive / name).parent.mkdir(exist_ok=True, parents=True)
+        (home.archive / name).write_text("1,2,3")
+    (home.archive / "toy/v1-r1/reports").symlink_to(home.root)
+
+
+def swapped_estimate(home: Home) -> None:
+    shutil.copytree(home.archive / "toy/v1-r1/estimates", home.archive / "toy/v2-r2/estimates")
+
+
+def linked_file(home: Home) -> None:
+    path = home.archive / "toy/v1-r1/release/second_moment.npy"
+    shutil.move(path, home.root / "elsewhere.npy")
+    path.symlink_to(home.root / "elsewhere.npy")
+
+
+WRONG: dict[Callable[[Home], None], list[tuple[str, str]]] = {
+    forged_guarantee: [("toy/v1-r1", "'guarantee' does not follow from the rest of it")],
+    forged_reason: [("toy/v1-r1", "NOTICE.md")],
+    lost_bundle: [("toy/v1-r1", "was published, and is gone")],
+    foreign_bundle: [("toy/v1-r9", "the ledger has no charge for it")],
+    another_in_its_place: [("toy/v1-r1", "datapackage.json")],
+    damaged_estimate: [("toy/v1-r1", "precision.npy: is not what was sealed")],
+    stranger_signs: [("toy/v1-r1", "none of those that are trusted")],
+    notice_without_a_withdrawal: [
+        ("toy/v1-r1", "withdrawn: the ledger says 'published'"),
+        ("toy/v2-r2", "withdrawn: the ledger says 'withdrawn'"),
+    ],
+    interrupted: [("toy/v3-r3", "its failure is not on record")],
+    spent_with_a_bundle: [("toy/v3-r3", "release: the ledger says 'spent'")],
+    no_keys: [("archive", "no public key is known")],
+    stray_files: [
+        (name, "is part of no bundle")
+        for name in (
+            "toy/truth.csv",
+            "toy/v1-r1/more/x/truth.csv",
+            "toy/v1-r1/reports",
+            "toy/v1-r1/truth.csv",
+            "truth.csv",
+        )
+    ],
+    swapped_estimate: [("toy/v2-r2", "is of another release")],
+    linked_file: [("toy/v1-r1", "second_moment.npy: is no file")],
+    older_ledger: [("ledger", "its anchor outside has seen entry")],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.__name__)
+def test_what_is_wrong_is_named(
+    wrong: Callable[[Home], None], audited: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong(audited)
+    found, expected = told(), WRONG[wrong]
+    assert sorted(subject for subject, _ in found) == [subject for subject, _ in expected]
+    for (_, words), (_, part) in zip(sorted(found), expected, strict=True):
+        assert part in words
+    code, out, _ = run("audit", capsys=capsys)
+    assert code == 2
+    assert all(subject in out for subject, _ in expected)
+
+
+def rewritten(home: Path, *statements: str) -> None:
+    """What somebody does who owns the database."""
+    with sqlite3.connect(home / "ledger.sqlite") as db:
+        for name in ("no_update", "no_delete", "in_order"):
+            db.execute(f"DROP TRIGGER IF EXISTS entries_{name}")
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            db.execute(statement)
+    db.close()
+
+
+COLUMNS = [each.name for each in fields(Entry)]
+VALUES = ["NULL", "''", "'x'", "x'00ff'", "-1", "0.5", "'[]'", "'{}'", "1e999"]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_no_column_can_be_changed(tmp_path: Path, home: Path, column: str) -> None:
+    """Whatever is put there, in whatever entry: an audit names it, and is written to its end."""
+    run_steps(scene(tmp_path))
+    kept = (home / "ledger.sqlite").read_bytes()
+    nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
+    nullable |= column in {"epsilon", "delta"}
+    for turn, value in enumerate(VALUES):
+        if value == "NULL" and not nullable:
+            continue
+        for seq in (2 + turn % 2,):
+            (home / "ledger.sqlite").write_bytes(kept)
+            same = f"SELECT {column} IS {value} FROM entries WHERE seq = {seq}"
+            with sqlite3.connect(home / "ledger.sqlite") as db:
+                unchanged = db.execute(same).fetchone() == (1,)
+            db.close()
+            if unchanged or (column == "seq" and value != "-1"):  # a key: SQLite takes no other
+                continue
+            rewritten(home, f"UPDATE entries SET {column} = {value} WHERE seq = {seq}")
+            try:
+                found = told()
+            except GramercyError as refused:  # it cannot even say which ledger it is
+                found = [("ledger", str(refused))]
+            assert found, (column, value, seq)
+    (home / "ledger.sqlite").write_bytes(kept)
+    assert told() == []
+
+
+@pytest.mark.parametrize("seq", range(1, 7))
+def test_no_entry_can_be_removed(tmp_path: Path, home: Path, seq: int) -> None:
+    run_steps(scene(tmp_path))
+    rewritten(home, f"DELETE FROM entries WHERE seq = {seq}")
+    if seq == 1:
+        with pytest.raises(UntrustedLedger, match="the entry that opened it"):
+            told()
+    else:
+        assert told()
+
+
+FORGED: dict[str, Entry] = {
+    "another window": Entry("reserved", "toy", "v2-r2", "9999", "q", 0.1, 0.0),
+    "another per": Entry(
+        "raised", "toy", epsilon=3.0, delta=1e-5, facts='{"per":"year","rows":40}'
+    ),
+    "nobody's": Entry("reserved", None, "v2-r2", "", "q", 0.1, 0.0),
+    "a second opening": Entry("opened", facts='{"ledger":"x","place":"y"}'),
+    "delta of one": Entry(
+        "raised", "toy", epsilon=3.0, delta=0.9, facts='{"per":"lifetime","rows":40}'
+    ),
+    "a raise that lowers": Entry(
+        "raised", "toy", epsilon=1.0, delta=1e-5, facts='{"per":"lifetime","rows":40}'
+    ),
+    "another turn": Entry("reserved", "toy", "v2-r7", "", "q", 0.1, 0.0),
+    "a kind of its own": Entry("refunded", "toy", "v1-r1"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_entries_that_were_never_made(tmp_path: Path, home: Path, name: str) -> None:
+    """Appended with a correct chain, and a correct sum."""
+    run_steps(scene(tmp_path))
+    entry = FORGED[name]
+    ledger = Ledger.of(Home.default())
+    if entry.kind == "reserved":
+        total = ledger.statement("toy").charged.plus(entry.guarantee)
+        facts = {"version": "v2", "turn": 2, "total": str(total), "fingerprint": "", "source": ""}
+        entry = replace(entry, facts=canonical(facts))
+    rewritten(home)
+    with sqlite3.connect(home / "ledger.sqlite") as db:
+        schema = "SELECT sql FROM sqlite_master WHERE name = 'entries'"
+        ((made,),) = db.execute(schema)
+        db.execute("PRAGMA writable_schema = ON")
+        loose = made.replace("'opened', ", "'opened', 'refunded', ")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'entries'", (loose,))
+    db.close()
+    with Ledger.of(Home.default())._writing() as connection:
+        append(connection, entry)
+    assert [words for _, words in told() if "entry 7" in words]
+
+
+def test_an_audit_on_the_command_line(
+    audited: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer("audit", "--output", tmp_path / "here", capsys=capsys)
+    assert found["discrepancies"] == []
+    assert len(found["releases"]) == 2
+    assert (tmp_path / "here/audit.html").exists()
+    code, out, _ = run("audit", capsys=capsys)
+    assert code == 0
+    assert "everything agrees" in out
+    assert str(audited.audits) in out
+
+
+def test_runs_are_held_against_the_ledger(audited: Home) -> None:
+    history = History({"toy/v1-r1": ["calm-owl"], "toy/v8-r8": ["odd-fox"]}, ())
+    audit = make_audit(history)
+    assert [each.runs for each in audit.releases] == [("calm-owl",), ()]
+    (found,) = audit.discrepancies
+    assert (found.subject, found.words) == (
+        "toy/v8-r8",
+        "was published by run odd-fox, and the ledger does not know it",
+    )
+    assert audit.notes == ["toy/v2-r2: its flow run is no longer in Prefect's history."]
+
+
+def test_prefect_remembers(
+    tmp_path: Path, home: Path, prefect_server: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its runs are joined to releases; and a home rolled back as a whole is refused and found."""
+    from gramercy.flows.audit import audit
+    from gramercy.flows.release import release
+    from gramercy.tasks.history import recall
+
+    release(read_request(scene(tmp_path)))
+    shutil.copytree(home, tmp_path / "older")
+    release(read_request(scene(tmp_path, request={"version": "v2"})))
+    history = recall()
+    assert set(history.runs) == {"toy/v1-r1", "toy/v2-r2"}
+    assert all(len(runs) == 1 for runs in history.runs.values())
+    assert history.anchors[0] == Ledger.of(Home.default()).head()
+    found = answer("audit", "--runs", capsys=capsys)
+    assert (found["discrepancies"], found["notes"], found["anchors"]) == ([], [], 3)
+    assert [each["runs"] for each in found["releases"]] == [
+        list(history.runs["toy/v1-r1"]),
+        list(history.runs["toy/v2-r2"]),
+    ]
+    shutil.rmtree(home)
+    (tmp_path / "older").rename(home)
+    assert [subject for subject, _ in told()] == ["ledger"]  # another file is in its place
+    Ledger.of(Home.default()).move("restored from a backup")
+    assert told() == []  # ledger and archive agree with each other
+    with pytest.raises(UntrustedLedger, match="and Prefect's history has seen entry"):
+        release(read_request(scene(tmp_path, request={"version": "v3"})))
+    with pytest.raises(Discrepancies, match=r"toy/v2-r2: was published by run"):
+        audit(str(tmp_path / "found"))
+    assert "its anchor outside has seen" in (tmp_path / "found/audit.json").read_text()
+    assert run("audit", "--runs", capsys=capsys)[0] == 2
+
+
+def test_a_withdrawn_release(audited: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    spent = Ledger.of(audited).statement("toy").spent
+    refused = run("withdraw", "toy/v1-r1", "--yes", capsys=capsys)
+    assert refused[0] == 2
+    assert "reason" in refused[2]
+    assert run("withdraw", "toy/v9-r9", "--reason", "x", "--yes", capsys=capsys)[0] == 2
+    assert run("withdraw", "toy/v1-r1", "--reason", "x", capsys=capsys)[0] == 2  # nobody to ask
+    facts = answer("withdraw", "toy/v1-r1", "--reason", "wrong file", "--yes", capsys=capsys)
+    assert facts["withdrawn"] == "wrong file"
+    assert Release(Archive.of(audited), "toy", "v1-r1").withdrawn == "wrong file"
+    assert Ledger.of(audited).statement("toy").spent == spent
+    assert told() == []
+    again = answer("withdraw", "toy/v1-r1", "--reason", "other", "--yes", capsys=capsys)
+    assert again["withdrawn"] == "wrong file"  # it was said once, and stands
+    listed = answer("list", capsys=capsys)
+    assert [each["withdrawn"] for each in listed] == ["wrong file", None]
+    assert "withdrawn: wrong file" in run("list", capsys=capsys)[1]
+    assert "wrong file" in run("show", "toy/v1-r1", capsys=capsys)[1]
+    assert "withdrawn" in run("budget", capsys=capsys)[1]
+
+
+def test_a_withdrawn_release_answers_no_request(tmp_path: Path, home: Path) -> None:
+    request = scene(tmp_path)
+    run_steps(request)
+    withdraw("toy", "v1-r1", "wrong file")
+    with pytest.raises(SpentFailure, match=r"withdrawn: wrong file.*--new-charge"):
+        run_steps(request)
+    assert run_steps(scene(tmp_path, request={"new_charge": "v1-r1"})) == "v1-r2"
+    assert told() == []
+
+
+def test_an_interrupted_withdrawal_is_finished(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_steps(scene(tmp_path))
+    with monkeypatch.context() as broken:
+        broken.setattr("gramercy.application.withdrawal.write_withdrawal", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            withdraw("toy", "v1-r1", "wrong file")
+    assert [subject for subject, _ in told()] == ["toy/v1-r1"]
+    withdraw("toy", "v1-r1", "another reason")
+    assert told() == []

@@ -1,0 +1,367 @@
+"""The catalogue's pages: what they say, where they lead, and what a browser makes of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import uuid
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+from gramercy.api.release import Release
+from gramercy.application.catalogue_pages import write_site
+from gramercy.application.withdrawal import withdraw
+from gramercy.archive.listing import listing
+from gramercy.archive.remote import open_archive
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from gramercy.estimators.uncertainty.difference import change, comparable
+from gramercy.ledger import Ledger
+from gramercy.mechanisms import registry
+from gramercy.schemas.errors import ArchiveError, BundleError
+from tests.support.browser import needs_chromium, opened
+from tests.support.factories import MECHANISM, answer, run, run_all, run_steps, scene
+
+LITTLE = MECHANISM | {"epsilon": 0.5}
+TITLE = 'Ward <b>7</b> & "friends"'
+
+
+class Page(HTMLParser):
+    """Where a page leads, and the rows that its search knows."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.rows: list[dict[str, str | None]] = []
+        self.foreign: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = dict(attrs)
+        if tag == "a":
+            self.links.append(str(known["href"]))
+        if "id" in known:
+            self.ids.add(str(known["id"]))
+        if "data-text" in known:
+            self.rows.append(known)
+        for key in ("src", "href", "action", "srcset"):
+            if (known.get(key) or "").startswith(("http", "//")):
+                self.foreign.append(str(known[key]))
+
+
+def published(folder: Path) -> None:
+    """Four releases of one data set, the first withdrawn; one of another."""
+    little = {"mechanism": MECHANISM | {"epsilon": 0.5}, "estimates": [{"name": "graphical-lasso"}]}
+    run_all(scene(folder, request=little | {"version": "v1"}))
+    for version in ("v2", "v3", "v4"):
+        run_steps(scene(folder, request=little | {"version": version}))
+    withdraw("toy", "v1-r1", "wrong & bounds")
+    run_steps(scene(folder, id="ward", title=TITLE))
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a catalogue that nobody changes."""
+    folder = tmp_path_factory.mktemp("catalogue")
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+        published(folder)
+        home = Home.default()
+        assert write_site(Archive.of(home), Ledger.known(home)) == 5
+    return folder / "home"
+
+
+def test_every_link_leads_somewhere(catalogue: Path) -> None:
+    root = catalogue / "archive"
+    pages = {path: Page(path.read_text()) for path in root.rglob("index.html")}
+    pages[root / "glossary.html"] = Page((root / "glossary.html").read_text())
+    assert len(pages) == 1 + 2 + 5 + 1
+    seen, todo = set(), [root / "index.html"]
+    while todo:
+        path = todo.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        assert not pages[path].foreign
+        for link in pages[path].links:
+            place, _, part = link.partition("#")
+            to = (path.parent / unquote(place)).resolve()
+            assert to.is_file(), f"{path}: {link}"
+            assert to.is_relative_to(root.resolve())
+            if part:
+                assert part in pages[to].ids
+            if to in pages:
+                todo.append(to)
+    assert seen == pages.keys()  # none that nothing leads to
+
+
+def test_what_is_on_the_pages(catalogue: Path) -> None:
+    root = catalogue / "archive"
+    index = (root / "index.html").read_text()
+    assert "5 releases of 2 data sets" in index
+    assert "Ward &lt;b&gt;7&lt;/b&gt; &amp; &#34;friends&#34;" in index
+    assert "<b>7</b>" not in index
+    dataset = (root / "toy/index.html").read_text()
+    assert dataset.count('<b class="bad">withdrawn</b>') == 1
+    assert "What changed" in dataset
+    assert re.search(r"spent at δ", dataset)
+    release = root / "toy/v1-r1/index.html"
+    text = release.read_text()
+    assert "wrong &amp; bounds" in text
+    files = re.findall(
+        r'href="((?:release|estimates)/[^"]+)" download.*?hash">([0-9a-f]{64})<', text
+    )
+    assert len(files) > 20
+    for name, digest in files:
+        assert hashlib.sha256((release.parent / name).read_bytes()).hexdigest() == digest
+    for name in registry:
+        assert f'<dt id="{name}">' in (root / "glossary.html").read_text()
+
+
+def test_each_publish_writes_what_it_changes(tmp_path: Path, prefect_server: None) -> None:
+    from gramercy.application.request_model import read_request
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
+
+    request = read_request(scene(tmp_path))
+    root = Home.default().archive
+    done = release(request)
+    report(done, ())
+    first = (root / done / "index.html").stat().st_mtime_ns
+    again = read_request(scene(tmp_path, request={"version": "v2", "mechanism": MECHANISM}))
+    later = release(again)
+    report(later, ())
+    assert len(Page((root / "index.html").read_text()).rows) == 2
+    assert len(Page((root / "toy/index.html").read_text()).links) == 2 + 2  # of the head
+    assert (root / done / "index.html").stat().st_mtime_ns == first
+    assert "Read the full report" in (root / later / "index.html").read_text()
+
+
+def test_pages_are_neither_stray_nor_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = Home.default()
+    run_steps(scene(tmp_path))
+    archive, root = Archive.of(home), home.archive
+    assert write_site(archive, Ledger.known(home)) == 1
+    assert archive.strays() == []
+    assert len(archive.releases()) == 1
+    (root / "index.html").write_text("changed")
+    assert run("audit", capsys=capsys)[0] == 0
+    assert answer("site", capsys=capsys) == {"releases": 1, "page": str(root / "index.html")}
+    assert "1 release of 1 data set," in (root / "index.html").read_text()
+    (root / "other.html").write_text("")
+    assert archive.strays() == ["other.html"]
+
+
+def test_a_withdrawal_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_steps(scene(tmp_path))
+    code, out, err = run("withdraw", "toy/v1-r1", "--reason", "wrong", "--yes", capsys=capsys)
+    assert code == 0, err
+    assert "Withdrawn" in out
+    root = Home.default().archive
+    for name in ("index.html", "toy/index.html", "toy/v1-r1/index.html"):
+        assert "ithdrawn" in (root / name).read_text().partition("</style>")[2]
+
+
+def test_a_damaged_release_hides_no_other(tmp_path: Path) -> None:
+    home = Home.default()
+    for version in ("v1", "v2"):
+        run_steps(scene(tmp_path, request={"version": version}))
+    path = home.archive / "toy/v2-r2/release/datapackage.json"
+    path.chmod(0o644)
+    path.write_text(path.read_text().replace("1e-06", "1e-07"))
+    assert write_site(Archive.of(home), Ledger.known(home)) == 1
+    text = (home.archive / "toy/index.html").read_text()
+    assert "toy/v2-r2" in text
+    assert "could not be verified" in text
+    assert "v1-r1/index.html" in text
+
+
+@pytest.mark.parametrize("version", ["v1-r1", "v2-r2"])
+def test_a_damaged_matrix_hides_no_other(tmp_path: Path, version: str) -> None:
+    home = Home.default()
+    for each in ("v1", "v2"):
+        run_steps(scene(tmp_path, request={"version": each, "mechanism": LITTLE}))
+    path = home.archive / f"toy/{version}/release/second_moment.npy"
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert write_site(Archive.of(home), Ledger.known(home)) == 1
+    text = (home.archive / "toy/index.html").read_text()
+    assert "could not be verified" in text
+    assert "What changed" not in text
+    assert len(Page((home.archive / "index.html").read_text()).rows) == 1
+    # A new release is published beside it, whichever it is.
+    done = run_steps(scene(tmp_path, request={"version": "v3", "mechanism": LITTLE}))
+    assert write_site(Archive.of(home), Ledger.known(home), ("toy", done)) == 1
+    assert "v3" in (home.archive / "index.html").read_text()
+
+
+def test_a_store_that_cannot_be_reached_accuses_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise ArchiveError("timeout", "Try again.")
+
+    run_steps(scene(tmp_path))
+    home = Home.default()
+    monkeypatch.setattr("gramercy.archive.listing.read_facts", away)
+    with pytest.raises(ArchiveError, match="timeout"):
+        write_site(Archive.of(home), Ledger.known(home))
+    assert not (home.archive / "index.html").exists()
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    run_steps(scene(tmp_path))
+    archive, elsewhere = Archive.of(Home.default()), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "index.html").write_text("mine")
+    (archive.root / "led").symlink_to(elsewhere)
+    with pytest.raises(ArchiveError, match="link"):
+        archive.write_page("led/index.html", "theirs")
+    (archive.root / "index.html").unlink(missing_ok=True)
+    (archive.root / "index.html").symlink_to(elsewhere / "index.html")
+    archive.write_page("index.html", "theirs")
+    assert (elsewhere / "index.html").read_text() == "mine"
+    assert (archive.root / "index.html").read_text() == "theirs"
+
+
+def test_elsewhere(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
+    run_all(scene(tmp_path))
+    home = Home.default()
+    archive = Archive.of(home)
+    assert write_site(archive, Ledger.known(home)) == 1
+    assert archive.strays() == []
+    seen = open_archive(url)
+    if objects := getattr(seen, "objects", None):
+        text = objects.read("toy/v1-r1/index.html").decode()
+        assert f'gramercy.open("{objects.at()}")' in text
+        if url.startswith("s3:"):
+            facts = objects._system[0].info(f"{objects._system[1]}/index.html")
+            assert facts["ContentType"] == "text/html"
+    assert seen.releases() == [("toy", "v1-r1")]
+
+
+def test_no_ledger_no_budget(tmp_path: Path) -> None:
+    run_all(scene(tmp_path))
+    archive = Archive.of(Home.default())
+    write_site(archive, None)
+    assert "meter" not in (archive.root / "toy/index.html").read_text().partition("</style>")[2]
+
+
+def test_changes_are_those_beyond_the_noise(tmp_path: Path) -> None:
+    request = {"mechanism": MECHANISM | {"epsilon": 0.5}}
+    names = [
+        run_steps(scene(tmp_path, request=request | {"version": version})) for version in ("a", "b")
+    ]
+    one, other = (Release(Archive.of(Home.default()), "toy", name) for name in names)
+    assert comparable(one.manifest, other.manifest)
+    found = change(other.evidence, one.evidence)
+    np.testing.assert_array_equal(found.difference, other.second_moment - one.second_moment)
+    np.testing.assert_allclose(found.sd, np.sqrt(2) * one.evidence.deviations)
+    # The table is the same: p-values of its releases are uniform, so that this fails once in 1e6.
+    assert found.p_value is not None
+    assert found.p_value > 1e-6
+    moved = change(replace(other.evidence, raw=one.evidence.raw + 9 * found.sd), one.evidence)
+    assert moved.p_value is not None
+    assert moved.p_value < 1e-30
+    laplace = one.noise.model_copy(update={"family": "laplace"})
+    assert change(replace(other.evidence, law=laplace), one.evidence).p_value is None
+    noisy = change(replace(other.evidence, divisor="noisy", rows_sd=9.0), one.evidence)
+    assert noisy.p_value is None
+    facts = one.manifest.model_copy(update={"kind": "precision"})
+    penalties = [
+        facts.model_copy(update={"mechanism": {"name": "output", "penalty": x}}) for x in (0.1, 0.2)
+    ]
+    assert not comparable(*penalties)
+    assert comparable(penalties[0], penalties[0])
+
+
+def test_compare(
+    catalogue: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GRAMERCY_HOME", str(catalogue))
+    page = tmp_path / "change.html"
+    facts = answer("compare", "toy/v2-r2", "toy/v3-r3", "--page", page, capsys=capsys)
+    assert facts["entries"] == 6
+    assert [facts["earlier"], facts["later"]] == ["toy/v2-r2", "toy/v3-r3"]
+    assert facts["beyond"] == sum(abs(line[-1]) > 2 for line in facts["strongest"])
+    assert "<svg" in page.read_text()
+    assert json.dumps(facts)
+    code, out, _ = run("compare", "toy/v2-r2", "toy/v3-r3", capsys=capsys)
+    assert code == 0
+    assert "of 6 entries" in out
+    swapped = answer("compare", "toy/v3-r3", "toy/v2-r2", capsys=capsys)
+    assert swapped == facts
+    assert "v1-r1 was withdrawn" in run("compare", "toy/v1-r1", "toy/v2-r2", capsys=capsys)[2]
+    for other, words in (
+        ("ward/v1-r1", "same matrix"),
+        ("toy/v9-r9", "holds no release"),
+        ("toy/v2-r2", "both of them"),
+    ):
+        code, _, err = run("compare", "toy/v2-r2", other, capsys=capsys)
+        assert code == 2
+        assert words in err
+
+
+@needs_chromium
+def test_a_browser_searches(catalogue: Path, tmp_path: Path) -> None:
+    """Without a network; also what is not among the newest, and whatever is written there."""
+    archive = catalogue / "archive"
+    page = (archive / "index.html").as_uri()
+
+    def found(words: str) -> list[str]:
+        rows = Page(opened(f"{page}#{words}", tmp_path)).rows
+        return [str(row["data-text"]).split()[0] for row in rows if "hidden" not in row]
+
+    assert found("") == ["toy/v4-r4", "toy/v3-r3", "toy/v2-r2", "ward/v1-r1"]
+    assert found("WARD%20Friends") == ["ward/v1-r1"]
+    assert found("c1%20v1") == ["toy/v1-r1", "ward/v1-r1"]
+    assert found("%3Cscript%3E") == []
+    assert found("%") == found("")
+    for name in ("toy/index.html", "toy/v1-r1/index.html", "glossary.html"):
+        assert "Catalogue" in opened((archive / name).as_uri(), tmp_path, "dark")
+
+
+def test_a_listing_of_what_lies_elsewhere_fetches_descriptions_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3: str
+) -> None:
+    place = f"{s3}/{uuid.uuid4().hex}"
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", place)
+    run_steps(scene(tmp_path))
+    run_steps(scene(tmp_path, request={"version": "v2", "mechanism": MECHANISM | {"epsilon": 0.5}}))
+    withdraw("toy", "v1-r1", "wrong")
+    archive = replace(open_archive(place), root=tmp_path / "mirror")
+    first, second = listing(archive)
+    assert [first.name, second.name] == ["toy/v1-r1", "toy/v2-r2"]
+    assert [first.withdrawn, second.withdrawn] == ["wrong", None]
+    fetched = {path.name for path in archive.root.rglob("*") if path.is_file()}
+    assert fetched == {"SHA256SUMS", "SHA256SUMS.sig", "datapackage.json", "NOTICE.md"}
+    objects = archive.objects
+    held = objects.read("toy/v2-r2/release/datapackage.json")
+    objects.write("toy/v2-r2/release/datapackage.json", held.replace(b"0.5", b"0.1"))
+    again = replace(open_archive(place), root=tmp_path / "another")
+    with pytest.raises(BundleError, match=re.escape(f"{place}/toy/v2-r2/release/datapackage.json")):
+        listing(again)
+
+
+def test_a_notice_of_another_release_withdraws_nothing(tmp_path: Path) -> None:
+    for version in ("v1", "v2"):
+        run_steps(scene(tmp_path, request={"version": version, "mechanism": LITTLE}))
+    withdraw("toy", "v1-r1", "wrong")
+    root = Home.default().archive
+    shutil.copytree(root / "toy/v1-r1/withdrawn", root / "toy/v2-r2/withdrawn")
+    with pytest.raises(BundleError, match="of another release"):
+        listing(Archive.of(Home.default()))

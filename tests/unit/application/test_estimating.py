@@ -1,0 +1,147 @@
+"""What every estimator of the registry owes: one that is not sound here fails, whatever it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy import estimators
+from gramercy.application.estimating import make_estimate
+from gramercy.application.reporting import make_report
+from gramercy.application.request_model import restored
+from gramercy.application.verification import verify_release
+from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from gramercy.estimators import Estimate, Estimator, Evidence
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.noise import Family, NoiseLaw
+from tests.support.factories import run_steps, scene
+
+NAMES = list(estimators.registry)
+# Discriminant analysis needs a column of levels, which no plain matrix has.
+PLAIN = [name for name in NAMES if name != "discriminant"]
+
+
+def estimator(name: str, **settings: Any) -> Estimator:
+    return estimators.registry[name](name=name, **settings)
+
+
+def law(family: Family, p: int, sd: float) -> NoiseLaw:
+    dof = {"wishart": p + 20.0, "matrix-laplace": p + 1.0}.get(family)
+    rows = {"cell_variance": 0.05} if family == "noisy-rows" else {}
+    diagonal = sd if family in {"gaussian-iid", "laplace"} else sd * np.sqrt(2)
+    return NoiseLaw(family=family, sd_diagonal=float(diagonal), sd_off_diagonal=sd, dof=dof, **rows)
+
+
+def seen(p: int, sd: float, family: Family = "gaussian-isotropic", rows: float = 500) -> Evidence:
+    """A chain, the same for the same p, behind noise."""
+    truth = 0.5 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p))) / p
+    noise = law(family, p, sd)
+    raw = truth + (draw(stream(), p, noise) if sd else 0.0)
+    return Evidence(raw, project(raw), noise, rows, tuple(f"c{i}" for i in range(p)))
+
+
+def sound(found: Estimate, p: int) -> None:
+    for matrix in found.matrices.values():
+        assert matrix.shape == (p, p)
+        assert np.isfinite(matrix).all()
+        assert (matrix == matrix.T).all()
+    if found.edges is not None:
+        assert (found.edges == found.edges.T).all()
+        assert not np.diag(found.edges).any()
+        assert np.isfinite(found.edges).all()
+    assert all(np.isfinite(list(found.tuning.values())))
+    assert found.matrices or found.tables
+    if found.kind == "precision":
+        np.linalg.cholesky(found.matrix)
+
+
+@pytest.mark.parametrize("sd", [1e-5, 0.02, 5.0])
+@pytest.mark.parametrize("p", [1, 2, 7])
+@pytest.mark.parametrize("name", PLAIN)
+def test_any_matrix_will_do(name: str, p: int, sd: float) -> None:
+    """From hardly any noise to nothing but noise; and the same twice."""
+    evidence = seen(p, sd)
+    found = estimator(name).fit(evidence)
+    sound(found, p)
+    again = estimator(name).fit(evidence)
+    for key, matrix in found.matrices.items():
+        assert (again.matrices[key] == matrix).all()
+    assert again.tuning == found.tuning
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["gaussian-iid", "laplace", "k-norm", "matrix-laplace", "wishart", "noisy-rows", "none"],
+)
+@pytest.mark.parametrize("name", PLAIN)
+def test_any_noise_will_do(name: str, family: Family) -> None:
+    evidence = seen(6, 0.0 if family == "none" else 0.02, family)
+    sound(estimator(name).fit(evidence), 6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_settings_come_back_from_a_manifest(name: str) -> None:
+    made = estimator(name)
+    assert restored(made.model_dump()) == made
+    assert made.id.startswith(f"{name}-")
+    assert estimator(name).id == made.id
+
+
+def with_levels(folder: Path) -> None:
+    rng = np.random.default_rng(3)
+    kind = rng.integers(0, 2, size=400)
+    numbers = rng.normal(size=(400, 3)) + 2.0 * kind[:, None]
+    table = pd.DataFrame(numbers, columns=["c0", "c1", "c2"])
+    table.assign(kind=np.array(["a", "b"])[kind]).to_csv(folder / "table.csv", index=False)
+
+
+def test_all_of_them_beside_one_release(tmp_path: Path) -> None:
+    """Sealed, shown in one report, and verified."""
+    with_levels(tmp_path)
+    columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
+    columns["kind"] = {"levels": ["a", "b"]}
+    request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
+    facts = {"rows": 400, "columns": columns, "intercept": True}
+    release = run_steps(scene(tmp_path, request=request, **facts))
+    archive = Archive(Home.default().archive)
+    made = [make_estimate(archive, "toy", release, estimator(name)) for name in NAMES]
+    for bundle in made:
+        stamp = "post-processing of the release; no further privacy cost"
+        assert bundle.manifest.privacy == stamp
+    page = make_report(archive, "toy", release, [each.manifest.estimate for each in made]).page
+    for name in NAMES:
+        assert f"<h3>{name}" in page
+    found = verify_release(archive, "toy", release, None)
+    assert len([check for check in found.checks if check.startswith("estimate")]) == len(NAMES)
+    assert not found.unchecked
+    again = read_estimate(archive.estimate("toy", release, estimator("discoveries").id))
+    assert again.edges is not None
+
+
+def test_classes_need_levels() -> None:
+    with pytest.raises(RequestError, match="level"):
+        estimator("discriminant").fit(seen(4, 0.01))
+
+
+def test_a_class_that_is_lost_in_the_noise(tmp_path: Path) -> None:
+    """What is not known of it is not a number, on disk and when it is verified."""
+    with_levels(tmp_path)
+    columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
+    columns["kind"] = {"levels": ["a", "b", "c", "d", "e"]}  # nobody is one of the last three
+    request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
+    request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
+    facts = {"rows": 400, "columns": columns, "intercept": True}
+    release = run_steps(scene(tmp_path, request=request, **facts))
+    archive = Archive(Home.default().archive)
+    made = make_estimate(archive, "toy", release, estimator("discriminant"))
+    assert made.tables["classes"].set_index("class")["share"][["c", "d", "e"]].isna().any()
+    make_report(archive, "toy", release, [made.manifest.estimate])
+    assert not verify_release(archive, "toy", release, None).unchecked

@@ -1,0 +1,237 @@
+"""What is published is the table's second moment plus noise of exactly the stated law."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gramercy
+from gramercy.api.catalogue import Catalogue
+from gramercy.application.calibration import fit
+from gramercy.application.validation import validate
+from gramercy.application.verification import verify_release
+from gramercy.archive.release_bundle import read_release
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from gramercy.estimators.ridge import Ridge
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.additive import COUNT_WEIGHT
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas.errors import BudgetRefused, RequestError, TableError, TermsChanged
+from tests.support.factories import alone, contract_facts, plan_of, run_steps, scene, table
+
+ROWS, P = 3000, 40
+NORMALISATIONS = {"unit": "unit", "clip": {"kind": "clip", "radius": 5.0}}
+
+
+def exact(folder: Path, how: str) -> np.ndarray:
+    """The Gram matrix, by numpy, from the table and the public constants."""
+    scaled = pd.read_csv(folder / "table.csv").to_numpy().clip(-5, 5) / 5
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    rows = scaled / norms if how == "unit" else scaled * np.minimum(1, 5 / norms) / 5
+    return rows.T @ rows
+
+
+@pytest.mark.parametrize("how", list(NORMALISATIONS))
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_release(neighbours: str, how: str, tmp_path: Path, home: Path) -> None:
+    table(tmp_path / "table.csv", ROWS, P)
+    facts = contract_facts(rows=ROWS if neighbours == "replace-one" else 2000, p=P)
+    asked = {"normalisation": NORMALISATIONS[how]}
+    run_steps(scene(tmp_path, request=asked, **facts | {"neighbours": neighbours}))
+
+    release = Catalogue(home / "archive")["toy/v1-r1"]
+    law, rows = release.noise, release.manifest.rows
+    assert rows.status == ("public" if neighbours == "replace-one" else "noisy")
+    assert abs(rows.value - ROWS) <= 5 * rows.sd + 1e-9
+    noise = release.second_moment.to_numpy() - exact(tmp_path, how) / rows.value
+    off = noise[np.triu_indices(P, 1)] / law.sd_off_diagonal
+    on = np.diag(noise) / law.sd_diagonal
+    # 780 and 40 standard normals.
+    assert abs(off.var() - 1) < 5.5 * np.sqrt(2 / off.size)
+    assert 0.25 < on.var() < 2.5
+    assert abs(off.mean()) < 5.5 / np.sqrt(off.size)
+
+    scale = release.manifest.calibration.constants["scale"]
+    assert law.sd_diagonal == pytest.approx(scale / rows.value, rel=2e-3)
+    assert law.sd_off_diagonal == pytest.approx(law.sd_diagonal / np.sqrt(2), rel=1e-12)
+    denoised = release.denoised.to_numpy()
+    truth = exact(tmp_path, how) / ROWS
+    assert np.linalg.norm(denoised - truth) < np.linalg.norm(release.second_moment - truth)
+    archive, ledger = Archive(home / "archive"), Ledger(Home.default().ledger)
+    assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 9
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("wrong", [0.7, 1.0, 1.3])
+def test_the_noise_has_its_scale(neighbours: str, wrong: float) -> None:
+    """Right at the true scale, and told apart from one that is wrong by 30 %."""
+    p = 150
+    made = Gaussian.calibrated(
+        p=p, n=1000, neighbours=neighbours, epsilon=1.0, delta=1e-6, counted=True
+    )
+    scaled = replace(made, scale=made.scale * wrong)
+    zero = np.zeros((p, p), dtype=np.int64)
+    noise = scaled.perturb(zero, 0).gram / scaled.lattice.divisor
+    law = made.law
+    off = noise[np.triu_indices(p, 1)] / law.sd_off_diagonal
+    on = np.diag(noise) / law.sd_diagonal
+    close = abs(off.var() - 1) < 0.06 and abs(on.var() - 1) < 0.55
+    assert close == (wrong == 1.0)
+
+
+def test_a_noisy_count_is_paid_for() -> None:
+    asked = {"p": 5, "n": 1000, "neighbours": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+    plain, counted = Gaussian.calibrated(**asked), Gaussian.calibrated(**asked, counted=True)
+    assert counted.scale / plain.scale == pytest.approx(np.sqrt(1 + COUNT_WEIGHT**2), rel=1e-12)
+    assert counted.guarantee.epsilon(1e-6) <= 1
+    zero = np.zeros((5, 5), dtype=np.int64)
+    counts = [counted.perturb(zero, 1000).rows for _ in range(400)]
+    assert np.std(counts) == pytest.approx(counted.scale / COUNT_WEIGHT, rel=0.2)
+    assert plain.perturb(zero, 1000).rows is None
+
+
+def test_nothing_private_is_in_the_bundle(tmp_path: Path, home: Path) -> None:
+    """Two tables, one request: everything but the noise and its consequences is the same."""
+    public = []
+    for seed in (1, 2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        table(folder / "table.csv", seed=seed)
+        with pytest.MonkeyPatch.context() as away:
+            away.setenv("GRAMERCY_HOME", str(folder / "home"))
+            run_steps(scene(folder))
+        text = (folder / "home/archive/toy/v1-r1/release/datapackage.json").read_text()
+        facts = json.loads(text)
+        for resource in facts["resources"]:
+            if resource["path"].startswith("second_moment"):
+                resource.pop("hash"), resource.pop("bytes")
+        public.append(facts)
+        assert str(folder) not in text
+    assert public[0] == public[1]
+
+
+def test_row_counts_stay_private_under_add_remove(tmp_path: Path, home: Path) -> None:
+    """The published facts do not contain the true count, nor is the planning figure compared."""
+    run_steps(scene(tmp_path, neighbours="add-remove", rows=31))
+    manifest = Catalogue(home / "archive")["toy/v1-r1"].manifest
+    assert manifest.rows.value != 40
+    assert manifest.rows.sd > 1
+
+
+def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
+    run_steps(scene(tmp_path))
+    (tmp_path / "table.csv").unlink()
+    with pytest.raises(TermsChanged, match=r"budget\.epsilon"):
+        run_steps(scene(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
+
+
+def test_what_does_not_fit_is_refused_before_the_table_is_read(tmp_path: Path, home: Path) -> None:
+    run_steps(scene(tmp_path, budget={"epsilon": 1.0, "delta": 1.2e-6}))
+    (tmp_path / "table.csv").unlink()
+    request = scene(tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1.2e-6})
+    (tmp_path / "table.csv").unlink()
+    with pytest.raises(BudgetRefused):
+        run_steps(request)
+    assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
+
+
+def test_contracts_of_the_home_go_by_their_id(tmp_path: Path, home: Path) -> None:
+    scene(tmp_path)
+    (home / "contracts").mkdir(parents=True)
+    text = (tmp_path / "contract.yaml").read_text()
+    named = text.replace("table.csv", str(tmp_path / "table.csv"))
+    (home / "contracts/toy.yaml").write_text(named)
+    (home / "contracts/other.yaml").write_text(named)
+    assert run_steps(scene(tmp_path, request={"dataset": "toy"})) == "v1-r1"
+    with pytest.raises(RequestError, match="names itself 'toy'"):
+        run_steps(scene(tmp_path, request={"dataset": "other"}))
+
+
+def test_a_catalogue_for_analysts(tmp_path: Path, home: Path) -> None:
+    run_steps(scene(tmp_path))
+    catalogue = gramercy.open(str(home / "archive"))
+    assert list(catalogue) == ["toy/v1-r1"]
+    release = catalogue["toy/v1-r1"]
+    assert list(release.second_moment.columns) == ["c0", "c1", "c2"]
+    assert release.guarantee.epsilon <= 1
+    assert release.estimates == {}
+    assert "epsilon 1 at delta 1e-06" in repr(release)
+    for name in ("toy/v2-r1", "toy", "../toy", ".staging/x"):
+        with pytest.raises(RequestError, match=r"holds no release|not the name"):
+            catalogue[name]
+    with pytest.raises(RequestError, match="not an archive"):
+        gramercy.open(str(tmp_path / "nowhere"))
+
+
+def test_a_header_that_is_none_is_not_told(tmp_path: Path) -> None:
+    """Without a header the first row stands in its place, and errors must not repeat it."""
+    scene(tmp_path)
+    plan = plan_of(tmp_path / "request.yaml")
+    for first in ("63.12345678,1,2.5", "63.12345678,63.12345678,2.5"):
+        (tmp_path / "table.csv").write_text(first + "\n1,2,3\n")
+        with pytest.raises(TableError) as caught:
+            alone(validate)(plan.contract)
+        assert "63" not in str(caught.value)
+        assert "table.csv" in str(caught.value)
+
+
+def test_validation_names_file_and_column(tmp_path: Path) -> None:
+    scene(tmp_path)
+    plan = plan_of(tmp_path / "request.yaml")
+    (tmp_path / "table.csv").write_text("c0,c2,more\n1,2,3\n")
+    with pytest.raises(TableError, match=r"table\.csv.*'c1'"):
+        alone(validate)(plan.contract)
+    parquet = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"c0": [1], "c1": ["SECRET"], "c2": [[1.0]]}), parquet)
+    named = plan.contract.model_copy(update={"source": str(parquet)})
+    with pytest.raises(TableError, match=r"table\.parquet.*'c1' \(text\), 'c2' \(list"):
+        alone(validate)(named)
+
+
+def test_values_never_refuse(tmp_path: Path) -> None:
+    """Whatever stands in the cells is counted for the steward, and no reason to stop."""
+    (tmp_path / "table.csv").write_text("c0,c1,c2\n1e999,x,\n-1e9,nan,2\n" + "?,,\n" * 38)
+    plan = plan_of(scene(tmp_path))
+    sampled = alone(validate)(plan.contract)["sample"]
+    assert sampled["columns_with_gaps"] == ["c0", "c1", "c2"]
+    assert "c0" in sampled["columns_out_of_bounds"]
+    assert run_steps(tmp_path / "request.yaml") == "v1-r1"
+
+
+def test_estimates_that_are_none_are_refused(tmp_path: Path, home: Path) -> None:
+    run_steps(scene(tmp_path))
+    bundle = read_release(home / "archive/toy/v1-r1/release")
+    indefinite = replace(bundle, raw=np.diag([1.0, 0.5, -1.0]))
+    with pytest.raises(RequestError, match="larger penalty"):
+        fit(indefinite, Ridge(penalty=1e-320, input="raw"))
+    assert fit(indefinite, Ridge(penalty=1e-3, input="raw"))[0].tuning == {"penalty": 1e-3}
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "a/../../b", ".staging", "", "a\x00b", "ａ"])
+def test_names_stay_inside_the_archive(name: str, home: Path) -> None:
+    archive = Archive(home / "archive")
+    for call in (
+        lambda: archive.release(name, "v1-r1"),
+        lambda: archive.release("toy", name),
+        lambda: archive.estimate("toy", "v1-r1", name),
+    ):
+        with pytest.raises(RequestError, match="not the name"):
+            call()
+
+
+def test_what_a_killed_publisher_left_is_swept(tmp_path: Path, home: Path) -> None:
+    left = home / "archive/.staging/toy.left"
+    other = home / "archive/.staging/other.busy"
+    for folder in (left, other):
+        folder.mkdir(parents=True)
+    run_steps(scene(tmp_path))
+    assert not left.exists()
+    assert other.exists()

@@ -1,0 +1,120 @@
+"""Estimates on disk: matrices, tables and a graph come back as they were, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.archive.bundle import SEAL, seal
+from gramercy.archive.estimate_bundle import GRAPH, EstimateBundle, read_estimate, write_estimate
+from gramercy.archive.package import read_descriptor
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.manifest import FORMAT, DatasetFacts, EstimateManifest
+
+NAMES = ("c0", "sex=female", "größe & <b>")
+MATRIX = np.array([[1.0, 0.1, 0.0], [0.1, 2.0, -1 / 3], [0.0, -1 / 3, np.pi]])
+EDGES = np.array([[0.0, 0.1, 0.0], [0.1, 0.0, -0.3], [0.0, -0.3, 0.0]])
+TABLE = pd.DataFrame({"class": ["a\r\nb", "b, c"], "share": [1 / 3, 2 / 3], "rows": [3, 7]})
+
+
+def written(folder: Path, **facts: Any) -> Path:
+    folder.mkdir()
+    manifest = EstimateManifest(
+        format=FORMAT,
+        kind="graph",
+        estimate="some-1",
+        dataset=DatasetFacts(id="toy", title="A toy", curator="Nobody", version="v1", rows=9),
+        release="v1-r1",
+        release_sha256="0" * 64,
+        names=NAMES,
+        estimator={"name": "some"},
+        tuning={"penalty": 0.1},
+        matrices=("weights",),
+        tables=("classes",),
+        graph=True,
+        privacy="post-processing of the release; no further privacy cost",
+        software={},
+    ).model_copy(update=facts)
+    matrices = {"weights": MATRIX} if manifest.matrices else {}
+    tables = {"classes": TABLE} if manifest.tables else {}
+    write_estimate(folder, manifest, matrices, tables, EDGES if manifest.graph else None)
+    seal(folder)
+    return folder
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    found = read_estimate(written(tmp_path / "e"))
+    assert (found.matrices["weights"] == MATRIX).all()
+    assert (found.edges == EDGES).all()
+    pd.testing.assert_frame_equal(found.tables["classes"], TABLE, check_dtype=False)
+    assert (found.tables["classes"]["share"] == TABLE["share"]).all()
+
+
+@pytest.mark.parametrize("kept", ["matrices", "tables", "graph"])
+def test_any_of_them_will_do(tmp_path: Path, kept: str) -> None:
+    nothing = {"matrices": (), "tables": (), "graph": False}
+    del nothing[kept]
+    found: EstimateBundle = read_estimate(written(tmp_path / "e", **nothing))
+    assert bool(found.matrices) == (kept == "matrices")
+    assert bool(found.tables) == (kept == "tables")
+    assert (found.edges is not None) == (kept == "graph")
+
+
+def test_the_graph_says_what_it_costs(tmp_path: Path) -> None:
+    place = written(tmp_path / "e")
+    drawn = nx.read_graphml(place / GRAPH)
+    assert drawn.graph["privacy"] == "post-processing of the release; no further privacy cost"
+    assert drawn.graph["release"] == "toy/v1-r1"
+    assert set(drawn) == set(NAMES)
+    assert drawn.edges["c0", "sex=female"]["weight"] == 0.1
+
+
+def test_tables_are_described(tmp_path: Path) -> None:
+    place = written(tmp_path / "e")
+    described = {each["path"]: each for each in read_descriptor(place)["resources"]}
+    assert described.keys() == {p.name for p in place.iterdir()} - SEAL - {"datapackage.json"}
+    types = {f["name"]: f["type"] for f in described["classes.csv"]["schema"]["fields"]}
+    assert types == {"class": "string", "share": "number", "rows": "number"}
+    for name in ("classes.csv", "edges.csv", "weights.csv"):
+        fields = [field["name"] for field in described[name]["schema"]["fields"]]
+        assert list(pd.read_csv(place / name).columns) == fields
+
+
+def edited(change: Callable[[str], str]) -> Callable[[Path], None]:
+    return lambda path: path.write_text(change(path.read_text()), encoding="utf-8") and None
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("classes.csv", edited(lambda text: text.replace("a", "z", 1))),
+        ("classes.parquet", edited(lambda text: "nothing")),
+        ("edges.csv", edited(lambda text: text.replace("0.1", "0.2"))),
+        (GRAPH, edited(lambda text: text.replace("-0.3", "-0.4"))),
+        (GRAPH, edited(lambda text: "<graphml/>")),
+        ("weights.csv", edited(lambda text: text.replace("0.1", "0.3"))),
+    ],
+)
+def test_formats_that_disagree_are_found(
+    tmp_path: Path, file: str, change: Callable[[Path], None]
+) -> None:
+    """Sealed anew, so that the seal itself holds."""
+    place = written(tmp_path / "e")
+    before = (place / file).read_bytes()
+    for path in place.iterdir():
+        path.chmod(0o644)
+    if file.endswith(".parquet"):
+        (place / file).write_bytes(b"nothing")
+    else:
+        change(place / file)
+    assert (place / file).read_bytes() != before
+    (place / "SHA256SUMS").unlink()
+    seal(place)
+    with pytest.raises(BundleError, match=Path(file).stem):
+        read_estimate(place)

@@ -1,0 +1,435 @@
+"""Archives at URLs: whole or not there, found out when changed, and the same as a folder's."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gramercy
+from gramercy.api.release import Release
+from gramercy.application.estimating import make_estimate
+from gramercy.archive.bundle import SIGNATURE, check
+from gramercy.archive.held import LOCK
+from gramercy.archive.objects import Objects, is_url, shown
+from gramercy.archive.remote import open_archive
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from gramercy.estimators.ridge import Ridge
+from gramercy.schemas.errors import ArchiveError, BundleError, RequestError, UnknownRelease
+from tests.support.archives import (
+    DiedError,
+    Dying,
+    archive_at,
+    brought,
+    bundle,
+    dying,
+    publisher,
+)
+from tests.support.factories import at_scale, run_all, scene
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a release, an estimate and a report, made without Prefect."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+        run_all(scene(folder))
+    return folder / "home"
+
+
+def public_key(home: Path) -> Path:
+    (found,) = (home / "keys").glob("*.pub")
+    return found
+
+
+def bring_all(archive: Archive, home: Path) -> None:
+    """All bundles of a home's archive, committed elsewhere."""
+    source = Archive(home / "archive")
+    brought(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
+    for each in source.estimates("toy", "v1-r1"):
+        place = archive.estimate("toy", "v1-r1", each)
+        brought(archive, source.estimate("toy", "v1-r1", each), place)
+    for each in source.reports("toy", "v1-r1"):
+        place = archive.report("toy", "v1-r1", each)
+        brought(archive, source.report("toy", "v1-r1", each), place)
+
+
+def test_published_listed_read(url: str, made: Path, tmp_path: Path) -> None:
+    archive, source = archive_at(url, tmp_path), Archive(made / "archive")
+    assert archive.releases() == []
+    bring_all(archive, made)
+    assert archive.releases() == [("toy", "v1-r1")]
+    assert archive.estimates("toy", "v1-r1") == source.estimates("toy", "v1-r1") != []
+    assert archive.reports("toy", "v1-r1") == source.reports("toy", "v1-r1") != []
+
+    catalogue = gramercy.open(url, key=public_key(made))
+    assert list(catalogue) == ["toy/v1-r1"]
+    release, original = catalogue["toy/v1-r1"], Release(source, "toy", "v1-r1")
+    assert (release.second_moment == original.second_moment).all(axis=None)
+    assert release.estimates.keys() == original.estimates.keys()
+    assert release.report is not None
+    assert release.report.read_bytes() == original.report.read_bytes()
+    assert public_key(made).stem == release.signed_by
+    assert release.withdrawn is None
+    assert release.where == f"{url}/toy/v1-r1/release"
+    uri = archive.uri(archive.release("toy", "v1-r1"))
+    assert uri == (f"{url}/toy/v1-r1/release" if is_url(url) else f"file://{url}/toy/v1-r1/release")
+    with pytest.raises(UnknownRelease, match=f"{url}: holds no release"):
+        catalogue["toy/v2-r1"]
+    # Nothing of an unfinished bundle is left anywhere.
+    assert not list((tmp_path / "staging").glob("*"))
+
+
+def test_what_is_taken_stays(url: str, tmp_path: Path) -> None:
+    archive = archive_at(url, tmp_path)
+    place = archive.root / "toy/v1-r1/release"
+    first = bundle(tmp_path / "first", "first")
+    archive.commit(tmp_path / "first", place)
+    assert not (tmp_path / "first").exists()
+    bundle(tmp_path / "second", "second")
+    for another in (archive, archive_at(url, tmp_path)):
+        with pytest.raises(ArchiveError, match="already holds a bundle"):
+            another.commit(tmp_path / "second", another.root / "toy/v1-r1/release")
+    assert (tmp_path / "second").exists()
+    fresh = archive_at(url, tmp_path)
+    assert check(fresh.release("toy", "v1-r1")) == first
+
+
+def test_two_publishers_in_threads(url: str, tmp_path: Path) -> None:
+    for turn in range(5):
+        folder = tmp_path / str(turn)
+        with ThreadPoolExecutor(4) as pool:
+            told = pool.map(
+                publisher, [f"{url}/{turn}"] * 4, [str(folder)] * 4, [f"t{k}" for k in range(4)]
+            )
+            (digest,) = [each for each in told if each]
+        archive = archive_at(f"{url}/{turn}", folder)
+        assert archive.releases() == [("toy", "v1-r1")]
+        assert check(archive.release("toy", "v1-r1")) == digest
+
+
+@pytest.mark.parametrize("url", ["local", "s3"], indirect=True)
+def test_two_publishers_in_processes(url: str, tmp_path: Path) -> None:
+    turns = [f"{url}/{turn}" for turn in range(4) for _ in range(2)]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        folders = [str(tmp_path / str(k)) for k in range(len(turns))]
+        told = list(pool.map(publisher, turns, folders, ["one", "two"] * 4))
+    for turn in range(4):
+        (digest,) = [each for each in told[2 * turn : 2 * turn + 2] if each]
+        archive = archive_at(f"{url}/{turn}", tmp_path)
+        assert check(archive.release("toy", "v1-r1")) == digest
+
+
+def test_readers_never_see_half_a_bundle(url: str, tmp_path: Path) -> None:
+    digest = bundle(tmp_path / "staged", "slowly", files=12)
+    seen: list[str | None] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not seen or seen[-1] is None:
+            archive = archive_at(url, tmp_path)
+            listed = archive.releases()
+            held = archive.release("toy", "v1-r1")
+            assert held.exists() or not listed
+            seen.append(check(held) if held.exists() else None)
+            if done.is_set():
+                assert seen[-1] is not None
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        while not seen:
+            done.wait(0.01)
+        publisher_ = archive_at(url, tmp_path)
+        publisher_.commit(tmp_path / "staged", publisher_.root / "toy/v1-r1/release")
+        for each in readers:
+            each.result(60)
+    assert set(seen) == {None, digest}
+
+
+@pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
+def test_a_publisher_that_dies(url: str, tmp_path: Path) -> None:
+    """After each of its steps: nothing to be seen, and the same bytes can finish it."""
+    whole = Dying(url + "/whole")
+    digest = bundle(tmp_path / "staging/toy.dead", "dead")
+    shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / "staging/other.dead")
+    place = archive_at(url, tmp_path).root / "toy/v1-r1/release"
+    archive = archive_at(url, tmp_path, objects=whole)
+    archive.commit(tmp_path / "staging/other.dead", archive.root / "toy/v1-r1/release")
+    steps = len(whole.taken)
+    assert steps == 2 + 3 + 4  # claim and signature, files, files and their list read back
+    for step in range(1, steps + 1):
+        here = f"{url}/{step}"
+        shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / f"{step}/staging/toy.dead")
+        dead = archive_at(here, tmp_path / str(step), objects=Dying(here, step))
+        place = dead.root / "toy/v1-r1/release"
+        with pytest.raises(DiedError):
+            dead.commit(tmp_path / f"{step}/staging/toy.dead", place)
+        if step < steps:
+            fresh = archive_at(here, tmp_path / str(step))
+            assert fresh.releases() == []
+            assert not fresh.holds(fresh.root / "toy/v1-r1/release")
+            # Nobody else's takes its place.
+            bundle(tmp_path / f"{step}/other", "other")
+            with pytest.raises(ArchiveError, match=r"SHA256SUMS: another bundle is on its way"):
+                fresh.commit(tmp_path / f"{step}/other", fresh.root / "toy/v1-r1/release")
+        again = archive_at(here, tmp_path / str(step))
+        assert again.sealed_leftover("toy", "0" * 64) is None
+        assert again.sealed_leftover("toyish", digest) is None
+        left = again.sealed_leftover("toy", digest)
+        assert left is not None
+        again.commit(left, again.root / "toy/v1-r1/release")
+        assert again.sealed_leftover("toy", digest) is None
+        fresh = archive_at(here, tmp_path / str(step))
+        assert fresh.releases() == [("toy", "v1-r1")]
+        assert check(fresh.release("toy", "v1-r1")) == digest
+
+
+def test_a_process_that_dies(s3: str, tmp_path: Path) -> None:
+    url = f"{s3}/killed"
+    digest = bundle(tmp_path / "staging/toy.dead", "dead")
+    left = str(tmp_path / "staging/toy.dead")
+    child = get_context("spawn").Process(target=dying, args=(url, str(tmp_path), left, 3))
+    child.start()
+    child.join(120)
+    assert child.exitcode == 9
+    archive = archive_at(url, tmp_path)
+    assert archive.releases() == []
+    assert len(archive.objects.sizes()) == 3
+    archive.commit(archive.sealed_leftover("toy", digest), archive.root / "toy/v1-r1/release")
+    assert archive_at(url, tmp_path).releases() == [("toy", "v1-r1")]
+
+
+def test_what_a_dead_process_left_on_disk(tmp_path: Path) -> None:
+    """Of a folder's archive, too: sealed, it is committed; half made, it is swept."""
+    archive = Archive(tmp_path / "archive")
+    digest = bundle(tmp_path / "archive/.staging/toy.dead", "dead")
+    (tmp_path / "archive/.staging/toy.half").mkdir()
+    (tmp_path / "archive/.staging/toy.half/a.csv").write_text("1")
+    left = archive.sealed_leftover("toy", digest)
+    assert left == tmp_path / "archive/.staging/toy.dead"
+    archive.commit(left, archive.release("toy", "v1-r1"))
+    assert check(archive.release("toy", "v1-r1")) == digest
+    with archive.staging("toy", alone=True) as staged:
+        assert {each.name for each in staged.parent.iterdir()} == {staged.name, staged.name + LOCK}
+
+
+@pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
+def test_tampering_is_found_and_named(url: str, made: Path, tmp_path: Path) -> None:
+    bring_all(archive_at(url, tmp_path), made)
+    objects, rng = Objects(url), np.random.default_rng(3)
+    names = [name for name in objects.sizes() if name.startswith("toy/")]
+    assert len(names) > 15
+    for name in names[:: at_scale(5, 1) if url.startswith("s3") else 1]:
+        place, _, file = name.rpartition("/")
+        before = objects.read(name)
+        changed = bytearray(before)
+        changed[rng.integers(len(changed))] ^= 1 << int(rng.integers(8))
+        for damage in (bytes(changed), before[: len(before) // 2], b"")[: at_scale(1, 3)]:
+            objects.write(name, damage)
+            with pytest.raises(BundleError) as caught:
+                archive_at(url, tmp_path)._inside(*place.split("/"))
+            assert f"{url}/{place}/" in str(caught.value)
+            assert file in str(caught.value)
+            assert str(tmp_path) not in str(caught.value)
+        objects.remove(name)
+        fresh = archive_at(url, tmp_path)
+        if file == SIGNATURE:  # without it nothing was committed
+            assert not fresh.holds(fresh.root / place)
+        else:
+            with pytest.raises(BundleError, match=f"{url}/{name}: is missing"):
+                fresh.holds(fresh.root / place)
+        objects.write(name, before)
+        assert archive_at(url, tmp_path)._inside(*place.split("/")).exists()
+    for added in ("extra.csv", "a/b.csv", "..", "x\\y"):
+        objects.write(f"toy/v1-r1/release/{added}", b"x")
+        with pytest.raises(BundleError, match="was not there when the bundle was sealed"):
+            gramercy.open(url)["toy/v1-r1"] if added == "extra.csv" else archive_at(
+                url, tmp_path
+            ).release("toy", "v1-r1")
+        objects.remove(f"toy/v1-r1/release/{added}")
+
+
+@pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
+def test_creation_is_exclusive(url: str) -> None:
+    objects = Objects(url)
+    for turn in range(10):
+        with ThreadPoolExecutor(8) as pool:
+            created = list(
+                pool.map(lambda k, t=turn: objects.create(f"claim{t}", b"%d" % k), range(8))
+            )
+        assert created.count(True) == 1
+        assert objects.read(f"claim{turn}") == b"%d" % created.index(True)
+        assert objects.same(f"claim{turn}", b"%d" % created.index(True))
+        assert not objects.same(f"claim{turn}", b"another")
+
+
+def test_exclusion_holds_between_processes(s3: str) -> None:
+    url = f"{s3}/exclusive"
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for turn in range(10):
+            both = [pool.submit(Objects(url).create, f"claim{turn}", b"%d" % k) for k in (0, 1)]
+            assert sorted(each.result() for each in both) == [False, True]
+
+
+def test_a_lost_answer_is_no_failure(s3: str, tmp_path: Path) -> None:
+    """The signature is there, and the connection broke before the publisher was told."""
+
+    class Lossy(Objects):
+        def create(self, name: str, data: bytes) -> bool:
+            super().create(name, data)
+            raise ArchiveError("lost")
+
+    url = f"{s3}/lossy"
+    archive = archive_at(url, tmp_path, objects=Lossy(url))
+    digest = bundle(tmp_path / "staged", "lossy")
+    archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
+    assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
+
+
+def test_a_store_that_keeps_something_else(tmp_path: Path) -> None:
+    class Forgetful(Objects):
+        def upload(self, name: str, source: Path) -> None:
+            self.write(name, b"something else")
+
+    url = "memory://forgetful"
+    archive = archive_at(url, tmp_path, objects=Forgetful(url))
+    bundle(tmp_path / "staged", "kept")
+    with pytest.raises(ArchiveError, match=f"{url}/.*part0.csv: does not hold what was written"):
+        archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
+    assert archive_at(url, tmp_path).releases() == []
+    archive = archive_at(url, tmp_path)
+    archive.objects.write("toy/v1-r1/release/extra.csv", b"x")
+    with pytest.raises(ArchiveError, match=r"extra\.csv: is no part of the bundle"):
+        archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
+
+
+def test_a_home_with_its_archive_elsewhere(
+    url: str, made: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made, home)
+    shutil.rmtree(home / "archive")
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
+    archive = Archive.of(Home.default())
+    assert archive.trusted
+    source = Archive(made / "archive")
+    brought(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
+    done = make_estimate(archive, "toy", "v1-r1", Ridge()).manifest.estimate
+    again = make_estimate(Archive.of(Home.default()), "toy", "v1-r1", Ridge())
+    assert again.manifest.estimate == done
+    assert archive_at(url, tmp_path).estimates("toy", "v1-r1") == [done]
+    assert list(gramercy.open(url, key=public_key(home))["toy/v1-r1"].estimates) == [done]
+    if is_url(url):
+        assert (home / "staging").stat().st_mode & 0o777 == 0o700
+        assert not list((home / "staging").iterdir())
+        assert not (home / "archive").exists()
+
+
+def test_mirrors_are_private_and_go(s3: str, tmp_path: Path) -> None:
+    code = (
+        f"from gramercy.archive.remote import open_archive as o; a = o('{s3}/m'); a.releases(); "
+        f"assert o('{s3}/m').root == a.root != o('{s3}/n').root; "
+        "assert a.root.stat().st_mode & 0o777 == 0o700; "
+        # A fork has one of its own, and leaves its parent's alone.
+        "import os, sys; pid = os.fork(); print(a.root, flush=True) if pid else None; "
+        f"b = a if pid else o('{s3}/m'); assert b.releases() == []; "
+        "assert pid or b.root != a.root; "
+        "assert not pid or os.waitpid(pid, 0)[1] == 0; assert a.root.exists()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert not Path(done.stdout.strip()).exists()
+
+
+def test_a_folder_needs_no_driver(made: Path) -> None:
+    """Nor is the catalogue's import slowed down by what only some archives need."""
+    code = (
+        "import sys, gramercy.api.catalogue; "
+        "light = {'fsspec', 'cryptography'} - sys.modules.keys(); "
+        f"found = gramercy.open({str(made / 'archive')!r})['toy/v1-r1']; "
+        "print(sorted(light), 'fsspec' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['cryptography', 'fsspec'] False"
+
+
+def test_urls_of_folders(tmp_path: Path) -> None:
+    for where in (tmp_path, str(tmp_path), tmp_path.as_uri(), f"file://localhost{tmp_path}"):
+        assert open_archive(where) == Archive(tmp_path)
+    (tmp_path / "with space").mkdir()
+    assert open_archive((tmp_path / "with space").as_uri()).root == tmp_path / "with space"
+    with pytest.raises(RequestError, match="another machine"):
+        open_archive("file://elsewhere/archive")
+
+
+def test_what_cannot_be_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RequestError, match=r"^nosuch://user/a: is of no protocol"):
+        gramercy.open("nosuch://me:SECRET@user/a?token=SECRET")
+    with pytest.raises(RequestError, match="chain"):
+        gramercy.open("simplecache::s3://archives")
+    # As where the extra is not installed.
+    known = importlib.import_module("fsspec.registry")._registry
+    monkeypatch.delitem(known, "s3", raising=False)
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(RequestError, match=r"pip install 'gramercy\[s3\]'"):
+        gramercy.open("s3://archives/without-driver")
+
+
+def test_stores_that_say_no(s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for call in (
+        lambda: gramercy.open("s3://no-such-bucket/a"),
+        lambda: open_archive("s3://no-such-bucket/a").releases(),
+        lambda: open_archive("s3://no-such-bucket/a").anchor(),
+        lambda: open_archive("s3://no-such-bucket/a").release("toy", "v1-r1"),
+        lambda: open_archive("s3://no-such-bucket/a").staging("toy").__enter__(),
+    ):
+        with pytest.raises(ArchiveError, match=r"s3://no-such-bucket/a.*no such bucket"):
+            call()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ArchiveError, match=r"s3://archives/none/.*NoCredentialsError.*credentials"):
+        gramercy.open("s3://archives/none")
+
+
+def test_a_store_that_does_not_answer(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    before = time.monotonic()
+    with pytest.raises(ArchiveError, match=r"s3://archives/silent.*Connection") as caught:
+        gramercy.open("s3://archives/silent")
+    assert time.monotonic() - before < 60
+    assert "SECRET" not in str(caught.value)
+
+
+def test_credentials_are_never_shown(tmp_path: Path) -> None:
+    for url, told in {
+        "s3://AKIA:se/cr@et@bucket/a": "s3://bucket/a",
+        "sftp://user@host/a/": "sftp://host/a",
+        "https://host/a?X-Signature=secret": "https://host/a",
+        "s3://bucket/a@b": "s3://bucket/a@b",
+        "memory://a": "memory://a",
+    }.items():
+        assert shown(url) == told
+        assert "se" not in repr(Objects(url))
+    archive = archive_at("memory://me:SECRET@here/a", tmp_path)
+    assert "SECRET" not in repr(archive) + archive.where + archive.uri(archive.root / "x")
+
+
+def test_the_environment_is_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Archive.of(Home.default()) == Archive(home / "archive", keys=home / "keys")
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", "")
+    assert Home.default().archive_url is None
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", "memory://here")
+    assert Archive.of(Home.default()).where == "memory://here"

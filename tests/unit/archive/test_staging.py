@@ -1,0 +1,200 @@
+"""The staging area: work in progress stays, what was abandoned is removed, and a copy is enough."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from gramercy.archive.bundle import check
+from gramercy.archive.held import LOCK, held
+from gramercy.archive.store import Archive
+from gramercy.schemas.errors import ArchiveError, SpentFailure
+from tests.support.archives import archive_at, bundle
+
+ROOT = Path(__file__).parents[3]
+STAGES = """
+import sys
+from pathlib import Path
+from gramercy.archive.store import Archive
+with Archive(Path(sys.argv[1])).staging("toy") as staged:
+    (staged / "a.csv").write_text("1")
+    print(staged, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(tmp_path / "archive")
+
+
+def names(archive: Archive) -> set[str]:
+    return {path.name for path in (archive.root / ".staging").iterdir()}
+
+
+def put_in(staged: Path, text: str = "mine") -> str:
+    """Seal a small bundle in a staged folder; returns its digest."""
+    staged.rmdir()
+    return bundle(staged, text)
+
+
+def in_thread(*steps: object) -> None:
+    for step in steps:
+        thread = threading.Thread(target=step)
+        thread.start()
+        thread.join()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_sweep_leaves_work_in_progress(kept: bool, archive: Archive) -> None:
+    with archive.staging("toy") as staged:
+        put_in(staged)
+        folder = archive.keep(staged) if kept else staged
+        archive.sweep("toy")
+        in_thread(lambda: archive.sweep("toy"))
+        with archive.staging("toy", alone=True):
+            assert check(folder)
+    assert names(archive) == ({folder.name} if kept else set())
+    archive.sweep("toy")
+    assert names(archive) == set()
+
+
+def test_sweep_removes_what_a_killed_process_left(archive: Archive) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STAGES, archive.root],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    staged = Path(process.stdout.readline().strip())
+    try:
+        archive.sweep("toy")
+        assert (staged / "a.csv").read_text() == "1"
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert staged.exists()
+    archive.sweep("toyish")
+    assert staged.exists()
+    archive.sweep("toy")
+    assert names(archive) == set()
+
+
+def test_a_fork_removes_nothing(archive: Archive) -> None:
+    with archive.staging("toy") as staged:
+        pid = os.fork()
+        if pid == 0:
+            archive.sweep("toy")
+            os._exit(0 if staged.exists() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert staged.exists()
+
+
+def test_a_fork_that_leaves_the_block_removes_nothing(archive: Archive) -> None:
+    parent = os.getpid()
+    try:
+        with archive.staging("toy") as staged:
+            pid = os.fork()
+            if pid == 0:
+                raise InterruptedError
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            archive.sweep("toy")
+            in_thread(lambda: archive.sweep("toy"))
+            assert staged.exists()
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+    assert names(archive) == set()
+
+
+def test_one_holder_at_a_time(tmp_path: Path) -> None:
+    with held(tmp_path / "folder") as first, held(tmp_path / "folder") as second:
+        assert (first, second) == (True, False)
+        assert [path.name for path in tmp_path.iterdir()] == [f"folder{LOCK}"]
+    with held(tmp_path / "folder") as again:
+        assert again
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_content_is_committed_once(url: str, tmp_path: Path) -> None:
+    """By the same process or by another one, from a copy."""
+    archive = archive_at(url, tmp_path)
+    digest = bundle(tmp_path / "first", "same")
+    for copy in ("second", "third"):
+        shutil.copytree(tmp_path / "first", tmp_path / copy)
+    archive.commit(tmp_path / "first", archive.root / "toy/v1-r1/release")
+    archive.commit(tmp_path / "second", archive.root / "toy/v1-r1/release")
+    another = archive_at(url, tmp_path)
+    another.commit(tmp_path / "third", another.root / "toy/v1-r1/release")
+    assert [(tmp_path / name).exists() for name in ("first", "second", "third")] == [False] * 3
+    fresh = archive_at(url, tmp_path)
+    assert fresh.releases() == [("toy", "v1-r1")]
+    assert check(fresh.release("toy", "v1-r1")) == digest
+    bundle(tmp_path / "other", "other")
+    with pytest.raises(ArchiveError):
+        fresh.commit(tmp_path / "other", fresh.root / "toy/v1-r1/release")
+    assert check(tmp_path / "other")
+
+
+def test_content_signed_by_another_key(url: str, tmp_path: Path, monkeypatch: object) -> None:
+    assert isinstance(monkeypatch, pytest.MonkeyPatch)
+    archive = archive_at(url, tmp_path)
+    digest = bundle(tmp_path / "first", "same")
+    archive.commit(tmp_path / "first", archive.root / "toy/v1-r1/release")
+    monkeypatch.setenv("GRAMERCY_HOME", str(tmp_path / "another home"))
+    assert bundle(tmp_path / "second", "same") == digest
+    fresh = archive_at(url, tmp_path)
+    fresh.commit(tmp_path / "second", fresh.root / "toy/v1-r1/release")
+    assert not (tmp_path / "second").exists()
+    assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
+
+
+def test_what_is_confirmed_too_late_is_not_published(url: str, tmp_path: Path) -> None:
+    archive, place = archive_at(url, tmp_path), "toy/v1-r1/release"
+    bundle(tmp_path / "staged", "mine")
+
+    def refuse() -> None:
+        assert archive_at(url, tmp_path).releases() == []
+        raise SpentFailure("no")
+
+    with pytest.raises(SpentFailure):
+        archive.commit(tmp_path / "staged", archive.root / place, refuse)
+    assert archive_at(url, tmp_path).releases() == []
+    confirmed: list[int] = []
+    archive.commit(tmp_path / "staged", archive.root / place, lambda: confirmed.append(1))
+    assert archive_at(url, tmp_path).releases() == [("toy", "v1-r1")]
+    assert confirmed == [1]
+
+
+def test_finish_leaves_what_its_owner_is_at_work_on(url: str, tmp_path: Path) -> None:
+    owner, other = archive_at(url, tmp_path), archive_at(url, tmp_path)
+    with owner.staging("toy") as staged:
+        digest = put_in(staged)
+        sealed = owner.keep(staged)
+        other.finish("toy", "0" * 64, other.root / "toy/v1-r1/release")
+        assert other.releases() == []
+        other.finish("toy", digest, other.root / "toy/v1-r1/release")
+        assert other.releases() == [("toy", "v1-r1")]
+        assert check(sealed) == digest
+        owner.commit(sealed, owner.root / "toy/v1-r1/release")
+        assert [path.name for path in sealed.parent.glob("toy.*")] == [staged.name + LOCK]
+    assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
+
+
+def test_finish_takes_what_was_abandoned(url: str, tmp_path: Path) -> None:
+    archive = archive_at(url, tmp_path)
+    with archive.staging("toy") as staged:
+        digest = put_in(staged)
+        sealed = archive.keep(staged)
+    archive.finish("toy", digest, archive.root / "toy/v1-r1/release")
+    assert archive.releases() == [("toy", "v1-r1")]
+    assert list(sealed.parent.glob("toy.*")) == []

@@ -1,0 +1,346 @@
+"""``gramercy export``: the registry's entries and data packages, as others read them."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import re
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from ruamel.yaml import YAML
+
+from gramercy.api.release import Release
+from gramercy.application.withdrawal import withdraw
+from gramercy.archive.registry_entry import Stated, entry_text, registry_entry
+from gramercy.archive.release_bundle import read_release
+from gramercy.archive.store import Archive
+from gramercy.common.home import Home
+from gramercy.ledger import Ledger
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.contract import Budget
+from gramercy.schemas.deployments_registry import RegistryEntry
+from tests.support.conformance import CASES
+from tests.support.factories import (
+    MECHANISM,
+    answer,
+    contract_facts,
+    run,
+    run_all,
+    run_steps,
+    scene,
+)
+from tests.support.table_writers import charge, contract
+
+with warnings.catch_warnings():
+    # What it is made of warns while it is imported; what it says of our packages, it returns.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import frictionless
+
+STATED = ("--curator-type", "Nonprofit", "--region", "NO")
+TIER_3 = """
+    dp_variant: data_domain unprotected_quantities
+    privacy_loss: privacy_unit_details number_of_privacy_units privacy_parameters_details
+    deployment_model: trust_assumptions access_type_details
+    implementation: preprocessing_and_hyperparameter_tuning mechanisms composition
+        post_processing justification utility additional_information
+"""
+
+
+def of(name: str, folder: Path) -> Path:
+    """A release by this mechanism."""
+    case = CASES[name]
+    mechanism: dict[str, Any] = {"name": name, "epsilon": 1.0, **case.keys}
+    if not case.pure:
+        mechanism["delta"] = 1e-6
+    columns = contract_facts()["columns"]
+    if case.normalisation == "whole":
+        columns = {k: {"lower": -5.0, "upper": 5.0, "centre": 0, "scale": 1} for k in columns}
+    asked = {"mechanism": mechanism, "normalisation": case.normalisation, "estimates": []}
+    budget = {"epsilon": 9.0, "delta": 1e-5}
+    given = {"columns": columns, "budget": budget, "neighbours": case.neighbours[-1]}
+    return run_all(scene(folder, request=asked, **given)) / "release"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_mechanism_is_an_entry(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = read_release(of(name, tmp_path)).manifest
+    folder = tmp_path / "entries"
+    done = answer("export", "--registry", folder, *STATED, "--sector", "Healthcare", capsys=capsys)
+    (path,) = map(Path, done["registry"])
+    assert re.fullmatch(r"[a-z0-9_]+\.yaml", path.name)
+    said = yaml.safe_load(path.read_text(encoding="utf-8"))  # YAML 1.1, as the registry reads it
+    assert said == YAML(typ="safe", pure=True).load(path)
+    RegistryEntry.model_validate_json(json.dumps(said))
+    told = said["deployment"]
+    assert list(told) == list(RegistryEntry.model_fields["deployment"].annotation.model_fields)  # type: ignore[union-attr]
+    loss, guarantee = told["privacy_loss"], facts.guarantee
+    stated = loss["privacy_parameters"]
+    if CASES[name].pure:
+        assert told["dp_variant"]["variant_name"] == "Pure DP"
+        assert stated.keys() == {"epsilon"}
+        assert guarantee.pure is not None
+        assert guarantee.pure <= stated["epsilon"] <= guarantee.pure * (1 + 1e-5)
+    else:
+        assert told["dp_variant"]["variant_name"] == "Approximate DP"
+        assert stated["delta"] == guarantee.delta == 1e-6
+        assert guarantee.epsilon <= stated["epsilon"] <= guarantee.epsilon * (1 + 1e-5)
+    assert told["deployment_model"]["model_name"] == ("Local" if name == "local" else "Central")
+    rows = facts.kind in {"rows", "reports"}
+    kind = "Dataset" if rows else "Summary statistics"
+    assert told["basic"]["data_product_type"] == kind
+    assert told["basic"]["publication_date"] == facts.published
+    assert told["basic"]["data_product_region"] == "NO"  # and not False
+    public = "the number of rows" in told["dp_variant"]["unprotected_quantities"]
+    assert public == (facts.neighbours == "replace-one")
+    if public:
+        assert loss["number_of_privacy_units"] == 40
+    assert told["administrative"] == {"status": "Draft", "registry_authors": ["Nobody"], "tier": 3}
+    for part, keys in yaml.safe_load(TIER_3).items():
+        assert all(told[part][key] for key in keys.split())
+
+
+def test_words_stay_words(tmp_path: Path) -> None:
+    release = run_all(scene(tmp_path, title="yes", curator="1e3 # *x*: |")).parent
+    read = read_release(release / "v1-r1/release")
+    stated = Stated("Government", "2026-01-01\nnull", None, ("~", "007"))
+    entry = registry_entry(read.manifest, read.sha256, stated, None)
+    for told in (yaml.safe_load(entry_text(entry)), YAML(typ="safe").load(entry_text(entry))):
+        basic = told["deployment"]["basic"]
+        assert basic["name"] == "yes, version v1"
+        assert basic["data_curators"][0]["data_curator_name"] == "1e3 # *x*: |"
+        assert basic["data_product_region"] == "2026-01-01\nnull"
+        assert told["deployment"]["administrative"]["registry_authors"] == ["~", "007"]
+
+
+def test_what_is_asked_for_before_anything_is_written(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, full = tmp_path / "entries", tmp_path / "full"
+    empty = run("export", "--registry", folder, *STATED, capsys=capsys)
+    assert (empty[0], "holds no release" in empty[2]) == (2, True)
+    run_steps(scene(tmp_path))
+    full.mkdir()
+    (full / "mine.txt").write_text("mine")
+    refused: dict[tuple[object, ...], str] = {
+        (): "--registry FOLDER",
+        ("--registry", folder): "--curator-type",
+        ("--registry", folder, *STATED[:2]): "--region",
+        ("--registry", folder, "--curator-type", "Club"): "Government, Industry, Nonprofit",
+        ("--registry", folder, *STATED, "--sector", "Cheese"): "Energy",
+        ("--registry", folder, *STATED, "other"): "'other'",
+        ("--package", folder, "--archive", tmp_path / "nowhere"): "not an archive",
+        ("--package", full): "not an empty folder",
+        ("--package", full / "mine.txt/x"): "--package: ",
+        ("--registry", full / "mine.txt", *STATED): "--registry: ",
+        ("--registry", folder, "--package", folder, *STATED): "one folder is, or holds, the other",
+        ("--registry", folder / "x", "--package", folder, *STATED): "one folder is, or holds",
+        ("--registry", folder, "--package", folder / "y/z", *STATED): "one folder is, or holds",
+    }
+    for words, told in refused.items():
+        code, _, err = run("export", *words, capsys=capsys)
+        assert code == 2, words
+        assert told in " ".join(err.split()), words
+    damaged = home / "archive/toy/v1-r1/release/second_moment.csv"
+    damaged.chmod(0o644)
+    damaged.write_text("0")
+    code, _, err = run("export", "--package", folder, capsys=capsys)
+    assert code == 2
+    assert "second_moment.csv" in err
+    assert not folder.exists()
+    assert [each.name for each in full.iterdir()] == ["mine.txt"]
+
+
+def wrong(descriptor: Path) -> list[str]:
+    """What frictionless finds wrong with a data package: descriptor, contents, sizes and digests.
+
+    It counts no bytes of Parquet that it reads as a table. So every such file is held to its
+    schema as a table, and to its size and digest as a file.
+    """
+    facts = json.loads(descriptor.read_text(encoding="utf-8"))
+    named: list[dict[str, Any]] = []
+    for each in facts["resources"]:
+        if each["format"] != "parquet":
+            named.append(each)
+            continue
+        named.append({k: v for k, v in each.items() if k not in {"bytes", "hash"}})
+        kept = {k: each[k] for k in ("path", "bytes", "hash") if k in each}
+        named.append(kept | {"name": each["name"] + "-file", "type": "file"})
+    found = [error.message for error in frictionless.Package.metadata_validate(facts)]
+    package = frictionless.Package.from_descriptor(
+        facts | {"resources": named}, basepath=str(descriptor.parent)
+    )
+    report = package.validate()
+    assert [task.name for task in report.tasks] == [each["name"] for each in named]
+    found += [error.message for error in report.errors]
+    return found + [
+        f"{task.name}: {text}"
+        for task in report.tasks
+        for text in [*task.warnings, *(error.message for error in task.errors)]
+    ]
+
+
+def test_every_bundle_is_a_data_package(tmp_path: Path, home: Path) -> None:
+    columns = contract_facts()["columns"] | {"ward": {"levels": ["A", "B"]}}
+    scene(tmp_path)
+    frame = pd.read_csv(tmp_path / "table.csv").assign(ward=["A", "B"] * 20)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    names = ("ridge", "graphical-lasso", "neighbourhood", "thresholded", "intervals", "discoveries")
+    asked = [{"name": name} for name in names] + [{"name": "discriminant", "classes": "ward"}]
+    ample = {"mechanism": MECHANISM | {"epsilon": 50.0}, "estimates": asked, "folds": 2}
+    budget = {"epsilon": 90.0, "delta": 1e-5}
+    request = scene(tmp_path, request=ample, columns=columns, intercept=True, budget=budget)
+    folder = run_all(request)
+    withdraw("toy", "v1-r1", "a column was shifted")
+    found = sorted(folder.rglob("datapackage.json"))
+    assert len(found) == 1 + len(asked) + 1 + 1  # release, estimates, report, notice
+    for descriptor in found:
+        assert wrong(descriptor) == [], descriptor
+    # And it would have found something.
+    moment = folder / "release/second_moment.parquet"
+    moment.chmod(0o644)
+    moment.write_bytes(moment.read_bytes()[:-1] + b"\0")
+    assert any("hash" in each for each in wrong(folder / "release/datapackage.json"))
+
+
+@pytest.mark.parametrize("name", ["rows", "local", "output"])
+def test_bundles_of_other_kinds_are_data_packages(name: str, tmp_path: Path) -> None:
+    assert wrong(of(name, tmp_path) / "datapackage.json") == []
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_whole_catalogue_as_a_data_package(
+    tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for version in ("v1", "V.2"):
+        run_steps(scene(tmp_path, request={"version": version}, title='A "toy", of course'))
+    withdraw("toy", "V.2-r2", "a column was shifted")
+    ledger = Ledger.of(any_home)
+    failed = ledger.charge(
+        contract(title='A "toy", of course'), "v3", "request", Guarantee(0.1, 2e-7), "of the files"
+    )
+    ledger.mark("toy", failed.release, "spent", reason="the disk was full")
+    ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
+    charge(ledger, "v1", under=contract(id="unpublished-study"))
+    folder = tmp_path / "package"
+    done = answer("export", "--package", folder, capsys=capsys)
+    assert done["package"] == str(folder / "datapackage.json")
+    assert wrong(folder / "datapackage.json") == []
+    assert frictionless.validate(str(folder / "datapackage.json")).valid  # as it is, too
+
+    one, two = rows(folder / "releases.csv")
+    assert (one["release"], two["release"]) == ("toy/V.2-r2", "toy/v1-r1")
+    assert (one["state"], one["reason"]) == ("withdrawn", "a column was shifted")
+    assert (two["state"], two["reason"], two["withdrawn"]) == ("published", "", "")
+    release = Release(Archive.of(any_home), "toy", "v1-r1")
+    assert float(two["mu"]) == release.guarantee.mu
+    assert two["title"] == 'A "toy", of course'
+    matrix = release.path / "second_moment.parquet"
+    assert (folder / two["matrix"]).read_bytes() == matrix.read_bytes()
+    assert two["sha256"] == read_release(release.path).sha256
+    budgets = rows(folder / "budgets.csv")
+    assert [each["what"] for each in budgets] == ["registered", *["charged"] * 3, "lowered"]
+    assert [each["release"] for each in budgets[1:4]] == ["toy/v1-r1", "toy/V.2-r2", "toy/v3-r3"]
+    assert budgets[3]["state"] == "spent"
+    assert float(budgets[2]["spent_epsilon"]) > float(budgets[1]["spent_epsilon"]) > 0
+    assert budgets[-1]["spent_epsilon"] == "INF"
+    held = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    for private in (b"of the files", b"unpublished-study", b"fewer failures"):
+        assert private not in held
+    assert all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", each["at"]) for each in budgets)
+    assert [each["reason"] for each in budgets] == [
+        *("", "", "a column was shifted", "the disk was full", "")
+    ]
+    (charged, *_) = ledger.charges("toy")
+    assert charged.fingerprint.encode() not in held
+    described = json.loads((folder / "datapackage.json").read_text())
+    paths = {each["path"] for each in described["resources"]} | {"datapackage.json"}
+    there = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    assert paths == there
+
+    twice, again = tmp_path / "twice", tmp_path / "again"
+    answer("export", "--package", twice, capsys=capsys)
+    assert all((twice / name).read_bytes() == (folder / name).read_bytes() for name in there)
+    answer("export", "toy/v1-r1", "--package", again, capsys=capsys)
+    assert [each["release"] for each in rows(again / "releases.csv")] == ["toy/v1-r1"]
+    # A changed number is found.
+    text = (folder / "releases.csv").read_text()
+    (folder / "releases.csv").write_text(text.replace(",withdrawn,20", ",forgotten,20"))
+    assert any("enum" in each for each in wrong(folder / "datapackage.json"))
+
+
+def test_a_package_is_whole_or_not_there(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_steps(scene(tmp_path))
+    folder = tmp_path / "packages/one"
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for stopped, code in ((full, 2), (interrupted, 130)):
+        with monkeypatch.context() as disk:
+            disk.setattr(shutil, "copyfile", stopped)
+            done, _, err = run("export", "--package", folder, capsys=capsys)
+        assert done == code
+        assert list(folder.parent.iterdir()) == []
+        assert code != 2 or f"--package: {folder} cannot be written" in err.replace("\n", "")
+    folder.mkdir()  # an empty one is filled
+    answer("export", "--package", folder, capsys=capsys)
+    assert [each.name for each in folder.parent.iterdir()] == ["one"]
+    assert wrong(folder / "datapackage.json") == []
+
+
+def test_a_guarantee_without_an_epsilon_is_an_entry(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hardly = {"name": "gaussian", "mu": 0.001, "delta": 0.01}
+    budget = {"epsilon": 50.0, "delta": 0.01}
+    run_steps(scene(tmp_path, request={"mechanism": hardly}, budget=budget))
+    done = answer("export", "--registry", tmp_path / "entries", *STATED, capsys=capsys)
+    told = yaml.safe_load(Path(done["registry"][0]).read_text(encoding="utf-8"))
+    stated = told["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert stated == {"epsilon": 0.0, "delta": 0.01}
+
+
+def test_an_archive_of_others(
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run_steps(scene(tmp_path))
+    withdraw("toy", "v1-r1", "a column was shifted.")
+    charge(Ledger.of(Home.default()), "v2")
+    key = next((home / "keys").glob("*.pub"))
+    monkeypatch.setenv("GRAMERCY_HOME", str(tmp_path / "another"))
+    folder, entries = tmp_path / "package", tmp_path / "entries"
+    entries.mkdir()
+    (entries / "another.yaml").write_text("kept")
+    asked = ("--archive", home / "archive", "--package", folder, "--registry", entries, *STATED)
+    done = answer("export", *asked, "--key", key, "--author", "An Auditor", capsys=capsys)
+    assert done["releases"] == ["toy/v1-r1"]
+    assert not (folder / "budgets.csv").exists()  # there is no ledger to tell
+    assert wrong(folder / "datapackage.json") == []
+    told = yaml.safe_load((entries / "toy__v1_r1.yaml").read_text())["deployment"]
+    assert told["basic"]["name"] == "A toy, version v1 (withdrawn)"
+    assert told["basic"]["description"].startswith("Withdrawn by its curator on 2")
+    assert "a column was shifted. " in told["basic"]["description"]
+    assert told["administrative"]["registry_authors"] == ["An Auditor"]
+    assert (entries / "another.yaml").read_text() == "kept"
+    assert not (tmp_path / "another").exists()

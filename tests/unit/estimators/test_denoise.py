@@ -1,0 +1,228 @@
+"""Denoising: better than projection at the sizes that are judged, for every noise law."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+
+from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise, project, repair_name
+from gramercy.estimators.noise.draws import draw, of_rows, rows_like
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.schemas.noise import Family, NoiseLaw
+from tests.support.factories import at_scale
+
+Array = np.ndarray
+
+
+def goe(rng: np.random.Generator, p: int, sd: float) -> Array:
+    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
+    return half + half.T
+
+
+def nearest(matrix: Array) -> Array:
+    """The nearest matrix that is positive semidefinite with trace at most 1, worked out here."""
+    values, vectors = np.linalg.eigh(matrix)
+    kept = np.maximum(values, 0)
+    excess = (np.cumsum(kept[::-1]) - 1) / np.arange(1, kept.size + 1)
+    if kept.sum() > 1:
+        kept = np.maximum(kept - excess[np.flatnonzero(kept[::-1] > excess)[-1]], 0)
+    found: Array = (vectors * kept) @ vectors.T
+    return found
+
+
+def law(sd: float, family: Family = "gaussian-isotropic", p: int = 0) -> NoiseLaw:
+    diagonal = sd if family in {"gaussian-iid", "laplace"} else sd * math.sqrt(2)
+    dof = p + 1.0 if family in {"matrix-laplace", "wishart"} else None
+    return NoiseLaw(family=family, sd_diagonal=diagonal, sd_off_diagonal=sd, dof=dof)
+
+
+def errors(truth: Array, sd: float, turns: int) -> tuple[float, float, float]:
+    """Mean Frobenius error of raw, projected, denoised; Gaussian noise."""
+    rng = np.random.default_rng(4)
+    found = []
+    for _ in range(turns):
+        noisy = truth + goe(rng, len(truth), sd)
+        forms = [noisy, nearest(noisy), denoise(noisy, law(sd))]
+        found.append([np.linalg.norm(form - truth) for form in forms])
+    raw, projected, denoised = np.mean(found, axis=0)
+    return float(raw), float(projected), float(denoised)
+
+
+def unit(rows: Array) -> Array:
+    found: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return found
+
+
+@cache
+def table(name: str) -> tuple[Array, int]:
+    """Second moment of unit rows, and their number."""
+    rows = load_digits().data if name == "digits" else load_breast_cancer().data
+    if name == "breast cancer":
+        rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    if name == "slow":
+        # Gaussian rows of 200 columns, the variance of the k-th k^(-1/2). Rotations do not matter.
+        rng = np.random.default_rng(1)
+        rows = rng.standard_normal((50_000, 200)) * np.arange(1, 201) ** -0.25
+    rows = unit(rows)
+    return rows.T @ rows / len(rows), len(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "turns", "raw", "projected", "most"),
+    [
+        ("digits", 1.0, (4, 30), 0.152, 0.074, 0.065),
+        ("digits", 0.2, (4, 30), 0.681, 0.203, 0.150),
+        ("breast cancer", 1.0, (20, 200), 0.226, 0.142, 0.134),
+        ("slow", 0.2, (1, 10), 0.076, 0.061, 0.036),
+    ],
+)
+def test_judged_errors(
+    name: str, epsilon: float, turns: tuple[int, int], raw: float, projected: float, most: float
+) -> None:
+    """Unit rows, replace-one, delta 1e-6, the default mechanism."""
+    moment, n = table(name)
+    made = Gaussian.calibrated(
+        p=len(moment), n=n, neighbours="replace-one", epsilon=epsilon, delta=1e-6
+    )
+    found = errors(moment, made.scale / math.sqrt(2) / n, at_scale(*turns))
+    assert found[0] == pytest.approx(raw, rel=0.05)
+    assert found[1] == pytest.approx(projected, rel=0.05)
+    assert found[2] <= most
+
+
+@pytest.mark.parametrize("p", [40, SIMULATED_UP_TO + 20])
+def test_a_flat_spectrum(p: int) -> None:
+    """Nothing to see but noise: shrinkage finds the flat spectrum, projection cannot."""
+    raw, projected, denoised = errors(np.eye(p) / p, 2 / p**1.5, 2)
+    share = 0.15 if p <= SIMULATED_UP_TO else 0.6
+    assert denoised < share * projected < 0.6 * raw
+
+
+FAMILIES: list[Family] = [
+    "gaussian-isotropic",
+    "gaussian-iid",
+    "laplace",
+    "k-norm",
+    "matrix-laplace",
+    "wishart",
+    "noisy-rows",
+]
+SPECTRA = {
+    "flat": np.ones(12),
+    "zipf": 1 / np.arange(1.0, 13),
+    "spiked": np.r_[12.0, np.ones(11)],
+    "short": 0.05 / np.arange(1.0, 13),  # rows that are much shorter than the bound
+}
+
+
+def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int) -> float:
+    """Error of denoising over that of projection; `size` in units of the average eigenvalue."""
+    p, source = spectrum.size, np.random.RandomState(11)
+    scale = max(spectrum.sum(), 1.0)
+    truth = (basis * (spectrum / scale)) @ basis.T
+    sd, rows, found = size / p**1.5, 30 * p, []
+    noise = law(sd, family, p)
+    if family == "noisy-rows":  # of deviation sd, were the rows to fill all directions alike
+        cell = -1 / p + math.sqrt(1 / p**2 + rows * sd**2)
+        noise = noise.model_copy(update={"cell_variance": cell})
+        like = rows_like(truth, rows)
+    for _ in range(turns):
+        added = (
+            of_rows(source, like, noise.cell_variance or 0.0, rows)
+            if family == "noisy-rows"
+            else draw(source, p, noise)
+        )
+        forms = denoise(truth + added, noise, 1.0, rows), project(truth + added)
+        found.append([np.linalg.norm(form - truth) for form in forms])
+    denoised, projected = np.mean(found, axis=0)
+    return float(denoised / projected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_law_is_better_denoised(family: Family) -> None:
+    """Axes of the truth along those of the noise, or not: shrinkage beats projection, or ties."""
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
+    turns = at_scale(6, 30)
+    for name, spectrum in SPECTRA.items():
+        for basis in (np.eye(12), turn)[: at_scale(1, 2)]:
+            shares = [ratio(family, spectrum, basis, size, turns) for size in (0.1, 1.0, 10.0)]
+            assert max(shares) <= 1.05, (name, shares)
+            if name in {"flat", "short"}:
+                assert shares[1] <= 0.6, (name, shares)
+
+
+def test_full_trace_of_few_directions_is_where_projection_is_better() -> None:
+    """A corner of the matrices that can be, where projection lands: this much is lost at most."""
+    for p, rank, size, most in ((3, 1, 1.0, 1.6), (12, 2, 5.0, 1.2), (12, 2, 0.3, 1.0)):
+        spectrum = np.where(np.arange(p) < rank, 1.0, 0.0) / rank
+        share = ratio("gaussian-isotropic", spectrum, np.eye(p), size, at_scale(30, 150))
+        assert share <= most, (p, share)
+
+
+def test_denoised_is_a_second_moment() -> None:
+    rng = np.random.default_rng(2)
+    for sd in (1e-6, 0.01, 1.0, 1e3):
+        for p in (1, 2, 3):
+            out = denoise(np.diag(np.full(p, 1 / p)) + goe(rng, p, sd), law(sd))
+            assert (out == out.T).all()
+            assert np.linalg.eigvalsh(out).min() >= -1e-12
+            assert np.trace(out) <= 1 + 1e-12
+    again = np.diag([0.6, 0.3, 0.1])
+    np.testing.assert_allclose(denoise(again, law(1e-9)), again, atol=1e-6)
+    assert (denoise(again, law(0.1)) == denoise(again, law(0.1))).all()
+    np.testing.assert_array_equal(denoise(-again, law(0.1)), np.zeros((3, 3)))
+
+
+def test_last_digits_stay_last_digits() -> None:
+    """A verifier's eigenvalues differ in their last digits: so may the result, and no more."""
+    rng = np.random.default_rng(8)
+    matrix = np.eye(6) / 6 + goe(rng, 6, 0.1)
+    noise = law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
+    for one in (law(0.1), noise):
+        near = denoise(matrix + goe(rng, 6, 1e-13), one, 1.0, 40)
+        np.testing.assert_allclose(near, denoise(matrix, one, 1.0, 40), atol=1e-10)
+
+
+def test_denoising_rotates_with_the_matrix() -> None:
+    rng = np.random.default_rng(3)
+    matrix = np.diag([0.5, 0.3, 0.2, 0.0]) + goe(rng, 4, 0.05)
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    turned = denoise(turn @ matrix @ turn.T, law(0.05))
+    np.testing.assert_allclose(turned, turn @ denoise(matrix, law(0.05)) @ turn.T, atol=1e-10)
+
+
+def test_trace_and_noise_scale_together() -> None:
+    matrix = np.diag([0.5, 0.3, 0.2]) + goe(np.random.default_rng(5), 3, 0.05)
+    np.testing.assert_allclose(
+        denoise(7 * matrix, law(0.35), 7.0), 7 * denoise(matrix, law(0.05)), atol=1e-10
+    )
+    assert np.isfinite(denoise(matrix, law(0.05), math.inf)).all()
+
+
+def test_what_is_not_denoised_is_projected() -> None:
+    matrix = np.diag([0.9, 0.3, -0.2])
+    rows = law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
+    for noise in (NoiseLaw.none(), rows):
+        assert repair_name(noise) == "projected"
+        assert (denoise(matrix, noise) == project(matrix)).all()
+        np.testing.assert_allclose(project(matrix), nearest(matrix), atol=1e-15)
+
+
+def test_noise_on_many_columns_of_rows() -> None:
+    """Beyond simulation: its deviations follow from the released trace, for short rows too."""
+    p = SIMULATED_UP_TO + 20
+    spectrum = np.arange(1.0, p + 1) ** -0.5
+    for length in (1.0, 0.05):
+        spectrum = spectrum / spectrum.sum() * length
+        for size, most in ((0.1, 1.0), (2.0, 0.7)):
+            assert ratio("noisy-rows", spectrum, np.eye(p), size, 1) <= most
+
+
+def test_names_of_repairs() -> None:
+    for family in FAMILIES:
+        near = family in {"gaussian-iid", "laplace"}
+        assert repair_name(law(0.1, family, 3), 10) == ("shrunk" if near else "denoised")

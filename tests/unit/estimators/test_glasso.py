@@ -1,0 +1,419 @@
+"""The graphical lasso's solvers, penalties and paths, against solvers that are not ours."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.covariance import graphical_lasso as by_scikit_learn
+
+from gramercy.estimators.solvers.admm import admm
+from gramercy.estimators.solvers.block import Start, duality_gap, soft_threshold
+from gramercy.estimators.solvers.blockwise import Solver
+from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.newton import newton
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.schemas.errors import NoMinimiser, RequestError
+from tests.support.factories import at_scale
+
+EVERY: list[Solver] = ["newton", "admm", "coordinate-descent"]
+
+
+def off(matrix: np.ndarray) -> np.ndarray:
+    return matrix - np.diag(np.diagonal(matrix))
+
+
+def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:
+    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
+    return half + half.T
+
+
+def covariance(rng: np.random.Generator, kind: str, p: int) -> np.ndarray:
+    if kind == "ar":
+        return 0.6 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    precision = np.eye(p)
+    if kind == "hub":
+        precision[0, 1:6] = precision[1:6, 0] = 0.3
+        return np.linalg.inv(precision)
+    edges = np.triu(rng.uniform(-0.5, 0.5, (p, p)) * (rng.random((p, p)) < 2 / p), 1)
+    precision = edges + edges.T
+    return np.linalg.inv(precision + (0.2 - np.linalg.eigvalsh(precision).min()) * np.eye(p))
+
+
+def noisy(seed: int, p: int, sd: float, kind: str = "ar", n: int = 200) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    truth = covariance(rng, kind, p)
+    rows = rng.normal(size=(n, p)) @ np.linalg.cholesky(truth).T
+    return rows.T @ rows / n + goe(rng, p, sd * np.diagonal(truth).mean())
+
+
+def unlike(seed: int, p: int) -> np.ndarray:
+    """Penalties from 0.3 to 3."""
+    half = np.random.default_rng(seed).uniform(0.3, 3, (p, p))
+    return (half + half.T) / 2
+
+
+def charged(penalty: float | np.ndarray, p: int, diagonal: bool) -> np.ndarray:
+    every = penalty * np.ones((p, p))
+    return every if diagonal else off(every)
+
+
+def residual(S: np.ndarray, P: np.ndarray, T: np.ndarray) -> float:
+    """How far the subgradient at T is from holding zero; P has what every entry costs."""
+    np.linalg.cholesky(T)
+    assert (T == T.T).all()
+    smooth = S - np.linalg.inv(T)
+    return float(
+        np.where(T != 0, np.abs(smooth + P * np.sign(T)), np.maximum(np.abs(smooth) - P, 0)).max()
+    )
+
+
+def assert_proof(S: np.ndarray, P: np.ndarray, error: NoMinimiser) -> None:
+    T = error.certificate
+    assert (T == T.T).all()
+    assert np.trace(T) == pytest.approx(1)
+    assert np.linalg.eigvalsh(T).min() >= -1e-15
+    assert (S * T).sum() + (P * np.abs(T)).sum() <= 0
+
+
+def by_cone(S: np.ndarray, P: np.ndarray) -> np.ndarray:
+    T = cp.Variable(S.shape, symmetric=True)
+    cost = -cp.log_det(T) + cp.sum(cp.multiply(S, T)) + cp.sum(cp.multiply(P, cp.abs(T)))
+    cp.Problem(cp.Minimize(cost)).solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
+    return np.asarray(T.value)
+
+
+def least_by_cone(S: np.ndarray, P: np.ndarray) -> float:
+    """The least multiple of P whose box holds a positive semidefinite matrix."""
+    W, multiple = cp.Variable(S.shape, PSD=True), cp.Variable(nonneg=True)
+    cp.Problem(cp.Minimize(multiple), [cp.abs(W - S) <= multiple * P]).solve(solver=cp.CLARABEL)
+    return float(multiple.value)
+
+
+@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("kind", ["number", "matrix", "some free"])
+def test_agrees_with_a_conic_solver(solver: Solver, diagonal: bool, kind: str) -> None:
+    p = 6
+    for seed in range(at_scale(2, 12)):
+        S = noisy(seed, p, 0.2) + 0.2 * np.eye(p)
+        penalty: float | np.ndarray = 0.3 if kind == "number" else 0.3 * unlike(seed, p)
+        if kind == "some free":
+            penalty[0, 1] = penalty[1, 0] = penalty[2, 4] = penalty[4, 2] = 0.0  # type: ignore[index]
+        found = graphical_lasso(S, penalty, penalize_diagonal=diagonal, solver=solver, tol=1e-13)
+        theirs = by_cone(S, charged(penalty, p, diagonal))
+        np.testing.assert_allclose(found.precision, theirs, atol=1e-5 * np.abs(theirs).max())
+        assert (found.precision == 0).any()
+
+
+@pytest.mark.parametrize("seed", range(at_scale(3, 12)))
+@pytest.mark.parametrize("solver", EVERY)
+def test_the_edge_is_where_a_conic_solver_has_it(solver: Solver, seed: int) -> None:
+    p = 6
+    S = noisy(seed, p, 0.5)
+    np.fill_diagonal(S, np.maximum(np.diagonal(S), 0.3))
+    weights = [1.0, unlike(seed, p)][seed % 2]
+    P = charged(weights, p, seed == 2)
+    edge = least_by_cone(S, P)
+    assert edge > 0.05
+    given = {"penalize_diagonal": seed == 2, "solver": solver}
+    assert residual(S, 1.01 * edge * P, _precision(S, 1.01 * edge * weights, given)) < 1e-5
+    with pytest.raises(NoMinimiser) as caught:
+        graphical_lasso(S, 0.99 * edge * weights, **given)  # type: ignore[arg-type]
+    assert_proof(S, 0.99 * edge * P, caught.value)
+    times = 1.0 if seed % 2 == 0 else 0.99 * edge
+    assert edge <= caught.value.feasible * times < 4 * edge
+
+
+def _precision(S: np.ndarray, penalty: Any, given: Any) -> np.ndarray:
+    return graphical_lasso(S, penalty, **given).precision
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_agrees_with_scikit_learn(solver: Solver) -> None:
+    for seed, kind in enumerate(("ar", "hub", "random")):
+        S = noisy(seed, 12, 0.0, kind)
+        penalty = 0.1 * np.diagonal(S).mean()
+        theirs = by_scikit_learn(S, alpha=penalty, tol=1e-9, enet_tol=1e-9, max_iter=500)[1]
+        found = graphical_lasso(S, penalty, solver=solver, tol=1e-13)
+        np.testing.assert_allclose(found.precision, theirs, atol=1e-5)
+        assert found.solver == solver
+
+
+def hard(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
+    """From tiny to 40 columns, from hopeless to easy."""
+    rng = np.random.default_rng(seed)
+    p, diagonal = int(rng.integers(2, 41)), bool(seed % 2)
+    kind = "ar" if p < 6 else ("ar", "hub", "random")[seed % 3]
+    few = int(rng.choice([p // 2 + 1, 5 * p, 50 * p]))
+    S = noisy(seed, p, float(rng.choice([0.05, 0.2, 0.6])), kind, few)
+    if not diagonal and seed % 8:
+        np.fill_diagonal(S, np.maximum(np.diagonal(S), 0.1 * np.diagonal(S).mean()))
+    penalty: Any = float(np.exp(rng.uniform(math.log(0.02), math.log(1.2)))) * np.abs(off(S)).max()
+    if seed % 5 == 0:
+        penalty = penalty * unlike(seed, p)
+    if seed % 10 == 0:
+        free = np.triu(rng.random((p, p)) < 0.05, 1)
+        penalty[free | free.T] = 0.0
+    return S, penalty, diagonal
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_a_minimiser_or_a_proof(solver: Solver) -> None:
+    """On 200 matrices, most of them indefinite: never a wrong answer, and never none."""
+    none, indefinite = 0, 0
+    for seed in range(at_scale(200, 2000)):
+        S, penalty, diagonal = hard(seed)
+        P = charged(penalty, len(S), diagonal)
+        given: Any = {"penalize_diagonal": diagonal, "solver": solver}
+        indefinite += np.linalg.eigvalsh(S).min() < 0
+        try:
+            T = _precision(S, penalty, given)
+        except NoMinimiser as error:
+            none += 1
+            assert_proof(S, P, error)
+            if error.feasible:
+                raised = error.feasible * (1.0 if isinstance(penalty, float) else penalty)
+                assert (charged(raised, len(S), diagonal) >= P).all()
+                found = graphical_lasso(S, raised, **given)
+                assert residual(S, charged(raised, len(S), diagonal), found.precision) <= 1e-5
+        else:
+            assert residual(S, P, T) <= 1e-5
+    assert indefinite > seed / 2
+    assert seed / 5 < none < 4 * seed / 5
+
+
+def test_solvers_agree_and_say_who_it_was() -> None:
+    S = noisy(1, 15, 0.1)
+    found = {solver: graphical_lasso(S, 0.2, solver=solver, tol=1e-13) for solver in EVERY}
+    first, *others = (found[solver].precision for solver in EVERY)
+    for other in others:
+        np.testing.assert_allclose(first, other, atol=1e-5)
+        assert ((first == 0) == (other == 0)).all()
+    assert all(found[solver].solver == solver for solver in EVERY)
+    assert all(0 <= abs(each.gap) <= 1e-13 for each in found.values())
+    quickest = graphical_lasso(S, 0.2, tol=1e-13)
+    assert (quickest.precision == found["admm"].precision).all()
+    assert quickest.solver == "admm"
+    assert graphical_lasso(noisy(1, 40, 0.1), 0.2).solver == "newton"
+    assert graphical_lasso(S, 5.0).solver == "closed-form"
+
+
+def test_descent_leaves_to_admm_what_it_cannot_begin() -> None:
+    """Between the edge and where soft-thresholding is positive definite."""
+    S = noisy(0, 20, 0.5)
+    np.fill_diagonal(S, 1.0)
+    penalty = 1.05 * least_by_cone(S, charged(1.0, 20, False))
+    assert np.linalg.eigvalsh(soft_threshold(off(S), penalty) + np.eye(20)).min() < 0
+    P = charged(penalty, 20, False)
+    assert coordinate_descent(S, P, 1e-6, 100).kind == "unsettled"
+    found = graphical_lasso(S, penalty, solver="coordinate-descent", tol=1e-13)
+    assert found.solver == "admm"
+    assert residual(S, P, found.precision) < 1e-5
+    easy = noisy(2, 6, 0.0)
+    both = np.block([[S, np.zeros((20, 6))], [np.zeros((6, 20)), easy]])
+    P = np.block([[P, np.ones((20, 6))], [np.ones((6, 20)), 0.1 * np.ones((6, 6))]])
+    mixed = graphical_lasso(both, P, solver="coordinate-descent", tol=1e-13)
+    assert mixed.solver == "coordinate-descent, admm"
+    assert residual(both, off(P), mixed.precision) < 1e-5
+
+
+def test_descent_proves_nothing_and_never_lies() -> None:
+    for seed in range(20):
+        S = noisy(seed, 10, 0.6)
+        np.fill_diagonal(S, 1.0)
+        P = charged(0.9 * least_by_cone(S, charged(1.0, 10, False)), 10, False)
+        assert coordinate_descent(S, P, 1.0, 100).kind == "unsettled"
+    S, P = noisy(1, 10, 0.0), charged(0.01, 10, False)
+    unit = S / np.sqrt(np.outer(np.diagonal(S), np.diagonal(S)))
+    np.fill_diagonal(unit, 1.0)
+    assert coordinate_descent(unit, P, 1e-13, 1).kind == "unsettled"
+    done = coordinate_descent(unit, P, 1e-13, 100)
+    assert done.kind == "minimiser"
+    assert residual(unit, P, done.matrix) < 1e-6
+
+
+@pytest.mark.parametrize("solver", [newton, admm, coordinate_descent])
+def test_a_start_at_the_end_is_the_end(solver: Any) -> None:
+    S, P = noisy(4, 12, 0.1), charged(0.2, 12, False)
+    S /= np.sqrt(np.outer(np.diagonal(S), np.diagonal(S)))
+    np.fill_diagonal(S, 1.0)
+    cold = solver(S, P, 1e-12, 1000)
+    again = solver(S, P, 1e-10, 1000, Start(cold.matrix, cold.dual))
+    assert again.iterations <= 1 < cold.iterations
+    np.testing.assert_allclose(again.matrix, cold.matrix, atol=1e-5)
+    assert np.abs(off(cold.dual - S)).max() <= 0.2 + 1e-12
+    assert duality_gap(cold.matrix, cold.dual) == pytest.approx(cold.gap, abs=1e-14)
+
+
+def test_gap_keeps_its_digits() -> None:
+    """Of nearly singular matrices it is known: tr E - log det(I + E) with W = R^-T (I + E) R^-1."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    T = (turn * np.geomspace(1e-4, 1e4, 8)) @ turn.T
+    T = (T + T.T) / 2
+    back = np.linalg.inv(np.linalg.cholesky(T))
+    for size in (0.5, 1e-2, 1e-4):
+        more = size * rng.uniform(-1, 1, 8)
+        expected = float((more - np.log1p(more)).sum())
+        assert duality_gap(T, (back.T * (1 + more)) @ back) == pytest.approx(expected, rel=1e-3)
+    assert duality_gap(T, -np.eye(8)) == duality_gap(-T, np.eye(8)) == math.inf
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_gap_is_honest(solver: Solver) -> None:
+    """Nearly singular: what is still to gain, by a much tighter solve, is no more than the gap."""
+    S, penalty = np.ones((4, 4)) + np.diag([0, 0.01, 0.02, 0.03]), 1e-3
+
+    def objective(T: np.ndarray) -> float:
+        return float((S * T).sum() - np.linalg.slogdet(T)[1] + penalty * np.abs(off(T)).sum())
+
+    best = objective(graphical_lasso(S, penalty, solver=solver, tol=1e-13).precision)
+    for tol in (1e-1, 1e-3, 1e-5):
+        found = graphical_lasso(S, penalty, solver=solver, tol=tol)
+        assert 0 <= found.gap <= tol
+        assert -1e-9 <= (objective(found.precision) - best) / 4 <= found.gap + 1e-9
+
+
+def test_a_matrix_of_one_number_is_that_number() -> None:
+    S = noisy(3, 12, 0.1)
+    for diagonal in (False, True):
+        one = graphical_lasso(S, 0.25, penalize_diagonal=diagonal)
+        many = graphical_lasso(S, np.full((12, 12), 0.25), penalize_diagonal=diagonal)
+        assert (one.precision == many.precision).all()
+        assert one.penalty == 0.25
+        assert isinstance(many.penalty, np.ndarray)
+    free = np.full((12, 12), 0.25)
+    np.fill_diagonal(free, np.nan)  # not used, so not looked at
+    assert (graphical_lasso(S, free).precision == graphical_lasso(S, 0.25).precision).all()
+    np.fill_diagonal(free, np.arange(12))
+    shifted = graphical_lasso(S + np.diag(np.arange(12.0)), 0.25)
+    both = graphical_lasso(S, free, penalize_diagonal=True)
+    np.testing.assert_allclose(both.precision, shifted.precision, atol=1e-12)
+
+
+def test_units_of_columns_move_into_the_penalties() -> None:
+    S, units = noisy(5, 10, 0.1), np.geomspace(1e-3, 1e3, 10)
+    scale = np.outer(units, units)
+    one = graphical_lasso(S, 0.2, tol=1e-13).precision
+    other = graphical_lasso(S * scale, 0.2 * scale, tol=1e-13).precision
+    np.testing.assert_allclose(other * scale, one, atol=1e-7)
+    assert ((other == 0) == (one == 0)).all()
+
+
+@pytest.mark.parametrize(("seed", "p", "share"), [(3, 60, 0.03), (2, 60, 0.01), (1, 20, 1e-3)])
+def test_of_rank_one_with_a_tiny_penalty(seed: int, p: int, share: float) -> None:
+    """The minimiser is nearly singular, and only coordinate descent gets there."""
+    v = np.random.default_rng(seed).standard_normal(p)
+    S, penalty = np.outer(v, v), share * float(np.mean(v**2))
+    found = graphical_lasso(S, penalty, penalize_diagonal=True)
+    assert found.solver == "coordinate-descent"
+    assert residual(S, charged(penalty, p, True), found.precision) < 1e-5
+
+
+def test_forbidden_edges() -> None:
+    """Penalties that are as good as infinite, in every solver."""
+    S = noisy(3, 40, 0.0)
+    sane = np.full((40, 40), 0.1)
+    sane[0, 1] = sane[1, 0] = 1e3
+    best = graphical_lasso(S, sane, tol=1e-13).precision
+    assert best[0, 1] == 0
+    for huge in (1e39, 1e200, 1.5e308):
+        sane[0, 1] = sane[1, 0] = huge
+        for solver in EVERY:
+            found = graphical_lasso(S, sane, solver=solver, tol=1e-13).precision
+            np.testing.assert_allclose(found, best, atol=1e-5)
+    assert graphical_lasso(S, 1e308).solver == "closed-form"
+    with pytest.raises(NoMinimiser):
+        graphical_lasso(S - 5 * np.eye(40), np.where(np.eye(40) == 1, 0.1, 1e308))
+
+
+def test_screening_sees_every_penalty() -> None:
+    S = noisy(6, 12, 0.0)
+    parts = np.arange(12) % 3
+    penalties = np.where(np.equal.outer(parts, parts), 0.05, 1 + np.abs(S).max())
+    found = graphical_lasso(S, penalties, tol=1e-13).precision
+    assert (found[~np.equal.outer(parts, parts)] == 0).all()
+    whole = by_cone(S, off(penalties))
+    np.testing.assert_allclose(found, whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_entries_that_cost_nothing(solver: Solver) -> None:
+    """The inverse of the minimiser has S there; where all are free it is S (Dempster 1972)."""
+    S = noisy(7, 8, 0.0)
+    all_free = graphical_lasso(S, np.zeros((8, 8)), solver=solver, tol=1e-13)
+    np.testing.assert_allclose(all_free.precision, np.linalg.inv(S), atol=1e-5)
+    banded = np.abs(np.subtract.outer(range(8), range(8))) == 1
+    graph = graphical_lasso(S, np.where(banded, 0.0, 1e3), solver=solver, tol=1e-13).precision
+    assert ((graph != 0) == (banded | np.eye(8, dtype=bool))).all()
+    fitted = np.linalg.inv(graph)
+    np.testing.assert_allclose(fitted[banded], S[banded], atol=1e-6)
+
+
+def test_free_entries_may_leave_no_way_out() -> None:
+    S = np.array([[1.0, 1.5, 0.1], [1.5, 1.0, 0.1], [0.1, 0.1, 1.0]])
+    penalties = np.array([[0, 0, 1.0], [0, 0, 1.0], [1.0, 1.0, 0]])
+    with pytest.raises(NoMinimiser, match="Penalise every entry off the diagonal") as caught:
+        graphical_lasso(S, penalties)
+    assert caught.value.feasible == 0
+    assert_proof(S, penalties, caught.value)
+    with pytest.raises(NoMinimiser, match="Penalise the diagonal too"):
+        graphical_lasso(S - 2 * np.eye(3), penalties)
+
+
+def test_a_matrix_that_is_too_small_says_by_how_much() -> None:
+    S, weights = noisy(8, 10, 0.5), 0.02 * unlike(8, 10)
+    for diagonal in (False, True):
+        with pytest.raises(NoMinimiser, match=r"penalties of 0\.0.* to 0\.0.*Multiply") as caught:
+            graphical_lasso(S, weights, penalize_diagonal=diagonal)
+        feasible = caught.value.feasible
+        assert feasible > 1
+        assert f"by {feasible:.6g} or more" in str(caught.value)
+        graphical_lasso(S, feasible * weights, penalize_diagonal=diagonal)
+        P = charged(weights, 10, diagonal)
+        assert_proof(S, P, caught.value)
+        kept = np.diag(np.diagonal(S + 0.99 * feasible * P))
+        thresholded = soft_threshold(off(S), 0.98 * feasible * P) + kept
+        assert np.linalg.eigvalsh(thresholded).min() < 0.05
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_two_columns_in_closed_form(sign: float) -> None:
+    S = np.array([[2.0, sign * 1.5], [sign * 1.5, 1.0]])  # indefinite
+    for penalty in (0.086, 0.5, 1.4):  # the edge is at 1.5 - sqrt(2), about 0.0858
+        found = graphical_lasso(S, penalty, tol=1e-15)
+        assert (found.solver, found.iterations) == ("closed-form", 0)
+        assert residual(S, charged(penalty, 2, False), found.precision) < 1e-10
+    with pytest.raises(NoMinimiser) as caught:
+        graphical_lasso(S, 0.085)
+    assert_proof(S, charged(0.085, 2, False), caught.value)
+    with pytest.raises(RequestError, match="did not settle") as edge:
+        graphical_lasso(np.array([[1.0, sign], [sign, 1.0]]), np.array([[0.0, 0.0], [0.0, 0.0]]))
+    assert not isinstance(edge.value, NoMinimiser)
+
+
+def test_refuses_nonsense() -> None:
+    S = np.eye(3)
+    lop = np.ones((3, 3))
+    lop[0, 1] = 2.0
+    for bad, words in (
+        (lop, "penalties must be symmetric"),
+        (-np.ones((3, 3)), "negative"),
+        (np.full((3, 3), np.inf), "penalties must be finite"),
+        (np.ones((2, 2)), "shape"),
+        (np.ones((3, 3)) + 0j, "real"),
+        (np.ones(3), "shape"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            graphical_lasso(S, bad)
+        with pytest.raises(ValueError, match=words):
+            graphical_lasso_path(S, [bad])
+    with pytest.raises(ValueError, match="one of auto, newton, admm, coordinate-descent"):
+        graphical_lasso(S, 1.0, solver="quic")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="tol"):
+        graphical_lasso_path(S, [1.0], tol=0.0)

@@ -1,0 +1,89 @@
+"""The graphical lasso down a path of penalties: its solutions, where it begins, where it ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gramercy.estimators.solvers.blockwise import Solver
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.schemas.errors import NoMinimiser
+from tests.unit.estimators.test_glasso import (
+    EVERY,
+    assert_proof,
+    charged,
+    least_by_cone,
+    noisy,
+    off,
+    residual,
+    unlike,
+)
+
+
+@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_path_is_its_solutions(solver: Solver, diagonal: bool) -> None:
+    S = noisy(9, 20, 0.05)
+    penalties = [0.3, 0.9, 0.15, 0.3, 2.0, 0.2]
+    path = graphical_lasso_path(S, penalties, penalize_diagonal=diagonal, solver=solver, tol=1e-13)
+    assert path.end is None
+    assert [each.penalty for each in path] == penalties
+    for each in path:
+        alone = graphical_lasso(
+            S, each.penalty, penalize_diagonal=diagonal, solver=solver, tol=1e-13
+        )
+        np.testing.assert_allclose(each.precision, alone.precision, atol=1e-5)
+        assert residual(S, charged(each.penalty, 20, diagonal), each.precision) < 1e-5
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_path_begins_where_it_was(solver: Solver) -> None:
+    S = noisy(10, 30, 0.0)
+    penalties = list(np.geomspace(0.6, 0.05, 20))
+    warm = graphical_lasso_path(S, penalties, solver=solver, conditions=True)
+    cold = [graphical_lasso(S, penalty, solver=solver) for penalty in penalties]
+    assert sum(each.iterations for each in warm) < 0.9 * sum(each.iterations for each in cold)
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_path_stops_on_the_gap(solver: Solver) -> None:
+    """And on the conditions of a minimiser, if it is asked to: at the cost of more steps."""
+    S = noisy(10, 40, 0.05)
+    penalties = list(np.geomspace(0.6, 0.1, 8))
+    quick = graphical_lasso_path(S, penalties, solver=solver)
+    exact = graphical_lasso_path(S, penalties, solver=solver, conditions=True)
+    for penalty, one, other in zip(penalties, quick, exact, strict=True):
+        assert max(one.gap, other.gap) <= 1e-6
+        assert residual(S, charged(penalty, 40, False), other.precision) < 1e-5
+    assert sum(each.iterations for each in quick) < sum(each.iterations for each in exact)
+
+
+def test_path_ends_where_there_is_no_minimiser() -> None:
+    S = noisy(11, 12, 0.4)
+    np.fill_diagonal(S, np.maximum(np.diagonal(S), 0.3))
+    edge = least_by_cone(S, charged(1.0, 12, False))
+    penalties = [0.5 * edge, 2 * edge, 0.9 * edge, 1.2 * edge]
+    path = graphical_lasso_path(S, penalties)
+    assert [each.penalty for each in path] == [2 * edge, 1.2 * edge]
+    assert isinstance(path.end, NoMinimiser)
+    assert f"no minimiser at penalty {0.9 * edge:g}" in str(path.end)
+    assert_proof(S, charged(0.9 * edge, 12, False), path.end)
+    assert graphical_lasso_path(S, [path.end.feasible]).end is None
+    with pytest.raises(NoMinimiser, match=f"penalty {0.9 * edge:g}"):
+        graphical_lasso_path(S, penalties[::2])
+
+
+def test_path_of_matrices() -> None:
+    S, weights = noisy(12, 10, 0.05), unlike(12, 10)
+    sizes = [0.1, 0.4, 0.2]
+    path = graphical_lasso_path(S, [size * weights for size in sizes], tol=1e-13)
+    for size, each in zip(sizes, path, strict=True):
+        assert residual(S, size * off(weights), each.precision) < 1e-5
+    assert len(graphical_lasso_path(S, [weights, float(weights.max())])) == 2
+    with pytest.raises(ValueError, match="every entry"):
+        graphical_lasso_path(S, [weights.mean(), weights])
+    forbidding = [np.where(np.eye(10)[::-1] == 1, 1e18, size) for size in sizes]
+    assert len(graphical_lasso_path(S, forbidding)) == 3  # though their sums are the same number
+    with pytest.raises(ValueError, match="at least one"):
+        graphical_lasso_path(S, [])

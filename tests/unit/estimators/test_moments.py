@@ -1,0 +1,166 @@
+"""Means and classes, from one noisy matrix with a column of ones and columns of levels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.archive.release_bundle import read_release
+from gramercy.estimators.moments import centred, means
+from gramercy.reports.content import correlations
+from gramercy.schemas.contract import INTERCEPT
+from gramercy.schemas.noise import NoiseLaw
+from tests.support.factories import run, run_steps, scene
+
+COLUMNS = {"age": {"lower": 0.0, "upper": 100.0}, "kind": {"levels": ["a", "b"]}}
+
+
+def a_scene(folder: Path, *, bound: float, kind: str) -> pd.DataFrame:
+    stream = np.random.default_rng(3)
+    label = stream.choice(["a", "b", "other"], size=4000, p=[0.5, 0.3, 0.2])
+    age = np.where(label == "a", 30, 60) + stream.uniform(-10, 10, size=4000)
+    frame = pd.DataFrame({"kind": label, "age": age})
+    frame.to_csv(folder / "table.csv", index=False)
+    how = {"kind": "clip", "radius": bound} if kind == "clip" else "unit"
+    mechanism = {"name": "gaussian", "epsilon": 200.0, "delta": 1e-6}
+    scene(
+        folder,
+        rows=4000,
+        columns=COLUMNS,
+        intercept=True,
+        budget={"epsilon": 900.0, "delta": 1e-5},
+        request={"normalisation": how, "mechanism": mechanism},
+    )
+    return frame
+
+
+def test_means_sizes_and_class_means(tmp_path: Path, home: Path) -> None:
+    frame = a_scene(tmp_path, bound=2.0, kind="clip")
+    done = run_steps(tmp_path / "request.yaml")
+    bundle = read_release(home / "archive/toy" / done / "release")
+    assert bundle.manifest.names == [INTERCEPT, "age", "kind=a", "kind=b"]
+    assert "a column of ones is put first" in bundle.manifest.card["pre_processing"]
+    overall = means(bundle.raw, bundle.manifest.noise, 0)
+    assert overall is not None
+    # No row is longer than 2, so the weights are equal: plain means, up to rounding and noise.
+    _, age, share_a, share_b = overall.value
+    assert 50 + 50 * age == pytest.approx(frame["age"].mean(), abs=0.5)
+    assert share_a == pytest.approx((frame["kind"] == "a").mean(), abs=0.01)
+    assert share_b == pytest.approx((frame["kind"] == "b").mean(), abs=0.01)
+    of_a = means(bundle.raw, bundle.manifest.noise, 2)
+    assert of_a is not None
+    assert 50 + 50 * of_a.value[1] == pytest.approx(30, abs=1)
+
+
+def test_unit_rows_weigh_by_their_length(tmp_path: Path, home: Path) -> None:
+    frame = a_scene(tmp_path, bound=0, kind="unit")
+    done = run_steps(tmp_path / "request.yaml")
+    bundle = read_release(home / "archive/toy" / done / "release")
+    scaled = (frame["age"].to_numpy() - 50) / 50
+    weight = 1 / (1 + scaled**2 + frame["kind"].isin(["a", "b"]))
+    overall = means(bundle.raw, bundle.manifest.noise, 0)
+    assert overall is not None
+    assert overall.value[1] == pytest.approx(np.average(scaled, weights=weight), abs=0.01)
+
+
+def test_deviations_of_means_are_honest() -> None:
+    stream = np.random.default_rng(5)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.02, sd_off_diagonal=0.02 / 2**0.5)
+    truth = np.array([[0.4, 0.1, -0.2], [0.1, 0.3, 0.0], [-0.2, 0.0, 0.3]])
+    found = []
+    for _ in range(4000):
+        half = stream.normal(size=(3, 3)) * law.sd_off_diagonal / 2**0.5
+        each = means(truth + half + half.T, law, 0)
+        assert each is not None
+        found.append(each.value)
+    expected = means(truth, law, 0)
+    assert expected is not None
+    np.testing.assert_allclose(np.std(found, axis=0), expected.sd, rtol=0.06, atol=1e-12)
+    assert means(truth * 0.05, law, 0) is None
+
+
+def test_means_are_taken_out_with_honest_deviations() -> None:
+    stream = np.random.default_rng(6)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.01, sd_off_diagonal=0.01 / 2**0.5)
+    truth = np.array([[0.4, 0.2, -0.1], [0.2, 0.3, 0.0], [-0.1, 0.0, 0.3]])
+    found = []
+    for _ in range(4000):
+        half = stream.normal(size=(3, 3)) * law.sd_off_diagonal / 2**0.5
+        each = centred(truth + half + half.T, law)
+        assert each is not None
+        found.append(each.matrix)
+    expected = centred(truth, law)
+    assert expected is not None
+    np.testing.assert_allclose(expected.matrix, [[0.2, 0.05], [0.05, 0.275]], atol=1e-12)
+    np.testing.assert_allclose(np.std(found, axis=0), expected.sd, rtol=0.06)
+    assert centred(truth * 0.01, law) is None
+
+
+def test_independent_columns_off_their_centres_do_not_correlate(tmp_path: Path, home: Path) -> None:
+    """With an intercept, the report's correlations are about the means."""
+    stream = np.random.default_rng(4)
+    pd.DataFrame({"a": stream.normal(2, 1, 4000), "b": stream.normal(3, 1, 4000)}).to_csv(
+        tmp_path / "table.csv", index=False
+    )
+    columns = {n: {"lower": -20.0, "upper": 20.0, "centre": 0.0, "scale": 1.0} for n in "ab"}
+    told = {}
+    for version, intercept in (("v1", False), ("v2", True)):
+        mechanism = {"name": "gaussian", "epsilon": 800.0, "delta": 1e-6}
+        how = {"kind": "clip", "radius": 8.0}
+        request = {"version": version, "mechanism": mechanism, "normalisation": how}
+        budget = {"epsilon": 900.0, "delta": 1e-5}
+        facts = {"id": f"t{version}", "rows": 4000, "columns": columns, "budget": budget}
+        done = run_steps(scene(tmp_path, request=request, intercept=intercept, **facts))
+        bundle = read_release(home / "archive" / f"t{version}" / done / "release")
+        told[intercept] = correlations(bundle)
+    assert told[False].matrix[0, 1] > 0.7
+    assert told[True].names == ["a", "b"]
+    assert abs(told[True].matrix[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"columns": {"k": {"levels": ["a", "a"]}}}, "names one twice"),
+        ({"columns": {"k": {"levels": [1, "a"]}}}, "all texts or all numbers"),
+        ({"columns": {"k": {"levels": ["NA"]}}}, "read as missing"),
+        ({"columns": {"k": {"levels": []}}}, "must not be empty"),
+        ({"columns": {"k": {"levels": ["a"], "lower": 0}}}, "columns.k"),
+        ({"columns": {"k": {"levels": ["a"]}, "k=a": COLUMNS["age"]}}, "would have one name"),
+        ({"columns": {INTERCEPT: COLUMNS["age"]}, "intercept": True}, "would have one name"),
+        ({"intercept": 1}, "intercept"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_named(
+    change: dict[str, object], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run("plan", scene(tmp_path, **change), capsys=capsys)
+    assert code == 2
+    assert words in err
+
+
+def test_terms_hold_levels_and_intercept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_scene(tmp_path, bound=2.0, kind="clip")
+    run_steps(tmp_path / "request.yaml")
+    for change in (
+        {"columns": COLUMNS},
+        {"columns": COLUMNS | {"kind": {"levels": ["a", "c"]}}, "intercept": True},
+    ):
+        facts = {"rows": 4000, "budget": {"epsilon": 900.0, "delta": 1e-5}}
+        code, _, err = run("plan", scene(tmp_path, **facts, **change), capsys=capsys)
+        assert code == 2
+        assert "registered with other terms" in err
+
+
+def test_nothing_is_told_of_means_of_noisy_rows() -> None:
+    """Their entries have no common deviation."""
+    law = NoiseLaw(family="noisy-rows", sd_diagonal=1e-3, sd_off_diagonal=1e-3, cell_variance=1e-4)
+    truth = np.array([[0.4, 0.2], [0.2, 0.3]])
+    assert means(truth, law, 0) is None
+    assert centred(truth, law) is None

@@ -1,0 +1,175 @@
+"""Neighbourhood selection: scikit-learn's lasso column by column, and the graph it finds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso
+
+from gramercy.estimators.neighbourhood import (
+    NeighbourhoodSelection,
+    auto_penalty,
+    combined,
+    neighbourhoods,
+)
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
+from tests.support.factories import at_scale
+
+
+def law(sd: float) -> NoiseLaw:
+    return NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
+
+
+def hub(p: int) -> np.ndarray:
+    precision = np.eye(p)
+    precision[0, 1:6] = precision[1:6, 0] = 0.3
+    return precision
+
+
+def evidence(seed: int, p: int, n: int, sd: float) -> Evidence:
+    """Unit rows of one hub of five, released with noise."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, p)) @ np.linalg.cholesky(np.linalg.inv(hub(p))).T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
+    raw = rows.T @ rows / n + half + half.T
+    return Evidence(raw, denoise(raw, law(sd)), law(sd), float(n))
+
+
+def correlation(seed: int, p: int, n: int) -> np.ndarray:
+    rows = np.random.default_rng(seed).normal(size=(n, p))
+    rows[:, 1:] += 0.7 * rows[:, :-1]
+    return np.asarray(np.corrcoef(rows.T))
+
+
+@pytest.mark.parametrize("penalty", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize(("p", "n"), [(5, 100), (15, 60), (30, 25)])
+def test_the_lasso_of_every_column(p: int, n: int, penalty: float) -> None:
+    """On a square root of R, whose columns are as good as data; also with fewer rows than columns.
+
+    There the fitted values are unique, and the coefficients are with probability one.
+    """
+    R = correlation(p, p, n)
+    found = neighbourhoods(R, penalty)
+    values, vectors = np.linalg.eigh(R)
+    root = (vectors * np.sqrt(np.maximum(values, 0))).T
+    model = Lasso(alpha=penalty / p, fit_intercept=False, tol=1e-14, max_iter=1_000_000)
+    for j in range(at_scale(min(p, 12), p)):
+        others = np.delete(np.arange(p), j)
+        expected = model.fit(root[:, others], root[:, j]).coef_
+        np.testing.assert_allclose(found[others, j], expected, atol=1e-5)
+        assert found[j, j] == 0
+
+
+@pytest.mark.parametrize("r", [-0.8, -0.1, 0.0, 0.1, 0.8])
+def test_two_columns_in_closed_form(r: float) -> None:
+    found = neighbourhoods(np.array([[1.0, r], [r, 1.0]]), 0.3)
+    soft = math.copysign(max(abs(r) - 0.3, 0.0), r)
+    np.testing.assert_allclose(found, [[0.0, soft], [soft, 0.0]], atol=1e-15)
+
+
+def test_the_rules() -> None:
+    one = np.array([[0.0, 0.5, 0.0, -0.2], [-0.3, 0.0, 0.1, 0.2], [0.4, 0.1, 0.0, 0.0], [0.0] * 4])
+    smaller = np.zeros((4, 4))
+    smaller[0, 1] = smaller[1, 0] = -0.3
+    smaller[1, 2] = smaller[2, 1] = 0.1
+    larger = smaller.copy()
+    larger[0, 1] = larger[1, 0] = 0.5
+    larger[0, 2] = larger[2, 0] = 0.4
+    larger[0, 3] = larger[3, 0] = -0.2
+    larger[1, 3] = larger[3, 1] = 0.2
+    for coefficients in (one, one.T):
+        assert (combined(coefficients, "and") == smaller).all()
+        assert (combined(coefficients, "or") == larger).all()
+    tie = np.array([[0.0, 0.2], [-0.2, 0.0]])
+    for rule in ("and", "or"):
+        found = combined(tie, rule)
+        assert found[0, 1] == found[1, 0] != 0
+
+
+def test_an_estimate() -> None:
+    seen = evidence(4, 15, 5000, 3e-3)
+    both = NeighbourhoodSelection(penalty=0.05).fit(seen)
+    either = NeighbourhoodSelection(penalty=0.05, rule="or").fit(seen)
+    for found in (both, either):
+        assert found.kind == "graph"
+        assert found.edges is not None
+        assert (found.matrix == found.matrix.T).all()
+        assert (found.edges == found.matrix).all()
+        assert (np.diagonal(found.matrix) == 0).all()
+        assert found.tuning == {"penalty": 0.05}
+    assert ((both.matrix != 0) <= (either.matrix != 0)).all()
+    assert (both.matrix != 0).sum() < (either.matrix != 0).sum()
+    assert not NeighbourhoodSelection(penalty=1.0).fit(seen).matrix.any()
+
+
+def test_units_change_nothing() -> None:
+    """But for the floor."""
+    seen = evidence(1, 8, 3000, 1e-3)
+    d = np.exp2(np.arange(8) % 3)
+    scale = np.outer(d, d)
+    quiet = NoiseLaw.none()
+    once, scaled = (
+        Evidence(seen.raw * by, seen.repaired * by, quiet, seen.rows) for by in (1.0, scale)
+    )
+    chosen = NeighbourhoodSelection(penalty=0.1)
+    np.testing.assert_allclose(chosen.fit(scaled).matrix, chosen.fit(once).matrix, atol=1e-5)
+    np.testing.assert_allclose(auto_penalty(scaled), auto_penalty(once), rtol=0.2)
+
+
+@pytest.mark.parametrize("rule", ["and", "or"])
+def test_auto_penalty_finds_the_graph(rule: Any) -> None:
+    """A hub of five among fifteen columns; noise of about a third of an edge's covariance."""
+    truth = (hub(15) != 0) & ~np.eye(15, dtype=bool)
+    scores = []
+    for seed in range(3):
+        edges = NeighbourhoodSelection(rule=rule).fit(evidence(seed, 15, 5000, 3e-3)).edges
+        assert edges is not None
+        there = edges != 0
+        scores.append(2 * (there & truth).sum() / (there.sum() + truth.sum()))
+        assert (np.sign(edges[truth & there]) == -1).all()  # a positive T_ij is a negative one
+    assert np.mean(scores) > 0.8
+
+
+def test_auto_penalty_follows_what_is_unknown() -> None:
+    quiet, loud = evidence(2, 10, 50_000, 1e-5), evidence(2, 10, 50_000, 4e-3)
+    few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
+    assert 0 < auto_penalty(quiet) < min(auto_penalty(loud), auto_penalty(few))
+
+
+def test_there_is_always_a_graph() -> None:
+    for sd in (1e-5, 0.03, 1.0):
+        assert NeighbourhoodSelection().fit(evidence(1, 10, 2000, sd)).edges is not None
+    half = np.diag([0.5, 0.5, 0.0])
+    nothing = np.zeros((3, 3))
+    with pytest.raises(RequestError, match="tells nothing"):
+        NeighbourhoodSelection().fit(Evidence(nothing, nothing, NoiseLaw.none(), 100.0))
+    noise_alone = Evidence(nothing, nothing, law(0.1), 100.0)
+    assert NeighbourhoodSelection().fit(noise_alone).edges is not None
+    for matrix in (half, np.array([[0.4]])):
+        for noise in (law(0.1), NoiseLaw.none()):
+            found = NeighbourhoodSelection().fit(Evidence(matrix, matrix, noise, 100.0))
+            assert not found.matrix.any()
+            assert 0 < found.tuning["penalty"] < math.inf
+
+
+def test_settings() -> None:
+    names = {
+        NeighbourhoodSelection.model_validate({"rule": rule, "penalty": penalty}).id
+        for rule in ("and", "or")
+        for penalty in ("auto", 0.1)
+    }
+    assert len(names) == 4
+    assert all(name.startswith("neighbourhood-") for name in names)
+    for bad in ({"penalty": 0.0}, {"penalty": math.inf}, {"rule": "xor"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            NeighbourhoodSelection.model_validate(bad)
+    for value in (0.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="penalty"):
+            neighbourhoods(np.eye(2), value)

@@ -1,0 +1,225 @@
+"""Proximal Newton from the inside: its kernels are what they say, compiled or not."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg.lapack import dpotrf
+
+from gramercy.estimators.solvers import kernels
+from gramercy.estimators.solvers.block import Start, duality_gap
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.inverse import inverse
+from gramercy.estimators.solvers.kernels import compiled
+from gramercy.estimators.solvers.newton import newton
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from tests.unit.estimators.test_glasso import assert_proof, charged, noisy, off, residual
+
+P = 18
+EITHER = pytest.mark.parametrize("plainly", [False, True], ids=["compiled", "plain"])
+
+
+def unit(S: np.ndarray) -> np.ndarray:
+    S = S / np.sqrt(np.outer(np.diagonal(S), np.diagonal(S)))
+    np.fill_diagonal(S, 1.0)
+    return S
+
+
+def scene(seed: int = 0) -> tuple[np.ndarray, ...]:
+    """A problem, and a point on the way to its end with zeros and entries that should be there."""
+    S, penalties = unit(noisy(seed, P, 0.05)), charged(0.15, P, False)
+    T = newton(S, charged(0.3, P, False), 1e-8, 50).matrix
+    return S, penalties, T, np.linalg.inv(T)
+
+
+def taken(function: Any, plainly: bool) -> Any:
+    return function if plainly else compiled(function)
+
+
+@EITHER
+def test_survey_says_what_is_wrong(plainly: bool) -> None:
+    S, penalties, T, W = scene()
+    violation, squares, left, starts, places = taken(kernels.survey, plainly)(S, penalties, T, W, 3)
+    smooth = S - W
+    missed = np.where(
+        T != 0, np.abs(smooth + penalties * np.sign(T)), np.maximum(np.abs(smooth) - penalties, 0)
+    )
+    assert violation == pytest.approx(missed.max(), rel=1e-12)
+    assert squares == pytest.approx((missed**2).sum(), rel=1e-12)
+    np.testing.assert_allclose(left, smooth + penalties * np.sign(T), rtol=1e-6)
+    pairs = [(int(i), j) for j in range(P) for i in places[starts[j] : starts[j + 1]]]
+    listed = {(min(pair), max(pair)) for pair in pairs}
+    assert len(listed) == len(pairs)  # each once
+    assert listed == {(i, j) for i, j in np.argwhere((T != 0) | (missed > 0)).tolist() if i <= j}
+
+
+@EITHER
+def test_descent_ends_at_the_least_of_the_model(plainly: bool) -> None:
+    S, penalties, T, W = scene()
+    single = [each.astype(np.float32) for each in (W, T, penalties)]
+    where = kernels.survey(S, penalties, T, W, 0)[2:]
+    D, sweeps = taken(kernels.descend, plainly)(*single, *where, 400, 0.0)
+    assert sweeps <= 400
+    assert (D == D.T).all()
+    new = np.where(single[1] + D == 0, 0.0, T + D)
+    slope = S - W + W @ D.astype(float) @ W
+    wrong = np.where(new != 0, slope + penalties * np.sign(new), 0.0)
+    assert np.abs(wrong).max() < 1e-5
+    active = (T != 0) | (np.abs(S - W) > penalties)
+    assert (np.abs(slope) - penalties)[active & (new == 0)].max(initial=0) < 1e-5
+    assert (D[~active] == 0).all()
+    assert ((T != 0) & (new == 0)).any() or ((T == 0) & (new != 0)).any()
+    few, some = taken(kernels.descend, plainly)(*single, *where, 400, 0.01)
+    assert some < sweeps
+    assert np.abs(few - D).max() < 0.1 * np.abs(D).max()
+
+
+@EITHER
+def test_the_other_kernels(plainly: bool) -> None:
+    S, penalties, T, W = scene()
+    D = np.asarray(np.where(T == 0, 0.25, -T / 2), np.float32)
+    D[0, 1] = D[1, 0] = -np.float32(T[0, 1])
+    stepped = taken(kernels.stepped, plainly)
+    moved = stepped(T, T.astype(np.float32), D, 1.0)
+    assert (moved == moved.T).all()
+    assert moved[0, 1] == 0
+    np.testing.assert_allclose(moved, T + D, atol=1e-7)
+    np.testing.assert_allclose(stepped(T, T.astype(np.float32), D, 0.5), T + 0.5 * D)
+    total, size = taken(kernels.linear, plainly)(S, penalties, T)
+    assert total == pytest.approx((S * T).sum() + (penalties * np.abs(T)).sum(), rel=1e-12)
+    assert size == pytest.approx(np.abs(S * T).sum() + (penalties * np.abs(T)).sum(), rel=1e-12)
+    V = taken(kernels.in_box, plainly)(S, penalties, T, W)
+    border, inside = S + penalties * np.sign(T), np.clip(W, S - penalties, S + penalties)
+    np.testing.assert_allclose(V, np.where(T != 0, border, inside), atol=1e-15)
+    assert (np.diagonal(V) == 1).all()
+    upper = np.triu(W)
+    taken(kernels.mirrored, plainly)(upper)
+    assert (upper == np.triu(W) + np.triu(W, 1).T).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 63, 64, 65, 129, 300])
+def test_the_inverse_by_halves_is_the_inverse(p: int) -> None:
+    S = unit(noisy(3, p, 0.02))
+    T = S + (0.1 - min(0.0, float(np.linalg.eigvalsh(S)[0]))) * np.eye(p)
+    factor, _ = dpotrf(T, lower=1, clean=0)
+    expected = np.linalg.inv(T)
+    for roughly, far in ((True, 1e-4), (False, 1e-13)):
+        W = inverse(factor.copy(order="F"), roughly=roughly)
+        assert W.dtype == np.float64
+        assert (W == W.T).all()
+        assert np.abs(W - expected).max() <= far * np.abs(expected).max()
+
+
+def test_a_path_is_as_good_with_rough_inverses(monkeypatch: pytest.MonkeyPatch) -> None:
+    S = unit(noisy(0, 150, 0.02))
+    grid = [0.3, 0.2, 0.15, 0.1]
+    kinds: list[bool] = []
+
+    def told(factor: np.ndarray, *, roughly: bool = False) -> np.ndarray:
+        kinds.append(roughly)
+        return inverse(factor, roughly=roughly)
+
+    monkeypatch.setattr("gramercy.estimators.solvers.newton.inverse", told)
+    for found in graphical_lasso_path(S, grid, solver="newton"):
+        T, penalty = found.precision, found.penalty
+        W = np.clip(np.linalg.inv(T), S - penalty, S + penalty)
+        W = np.where(T != 0, S + penalty * np.sign(T), W)
+        np.fill_diagonal(W, 1.0)
+        assert duality_gap(T, W) <= 1e-6 * 150  # by an inverse that is not rough
+    assert any(kinds)
+    kinds.clear()
+    graphical_lasso_path(S, grid, solver="newton", conditions=True)
+    assert kinds
+    assert not any(kinds)
+
+
+def test_a_wrong_inverse_only_costs_time() -> None:
+    """What a start says of its inverse is not believed."""
+    S, penalties, T, W = scene()
+    logs = 2 * np.log(np.diagonal(np.linalg.cholesky(T)))
+    right = newton(S, penalties, 1e-10, 50, Start(T, W, logs))
+    rng = np.random.default_rng(0)
+    for wrong in (np.eye(P), W * rng.uniform(0.5, 1.5, W.shape), -W, np.zeros_like(W)):
+        found = newton(S, penalties, 1e-10, 50, Start(T, (wrong + wrong.T) / 2, logs))
+        if found.kind == "minimiser":
+            np.testing.assert_allclose(found.matrix, right.matrix, atol=1e-5)
+            assert duality_gap(found.matrix, found.dual) <= 1e-10 * P
+        else:
+            assert found.kind == "unsettled"
+
+
+def test_nothing_comes_of_what_is_no_start() -> None:
+    S, penalties, _, _ = scene()
+    assert newton(S, penalties, 1e-6, 50, Start(-np.eye(P), np.eye(P))).kind == "unsettled"
+    assert newton(S, penalties, 1e-6, 1).kind == "unsettled"
+
+
+def test_a_proof_on_the_way() -> None:
+    S = unit(noisy(3, 40, 0.6) + 2 * np.eye(40))
+    S = S + 5 * off(S)
+    penalties = charged(0.2, 40, False)
+    found = newton(S, penalties, 1e-6, 50)
+    assert found.kind in {"unbounded", "unsettled"}
+    if found.kind == "unbounded":
+        T = found.matrix
+        assert (S * T).sum() + (penalties * np.abs(T)).sum() <= 0
+        np.linalg.cholesky(T)
+    with pytest.raises(Exception, match="no minimiser") as caught:
+        graphical_lasso(S, 0.2, solver="newton")
+    assert_proof(S, penalties, caught.value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-10, 1e-14])
+def test_gap_of_newton_is_the_gap(tol: float) -> None:
+    """As it says, and of a dual point in the box."""
+    S, penalties = unit(noisy(5, 50, 0.05)), charged(0.1, 50, False)
+    found = newton(S, penalties, tol, 50)
+    assert found.kind == "minimiser"
+    assert found.dual is not None
+    assert np.abs(found.dual - S).max() <= 0.1 * (1 + 1e-12)
+    assert (np.diagonal(found.dual) == 1).all()
+    assert found.gap <= tol * 50
+    assert duality_gap(found.matrix, found.dual) == pytest.approx(found.gap, rel=1e-3, abs=1e-12)
+    assert residual(S, penalties, found.matrix) < max(1e-5, tol)
+
+
+def test_paths_of_many_components() -> None:
+    """Blocks grow together down the path; what was known of each is taken up by the whole."""
+    rng = np.random.default_rng(1)
+    sizes = [1, 1, 2, 3, 7, 20, 30]
+    S = np.zeros((64, 64))
+    at = 0
+    for k, size in enumerate(sizes):
+        S[at : at + size, at : at + size] = noisy(k, size, 0.0) * 10.0 ** rng.integers(-3, 4)
+        at += size
+    S += 1e-3 * np.sqrt(np.outer(np.diagonal(S), np.diagonal(S))) * noisy(9, 64, 0.0) / 3
+    scale = np.sqrt(np.outer(np.diagonal(S), np.diagonal(S)))
+    steps = np.geomspace(0.9, 1e-4, 12)
+    for diagonal in (False, True):
+        path = graphical_lasso_path(
+            S, [step * scale for step in steps], tol=1e-12, penalize_diagonal=diagonal
+        )
+        assert len(path) == 12
+        for step, each in zip(steps, path, strict=True):
+            alone = graphical_lasso(S, step * scale, tol=1e-12, penalize_diagonal=diagonal)
+            np.testing.assert_allclose(each.precision * scale, alone.precision * scale, atol=1e-4)
+            assert math.isfinite(each.gap)
+    assert path[0].solver == "closed-form"
+    assert path[-1].solver == "newton"
+
+
+def test_numba_is_not_loaded_for_small_problems(tmp_path: Path) -> None:
+    """And where nothing can be kept, the loops are compiled all the same."""
+    code = (
+        "import sys, numpy as np; from gramercy.estimators.solvers.glasso import graphical_lasso;"
+        "graphical_lasso(np.eye(9) + 0.5, 0.1); assert 'numba' not in sys.modules;"
+        "from numba.core import caching; caching.CacheImpl._locator_classes = [];"
+        "assert graphical_lasso(np.eye(40) + 0.5, 0.1).solver == 'newton'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])

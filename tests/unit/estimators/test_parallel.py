@@ -1,0 +1,76 @@
+"""Turns in several processes: the same results in the same order, and someone hears of each."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.estimators.tuning import parallel as module
+from gramercy.estimators.tuning.parallel import side_by_side, watched
+
+
+def square(item: int) -> tuple[int, int]:
+    return item * item, os.getpid()
+
+
+def test_quick_turns_are_done_here() -> None:
+    found = side_by_side(square, range(5))
+    assert found == [(k * k, os.getpid()) for k in range(5)]
+    assert side_by_side(square, []) == []
+
+
+def test_long_ones_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SECONDS", -1.0)
+    if len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("one core")
+    offset = np.arange(3)
+    found = side_by_side(partial(lambda by, item: (item + by, os.getpid()), offset), range(6))
+    assert [each.tolist() for each, _ in found] == [[k, k + 1, k + 2] for k in range(6)]
+    processes = [process for _, process in found]
+    assert processes[0] == os.getpid()
+    assert os.getpid() not in processes[1:]
+
+
+def in_a_daemon(queue: Any) -> None:
+    warnings.simplefilter("error")
+    module._SECONDS = -1.0
+    queue.put(side_by_side(square, range(3)))
+
+
+def test_daemons_have_no_children() -> None:
+    context = get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=in_a_daemon, args=(queue,), daemon=True)
+    process.start()
+    found = queue.get(timeout=60)
+    process.join()
+    assert found == [(k * k, process.pid) for k in range(3)]
+
+
+def test_watched_as_long_as_it_lasts() -> None:
+    seen: list[tuple[int, int]] = []
+    with watched(lambda done, of: seen.append((done, of))):
+        side_by_side(square, range(3))
+        assert seen == [(1, 3), (2, 3), (3, 3)]
+        elsewhere = threading.Thread(target=side_by_side, args=(square, range(2)))
+        elsewhere.start()
+        elsewhere.join()
+    side_by_side(square, range(3))
+    assert len(seen) == 3
+
+
+def test_an_error_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(item: int) -> float:
+        return 1 / (item - 3)
+
+    for seconds in (5.0, -1.0):
+        monkeypatch.setattr(module, "_SECONDS", seconds)
+        with pytest.raises(ZeroDivisionError):
+            side_by_side(wrong, range(6))

@@ -1,0 +1,215 @@
+"""Thresholded covariances: the papers' thresholds to the letter, exact zeros, honest clipping."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.threshold import (
+    ThresholdedCovariance,
+    auto_deviations,
+    auto_level,
+    clipped,
+    paper_constant,
+    thresholded,
+)
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
+from tests.support.factories import at_scale
+
+EYE = np.eye(3, dtype=bool)
+RAW = np.array([[0.5, 0.3, -0.05], [0.3, 0.25, 0.2], [-0.05, 0.2, 0.04]])
+
+
+def law(sd: float) -> NoiseLaw:
+    return NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
+
+
+def seen(raw: np.ndarray = RAW, sd: float = 1e-3, n: float = 1000.0) -> Evidence:
+    return Evidence(raw, project(raw), law(sd), n)
+
+
+def banded(p: int) -> np.ndarray:
+    matrix = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
+    return matrix / p
+
+
+def released(rng: np.random.Generator, truth: np.ndarray, n: int, sd: float) -> Evidence:
+    p = len(truth)
+    rows = rng.normal(size=(n, p)) @ np.linalg.cholesky(truth).T
+    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
+    return seen(rows.T @ rows / n + half + half.T, sd, n)
+
+
+def test_hard_and_soft() -> None:
+    hard = ThresholdedCovariance(threshold=0.2).fit(seen()).matrices["thresholded"]
+    np.testing.assert_array_equal(hard, [[0.5, 0.3, 0], [0.3, 0.25, 0], [0, 0, 0.04]])
+    soft = ThresholdedCovariance(threshold=0.1, rule="soft").fit(seen()).matrices["thresholded"]
+    np.testing.assert_allclose(soft, [[0.5, 0.2, 0], [0.2, 0.25, 0.1], [0, 0.1, 0.04]], rtol=1e-14)
+    papers = ThresholdedCovariance(threshold=0.2, keep_diagonal=False).fit(seen())
+    np.testing.assert_array_equal(
+        papers.matrices["thresholded"], [[0.5, 0.3, 0], [0.3, 0.25, 0], [0, 0, 0]]
+    )
+    every = thresholded(RAW, np.where(RAW == 0.3, 0.4, 0.01), "hard")  # one for every entry
+    np.testing.assert_array_equal(every, np.where(RAW == 0.3, 0.0, RAW))
+    assert not np.signbit(thresholded(-np.ones((2, 2)), 2.0, "soft", keep_diagonal=False)).any()
+
+
+def test_two_matrices_and_a_graph() -> None:
+    """A chain of three whose middle entry is gone is indefinite; clipping fills the zero in."""
+    raw = np.array([[0.3, 0.28, 0.1], [0.28, 0.3, 0.28], [0.1, 0.28, 0.3]])
+    found = ThresholdedCovariance(threshold=0.2).fit(seen(raw))
+    assert found.kind == "covariance"
+    assert found.matrix is found.matrices["covariance"]
+    sparse, covariance = found.matrices["thresholded"], found.matrices["covariance"]
+    assert sparse[0, 2] == 0
+    assert np.linalg.eigvalsh(sparse)[0] < -0.05
+    assert covariance[0, 2] != 0
+    values, vectors = np.linalg.eigh(sparse)
+    np.testing.assert_allclose(np.linalg.eigvalsh(covariance), np.maximum(values, 0), atol=1e-15)
+    np.testing.assert_allclose(covariance @ vectors[:, 2], values[2] * vectors[:, 2])
+    power = np.sqrt(np.diagonal(project(raw)))
+    assert found.edges is not None
+    expected = np.clip(sparse / np.outer(power, power), -1, 1) * ~EYE
+    np.testing.assert_allclose(found.edges, expected, rtol=1e-12)
+    assert found.tuning == {"threshold": 0.2}
+
+
+def test_what_needs_no_clipping_keeps_its_zeros() -> None:
+    for matrix in (np.diag([0.5, 0.2, 0.0]), np.zeros((2, 2)), np.diag([1.0, 1.0])):
+        assert clipped(matrix) is matrix
+    assert clipped(np.array([[-1.0]])) == 0.0
+
+
+def test_edges_of_columns_without_power() -> None:
+    raw = np.array([[0.5, 0.3], [0.3, -0.1]])
+    kept = Evidence(raw, np.diag([0.5, 0.0]), law(0.01), 100.0)
+    found = ThresholdedCovariance(threshold=0.1).fit(kept)
+    assert found.edges is not None
+    assert not found.edges.any()
+    assert np.linalg.eigvalsh(found.matrix)[0] >= -1e-15
+    much = Evidence(raw, np.diag([0.5, 0.01]), law(0.01), 100.0)  # more than they have
+    edges = ThresholdedCovariance(threshold=0.1).fit(much).edges
+    assert edges is not None
+    assert edges[0, 1] == 1.0
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-3])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_thresholds_as_printed(epsilon: float, delta: float) -> None:
+    """From each paper's own noise, for its own release, and with the misprint's sqrt(n)."""
+    p, n, constant = 3, 400.0, 0.7
+    root, log = math.sqrt(2 * math.log(1.25 / delta)), math.log(p)
+    sampling = constant * math.sqrt(log / n)
+    printed = {
+        "wx": (root / (n * epsilon), 4 * root * math.sqrt(log) / (n * epsilon)),
+        "wx-local": (
+            root / (epsilon * math.sqrt(n)),
+            4 * root * math.sqrt(log) / (math.sqrt(n) * epsilon),
+        ),
+    }
+    sigma_1 = 2 * math.sqrt(math.log(1.25 / delta)) / (n * epsilon)
+    sigma_2 = root / epsilon
+    printed["lw"] = (sigma_1, 4 * sigma_1 * math.sqrt(log))
+    printed["lw-local"] = (sigma_2 / math.sqrt(n), 4 * sigma_2 * math.sqrt(log / n))
+    for name, (sd, noise) in printed.items():
+        asked = ThresholdedCovariance.model_validate({"threshold": name, "constant": constant})
+        found = asked.fit(seen(sd=sd, n=n))
+        assert found.tuning["threshold"] == pytest.approx(sampling + noise, rel=1e-12)
+        assert found.tuning["constant"] == constant
+
+
+def test_constants_that_papers_leave_open() -> None:
+    given = Evidence(RAW, np.diag([0.6, 0.2, 0.1]), law(0.01), 100.0)
+    assert paper_constant(given, "wx") == paper_constant(given, "wx-local") == pytest.approx(0.6)
+    assert paper_constant(given, "lw") == pytest.approx(4 * math.sqrt(2) / 3 * 2 * 0.6)
+    found = ThresholdedCovariance(threshold="lw-local").fit(given)
+    assert found.tuning["constant"] == paper_constant(given, "lw-local")
+
+
+def test_deviations_are_those_of_releases() -> None:
+    """Of noisy rows, too, where they differ by entry."""
+    rng, n, v, p = np.random.default_rng(5), 200, 0.05, 3
+    truth = np.diag([0.6, 0.3, 0.1])
+    truth[0, 1] = truth[1, 0] = 0.2
+    root = np.linalg.cholesky(truth)
+    errors = []
+    for _ in range(at_scale(3000, 20_000)):
+        rows = rng.normal(size=(n, p)) @ root.T + math.sqrt(v) * rng.normal(size=(n, p))
+        errors.append(rows.T @ rows / n - v * np.eye(p))
+    noisy = NoiseLaw(family="noisy-rows", sd_diagonal=1.0, sd_off_diagonal=1.0, cell_variance=v)
+    found = auto_deviations(Evidence(truth, truth, noisy, float(n)))
+    np.testing.assert_allclose(np.std(errors, axis=0), found, rtol=0.08)
+    assert found[0, 1] > 1.5 * found[1, 2]
+    quiet = auto_deviations(Evidence(truth, truth, NoiseLaw.none(), 100.0))
+    assert quiet[1, 2] == pytest.approx(math.sqrt(0.3 * 0.1 / 100))
+
+
+def test_auto_is_by_entry() -> None:
+    given = seen()
+    found = ThresholdedCovariance().fit(given)
+    assert found.tuning == {"level": auto_level(3)} == {"level": math.sqrt(2 * math.log(3))}
+    by = auto_level(3) * auto_deviations(given)
+    sparse = found.matrices["thresholded"]
+    assert ((sparse != 0)[~EYE] == (np.abs(RAW) > by)[~EYE]).all()
+    assert ThresholdedCovariance().fit(seen(np.array([[0.4]]))).matrix == 0.4
+
+
+@pytest.mark.parametrize("share", [1e-3, 0.02])
+def test_auto_finds_the_support_and_lowers_the_error(share: float) -> None:
+    p, rng = 30, np.random.default_rng(8)
+    truth = banded(p)
+    support = (truth != 0) & ~np.eye(p, dtype=bool)
+    scores, gains = [], []
+    for _ in range(5):
+        given = released(rng, truth, 2000, share / p)
+        found = ThresholdedCovariance().fit(given)
+        assert found.edges is not None
+        there = found.edges != 0
+        scores.append(2 * (there & support).sum() / (there.sum() + support.sum()))
+        errors = [np.linalg.norm(m - truth) for m in (found.matrix, given.repaired)]
+        gains.append(errors[0] / errors[1])
+    assert np.mean(scores) > 0.85
+    assert np.mean(gains) < 0.7
+
+
+def test_nothing_but_noise() -> None:
+    """About p^2/2 entries at sqrt(2 log p) deviations: few are left, and no error is raised."""
+    rng, p = np.random.default_rng(2), 40
+    left = []
+    for _ in range(5):
+        edges = ThresholdedCovariance().fit(released(rng, np.eye(p) / p, 500, 0.5 / p)).edges
+        assert edges is not None
+        left.append(np.count_nonzero(edges) / p**2)
+    assert np.mean(left) < 0.02
+    nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), NoiseLaw.none(), 0.0)
+    for name in ("auto", "wx", "lw"):
+        chosen: Any = ThresholdedCovariance.model_validate({"threshold": name})
+        assert not chosen.fit(nothing).matrix.any()
+
+
+def test_settings() -> None:
+    names = {
+        ThresholdedCovariance.model_validate(
+            {"rule": rule, "threshold": threshold, "keep_diagonal": keep, "constant": constant}
+        ).id
+        for rule in ("hard", "soft")
+        for threshold in ("auto", 0.1, "wx", "lw-local")
+        for keep in (True, False)
+        for constant in ("auto", 2)
+    }
+    assert len(names) == 32
+    assert all(name.startswith("thresholded-") for name in names)
+    for bad in (
+        {"threshold": 0.0},
+        {"threshold": "wrong"},
+        {"constant": -1.0},
+        {"rule": "firm"},
+        {"keep_diagonal": "yes"},
+    ):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            ThresholdedCovariance.model_validate(bad)

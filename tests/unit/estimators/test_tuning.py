@@ -1,0 +1,496 @@
+"""Tuning without private data: the criteria are honest, and choose what the truth would choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.noise.denoise import denoise, project
+from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.own_evidence import of_matrix, of_rows
+from gramercy.estimators.repaired import floored
+from gramercy.estimators.ridge import Ridge, ridge_precision
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.estimators.tuning import penalty_rule as path_room
+from gramercy.estimators.tuning.cross_validation import cross_validation, training
+from gramercy.estimators.tuning.information import ebic, effective_rows, refit_or_none, refitted
+from gramercy.estimators.tuning.penalty_rule import around, best, graph, loss, made, penalties
+from gramercy.estimators.tuning.stability import bootstrap, redrawn, stars
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.noise import Family, NoiseLaw
+from tests.support.factories import at_scale
+
+Array = np.ndarray
+
+
+def law_of(sd: float) -> NoiseLaw:
+    return NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
+
+
+def goe(rng: np.random.Generator, p: int, sd: float) -> Array:
+    half = rng.normal(size=(p, p)) * sd / math.sqrt(2)
+    return half + half.T
+
+
+def ar1(p: int, by: float = 0.6) -> Array:
+    return by ** np.abs(np.subtract.outer(range(p), range(p))) / p
+
+
+def sample(rng: np.random.Generator, sigma: Array, n: int) -> Array:
+    rows = rng.normal(size=(n, len(sigma))) @ np.linalg.cholesky(sigma).T
+    return rows.T @ rows / n
+
+
+def seen(rng: np.random.Generator, sigma: Array, n: int, sd: float) -> Evidence:
+    raw = sample(rng, sigma, n) + goe(rng, len(sigma), sd)
+    return Evidence(raw, denoise(raw, law_of(sd), 1.0, n), law_of(sd), float(n))
+
+
+def folded(
+    rng: np.random.Generator,
+    sigma: Array,
+    sizes: Sequence[int],
+    sd: float,
+) -> Evidence:
+    """Every fold's Gram matrix has noise of one law; `sd` is that of the whole second moment."""
+    p, n, k = len(sigma), sum(sizes), len(sizes)
+    of_gram = sd * n / math.sqrt(k)
+    folds = tuple(Fold(sample(rng, sigma, m) + goe(rng, p, of_gram / m), m) for m in sizes)
+    raw = sum(fold.moment * fold.rows for fold in folds) / n
+    repaired = path_room.denoise(raw, law_of(sd), 1.0, n)
+    return Evidence(raw, repaired, law_of(sd), float(n), folds=folds)
+
+
+@pytest.fixture
+def quickly_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By projection: for what does not depend on the repair."""
+    monkeypatch.setattr(path_room, "denoise", lambda raw, law, trace, rows: project(raw, trace))
+
+
+def lasso(evidence: Evidence, grid: Array) -> list[Array | None]:
+    matrix = evidence.repaired + 0.1 * evidence.law.sd_diagonal * np.eye(len(evidence.raw))
+    return [each.precision for each in graphical_lasso_path(matrix, list(grid))]
+
+
+def ridge(evidence: Evidence, grid: Array) -> list[Array | None]:
+    return [ridge_precision(evidence.repaired, penalty) for penalty in grid]
+
+
+def f1(found: Array, truth: Array) -> float:
+    return float(2 * (found & truth).sum() / max(found.sum() + truth.sum(), 1))
+
+
+def test_a_grid_begins_where_no_edge_is_left() -> None:
+    rng = np.random.default_rng(1)
+    evidence = seen(rng, ar1(6), 1000, 1e-3)
+    grid = penalties(evidence.repaired, count=7, reach=50.0)
+    assert len(grid) == 7
+    assert grid[0] / grid[-1] == pytest.approx(50.0)
+    assert (np.diff(grid) < 0).all()
+    first = lasso(evidence, grid)[0]
+    assert first is not None
+    assert not graph(first).any()
+    assert (penalties(np.eye(3)) > 0).all()
+    assert (penalties(np.zeros((2, 2))) > 0).all()
+    both = penalties(evidence.repaired, 3 * evidence.repaired, count=7, reach=50.0)
+    assert both[0] == pytest.approx(3 * grid[0])
+    assert both[-1] == pytest.approx(grid[-1])
+    assert around(2.0, 3, 10.0) == pytest.approx([20.0, 2.0, 0.2])
+
+
+def test_loss_is_the_likelihood() -> None:
+    S, T = np.array([[0.5, 0.9], [0.9, -0.2]]), np.array([[2.0, -0.3], [-0.3, 1.0]])
+    expected = -np.linalg.slogdet(T)[1] + np.trace(S @ T)
+    assert loss(S, T) == pytest.approx(expected, rel=1e-14)
+    assert loss(S, np.array([[1.0, 2.0], [2.0, 1.0]])) == math.inf
+
+
+def test_best_needs_something_to_choose_from() -> None:
+    grid = np.array([3.0, 2.0, 1.0])
+    choice = best(grid, np.array([np.inf, 1.0, 1.0]), [None, np.eye(2), np.ones((2, 2))])
+    assert choice.penalty == 2.0
+    assert choice.edges.tolist() == [-1, 0, 1]
+    assert list(choice.table) == ["penalty", "score", "edges"]
+    assert choice.table["penalty"].tolist() == [2.0, 1.0]
+    with pytest.raises(RequestError, match="denoised"):
+        best(grid, np.full(3, np.inf), [None, None, None])
+
+
+# Extended BIC
+
+
+def test_effective_rows_know_the_noise() -> None:
+    """An entry varies as it would among so many rows without noise: by simulation."""
+    rng, p, n, sd = np.random.default_rng(2), 5, 400, 0.012
+    sigma = np.eye(p) / p
+    many = [sample(rng, sigma, n) + goe(rng, p, sd) for _ in range(at_scale(1500, 6000))]
+    variance = np.var(many, axis=0)[~np.eye(p, dtype=bool)].mean()
+    evidence = Evidence(sigma, sigma, law_of(sd), float(n))
+    assert effective_rows(evidence) == pytest.approx(1 / p**2 / variance, rel=0.04)
+    assert effective_rows(evidence) < 0.6 * n
+    quiet = replace(evidence, law=NoiseLaw.none())
+    assert effective_rows(quiet) == pytest.approx(n)
+    assert effective_rows(replace(quiet, repaired=np.zeros((p, p)))) == n
+    assert effective_rows(replace(evidence, repaired=np.zeros((p, p)))) == 0.0
+
+
+@pytest.mark.parametrize("sd", [0.0, 0.004, 0.008])
+def test_the_likelihood_ratio_is_chi_squared_with_effective_rows(sd: float) -> None:
+    """Wilks: n_eff times the excess of the truth over the best fit has p (p + 1) / 2 on average."""
+    rng, p, n = np.random.default_rng(3), 4, 2000
+    sigma, ratios = np.eye(p) / p, []
+    law = law_of(sd) if sd else NoiseLaw.none()
+    for _ in range(at_scale(600, 3000)):
+        raw = sample(rng, sigma, n) + goe(rng, p, sd)
+        rows = effective_rows(Evidence(raw, raw, law, float(n)))
+        ratios.append(rows * (loss(raw, np.eye(p) * p) - loss(raw, np.linalg.inv(raw))))
+    assert np.mean(ratios) == pytest.approx(p * (p + 1) / 2, rel=0.1)
+
+
+def test_refitted_chain_in_closed_form() -> None:
+    """A chain is decomposable: T is the sum over cliques less that over separators."""
+    rng, p = np.random.default_rng(4), 5
+    rows = rng.normal(size=(40, p)) * np.geomspace(0.01, 10, p)
+    S = rows.T @ rows / 40
+    edges = np.abs(np.subtract.outer(range(p), range(p))) == 1
+    expected = np.zeros((p, p))
+    for j in range(p - 1):
+        expected[j : j + 2, j : j + 2] += np.linalg.inv(S[j : j + 2, j : j + 2])
+    for j in range(1, p - 1):
+        expected[j, j] -= 1 / S[j, j]
+    np.testing.assert_allclose(refitted(S, edges), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_refitted_graphs_without_closed_form() -> None:
+    """A cycle and a column alone: the inverse equals S on the edges, and nothing else is free."""
+    rng, p = np.random.default_rng(5), 6
+    rows = rng.normal(size=(60, p)) + rng.normal(size=(60, 1))
+    S = rows.T @ rows / 60
+    edges = np.zeros((p, p), dtype=bool)
+    for j in range(5):
+        edges[j, (j + 1) % 5] = edges[(j + 1) % 5, j] = True
+    T = refitted(S, edges)
+    free = edges | np.eye(p, dtype=bool)
+    np.testing.assert_allclose(np.linalg.inv(T)[free], S[free], rtol=1e-7)
+    assert (T[~free] == 0).all()
+    assert (T == T.T).all()
+    full = ~np.eye(p, dtype=bool)
+    np.testing.assert_allclose(refitted(S, full), np.linalg.inv(S), rtol=1e-9)
+    np.testing.assert_allclose(refitted(S, ~full & False), np.diag(1 / np.diag(S)))
+
+
+def test_ebic_finds_the_graph_in_the_noise() -> None:
+    rng, p = np.random.default_rng(6), 15
+    truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
+    for sd in (1e-4, 1e-3, 3e-3):
+        evidence = seen(rng, ar1(p), 5000, sd)
+        choice = ebic(evidence, lasso, penalties(evidence.repaired))
+        found = lasso(evidence, np.array([choice.penalty]))[0]
+        assert found is not None
+        assert f1(graph(found), truth) >= 0.9
+        assert choice.penalty in choice.penalties
+        assert np.isinf(choice.scores[choice.edges > p * (p - 1) / 4]).all()
+
+
+def test_ebic_finds_nothing_where_there_is_nothing() -> None:
+    """No edges among independent columns, and no more of them with a larger gamma."""
+    rng, p, found = np.random.default_rng(7), 12, []
+    for _ in range(5):
+        evidence = seen(rng, np.eye(p) / p, 1000, 3e-3)
+        grid = penalties(evidence.repaired)
+        counts = []
+        for gamma in (0.0, 0.5, 1.0):
+            choice = ebic(evidence, lasso, grid, gamma)
+            counts.append(choice.edges[list(grid).index(choice.penalty)])
+        assert counts[0] >= counts[1] >= counts[2]
+        found.append(counts)
+    assert np.mean(found, axis=0)[0] < 3
+    assert np.mean(found, axis=0)[2] <= 0.5  # of 66 pairs
+
+
+# Cross-validation
+
+
+@pytest.mark.usefixtures("quickly_repaired")
+@pytest.mark.parametrize("sizes", [(100, 100, 100), (50, 100, 250)])
+def test_training_folds_have_the_law_that_is_said(sizes: tuple[int, ...]) -> None:
+    rng, p, sd = np.random.default_rng(8), 3, 0.05
+    nothing = np.eye(p) * 1e-12
+    drawn = []
+    for _ in range(at_scale(400, 4000)):
+        others = training(folded(rng, nothing, sizes, sd), 1)
+        drawn.append(others.raw)
+    assert others.rows == sum(sizes) - sizes[1]
+    assert not others.folds
+    np.testing.assert_allclose(np.std(drawn, axis=0), others.law.deviations(p), rtol=0.15)
+
+
+def test_training_law_of_the_other_families() -> None:
+    rng, sizes = np.random.default_rng(9), (40, 40, 40, 40)
+    evidence = folded(rng, ar1(3), sizes, 0.01)
+    for family, dof in (("wishart", 40.0), ("laplace", None)):
+        law = evidence.law.model_copy(update={"family": family, "dof": dof})
+        others = training(replace(evidence, law=law), 0).law
+        assert others.family == family
+        assert others.dof == (dof and 30.0)
+        assert others.sd_off_diagonal == pytest.approx(law.sd_off_diagonal * math.sqrt(4 / 3))
+    rows = evidence.law.model_copy(update={"family": "noisy-rows", "cell_variance": 0.1})
+    others = training(replace(evidence, law=rows), 0).law
+    assert others.cell_variance == 0.1
+    assert others.sd_off_diagonal == pytest.approx(rows.sd_off_diagonal * math.sqrt(4 / 3))
+
+
+@pytest.mark.usefixtures("quickly_repaired")
+def test_held_out_loss_is_honest_and_the_apparent_one_is_not() -> None:
+    """The mean over releases of the held-out loss less the population's is zero."""
+    rng, p, penalty = np.random.default_rng(10), 6, 1e-4
+    sigma, honest, apparent = ar1(p), [], []
+    for _ in range(at_scale(250, 2000)):
+        evidence = folded(rng, sigma, (200, 200, 200), 4e-3)
+        choice = cross_validation(evidence, ridge, np.array([penalty]))
+        fitted = [training(evidence, k).repaired for k in range(3)]
+        true = np.mean([loss(sigma, ridge_precision(each, penalty)) for each in fitted])
+        honest.append(choice.scores[0] - true)
+        whole = ridge_precision(evidence.repaired, penalty)
+        apparent.append(loss(evidence.raw, whole) - loss(sigma, whole))
+    error = [float(np.std(each)) / math.sqrt(len(each)) for each in (honest, apparent)]
+    assert abs(np.mean(honest)) < 4 * error[0]
+    assert np.mean(apparent) < -6 * error[1]
+
+
+def test_cross_validation_is_near_the_best_ridge() -> None:
+    rng, p = np.random.default_rng(11), 10
+    sigma = ar1(p)
+    evidence = folded(rng, sigma, (2000,) * 5, 1e-3)
+    grid = np.geomspace(1.0, 1e-8, 25)
+    choice = cross_validation(evidence, ridge, grid)
+    true = [loss(sigma, T) for T in ridge(evidence, grid) if T is not None]
+    least = loss(sigma, np.linalg.inv(sigma))
+    assert loss(sigma, ridge_precision(evidence.repaired, choice.penalty)) - least <= 1.3 * (
+        min(true) - least
+    )
+    simpler = cross_validation(evidence, ridge, grid, one_standard_error=True)
+    assert simpler.penalty >= choice.penalty
+
+
+def test_cross_validation_of_graphs() -> None:
+    rng, p = np.random.default_rng(12), 10
+    truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
+    evidence = folded(rng, ar1(p), (3000,) * 5, 3e-4)
+    grid = penalties(evidence.repaired)
+    sparse = cross_validation(evidence, lasso, grid, scored="graph", one_standard_error=True)
+    dense = cross_validation(evidence, lasso, grid)
+    found = [lasso(evidence, np.array([each.penalty]))[0] for each in (sparse, dense)]
+    graphs = [graph(each) for each in found if each is not None]
+    assert f1(graphs[0], truth) >= 0.9
+    assert graphs[1].sum() > graphs[0].sum()  # prediction keeps weak edges
+
+
+@pytest.mark.parametrize(("n", "p", "penalty"), [(2, 6, 0.1), (2, 6, 0.3), (6, 12, 0.03)])
+def test_a_refit_is_right_or_refused(n: int, p: int, penalty: float) -> None:
+    """Of fewer rows than columns, and without noise that would call for a floor."""
+    evidence = of_rows(np.random.default_rng(1).standard_normal((n, p)))
+    matrix = floored(evidence)
+    edges = graph(graphical_lasso(matrix, penalty).precision)
+    found = refit_or_none(matrix, edges)
+    if found is None:
+        with pytest.raises(RequestError):
+            GraphicalLasso(penalty=penalty, refit=True).fit(evidence)
+        return
+    np.linalg.cholesky(found)
+    missed = np.abs(np.linalg.inv(found) - matrix)[edges | np.eye(p, dtype=bool)]
+    assert missed.max() <= 1e-6 * np.abs(matrix).max()
+    assert (found[~(edges | np.eye(p, dtype=bool))] == 0).all()
+
+
+def test_a_refit_of_strong_factors() -> None:
+    """Nearly singular, and with edges that are not its own."""
+    rng, p = np.random.default_rng(3), 30
+    S = 0.999 + 0.001 * np.eye(p)
+    edges = np.triu(rng.uniform(size=(p, p)) < 0.1, 1)
+    edges |= edges.T
+    found = refitted(S, edges)
+    np.linalg.cholesky(found)
+    missed = np.abs(np.linalg.inv(found) - S)[edges | np.eye(p, dtype=bool)]
+    assert missed.max() <= 1e-6
+
+
+def test_no_folds_no_cross_validation() -> None:
+    evidence = seen(np.random.default_rng(13), ar1(3), 100, 0.01)
+    with pytest.raises(RequestError, match="without folds"):
+        cross_validation(evidence, ridge, np.array([1.0]))
+    one = replace(evidence, folds=(Fold(evidence.raw, 100.0),))
+    with pytest.raises(RequestError, match="without folds"):
+        cross_validation(one, ridge, np.array([1.0]))
+
+
+# Stability
+
+
+@pytest.mark.parametrize("rows", [3, 50])
+@pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "noisy-rows", "none"])
+def test_redrawn_releases_have_the_moments_of_releases(family: Family, rows: int) -> None:
+    """Mean as the truth; variance of sampling, (S_ii S_jj + S_ij^2) / n, and of the noise."""
+    truth, source = ar1(4), stream()
+    v = 0.3 if family == "noisy-rows" else None
+    law = NoiseLaw.none()
+    if family != "none":
+        law = law_of(0.02).model_copy(update={"family": family, "cell_variance": v})
+    evidence = Evidence(truth, truth, law, float(rows))
+    draws = [redrawn(evidence, truth, source) for _ in range(at_scale(1500, 6000))]
+    power = np.diag(truth)
+    sampling = (np.outer(power, power) + truth**2) / rows
+    noise = law.row_deviations(power, rows) ** 2
+    np.testing.assert_allclose(np.var(draws, axis=0), sampling + noise, rtol=0.25)
+    error = np.sqrt((sampling + noise) / len(draws))
+    assert (np.abs(np.mean(draws, axis=0) - truth) < 5 * error).all()
+
+
+def test_stable_edges_are_the_true_ones() -> None:
+    rng, p = np.random.default_rng(14), 12
+    truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
+    evidence = seen(rng, ar1(p), 5000, 1e-3)
+    grid = penalties(evidence.repaired)
+    choice = stars(evidence, evidence.repaired, lasso, grid)
+    assert choice.frequencies is not None
+    assert choice.frequencies[truth].min() >= 0.9
+    assert choice.frequencies[~truth].mean() < 0.2
+    assert choice.scores[list(grid).index(choice.penalty)] <= 0.05
+    looser = stars(evidence, evidence.repaired, lasso, grid, threshold=0.2, draws=8)
+    assert looser.penalty <= choice.penalty
+    none = stars(evidence, evidence.repaired, lasso, grid[4:], threshold=0.0, draws=3)
+    assert none.penalty == grid[4]
+
+
+def test_stability_is_repeatable_and_counts() -> None:
+    evidence = seen(np.random.default_rng(15), ar1(5), 300, 0.01)
+    grid = penalties(evidence.repaired, count=4)
+    first, again = (bootstrap(evidence, evidence.repaired, lasso, grid, 5) for _ in range(2))
+    assert (first.frequencies == again.frequencies).all()
+    assert set(np.unique(first.frequencies)) <= {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}
+    assert first.instability.min() >= 0
+    assert first.instability.max() <= 0.5
+    pairs = first.frequencies[:, *np.triu_indices(5, 1)]
+    np.testing.assert_allclose(first.instability, (2 * pairs * (1 - pairs)).mean(axis=1))
+
+
+def test_dense_graphs_end_a_path_and_are_never_stable() -> None:
+    """What is left out counts as all pairs; the choice is that of the whole paths."""
+    rng, p = np.random.default_rng(22), 12
+    evidence = seen(rng, ar1(p), 5000, 2e-3)
+    lasso_of = GraphicalLasso()
+    grid = penalties(lasso_of.matrix(evidence))
+    whole, ended = lasso_of.path(evidence, grid), lasso_of.sparse_path(evidence, grid)
+    counts = [None if T is None else graph(T).sum() // 2 for T in ended]
+    last = counts.index(None) - 1
+    assert [each for each in counts if each is not None][-1] > p * (p - 1) / 4
+    assert all(T is None for T in ended[last + 1 :])
+    for T, same in zip(ended[: last + 1], whole[: last + 1], strict=True):
+        assert T is not None
+        assert same is not None
+        assert np.array_equal(T, same)
+    truth = evidence.repaired
+    choice = stars(evidence, truth, lasso_of.sparse_path, grid, draws=8)
+    every = bootstrap(evidence, truth, lasso_of.path, grid, 8)
+    assert choice.penalty == grid[every.stable(0.05)[-1]]
+    assert np.isinf(choice.scores[last + 1 :]).all()
+    never = bootstrap(evidence, truth, lambda _, some: [None] * len(some), grid, 2)
+    assert not never.stable(1.0).size
+
+
+def test_a_penalty_without_a_minimiser_is_no_candidate() -> None:
+    """The raw matrix: small penalties have none, and are never chosen."""
+    rng = np.random.default_rng(16)
+    evidence = seen(rng, ar1(8), 300, 0.02)
+    assert np.diag(evidence.raw).min() > 0
+    assert np.linalg.eigvalsh(evidence.raw).min() < 0
+
+    def raw(shown: Evidence, grid: Array) -> list[Array | None]:
+        found = graphical_lasso_path(shown.raw, list(grid))
+        return [each.precision for each in found] + [None] * (len(grid) - len(found))
+
+    grid = penalties(evidence.raw)
+    assert raw(evidence, grid)[-1] is None
+    choice = ebic(evidence, raw, grid)
+    assert math.isinf(choice.scores[-1])
+    assert raw(evidence, np.array([choice.penalty]))[0] is not None
+
+
+@pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "none"])
+@pytest.mark.parametrize("trace", [1.0, math.inf])
+def test_repair_is_that_of_a_release(family: Family, trace: float) -> None:
+    raw = ar1(5) + goe(np.random.default_rng(17), 5, 0.05)
+    law = law_of(0.05).model_copy(update={"family": family})
+    law = NoiseLaw.none() if family == "none" else law
+    expected = of_matrix(raw, 100.0, law, trace=trace)
+    like = Evidence(raw, raw, law, 100.0, ("a",) * 5, folds=(Fold(raw, 1.0),), trace=trace)
+    again = made(like, raw, law, 100.0)
+    np.testing.assert_allclose(again.repaired, expected.repaired, atol=1e-12)
+    assert again.names == like.names
+    assert not again.folds
+
+
+# As a request names them
+
+
+@pytest.mark.parametrize("rule", ["ebic", "cross-validation", "stability"])
+def test_a_request_names_a_rule(rule: str) -> None:
+    rng, p = np.random.default_rng(18), 8
+    truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
+    evidence = folded(rng, ar1(p), (2000,) * 3, 5e-4)
+    found = GraphicalLasso.model_validate({"penalty": rule, "refit": True}).fit(evidence)
+    again = GraphicalLasso(penalty=found.tuning["penalty"]).fit(evidence)
+    assert found.edges is not None
+    assert again.edges is not None
+    assert ((found.edges != 0) == (again.edges != 0)).all()
+    assert f1(found.edges != 0, truth) >= 0.7
+    table = found.tables["tuning"]
+    assert found.tuning["penalty"] in table["penalty"].to_numpy()
+    assert len(table) == 20 if rule == "cross-validation" else 5 < len(table) <= 20
+    free = (found.edges != 0) | np.eye(p, dtype=bool)
+    matrix = GraphicalLasso().matrix(evidence)
+    np.testing.assert_allclose(np.linalg.inv(found.matrix)[free], matrix[free], rtol=1e-6)
+    assert list(found.matrices) == ["precision", "stability"][: 1 + (rule == "stability")]
+
+
+def test_cross_validation_where_folds_hold_little_but_noise() -> None:
+    """A part of the folds has larger entries than all of them; there is a choice all the same."""
+    evidence = folded(np.random.default_rng(21), ar1(30), (100,) * 5, 0.05)
+    tops = [penalties(each.repaired)[0] for each in (evidence, training(evidence, 0))]
+    assert tops[1] > tops[0]
+    found = GraphicalLasso(penalty="cross-validation", refit=True).fit(evidence)
+    assert np.isfinite(found.matrix).all()
+
+
+def test_a_request_for_ridge_by_cross_validation() -> None:
+    rng = np.random.default_rng(19)
+    evidence = folded(rng, ar1(6), (800,) * 3, 1e-3)
+    found = Ridge(penalty="cross-validation").fit(evidence)
+    assert found.tuning["penalty"] in found.tables["tuning"]["penalty"].to_numpy()
+    chosen = ridge_precision(evidence.repaired, found.tuning["penalty"])
+    np.testing.assert_allclose(found.matrix, chosen)
+    with pytest.raises(RequestError, match="folds"):
+        Ridge(penalty="cross-validation").fit(replace(evidence, folds=()))
+
+
+def test_what_a_request_may_not_name() -> None:
+    for wrong in ("ebic", "stability"):
+        with pytest.raises(ValueError, match="penalty"):
+            Ridge.model_validate({"penalty": wrong})
+    with pytest.raises(ValueError, match="penalty"):
+        GraphicalLasso.model_validate({"penalty": "cv"})
+    with pytest.raises(ValueError, match="refit"):
+        GraphicalLasso(refit=True, input="raw")
+
+
+def test_a_raw_release_far_from_definite_says_so() -> None:
+    evidence = seen(np.random.default_rng(20), ar1(6), 50, 5.0)
+    with pytest.raises(RequestError, match="denoised"):
+        GraphicalLasso(penalty="ebic", input="raw").fit(evidence)

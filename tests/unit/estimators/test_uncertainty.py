@@ -1,0 +1,513 @@
+"""Errors are what they are said to be: closed forms, coverage, and false discoveries."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+from scipy.stats import laplace, norm
+
+from gramercy.estimators.discoveries import Discoveries
+from gramercy.estimators.intervals import Intervals
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.noise.draws import draw, of_rows
+from gramercy.estimators.noise.draws import rows_like as like_rows
+from gramercy.estimators.uncertainty.correlation_errors import relation
+from gramercy.estimators.uncertainty.entry_covariance import Spread, of_noise
+from gramercy.estimators.uncertainty.entry_errors import Of, related
+from gramercy.estimators.uncertainty.row_law import of_rows as sampling_of
+from gramercy.estimators.uncertainty.tails import critical, shape_of, two_sided
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import Family, NoiseLaw
+from tests.support.factories import at_scale
+
+Array = np.ndarray
+
+
+def law_of(family: Family, p: int, sd: float) -> NoiseLaw:
+    if family == "none":
+        return NoiseLaw.none()
+    wide = 1.0 if family in {"gaussian-iid", "laplace"} else math.sqrt(2)
+    dof = p + 1.0 if family in {"wishart", "matrix-laplace"} else None
+    return NoiseLaw(family=family, sd_diagonal=wide * sd, sd_off_diagonal=sd, dof=dof)
+
+
+def rows_law(v: float, n: int) -> NoiseLaw:
+    sd = v / math.sqrt(n)
+    return NoiseLaw(
+        family="noisy-rows", sd_diagonal=2**0.5 * sd, sd_off_diagonal=sd, cell_variance=v
+    )
+
+
+def some_moment(p: int, seed: int = 5) -> Array:
+    root = np.random.default_rng(seed).normal(size=(p, 2 * p))
+    found = root @ root.T
+    return found / np.trace(found)
+
+
+def tensor(spread: Spread, p: int) -> Array:
+    """Every covariance, as the module writes them."""
+    found = np.zeros((p, p, p, p))
+    for left, right in spread.products:
+        for a, b in ((left, right), (right, left)):
+            found += np.einsum("ik,jl->ijkl", a, b) / 2 + np.einsum("il,jk->ijkl", a, b) / 2
+    for c, matrix in spread.squares:
+        found += c * np.einsum("ij,kl->ijkl", matrix, matrix)
+    for c, linear in spread.lone:
+        found += c * np.einsum("im,jm,km,lm->ijkl", *(linear,) * 4)
+    return found
+
+
+def simulated(draws: Array) -> Array:
+    centred = draws - draws.mean(axis=0)
+    found: Array = np.einsum("nij,nkl->ijkl", centred, centred, optimize=True) / len(draws)
+    return found
+
+
+FAMILIES: tuple[Family, ...] = (
+    "gaussian-isotropic",
+    "gaussian-iid",
+    "laplace",
+    "k-norm",
+    "matrix-laplace",
+    "wishart",
+)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_noise_varies_as_told(family: Family) -> None:
+    law, stream = law_of(family, 3, 1.0), np.random.RandomState(2)
+    draws = np.array([draw(stream, 3, law) for _ in range(8_000)])
+    told = tensor(of_noise(law, np.eye(3), 10.0), 3)
+    np.testing.assert_allclose(simulated(draws), told, atol=0.25)
+
+
+def test_noise_on_rows_varies_as_told() -> None:
+    n, moment, stream = 6, 3 * some_moment(3), np.random.RandomState(2)
+    like = like_rows(moment, n)
+    draws = np.array([of_rows(stream, like, 0.5, n) for _ in range(8_000)])
+    spread = of_noise(rows_law(0.5, n), moment, n)
+    np.testing.assert_allclose(simulated(draws), tensor(spread, 3), atol=0.03)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_sampling_varies_as_told(unit: bool, intercept: bool) -> None:
+    rng = np.random.default_rng(3)
+    covariance = np.diag([0.4, 2.0, 0.3]) + 0.2
+    rows = rng.multivariate_normal(np.array([0.5, -0.5, 0.2]) * intercept, covariance, 60_000)
+    if intercept:
+        rows = np.hstack([np.ones((len(rows), 1)), rows])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True) if unit else 1.0
+    products = rows[:, :, None] * rows[:, None, :]
+    spread = sampling_of(products.mean(axis=0), 1.0, unit=unit, intercept=intercept)
+    expected = simulated(products)
+    p = rows.shape[1]
+    np.testing.assert_allclose(tensor(spread, p), expected, atol=0.04 * expected.max())
+
+
+@pytest.mark.parametrize("p", [1, 2, 7])
+def test_directions_that_are_all_alike(p: int) -> None:
+    """E[x_1^4] = 3 / (p (p + 2)), E[x_1^2 x_2^2] = 1 / (p (p + 2))."""
+    spread = sampling_of(np.eye(p) / p, 1.0, unit=True, intercept=False)
+    square = 1 / (p * (p + 2))
+    expected = np.full((p, p), square)
+    np.fill_diagonal(expected, 3 * square - 1 / p**2)
+    np.testing.assert_allclose(spread.variance(p), expected, atol=1e-7)
+
+
+def any_spread(p: int) -> Spread:
+    rng = np.random.default_rng(8)
+    parts = []
+    for _ in range(3):
+        root = rng.normal(size=(p, p))
+        parts.append(root @ root.T)
+    left, right, square = parts
+    return Spread(
+        ((left, right), (right, right)), ((0.3, square),), ((0.7, rng.normal(size=(p, p))),)
+    )
+
+
+def test_closed_forms_are_the_sums() -> None:
+    p, spread = 4, any_spread(4)
+    full = tensor(spread, p)
+    np.testing.assert_allclose(spread.variance(p), np.einsum("ijij->ij", full))
+    own, ends = spread.with_diagonal(p)
+    np.testing.assert_allclose(own, np.einsum("ijii->ij", full))
+    np.testing.assert_allclose(ends, np.einsum("iijj->ij", full))
+    weight = some_moment(p)
+    np.testing.assert_allclose(spread.bend(weight), np.einsum("ijkl,jk->il", full, weight))
+    linear = np.random.default_rng(1).normal(size=(3, p))
+    mapped = np.einsum("ijkl,ai,bj,ck,dl->abcd", full, *(linear,) * 4, optimize=True)
+    np.testing.assert_allclose(tensor(spread.through(linear), 3), mapped, atol=1e-9)
+    scale = np.array([0.5, 1.0, 2.0, 3.0])
+    np.testing.assert_allclose(
+        tensor(spread.scaled(scale), p), tensor(spread.through(np.diag(scale)), p), atol=1e-9
+    )
+
+
+def correlations(matrix: Array) -> Array:
+    root = np.sqrt(np.diag(matrix))
+    found: Array = matrix / np.outer(root, root)
+    return found
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_delta_method_is_the_numerical_one(inverse: bool) -> None:
+    p, spread, step = 4, any_spread(4), 1e-6
+    moment = some_moment(p)
+
+    def target(matrix: Array) -> Array:
+        return correlations(np.linalg.inv(matrix) if inverse else matrix)
+
+    jacobian = np.zeros((p, p, p, p))
+    for k, m in itertools.combinations_with_replacement(range(p), 2):
+        bump = np.zeros((p, p))
+        bump[k, m] = bump[m, k] = step
+        slope = (target(moment + bump) - target(moment - bump)) / (2 * step)
+        jacobian[:, :, k, m] = slope / (1 if k == m else 2)
+        jacobian[:, :, m, k] = jacobian[:, :, k, m]
+    expected = np.einsum("abij,ijkl,abkl->ab", jacobian, tensor(spread, p), jacobian)
+    at = np.linalg.inv(moment) if inverse else moment
+    moved = spread.through(at) if inverse else spread
+    found = relation(at, at, Spread(), moved, np.full((p, p), np.inf), np.ones(p, dtype=bool))
+    off = ~np.eye(p, dtype=bool)
+    np.testing.assert_allclose(found.deviation[off] ** 2, expected[off], rtol=1e-4)
+
+
+def test_gaussian_rows_give_the_textbook_errors() -> None:
+    moment = some_moment(5)
+    seen = Evidence(moment, moment, NoiseLaw.none(), 400.0, unit=False)
+    off = ~np.eye(5, dtype=bool)
+    r = correlations(moment)[off]
+    found = Intervals().fit(seen).matrices
+    np.testing.assert_allclose(found["standard_error"][off], (1 - r**2) / 20, rtol=1e-6)
+    fisher = np.tanh(np.arctanh(r) + norm.ppf(0.975) / 20)
+    np.testing.assert_allclose(found["upper"][off], fisher, atol=4e-3)
+    partial = Intervals(of="partial-correlation").fit(seen).matrices
+    r = -correlations(np.linalg.inv(moment))[off]
+    np.testing.assert_allclose(partial["estimate"][off], r)
+    np.testing.assert_allclose(
+        partial["standard_error"][off], (1 - r**2) / math.sqrt(395), rtol=1e-6
+    )
+
+
+def test_tail_of_laplace_noise() -> None:
+    t, one = np.array([0.3, 2.0, 8.0]), np.ones(3)
+    exact = 2 * laplace.sf(t * math.sqrt(2))
+    np.testing.assert_allclose(two_sided(t, one, one), exact, rtol=5e-4)
+    np.testing.assert_allclose(two_sided(t, one, np.inf * one), 2 * norm.sf(t), rtol=1e-12)
+    np.testing.assert_allclose(two_sided(t, 0 * one, one), 2 * norm.sf(t), rtol=1e-12)
+    assert critical(0.05, one[:1], one[:1])[0] == pytest.approx(
+        math.log(20) / math.sqrt(2), rel=1e-6
+    )
+    many = np.linspace(0.0, 8.0, (1 << 16) + 3)  # more than are done at once
+    found = two_sided(many, np.ones_like(many), np.ones_like(many))
+    np.testing.assert_allclose(found, 2 * laplace.sf(many * math.sqrt(2)), rtol=5e-4)
+    rng = np.random.default_rng(5)
+    both = math.sqrt(0.4) * rng.normal(size=400_000)
+    both += math.sqrt(0.6) * rng.laplace(scale=math.sqrt(0.5), size=both.size)
+    z = critical(0.01, np.array([0.6]), np.ones(1))
+    assert (np.abs(both) > z).mean() == pytest.approx(0.01, rel=0.06)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_shapes_have_the_kurtosis(family: Family) -> None:
+    p, stream = 3, np.random.RandomState(4)
+    law = law_of(family, p, 1.0)
+    linear = np.array([[1.0, 0.5, 0.0], [0.2, -1.0, 0.7]])
+    draws = np.array([draw(stream, p, law) for _ in range(8_000)])
+    mapped = linear @ draws @ linear.T
+    variance = mapped.var(axis=0)
+    excess = ((mapped - mapped.mean(axis=0)) ** 4).mean(axis=0) / variance**2 - 3
+    np.testing.assert_allclose(3 / shape_of(law, linear), excess, atol=0.2, rtol=0.45)
+
+
+def graph(kind: str, p: int) -> Array:
+    """A population with unit trace, by the graph of its precision matrix."""
+    if kind == "ar":
+        covariance = 0.5 ** np.abs(np.subtract.outer(range(p), range(p)))
+        return covariance / p
+    precision = np.eye(p)
+    precision[::5, ::5] = np.eye(len(precision[::5]))
+    for hub in range(0, p, 5):
+        precision[hub, hub + 1 : hub + 5] = precision[hub + 1 : hub + 5, hub] = 0.3
+    covariance = np.linalg.inv(precision)
+    return covariance / np.trace(covariance)
+
+
+def releases(
+    population: Array, n: int, law: NoiseLaw, *, unit: bool, times: int, seed: int = 1
+) -> Iterator[Evidence]:
+    """Rows, their second moment, and its noise, again and again."""
+    rng, stream = np.random.default_rng(seed), np.random.RandomState(seed)
+    root, p = np.linalg.cholesky(population), len(population)
+    for _ in range(times):
+        rows = rng.normal(size=(n, p)) @ root.T
+        if unit:
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        if law.cell_variance is not None:
+            rows = rows + rng.normal(size=rows.shape) * math.sqrt(law.cell_variance)
+        raw = rows.T @ rows / n - (law.cell_variance or 0.0) * np.eye(p)
+        if law.family not in {"none", "noisy-rows"}:
+            raw = raw + draw(stream, p, law)
+        yield Evidence(raw, project(raw, 2.0), law, float(n), unit=unit)
+
+
+def normalised(population: Array) -> Array:
+    """Second moment of rows divided by their length, from very many of them."""
+    rng, p = np.random.default_rng(77), len(population)
+    values, vectors = np.linalg.eigh(population)
+    rows = rng.normal(size=(400_000, p)) ** 2 * values
+    rows /= rows.sum(axis=1, keepdims=True)
+    return (vectors * rows.mean(axis=0)) @ vectors.T
+
+
+def truth(population: Array, of: str) -> Array:
+    if of == "covariance":
+        return population
+    if of == "correlation":
+        return correlations(population)
+    return -correlations(np.linalg.inv(population))
+
+
+def coverage(seen: Iterable[Evidence], target: Array, of: str, level: float) -> tuple[float, float]:
+    """Share of the known that hold, and share that are known."""
+    pairs = np.triu_indices(len(target), 0 if of == "covariance" else 1)
+    held = known = total = 0
+    for evidence in seen:
+        found = Intervals(of=of, level=level).fit(evidence)
+        lower, upper = (found.matrices[k][pairs] for k in ("lower", "upper"))
+        some = (lower > -1) | (upper < 1) | (of == "covariance")
+        held += int(((lower <= target[pairs]) & (target[pairs] <= upper) & some).sum())
+        known, total = known + int(some.sum()), total + some.size
+    return held / max(known, 1), known / total
+
+
+EVERY = ("covariance", "correlation", "partial-correlation")
+ALL: tuple[tuple[Family, float], ...] = (
+    ("none", 0.0),
+    ("gaussian-isotropic", 0.03),
+    ("gaussian-iid", 0.03),
+    ("laplace", 0.03),
+    ("k-norm", 0.03),
+    ("matrix-laplace", 0.03),
+    ("wishart", 0.015),  # partial correlations cover 97.1 % at 0.03: it is skewed
+    ("noisy-rows", 0.3),
+)
+
+
+def scene(family: Family, strength: float, p: int, n: int) -> NoiseLaw:
+    return rows_law(strength / p, n) if family == "noisy-rows" else law_of(family, p, strength / p)
+
+
+@pytest.mark.parametrize(("family", "strength"), ALL)
+def test_intervals_cover(family: Family, strength: float) -> None:
+    p, n = at_scale(10, 20), at_scale(500, 2000)
+    population, law = graph("hub", p), scene(family, strength, p, n)
+    seen = list(releases(population, n, law, unit=False, times=at_scale(40, 400)))
+    for of in EVERY:
+        held, known = coverage(seen, truth(population, of), of, 0.95)
+        assert 0.93 <= held <= 0.97
+        assert known >= 0.9
+
+
+@pytest.mark.parametrize(("family", "strength"), [*ALL[:2], ALL[-1]])
+def test_intervals_of_unit_rows_cover(family: Family, strength: float) -> None:
+    p, n = 6, at_scale(300, 2000)
+    population = graph("ar", p) * np.outer(scale := np.linspace(1, 2, p), scale)
+    target, law = normalised(population), scene(family, strength, p, n)
+    seen = list(releases(population, n, law, unit=True, times=at_scale(80, 1000)))
+    for of in EVERY:
+        assert 0.93 <= coverage(seen, truth(target, of), of, 0.95)[0] <= 0.97
+
+
+@pytest.mark.parametrize("family", [f for f, _ in ALL[1:-1]])
+def test_intervals_cover_where_all_is_noise(family: Family) -> None:
+    """Ten times what is there: the shape of the noise is that of the intervals."""
+    p, population = 4, graph("ar", 4)
+    law = law_of(family, p, 10.0)
+    for level in (0.8, 0.95):
+        seen = releases(population, 50, law, unit=False, times=at_scale(250, 4000))
+        assert coverage(seen, population, "covariance", level)[0] == pytest.approx(level, abs=0.03)
+
+
+@pytest.mark.parametrize("strength", [0.15, 0.25])
+def test_correlations_of_columns_near_the_noise(strength: float) -> None:
+    """Powers of four and of three deviations: quotients that the delta method has wrong."""
+    p, population = 10, graph("hub", 10)
+    seen = releases(
+        population, 1000, law_of("gaussian-isotropic", p, strength / p), unit=False, times=60
+    )
+    held, known = coverage(seen, correlations(population), "correlation", 0.95)
+    assert 0.93 <= held <= 0.97
+    assert known > 0.5
+
+
+def false_share(
+    population: Array, of: Of, seen: Iterator[Evidence], rate: float, dependence: str
+) -> tuple[float, float]:
+    """Mean share of false edges, and of true edges that were found."""
+    actual = np.abs(truth(population, of)) > 1e-9
+    np.fill_diagonal(actual, False)
+    false, power = [], []
+    for evidence in seen:
+        found = Discoveries(of=of, rate=rate, dependence=dependence).fit(evidence)
+        assert found.edges is not None
+        chosen = found.edges != 0
+        false.append((chosen & ~actual).sum() / max(chosen.sum(), 1))
+        power.append((chosen & actual).sum() / actual.sum())
+    return float(np.mean(false)), float(np.mean(power))
+
+
+@pytest.mark.parametrize("of", ["correlation", "partial-correlation"])
+@pytest.mark.parametrize(
+    ("family", "strength"),
+    [(f, 0.02 if f != "noisy-rows" else s) for f, s in ALL if f not in {"k-norm", "wishart"}],
+)
+def test_false_discoveries(family: Family, strength: float, of: Of) -> None:
+    """Two hubs among many columns without any edge; the rate is 0.2, so that luck shows."""
+    p, n, times = at_scale(20, 30), at_scale(1000, 2000), at_scale(30, 600)
+    population = np.eye(p)
+    population[:10, :10] = graph("hub", 10) * 10
+    population /= p
+    law = scene(family, strength, p, n)
+    seen = releases(population, n, law, unit=False, times=times)
+    false, power = false_share(population, of, seen, 0.2, "independent")
+    assert false <= 0.2 + (0.06 if times < 100 else 0.02)
+    assert power > 0.5
+    seen = releases(population, n, law, unit=False, times=10)
+    assert false_share(population, of, seen, 0.2, "any")[0] <= 0.12
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_few_rows_make_no_edges(unit: bool) -> None:
+    """Three a column: those that are held fixed are missed in the p-values, too."""
+    p, times = 15, at_scale(60, 400)
+    found = [
+        Discoveries(rate=0.1).fit(seen).tuning["edges"] > 0
+        for seen in releases(np.eye(p) / p, 3 * p, NoiseLaw.none(), unit=unit, times=times)
+    ]
+    assert np.mean(found) <= 0.1 + (0.07 if times < 200 else 0.02)
+
+
+def test_laplace_noise_alone_makes_no_edges() -> None:
+    """Normal tails would find some in nearly every release."""
+    p, times = 20, at_scale(60, 1000)
+    law = law_of("laplace", p, 1.0)
+    found = [
+        Discoveries(of="correlation", rate=0.1).fit(seen).tuning["edges"] > 0
+        for seen in releases(np.eye(p) / p, 200, law, unit=False, times=times)
+    ]
+    assert np.mean(found) <= 0.1 + (0.12 if times < 200 else 0.04)
+
+
+def with_ones(rows: Array) -> Array:
+    return np.hstack([np.ones((len(rows), 1)), rows])
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_intervals_about_means_cover(unit: bool) -> None:
+    """Rows (1, x), and noise; about the means that the column of ones shows."""
+    p, n, times, rng = 4, at_scale(300, 2000), at_scale(100, 1000), np.random.default_rng(2)
+    covariance, mean = graph("ar", p), np.array([0.5, -0.3, 0.2, 0.4])
+    root, radius = np.linalg.cholesky(covariance), 2.0
+
+    def made(size: int) -> Array:
+        rows = with_ones(mean + rng.normal(size=(size, p)) @ root.T)
+        return rows / (np.linalg.norm(rows, axis=1, keepdims=True) if unit else radius)
+
+    many = made(200_000)
+    target = many.T @ many / len(many)
+    target = target[1:, 1:] - np.outer(target[0, 1:], target[0, 1:]) / target[0, 0]
+    if not unit:
+        target = covariance / radius**2
+    law, stream = law_of("gaussian-isotropic", p, 0.001), np.random.RandomState(3)
+    seen = []
+    for _ in range(times):
+        rows = made(n)
+        raw = rows.T @ rows / n + draw(stream, p + 1, law)
+        repaired = project(raw)
+        seen.append(Evidence(raw, repaired, law, n, columns=(None,) * (p + 1), unit=unit))
+    for of in EVERY:
+        pairs = np.triu_indices(p, 0 if of == "covariance" else 1)
+        wanted, held = truth(target, of)[pairs], []
+        for each in seen:
+            found = Intervals(of=of).fit(each).matrices
+            lower, upper = (found[k][1:, 1:][pairs] for k in ("lower", "upper"))
+            held.append((lower <= wanted) & (wanted <= upper))
+        assert 0.925 <= np.mean(held) <= 0.975
+
+
+def test_a_column_of_ones_lost_in_the_noise() -> None:
+    law = law_of("gaussian-isotropic", 3, 0.5)
+    moment = some_moment(3)
+    seen = Evidence(moment, moment, law, 100.0, columns=(None, None, None))
+    for of in ("covariance", "correlation", "partial-correlation"):
+        found = Intervals(of=of).fit(seen)
+        assert found.tuning["unknown"] == (3 if of == "covariance" else 1)  # pairs of the others
+        assert (found.matrices["lower"][1, 2], found.matrices["upper"][1, 2]) == (-1, 1)
+    assert (Discoveries().fit(seen).matrix == 1).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+@pytest.mark.parametrize("sd", [0.0, 0.01, 5.0])
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_small_and_hopeless(p: int, sd: float, ones: bool, unit: bool) -> None:
+    law = law_of("gaussian-isotropic", p, sd) if sd else NoiseLaw.none()
+    raw = some_moment(p) + (draw(np.random.RandomState(1), p, law) if sd else 0.0)
+    columns = (None,) * p if ones else ()
+    for matrix in (raw, -raw, np.zeros((p, p))):
+        seen = Evidence(matrix, project(matrix), law, 30.0, columns=columns, unit=unit)
+        for of in ("covariance", "correlation", "partial-correlation"):
+            found = Intervals(of=of).fit(seen).matrices
+            assert all(m.shape == (p, p) and np.isfinite(m).all() for m in found.values())
+            assert all((m == m.T).all() for m in found.values())
+            assert (found["lower"] <= found["upper"]).all()
+        for of in ("correlation", "partial-correlation"):
+            graph_of = Discoveries(of=of).fit(seen)
+            assert all(np.isfinite(m).all() for m in graph_of.matrices.values())
+            assert ((graph_of.matrix >= 0) & (graph_of.matrix <= 1)).all()
+
+
+def test_an_indefinite_matrix_has_no_partial_correlations() -> None:
+    raw = np.diag([0.5, 0.4, -0.01])
+    law = law_of("gaussian-isotropic", 3, 0.02)
+    seen = Evidence(raw, project(raw), law, 1000.0)
+    assert not related(seen, "partial-correlation").known.any()
+    known = related(seen, "correlation").known
+    assert known[0, 1]
+    assert not known[2].any()
+    assert Intervals(of="partial-correlation").fit(seen).tuning["unknown"] == 3
+
+
+def test_what_is_told() -> None:
+    population = graph("hub", 10)
+    (seen,) = releases(population, 2000, law_of("laplace", 10, 0.002), unit=True, times=1)
+    found = Discoveries(rate=0.1).fit(seen)
+    table = found.tables["discoveries"]
+    assert found.edges is not None
+    assert len(table) == found.tuning["edges"] == (found.edges != 0).sum() / 2 > 0
+    assert (table["adjusted"] <= 0.1).all()
+    assert table["p_value"].is_monotonic_increasing
+    assert table["p_value"].max() == found.tuning["largest_p_value"]
+    assert ((table["lower"] < table["estimate"]) & (table["estimate"] < table["upper"])).all()
+    narrow = Intervals(of="partial-correlation", level=0.9).fit(seen).matrices
+    i, j = int(table["row"][0]), int(table["column"][0])
+    assert narrow["estimate"][i, j] == table["estimate"][0] == found.edges[i, j]
+    assert table["upper"][0] - table["lower"][0] > narrow["upper"][i, j] - narrow["lower"][i, j]
+    laws = found.tables["laws"].set_index("error")["law"]
+    assert laws["noise"] == "laplace"
+    assert laws["sampling"] == "Gaussian rows with mean zero, divided by their length"
+
+
+@pytest.mark.parametrize("bad", [0.5, 1.0, 0.0, math.nan])
+def test_settings_are_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="level"):
+        Intervals(level=bad)
+    with pytest.raises(ValueError, match="rate"):
+        Discoveries(rate=bad)

@@ -1,0 +1,155 @@
+"""Schemas: new ones agree with what queries expect, and an older ledger is carried over whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from gramercy.ledger import Ledger
+from gramercy.ledger.database_tables import metadata
+from gramercy.ledger.entry import Entry
+from gramercy.ledger.journal import append
+from gramercy.ledger.migrate import HEAD
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.errors import BudgetRefused, LedgerError, TermsChanged
+from gramercy.schemas.model import canonical
+from tests.support.table_writers import TENTH, charge, contract
+
+# As the first schema was made.
+FIRST = """
+CREATE TABLE datasets (id VARCHAR NOT NULL PRIMARY KEY, terms VARCHAR NOT NULL,
+    "rows" INTEGER NOT NULL CHECK ("rows" > 0), at VARCHAR NOT NULL);
+CREATE TABLE budgets (seq INTEGER NOT NULL PRIMARY KEY,
+    dataset VARCHAR NOT NULL REFERENCES datasets (id), epsilon FLOAT NOT NULL,
+    delta FLOAT NOT NULL, reason VARCHAR NOT NULL, at VARCHAR NOT NULL);
+CREATE TABLE charges (seq INTEGER NOT NULL PRIMARY KEY,
+    dataset VARCHAR NOT NULL REFERENCES datasets (id), release VARCHAR NOT NULL,
+    version VARCHAR NOT NULL, request VARCHAR NOT NULL, mu FLOAT NOT NULL, delta0 FLOAT NOT NULL,
+    pure FLOAT, fingerprint VARCHAR NOT NULL, at VARCHAR NOT NULL, UNIQUE (dataset, release));
+CREATE TABLE marks (dataset VARCHAR NOT NULL, release VARCHAR NOT NULL, mark VARCHAR NOT NULL,
+    detail VARCHAR NOT NULL, at VARCHAR NOT NULL, PRIMARY KEY (dataset, release, mark));
+CREATE TRIGGER charges_no_update BEFORE UPDATE ON charges
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER charges_no_delete BEFORE DELETE ON charges
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A ledger of the first schema: two charges, one published and one spent; a raised budget."""
+    terms = contract().terms()
+    budget = terms.pop("budget")
+    days = [f"2026-05-0{day}T10:00:00+00:00" for day in range(1, 10)]
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as db:
+        db.executescript(FIRST)
+        db.execute("INSERT INTO datasets VALUES ('toy', ?, 40, ?)", (json.dumps(terms), days[0]))
+        rows = [(budget["epsilon"], "registered", days[0]), (4.0, "board", days[4])]
+        for epsilon, reason, day in rows:
+            values = (epsilon, budget["delta"], reason, day)
+            db.execute("INSERT INTO budgets VALUES (NULL, 'toy', ?, ?, ?, ?)", values)
+        for turn, (mu, pure) in enumerate([(0.5, 0.25), (0.25, None)], 1):
+            names = (f"v{turn}-r{turn}", f"v{turn}", f"request v{turn}")
+            values = (*names, mu, 0.0, pure, f"print {turn}", days[turn])
+            db.execute("INSERT INTO charges VALUES (NULL, 'toy', ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        marks = [("v1-r1", "drawn", ""), ("v1-r1", "sealed", "ab" * 32), ("v1-r1", "published", "")]
+        for release, mark, detail in [*marks, ("v2-r2", "spent", "found without a release")]:
+            values = (release, mark, detail, days[3])
+            db.execute("INSERT INTO marks VALUES ('toy', ?, ?, ?, ?)", values)
+    db.close()
+    return tmp_path / "ledger.sqlite"
+
+
+def test_an_older_ledger_is_carried_over(older: Path) -> None:
+    ledger = Ledger(older)
+    one, other = ledger.charges("toy")
+    assert one.guarantee == Guarantee(0.5, pure=0.25)
+    assert (one.release, one.version, one.state, one.sha256) == (
+        "v1-r1",
+        "v1",
+        "published",
+        "ab" * 32,
+    )
+    assert (one.fingerprint, one.at) == ("print 1", "2026-05-02T10:00:00+00:00")
+    assert (other.state, other.reason) == ("spent", "found without a release")
+    statement = ledger.statement("toy")
+    assert (statement.budget.epsilon, statement.total.mu) == (4.0, 0.3125**0.5)
+    assert ledger.find("toy", "request v1") == one
+    assert ledger.examine([ledger.head()]) == []
+    with sqlite3.connect(older) as db:
+        left = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    db.close()
+    assert not left & {"datasets", "budgets", "charges", "marks"}
+
+
+def test_what_was_spent_stays_spent(older: Path) -> None:
+    ledger = Ledger(older)
+    ledger.hold_to(None)  # its archive has no anchor yet
+    with pytest.raises(TermsChanged):
+        ledger.preview(contract(neighbours="add-remove"), "v3")
+    most = ledger.statement("toy").left
+    with pytest.raises(BudgetRefused):
+        charge(ledger, "v3", Guarantee(most.mu * 1.001))
+    assert charge(ledger, "v3", TENTH) == "v3-r3"
+    assert Ledger(older).examine() == []
+
+
+def test_a_migration_that_fails_changes_nothing(
+    older: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError
+
+    shutil.copy(older, older.with_suffix(".kept"))
+    with monkeypatch.context() as half_way:
+        half_way.setattr("gramercy.ledger.migrations.carry_over._charges", broken)
+        with pytest.raises(LedgerError):
+            Ledger(older)
+    with sqlite3.connect(older) as db, sqlite3.connect(older.with_suffix(".kept")) as kept:
+        assert list(db.iterdump()) == list(kept.iterdump())
+    db.close()
+    kept.close()
+    assert len(Ledger(older).charges("toy")) == 2
+
+
+def test_the_schema_is_what_queries_expect(database: Path | str) -> None:
+    engine = Ledger(database)._engine
+    with engine.connect() as db:
+        context = MigrationContext.configure(db, opts={"version_table": "gramercy_version"})
+        assert context.get_current_revision() == HEAD
+        expected = [each for each in compare_metadata(context, metadata) if "index" not in each[0]]
+    assert expected == []
+    assert {t.name for t in metadata.sorted_tables} <= set(sa.inspect(engine).get_table_names())
+
+
+def test_the_newest_version_is_the_head() -> None:
+    folder = Path(__file__).parents[3] / "gramercy" / "ledger" / "migrations"
+    assert ScriptDirectory(str(folder)).get_heads() == [HEAD]
+
+
+def test_a_newer_ledger_is_left_alone(database: Path | str) -> None:
+    ledger = Ledger(database)
+    with ledger._writing() as db:
+        db.execute(sa.text("UPDATE gramercy_version SET version_num = '99'"))
+    with pytest.raises(LedgerError, match=r"schema is 99, and this version knows"):
+        Ledger(database)
+
+
+def test_a_process_of_version_0_1_charges_nothing_more(database: Path | str) -> None:
+    """One that had opened the ledger before it was upgraded: its charges state no source."""
+    ledger = Ledger(database)
+    charge(ledger, "v1")
+    older = Entry("reserved", "toy", "v2-r2", window="", request="r", mu=0.1, delta0=0.0)
+    facts = {"version": "v2", "turn": 2, "total": "0:0:-", "fingerprint": ""}
+    with pytest.raises(LedgerError), ledger._writing() as db:
+        append(db, replace(older, facts=canonical(facts)))
+    assert len(ledger.charges("toy")) == 1

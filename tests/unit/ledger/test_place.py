@@ -1,0 +1,79 @@
+"""A copy of a ledger is known for one: on this machine, and on another."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import gramercy.ledger.place
+from gramercy.ledger import Ledger
+from gramercy.schemas.errors import UntrustedLedger
+from tests.support.table_writers import charge, contract
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "ledger.sqlite"
+    charge(Ledger(place), "v1")
+    return place
+
+
+def refused(path: Path) -> None:
+    found = Ledger(path)
+    assert found.elsewhere() is not None
+    with pytest.raises(UntrustedLedger):
+        charge(found, "v2")
+    with pytest.raises(UntrustedLedger):
+        found.preview(contract(), "v2")
+
+
+def test_a_copy_at_the_same_path_of_another_machine(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gramercy.ledger.place, "machine", lambda: "0123456789abcdef")
+    refused(path)
+    monkeypatch.undo()
+    assert charge(Ledger(path), "v2") == "v2-r2"
+
+
+def test_a_copy_that_took_the_place_of_the_ledger(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    shutil.copy2(path, copy)
+    copy.replace(path)
+    refused(path)
+    Ledger(path).move("restored after a crash of the disk")
+    assert charge(Ledger(path), "v2") == "v2-r2"
+
+
+def test_a_ledger_stays_where_it_is_through_all_that_a_ledger_does(path: Path) -> None:
+    """SQLite writes into the same file, also when it is compacted."""
+    with sqlite3.connect(path) as db:
+        db.execute("VACUUM")
+    db.close()
+    assert charge(Ledger(path), "v2") == "v2-r2"
+    assert Ledger(path).elsewhere() is None
+
+
+def test_a_machine_without_an_id_keeps_one_outside_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gramercy.ledger.place, "_MACHINE_IDS", (tmp_path / "none",))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    first = gramercy.ledger.place.machine()
+    assert gramercy.ledger.place.machine() == first
+    assert len(list((tmp_path / "state" / "gramercy").iterdir())) == 1
+    with monkeypatch.context() as read_only:  # it is not written a second time
+        read_only.setattr(Path, "write_text", None)
+        assert gramercy.ledger.place.machine() == first
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
+    assert gramercy.ledger.place.machine() != first
+
+
+def test_an_id_of_the_system_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = "5d41402abc4b2a76b9719d911017c592"
+    (tmp_path / "machine-id").write_text(known + "\n")
+    monkeypatch.setattr(gramercy.ledger.place, "_MACHINE_IDS", (tmp_path / "machine-id",))
+    assert gramercy.ledger.place.machine() not in known

@@ -1,0 +1,63 @@
+"""One table under two ids has two budgets: plan, budget and audit say so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gramercy.application.auditing import make_audit
+from gramercy.common.home import Home
+from gramercy.ledger import Ledger
+from gramercy.ledger.sources import declared, sharing
+from tests.support.factories import answer, contract_facts, run, run_steps, scene, write
+from tests.support.table_writers import TENTH, contract
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """A request of another data set over the table of 'toy', which has one release."""
+    run_steps(scene(tmp_path))
+    os.symlink(tmp_path, tmp_path / "link")
+    write(tmp_path / "other.yaml", contract_facts("link/table.csv") | {"id": "other"})
+    mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
+    asked = {"dataset": "other.yaml", "version": "v1", "mechanism": mechanism}
+    return write(tmp_path / "second.yaml", asked)
+
+
+def test_a_plan_names_the_other_data_set(
+    second: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answer("plan", second, capsys=capsys)["same_table_as"] == ["toy"]
+    assert answer("plan", tmp_path / "request.yaml", capsys=capsys)["same_table_as"] == []
+    _, out, _ = run("plan", second, capsys=capsys)
+    assert "toy" in out
+
+
+def test_budget_and_audit_name_both(second: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_steps(second)
+    shown = {each["dataset"]: each for each in answer("budget", capsys=capsys)}
+    assert shown["toy"]["same_table_as"] == ["other"]
+    assert shown["other"]["same_table_as"] == ["toy"]
+    audit = make_audit()
+    assert audit.discrepancies == []
+    assert [note for note in audit.notes if "other, toy" in note]
+
+
+def test_sources_are_compared_as_they_are_declared(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    assert declared(str(path)) == declared(f"file://{path}") == declared(f"{tmp_path}/x/../t.csv")
+    assert declared("s3://key:secret@bucket/t.csv?sig=abc") == "s3://bucket/t.csv"
+    known = {"a": {"/t", "/u"}, "b": {"/u"}, "c": {"/v"}}
+    assert sharing(known, "a") == ("b",)
+    assert sharing(known, "d", ["/v"]) == ("c",)
+    assert sharing(known, "d") == ()
+
+
+def test_the_ledger_keeps_no_secret_of_a_source(home: Path) -> None:
+    terms = contract(source="https://user:SECRET@host.invalid/t.csv?sig=TOKEN")
+    ledger = Ledger.of(Home(home))
+    ledger.charge(terms, "v1", "one", TENTH, "")
+    assert ledger.sources() == {"toy": {"https://host.invalid/t.csv"}}
+    assert not [e for e in ledger.entries() if "SECRET" in e.facts or "TOKEN" in e.facts]

@@ -1,0 +1,276 @@
+"""Guarantees against dp-accounting, quadrature and themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import integrate, optimize, special, stats
+
+from gramercy.mechanisms.accounting.composition import Filter, compose
+from gramercy.mechanisms.accounting.concentrated import zcdp_delta
+from gramercy.mechanisms.accounting.guarantee import (
+    Guarantee,
+    gaussian_mu,
+    gdp_delta,
+    gdp_epsilon,
+    gdp_mu,
+    gdp_pure,
+    noise_scale,
+    pure_gdp,
+)
+from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
+from tests.support.factories import at_scale
+
+GRID = [(e, d) for e in (0.01, 0.3, 1.0, 4.0, 20.0) for d in (1e-12, 1e-6, 1e-2)]
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
+def test_delta_is_the_hockey_stick_integral(mu: float, epsilon: float) -> None:
+    def excess(x: float) -> float:
+        return max(0.0, stats.norm.pdf(x - mu) - math.exp(epsilon) * stats.norm.pdf(x))
+
+    start = epsilon / mu + mu / 2
+    integral, _ = integrate.quad(excess, start, start + 40, epsabs=1e-14)
+    assert gdp_delta(mu, epsilon) == pytest.approx(integral, rel=1e-8, abs=1e-13)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), GRID)
+def test_conversions_are_inverse_and_rounded_towards_less_privacy(
+    epsilon: float, delta: float
+) -> None:
+    mu = gdp_mu(epsilon, delta)
+    assert gdp_delta(mu, epsilon) <= delta
+    assert gdp_delta(mu * (1 + 1e-12), epsilon) > delta
+    assert epsilon * (1 - 1e-11) <= gdp_epsilon(mu, delta) <= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), GRID)
+def test_scale_never_costs_more_than_asked(epsilon: float, delta: float) -> None:
+    mu = gdp_mu(epsilon, delta)
+    for squared in (1.0, 1.0625, 2.0):
+        scale = noise_scale(squared, mu)
+        assert gaussian_mu(squared, scale) <= mu
+        assert gaussian_mu(squared, scale * (1 - 1e-15)) > mu
+        assert Guarantee(gaussian_mu(squared, scale)).epsilon(delta) <= epsilon
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
+def test_agrees_with_dp_accounting(mu: float) -> None:
+    theirs = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
+    for delta in (1e-8, 1e-5):
+        assert gdp_epsilon(mu, delta) == pytest.approx(
+            theirs.get_epsilon_for_delta(delta), rel=2e-3
+        )
+
+
+def test_analytic_beats_the_classical_scale() -> None:
+    classical = math.sqrt(2 * math.log(1.25 / 1e-5))
+    assert classical / noise_scale(1.0, gdp_mu(1.0, 1e-5)) == pytest.approx(1.30, abs=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 5.0, 200.0])
+def test_pure_is_gdp_at_the_corner(epsilon: float) -> None:
+    mu = Guarantee.of_pure(epsilon).mu
+    if epsilon < 30:
+        assert mu == pytest.approx(-2 * special.ndtri(special.expit(-epsilon)), rel=1e-12)
+    # The trade-off curve of pure epsilon-DP lies above that of mu-GDP, touching at its corner.
+    for alpha in np.geomspace(1e-6, 0.5, 30):
+        pure = max(0.0, 1 - math.exp(min(epsilon, 700)) * alpha, math.exp(-epsilon) * (1 - alpha))
+        assert pure >= stats.norm.cdf(stats.norm.isf(alpha) - mu) - 1e-12
+
+
+def test_epsilon_of_mixed_facts() -> None:
+    pure = Guarantee.of_pure(1.0)
+    assert pure.epsilon(1e-9) == 1.0
+    assert pure.delta(1.0) == 0.0
+    failing = Guarantee(0.5, delta0=1e-6)
+    assert failing.epsilon(1e-6) == math.inf
+    assert failing.delta(2.0) >= gdp_delta(0.5, 2.0) + 1e-6
+    assert Guarantee(0.0).epsilon(0.0) == 0.0
+
+
+def held(total: Guarantee, epsilon: float, delta: float) -> bool:
+    return Filter(epsilon, delta, delta / 10).admits(total)
+
+
+def test_one_release_fits_its_own_budget_exactly() -> None:
+    """A budget from whose delta a tenth is set aside."""
+    for epsilon, delta in GRID:
+        once = Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 - 1e-12)))
+        assert held(compose([once]), epsilon, delta)
+        assert not held(Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 + 1e-9))), epsilon, delta)
+        assert not held(compose([once, once]), epsilon, delta)
+        left = Filter(epsilon, delta, delta / 10).left(Guarantee(once.mu / 2))
+        assert held(compose([Guarantee(once.mu / 2), Guarantee(left)]), epsilon, delta)
+        more = Guarantee(left * (1 + 1e-9))
+        assert not held(compose([Guarantee(once.mu / 2), more]), epsilon, delta)
+
+
+def test_basic_composition_admits_what_gdp_does_not() -> None:
+    halves = [Guarantee.of_pure(0.5)] * 2
+    assert held(compose(halves), 1.0, 1e-9)
+    assert not held(compose([*halves, Guarantee(1e-3)]), 1.0, 1e-9)
+
+
+def test_nothing_fits_by_being_nonsense() -> None:
+    with pytest.raises(ValueError, match="mu"):
+        Guarantee(math.nan)
+    with pytest.raises(ValueError, match="mu"):
+        Guarantee(-1.0)
+    assert not held(Guarantee(math.inf), 10.0, 1e-6)
+    assert not held(Guarantee(0.1), math.nan, 1e-6)
+    assert not held(Guarantee(0.1), 10.0, math.nan)
+    assert not held(Guarantee(0.1, delta0=1e-6), 10.0, 1e-6)
+    for bad in ((-1.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (math.nan, 1e-6), (1.0, math.nan)):
+        with pytest.raises(ValueError, match="needs"):
+            gdp_mu(*bad)
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.3, 2.0, 12.0])
+def test_pure_and_gdp_are_inverse(mu: float) -> None:
+    epsilon = gdp_pure(mu)
+    assert pure_gdp(epsilon) <= mu
+    assert pure_gdp(epsilon * (1 + 1e-12)) > mu
+
+
+def test_a_failure_that_is_certain_is_told() -> None:
+    """Below its delta0 nothing holds, also where mu is 0."""
+    for mu in (0.0, 0.3):
+        failing = Guarantee(mu, delta0=0.28)
+        for delta in (0.0, 1e-6, 0.27):
+            assert failing.epsilon(delta) == math.inf
+            assert not held(failing, 100.0, delta)
+        assert failing.delta(50.0) >= 0.28
+
+
+PROFILES: dict[str, tuple[Callable[[float], float], float]] = {
+    "wishart, few degrees": (lambda e: profile(6.0, 2.0, e), 1e-5),
+    "wishart, flat": (lambda e: profile(2.0, 1.5, e), 1e-6),
+    "wishart, many degrees": (lambda e: profile(1e6, 0.03, e), 1e-9),
+    "wishart, little": (lambda e: profile(1e6, 0.41, e), 1e-14),
+    "wishart, replaced": (lambda e: two_steps(60.0, 5.0, e), 1e-7),
+    "zcdp": (lambda e: zcdp_delta(0.02, e), 1e-7),
+    "much zcdp": (lambda e: zcdp_delta(1.0, e), 1e-9),
+    "steps": (lambda e: 0.1 * (e < 0.3) + 1e-4 * (e < 2.0) + 1e-9, 1e-8),
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_mu_and_failure_hold_the_whole_profile(name: str) -> None:
+    known, failure = PROFILES[name]
+    found = Guarantee.of_profile(known, failure)
+    end = max(40.0, 8 * found.mu**2) if name != "wishart, flat" else 600.0
+    fine = np.unique([*np.linspace(0, 3, at_scale(120, 20_000)), *np.linspace(0, end, 100)])
+    for epsilon in map(float, fine):
+        bare = gdp_delta(found.mu, epsilon) + found.delta0
+        assert known(epsilon) <= bare * (1 + 1e-12)
+        assert found.delta(epsilon) == min(1.0, known(epsilon), found.delta(epsilon))
+    assert found.delta0 <= max(failure, known(1024.0) * (1 + 2e-9))
+    # No larger than it has to be, but for the grid.
+    near = np.linspace(0, 10 * found.mu**2 + 8 * found.mu, at_scale(120, 2000))
+    less = [gdp_delta(0.9 * found.mu, float(e)) + found.delta0 for e in near]
+    assert any(known(float(e)) > bare for e, bare in zip(near, less, strict=True)) or (
+        found.mu < 1e-6
+    )
+    # Epsilon at delta, by the profile.
+    for delta in (0.3, 1e-3, 1e-5):
+        epsilon = found.epsilon(delta)
+        if epsilon < math.inf:
+            assert known(epsilon) <= delta
+            assert epsilon == 0 or known(epsilon * (1 - 1e-6)) > delta
+        else:
+            assert known(1000.0) > delta
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 5.0])
+def test_zcdp_is_the_best_order(rho: float) -> None:
+    """Corollary 13 of Canonne, Kamath, Steinke on a grid of orders; and above the Gaussian's."""
+    more = np.geomspace(1e-4, 1e7, 4000)
+    for epsilon in (0.0, 0.1, 1.0, 8.0):
+        exponent = more * ((1 + more) * rho - epsilon)
+        tried = exponent - np.log1p(more) - more * np.log1p(1 / more)
+        known = zcdp_delta(rho, epsilon)
+        assert known <= max(math.exp(min(0.0, tried.min())) * (1 + 1e-9), 5e-324)
+        assert known >= min(1.0, math.exp(tried.min()) * (1 - 1e-3))
+        assert known >= gdp_delta(math.sqrt(2 * rho), epsilon) * (1 - 1e-12) - 1e-300
+
+
+def renyi(p: np.ndarray, q: np.ndarray, order: float) -> float:
+    return float(special.logsumexp(order * np.log(p) - (order - 1) * np.log(q)) / (order - 1))
+
+
+ORDERS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 12.0])
+def test_rho_of_a_pure_epsilon(epsilon: float) -> None:
+    """Of randomized response, than which nothing is worse."""
+    rho, failure = Guarantee.of_pure(epsilon).rho()
+    assert failure == 0
+    p = np.array([special.expit(epsilon), special.expit(-epsilon)])
+    for order in ORDERS:
+        assert renyi(p, p[::-1], order) <= rho * order * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 2.0])
+def test_rho_of_a_gaussian(mu: float) -> None:
+    rho, failure = Guarantee(mu).rho()
+    assert failure == 0
+    assert rho == pytest.approx(mu * mu / 2, rel=1e-15)
+    assert rho >= mu * mu / 2
+    x = np.linspace(-12, 12 + 64 * mu, 200_001)
+    log_p, log_q = stats.norm.logpdf(x, mu), stats.norm.logpdf(x)
+    for order in ORDERS[1:]:
+        total = special.logsumexp(order * log_p - (order - 1) * log_q) + math.log(x[1] - x[0])
+        assert total / (order - 1) == pytest.approx(rho * order, rel=1e-3)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0])
+@pytest.mark.parametrize("delta0", [1e-3, 0.1, 0.3])
+def test_rho_of_what_may_fail(mu: float, delta0: float) -> None:
+    """The very worst that is (mu, delta0) has more than mu^2 / 2, so that none is claimed."""
+    assert Guarantee(mu, delta0).rho()[0] == math.inf
+    assert Guarantee(mu, delta0, pure=9.0).rho() == pytest.approx((mu**2 / 2, delta0))
+    half = _middle(mu, delta0)
+    x = np.arange(-12, 12 + 4 * mu, 1e-4)
+    x = x[np.abs(x - mu / 2) > half]
+    p, q = (each / each.sum() for each in (stats.norm.pdf(x, mu), stats.norm.pdf(x)))
+    assert renyi(p, q, 1.01) > 1.01 * mu**2 / 2
+
+
+def _middle(mu: float, delta0: float) -> float:
+    """Half the width of what has the probability delta0 in the middle, under either law."""
+
+    def excess(half: float) -> float:
+        return stats.norm.cdf(mu / 2 + half) - stats.norm.cdf(mu / 2 - half) - delta0
+
+    return float(optimize.brentq(excess, 0, 10, xtol=1e-14))
+
+
+@pytest.mark.parametrize("alarms", [1e-6, 0.01, 0.05, 0.3, 0.9])
+def test_power_is_the_trade_off_curve(alarms: float) -> None:
+    for mu in (0.01, 0.5, 3.0):
+        known = Guarantee(mu).power(alarms)
+        exact = mpmath.ncdf(mpmath.mpf(float(stats.norm.ppf(alarms))) + mu)
+        assert known == pytest.approx(float(exact), rel=1e-9)
+        # The best attacker, over every epsilon, in both directions.
+        epsilons = np.linspace(0, 3 * mu * mu + 8 * mu, at_scale(400, 4000))
+        deltas = np.array([gdp_delta(mu, float(e)) for e in epsilons])
+        for delta0 in (0.0, 1e-3, 0.2):
+            missed = np.exp(epsilons) * alarms + deltas + delta0
+            caught = 1 - np.exp(-epsilons) * (1 - alarms - deltas - delta0)
+            best = min(1.0, missed.min(), caught.min())
+            claim = Guarantee(mu, delta0).power(alarms)
+            assert claim >= best * (1 - 1e-3)
+            assert claim == pytest.approx(min(1.0, known + delta0), rel=1e-12)
+    for epsilon in (0.1, 1.0, 5.0):
+        exact = min(math.exp(epsilon) * alarms, 1 - math.exp(-epsilon) * (1 - alarms))
+        assert Guarantee.of_pure(epsilon).power(alarms) == pytest.approx(exact, rel=1e-12)
+    assert Guarantee(math.inf, 1.0).power(alarms) == 1.0
+    assert Guarantee(0.0).power(alarms) == pytest.approx(alarms, rel=1e-15)

@@ -1,0 +1,261 @@
+"""``gramercy history``: what was spent over time, on a terminal, as data and as a page."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import itertools
+import json
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from gramercy.application.withdrawal import withdraw
+from gramercy.cli.output.spending import chart
+from gramercy.common.home import Home
+from gramercy.ledger import Ledger, Statement
+from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.reports.history_page import history_page, spending
+from gramercy.schemas.contract import Budget
+from gramercy.schemas.timeline import Event, Timeline
+from tests.support.factories import answer, run, run_steps, scene
+from tests.support.table_writers import charge, contract
+from tests.unit.reports.test_report import Page
+
+THIRD = Guarantee(gdp_mu(3.0, 1e-5) / 3)
+
+
+def eventful(folder: Path, home: Home) -> Ledger:
+    """A release, one that was withdrawn, a failure, and a budget that was raised and lowered."""
+    for version in ("v1", "v2"):
+        run_steps(scene(folder, request={"version": version}))
+    withdraw("toy", "v2-r2", "a column was shifted")
+    ledger = Ledger.of(home)
+    failed = ledger.charge(contract(), "v3", "request", THIRD, "of the files")
+    ledger.mark("toy", failed.release, "spent", reason="the disk was full")
+    ledger.change_budget("toy", Budget(epsilon=5.0, delta=1e-5), "one year more")
+    ledger.change_budget("toy", Budget(epsilon=1.0, delta=1e-6), "the table grew", lower=True)
+    return ledger
+
+
+def test_every_charge_and_every_change_in_order(
+    tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = eventful(tmp_path, any_home)
+    (told,) = answer("history", "toy", capsys=capsys)
+    assert (told["dataset"], told["year_of_data"]) == ("toy", None)
+    events = told["events"]
+    whats = ["registered", "charged", "charged", "charged", "raised", "lowered"]
+    assert [each["what"] for each in events] == whats
+    charged = events[1:4]
+    assert [e["release"] for e in charged] == ["v1-r1", "v2-r2", "v3-r3"]
+    assert [e["state"] for e in charged] == ["published", "withdrawn", "spent"]
+    assert [e["reason"] for e in charged] == [None, "a column was shifted", "the disk was full"]
+    assert [e["mechanism"] for e in charged] == ["gaussian", "gaussian", None]
+    assert [e["budget_epsilon"] for e in events] == [3, 3, 3, 3, 5, 1]
+    assert [e["reason"] for e in events[4:]] == ["one year more", "the table grew"]
+    # Spent is that of the ledger at every step, at the delta that was in force.
+    spent = [e["spent_epsilon"] for e in events]
+    before, after = ledger.around("toy", "v3-r3")
+    at_registration = Budget(epsilon=3.0, delta=1e-5)
+    told_then = [Statement(at_registration, each.charged).spent for each in (before, after)]
+    assert spent[2:4] == told_then
+    assert spent[4] == spent[3]
+    assert spent[5] == ledger.statement("toy").spent == after.spent > spent[4]
+    assert spent[0] == 0
+    assert charged[0]["epsilon"] == pytest.approx(charged[1]["epsilon"])
+    # A tenth of delta is set aside.
+    assert spent[1] == pytest.approx(charged[0]["epsilon"], rel=0.02)
+    assert spent[2] - spent[1] < charged[1]["epsilon"]  # squares of mu add up, not epsilons
+
+    code, out, _ = run("history", capsys=capsys)
+    assert code == 0
+    for words in (
+        "█",
+        "─",
+        "v3-r3",
+        "withdrawn",
+        "the disk was full",
+        "budget lowered",
+        "3 charges",
+    ):
+        assert words in out
+    assert "of the files" not in out
+    assert "of the files" not in str(told)
+
+
+def test_the_page(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    eventful(tmp_path, Home.default())
+    page = tmp_path / "spent.html"
+    assert "Page: " in run("history", "toy", "--page", page, capsys=capsys)[1].replace("\n", "")
+    text = page.read_text(encoding="utf-8")
+    seen = Page(text)
+    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
+    assert "script" not in seen.tags
+    assert text.count("<svg") == 1
+    for words in ("one year more", "the disk was full", "v2-r2", "withdrawn", "gaussian"):
+        assert words in text
+    assert "of the files" not in text
+    damaged = home / "archive/toy/v1-r1/release/datapackage.json"
+    damaged.chmod(0o644)
+    damaged.write_bytes(b"")
+    (told,) = answer("history", capsys=capsys)  # what was spent is told all the same
+    assert [e["mechanism"] for e in told["events"][1:3]] == [None, "gaussian"]
+    for place, why in (
+        (tmp_path / "no/spent.html", "its folder is not there"),
+        (tmp_path, "is there, and no file"),
+        (page / "spent.html", "its folder is not there"),
+    ):
+        code, out, err = run("history", "--page", place, "--json", capsys=capsys)
+        assert code == 2
+        assert f"--page: {place}" in err.replace("\n", "")
+        assert why in json.loads(out)["error"]  # one document
+
+
+def test_an_older_page_stays_until_the_new_one_is_whole(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "spent.html"
+    page.write_text("older")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        code, out, _ = run("history", "--page", page, "--json", capsys=capsys)
+    assert code == 2
+    told = f"--page: {page} cannot be written (No space left on device)"
+    assert json.loads(out)["error"].startswith(told)
+    assert [(path.name, path.read_text()) for path in tmp_path.glob("*.html")] == [
+        ("spent.html", "older")
+    ]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def event(day: int, budget: float, spent: float, delta: float = 1e-6) -> Event:
+    at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(days=day)
+    return Event(at.isoformat(), "raised", budget, delta, spent, "why")
+
+
+def steps(svg: str, colour: str, width: str) -> list[tuple[float, float]]:
+    """Corners of a line in the picture: x, and y from the bottom up."""
+    for path in ElementTree.fromstring(svg).iter():
+        style = path.get("style", "")
+        if f"stroke: var(--{colour})" in style and f"stroke-width: {width}" in style:
+            corners = re.findall(r"[ML] (\S+) (\S+)", path.get("d", ""))
+            return [(float(x), -float(y)) for x, y in corners]
+    raise AssertionError("no such line")
+
+
+def test_the_picture_is_drawn_to_scale() -> None:
+    events = [event(0, 2, 0), event(10, 2, 1), event(30, 4, 1), event(20, 4, 3), event(40, 1, 3.5)]
+    svg = spending(events)
+    spent, budget = steps(svg, "accent", "1.8"), steps(svg, "ink", "1.4")
+    floor = spent[0][1]
+    one = next(y for _, y in spent if y > floor) - floor
+    assert sorted({round((y - floor) / one, 2) for _, y in spent}) == [0, 1, 3, 3.5]
+    assert [round((y - floor) / one, 2) for _, y in budget[:1] + budget[-1:]] == [2, 1]
+    for line in (spent, budget):
+        across = [x for x, _ in line]
+        assert across == sorted(across)  # also where the clock was set back, on day 20
+        turns = itertools.pairwise(line)
+        assert all(a[0] == b[0] or a[1] == b[1] for a, b in turns)  # steps, and no slopes
+    assert svg == spending(events)
+    assert spending([]) == ""
+
+
+def at(moment: str, spent: float) -> Event:
+    return Event(f"2026-{moment}+00:00", "raised", 3.0, 1e-6, spent, "why")
+
+
+def test_a_picture_for_the_public_holds_days_alone() -> None:
+    one_day = ("11-22T10:00:01", "11-22T10:04:00", "11-22T23:59:59")
+    for moments, others in (
+        (one_day, ("11-22T00:00:00", "11-22T02:00:00", "11-22T02:00:01")),
+        (
+            (*one_day, "11-23T08:00:00", "12-24T09:00:00", "12-24T09:30:00"),
+            ("11-22T00:10:00", *one_day[1:], "11-23T01:00:00", "12-24T01:00:00", "12-24T02:00:00"),
+        ),
+    ):
+        events = [at(moment, place / 4) for place, moment in enumerate(moments)]
+        svg = spending(events, days=True)
+        assert svg == spending([at(m, place / 4) for place, m in enumerate(others)], days=True)
+        assert svg != spending(events)
+        assert ":" not in "".join(re.findall(r">([^<>]*)</text>", svg))  # no hour on the axis
+        corners = sorted({x for x, _ in steps(svg, "accent", "1.8")})
+        assert len(corners) == len(moments) + 1  # every step can be seen, and what follows
+        assert min(b - a for a, b in itertools.pairwise(corners)) > 2
+
+
+@pytest.mark.parametrize("spent", [0.0, 1.0, 3.0, 1e-9, math.inf])
+def test_pictures_of_a_single_moment(spent: float) -> None:
+    for events in ([event(0, 2, 0)], [event(0, 2, 0), event(0, 2, spent)]):
+        svg = spending(events)
+        ElementTree.fromstring(svg)
+        assert "nan" not in svg
+        assert ("∞" in svg) == math.isinf(events[-1].spent)
+        lines = [line.plain for line in chart(events)]
+        assert len({len(line) for line in lines[:10]}) == 1
+        assert all("─" in lines[row] for row in (0, 9)) or spent == 3.0
+
+
+def test_nothing_finite_is_said_to_be_infinite(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = Ledger.of(Home.default())
+    charge(ledger, "v1", Guarantee(0.2, 2e-7))
+    ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
+    (told,) = answer("history", capsys=capsys)
+    assert [each["spent_epsilon"] is None for each in told["events"]] == [False, False, True]
+    assert "∞" in run("history", capsys=capsys)[1]
+    assert "∞" in history_page(ledger.timelines("toy"))
+
+
+def test_a_history_for_every_year_of_data(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    yearly: dict[str, Any] = {"epsilon": 1.2, "delta": 1e-6, "per": "year"}
+    ledger = Ledger.of(Home.default())
+    for version in ("2025", "2026-W01", "2025-late"):
+        charge(ledger, version, Guarantee(0.1), contract(source="{year}.csv", budget=yearly))
+    ledger.change_budget("toy", Budget(epsilon=2.0, delta=1e-6), "more")
+    first, second = answer("history", capsys=capsys)
+    assert [e["version"] for e in first["events"]] == [None, "2025", "2025-late", None]
+    assert [e["version"] for e in second["events"]] == [None, "2026-W01", None]
+    assert second["events"][-1]["spent_epsilon"] == first["events"][1]["spent_epsilon"]
+    page = history_page(ledger.timelines("toy"))
+    assert page.count("<svg") == 2
+    assert "data of 2025" in page
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', page))
+    assert used
+    assert all(page.count(f'id="{name}"') == 1 for name in used)
+
+
+def test_where_there_is_nothing_yet(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answer("history", capsys=capsys) == []
+    page = tmp_path / "spent.html"
+    assert "No data set is registered yet" in run("history", "--page", page, capsys=capsys)[1]
+    assert "No data set is registered yet" in page.read_text()
+    code, _, err = run("history", "toy", capsys=capsys)
+    assert code == 2
+    assert "no ledger" in err
+    assert not home.exists()  # it was only asked
+    charge(Ledger.of(Home.default()), "v1")
+    code, _, err = run("history", "other", capsys=capsys)
+    assert code == 2
+    assert "'other'" in err
+
+
+def test_words_of_others_are_only_words() -> None:
+    said = "<img src=x> [red]{{ 7 * 7 }}"
+    page = history_page([Timeline("toy", "", (Event("2026-01-01", "raised", 1, 1e-6, 0, said),))])
+    assert "img" not in Page(page).tags
+    assert "{{ 7 * 7 }}" in page

@@ -1,0 +1,129 @@
+"""The page of a plan: the same numbers as the command's, from public facts, charging nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.application.forecast import forecast
+from gramercy.application.ranking import compare
+from gramercy.application.request_model import read_request
+from tests.support.factories import answer, run, run_steps, scene
+
+PURE = {"name": "laplace", "epsilon": 1.0}  # few others can answer, so that they are soon compared
+
+
+def page_of(request: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """The text and the page of a plan, its curves of fewer points."""
+    place = request.with_name("plan.html")
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr("gramercy.application.forecast._STEPS", 3)
+        code, out, err = run("plan", request, "--page", place, capsys=capsys)
+    assert code == 0, err
+    assert f"Page: {place}" in out.replace("\n", "")
+    return out, place.read_text(encoding="utf-8")
+
+
+def test_it_says_what_the_plan_says(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = {"<script>alert(1)</script>": {"lower": 0.0, "upper": 1.0}, "b": {"levels": ["<i>"]}}
+    request = scene(tmp_path, columns=hostile, title="Blood & <b>bones</b>")
+    (tmp_path / "table.csv").unlink()  # it reads no data
+    facts = answer("plan", request, capsys=capsys)
+    out, page = page_of(request, capsys)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"(src|href)=\"(?!data:|#)|url\((?!#)|https?://(?!www\.w3\.org)", page)
+    assert "prefers-color-scheme: dark" in page
+    words = re.sub(r"<[^>]*>", "", page)
+    assert f"{100 * facts['share_of_entry']:.3g} % of an average" in out
+    assert f"{100 * facts['share_of_entry']:.3g} % of an average entry of the diagonal" in words
+    assert facts["share_of_entry"] == facts["sd_off_diagonal"] * facts["columns"]
+    assert f"{facts['more_like_this']} more like this one" in words
+    taken = 100 * facts["budget_after"]["share"]
+    assert f"this release {taken:.3g} %" in words
+    assert "It fits the budget" in words
+    assert not (home / "archive").exists()
+    assert answer("budget", capsys=capsys) == []  # nothing was registered, or charged
+
+
+def test_curves_go_through_what_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gramercy.application.forecast._STEPS", 3)
+    asked = read_request(scene(tmp_path))
+    curves = forecast(asked, 1.0)
+    now = {offer.name: offer.error for offer in compare(asked)[0]}
+    assert curves.keys() == now.keys()
+    assert len(now) >= 7
+    for name, points in curves.items():
+        epsilons, errors = np.array(points).T
+        np.testing.assert_allclose(epsilons, [1 / 8, 1, 8])
+        assert (np.diff(errors) < 0).all()
+        assert errors[1] == pytest.approx(now[name], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "marked"),
+    [
+        (PURE, "laplace"),
+        ({"name": "rows", "snr": -20.0, "delta": 1e-6}, "rows"),
+    ],
+    ids=["pure", "snr"],
+)
+def test_however_it_is_asked(
+    mechanism: dict[str, Any], marked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, page = page_of(scene(tmp_path, request={"mechanism": mechanism}), capsys)
+    assert ">asked for<" in page
+    assert re.search(rf'class="offer own"><td>{marked}<', page)
+
+
+def test_a_precision_matrix_is_compared_with_no_second_moment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = {"name": "output", "epsilon": 1.0, "delta": 1e-6, "penalty": 0.5}
+    output["arithmetic"] = "floating-point"
+    changes = {"mechanism": output, "estimates": []}
+    out, page = page_of(scene(tmp_path, request=changes), capsys)
+    assert "in proportion" not in out
+    assert ">asked for<" not in page
+    assert "A precision matrix, the graphical lasso solution" in page
+
+
+def test_over_the_budget_is_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = scene(tmp_path, request={"mechanism": PURE | {"epsilon": 9.0}})
+    facts = answer("plan", request, capsys=capsys)
+    assert facts["admitted"] is False
+    out, page = page_of(request, capsys)
+    said = " ".join(out.split())
+    assert "does not fit the budget: the release would be refused" in said
+    assert f"{facts['budget_before']['remaining_epsilon']:.4g} is left: ask for less" in said
+    assert "It would be refused" in page
+    assert "this release" not in re.sub(r"<[^>]*>", "", page).partition("The budget is")[0][-300:]
+
+
+def test_published_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = scene(tmp_path, request={"mechanism": PURE})
+    run_steps(request)
+    _, page = page_of(request, capsys)
+    assert "It would cost nothing" in page
+    assert "Published already, as v1-r1" in page
+
+
+@pytest.mark.parametrize("words", [(), ("--compare",)])
+def test_a_page_that_cannot_be_written_is_told_first(
+    words: tuple[str, ...], tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "nowhere/plan.html"
+    asked = ("plan", scene(tmp_path), *words, "--page", page, "--json")
+    code, out, _ = run(*asked, capsys=capsys)
+    assert code == 2
+    told = json.loads(out)  # one document, of the error
+    assert told["error"].startswith(f"--page: {page}: its folder is not there.")

@@ -1,0 +1,342 @@
+"""The report: self-contained, escaped, from public facts alone, and as it says."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+import shutil
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.application.internal_record import against_the_truth, page, recall
+from gramercy.application.reporting import make_report
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.store import Archive
+from gramercy.estimators.noise.draws import draw
+from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
+from gramercy.reports.content import strongest
+from gramercy.reports.page import release_page
+from gramercy.reports.words import best_guess, largest_of_noise, notes, the_attack
+from gramercy.schemas.noise import Family, NoiseLaw
+from tests.support.browser import needs_chromium, opened
+from tests.support.factories import bundle_bytes, run_all, scene, table
+
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "$x^2$ \\alpha",
+    "a--b-->c",
+    "数 & <b>'\"",
+    "\u202eabc",
+    "w" * 200,
+    "#010101; fill: url(http://example.org)",
+]
+VOID = {"meta", "link", "img", "br", "path", "use", "image", "rect", "stop"}
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that tags are closed in order, and collects what a page would ask for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.asks: list[str] = []
+        self.tags: list[str] = []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        self.asks += [v for k, v in attrs if k in {"src", "href", "xlink:href", "srcset", "data"}]
+        assert not [k for k, _ in attrs if k.startswith("on")]
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def text_of(root: Path) -> str:
+    (found,) = root.glob("reports/*/report.html")
+    return found.read_text(encoding="utf-8")
+
+
+def test_a_page_that_asks_for_nothing(tmp_path: Path) -> None:
+    text = text_of(run_all(scene(tmp_path)))
+    seen = Page(text)
+    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
+    assert not re.search(r"url\((?!#)|@import|http-equiv=\"refresh", text)
+    assert "script" not in seen.tags
+    assert "default-src 'none'" in text
+    assert "prefers-color-scheme: dark" in text
+    assert "var(--ink)" in text
+    assert "#0101" not in text  # every stand-in colour was replaced
+    for words in ("ε = 1", "μ = 0.2367", "54.8 times of 100", "toy/v1-r1", "second moment of the"):
+        assert words in text
+    assert text.count("<svg") >= 3
+
+
+def test_names_are_only_names(tmp_path: Path, home: Path) -> None:
+    columns = {name: {"lower": -5.0, "upper": 5.0} for name in HOSTILE}
+    columns["kind"] = {"levels": HOSTILE[:3]}  # type: ignore[dict-item]
+    values = np.random.default_rng(2).normal(size=(40, len(HOSTILE)))
+    frame = pd.DataFrame(values, columns=HOSTILE).assign(kind=HOSTILE[1])
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    names = {"title": HOSTILE[0], "curator": HOSTILE[1] + HOSTILE[4], "intercept": True}
+    text = text_of(run_all(scene(tmp_path, columns=columns, **names)))
+    seen = Page(text)
+    assert "img" not in seen.tags
+    assert "script" not in seen.tags
+    assert "{{ 7 * 7 }}" in text
+    assert "$x^2$" in text
+    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
+    inside = page("toy", "v1-r1").read_text()
+    assert "img" not in Page(inside).tags
+
+
+def test_sealed_once_by_however_many(tmp_path: Path, home: Path) -> None:
+    root = run_all(scene(tmp_path))
+    archive, ids = Archive(home / "archive"), [p.name for p in (root / "estimates").iterdir()]
+    (place,) = (root / "reports").iterdir()
+    before = bundle_bytes(place)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: make_report(archive, "toy", "v1-r1", ids), range(8)))
+    assert len({each.sha256 for each in made}) == 1
+    assert bundle_bytes(place) == before
+    shutil.rmtree(place)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: make_report(archive, "toy", "v1-r1", ids[::-1]), range(4)))
+    assert bundle_bytes(place) == before  # the order of asking does not matter
+    assert len(list((root / "reports").iterdir())) == 1
+    assert len(make_report(archive, "toy", "v1-r1", []).manifest.estimates) == 0
+    assert len(list((root / "reports").iterdir())) == 2
+
+
+def test_a_users_own_settings_change_nothing(tmp_path: Path) -> None:
+    import matplotlib
+
+    bundle = read_release(run_all(scene(tmp_path)) / "release")
+    plain = release_page(bundle, [])
+    with matplotlib.rc_context({"axes.grid": True, "axes.labelsize": 30, "image.origin": "lower"}):
+        assert release_page(bundle, []) == plain
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: release_page(bundle, []), range(6))) == {plain}
+
+
+@pytest.mark.parametrize(
+    ("p", "rows", "epsilon", "how", "neighbours"),
+    [
+        (1, 5, 1.0, "unit", "replace-one"),
+        (2, 50, 0.0001, "unit", "add-remove"),
+        (2, 1, 900.0, {"kind": "clip", "radius": 1.5}, "replace-one"),
+        (12, 8, 0.5, {"kind": "clip", "radius": 3.0}, "add-remove"),
+        (70, 400, 30.0, "unit", "replace-one"),
+    ],
+    ids=str,
+)
+def test_any_release_has_a_report(
+    p: int, rows: int, epsilon: float, how: Any, neighbours: Any, tmp_path: Path
+) -> None:
+    table(tmp_path / "table.csv", rows=rows, p=p)
+    request = scene(
+        tmp_path,
+        rows=rows,
+        neighbours=neighbours,
+        columns={f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(p)},
+        budget={"epsilon": 950.0, "delta": 1e-5},
+        request={
+            "normalisation": how,
+            "mechanism": {"name": "gaussian", "epsilon": epsilon, "delta": 1e-6},
+        },
+    )
+    root = run_all(request)
+    text = text_of(root)
+    Page(text)
+    assert "nan" not in re.sub(r"<[^>]*>|base64,\S*", "", text).lower()
+
+
+def a_bundle(root: Path, **changes: Any) -> ReleaseBundle:
+    bundle = read_release(root / "release")
+    facts = bundle.manifest.model_copy(update=changes)
+    return replace(bundle, manifest=facts)
+
+
+def test_warnings_in_words(tmp_path: Path) -> None:
+    root = run_all(scene(tmp_path))
+
+    def heads(bundle: ReleaseBundle) -> str:
+        law = bundle.manifest.noise
+        told = notes(bundle, spectrum(bundle.raw, bundle.repaired, law))
+        return " / ".join(f"{each.level}: {each.head}" for each in told)
+
+    plain = a_bundle(root)
+    assert "good: Strong protection" in heads(plain)
+    for mu, words in ((0.9, "Moderate"), (1.5, "protects little"), (4.0, "hardly protects")):
+        strength = plain.manifest.guarantee.model_copy(update={"mu": mu})
+        assert words in heads(a_bundle(root, guarantee=strength))
+    quiet = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2e-4, sd_off_diagonal=1.4e-4)
+    assert "good: The structure stands out" in heads(a_bundle(root, noise=quiet))
+    loud = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2.0, sd_off_diagonal=1.4)
+    assert "warning: This matrix is mostly noise" in heads(a_bundle(root, noise=loud))
+    assert "warning: 3 columns are lost" in heads(a_bundle(root, noise=loud))
+    few = plain.manifest.rows.model_copy(update={"value": 2.0})
+    assert "warning: Few rows" in heads(a_bundle(root, rows=few))
+    unsure = plain.manifest.rows.model_copy(update={"status": "noisy", "sd": 20.0})
+    assert "warning: The number of rows is uncertain" in heads(a_bundle(root, rows=unsure))
+    exact = plain.manifest.guarantee
+    assert best_guess(exact) == 0.548  # 0.5471, rounded up
+    assert best_guess(exact.model_copy(update={"delta0": 0.1})) == 0.648
+    assert "every row but one" in the_attack("replace-one", "row")
+    assert "every cell but one" in the_attack("replace-one", "cell")
+    assert "in the table or not" in the_attack("add-remove", "row")
+
+
+def test_the_spectrum_of_pure_noise() -> None:
+    stream = np.random.default_rng(0)
+    half = stream.normal(size=(300, 300)) / 2**0.5
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
+    found = spectrum(half + half.T, np.eye(300), law)
+    assert found.upper == -found.lower == pytest.approx(2 * 300**0.5 + 2.0234 * 300 ** (-1 / 6))
+    np.testing.assert_allclose(found.released, found.noise, atol=0.06 * found.upper)
+    assert found.beyond == 0
+    quantiles = semicircle_quantiles(1001)
+    np.testing.assert_allclose(quantiles, -quantiles[::-1], atol=1e-9)
+    # P(x > 1/2) of the semicircle law is 1/3 - sqrt(3)/(4 pi).
+    assert (quantiles > 0.5).mean() == pytest.approx(1 / 3 - 3**0.5 / (4 * np.pi), abs=2e-3)
+
+
+@pytest.mark.parametrize("p", [1, 2, 10])
+def test_noise_alone_stays_within_its_edge(p: int) -> None:
+    stream = np.random.default_rng(p)
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
+    half = stream.normal(size=(4000, p, p)) / 2**0.5
+    draws = half + half.transpose(0, 2, 1)
+    edge = spectrum(draws[0], np.eye(p), law).upper
+    beyond = (np.linalg.eigvalsh(draws)[:, -1] > edge).mean()
+    assert 0.0002 <= beyond <= 0.01
+
+
+def test_the_largest_of_noise() -> None:
+    draws = np.abs(np.random.default_rng(0).normal(size=(4000, 435)))
+    assert largest_of_noise(435) == pytest.approx(np.median(draws.max(axis=1)), abs=0.03)
+    assert largest_of_noise(1) == pytest.approx(0.6745, abs=1e-4)
+    assert largest_of_noise(10**12) > 7
+    heavy = np.abs(np.random.default_rng(0).laplace(scale=0.5**0.5, size=(4000, 435)))
+    seen = np.median(heavy.max(axis=1))
+    assert largest_of_noise(435, "laplace") == pytest.approx(seen, abs=0.05)
+    assert largest_of_noise(435, "laplace") > 1.4 * largest_of_noise(435)
+    for p in (5, 30):
+        family: Family
+        for family in ("k-norm", "matrix-laplace", "wishart"):
+            law = NoiseLaw(family=family, sd_diagonal=2**0.5, sd_off_diagonal=1.0, dof=p + 1.0)
+            above, stream = np.triu_indices(p, 1), np.random.RandomState(p)
+            largest = [np.abs(draw(stream, p, law)[above]).max() for _ in range(1500)]
+            told = largest_of_noise(above[0].size, family)
+            assert told == pytest.approx(np.median(largest), rel=0.06)
+
+
+def words_of(page: str) -> str:
+    """What a page says outside its pictures and tags."""
+    return re.sub(r"<svg\b.*?</svg>|<[^>]*>", "", page, flags=re.DOTALL)
+
+
+def test_a_release_that_protects_cells(tmp_path: Path) -> None:
+    pd.read_csv(table(tmp_path / "table.csv")).to_parquet(tmp_path / "table.parquet")
+    request = scene(
+        tmp_path,
+        unit="cell",
+        source="table.parquet",
+        intercept=True,
+        budget={"epsilon": 500.0, "delta": 1e-5},
+        columns={
+            "c0": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 0.1},
+            "c1": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 5.0},
+            "c2": {"lower": -5.0, "upper": 5.0, "centre": 0.0, "scale": 5.0},
+        },
+        request={
+            "normalisation": "box",
+            "mechanism": {"name": "rows", "epsilon": 400.0, "delta": 1e-6},
+        },
+    )
+    root = run_all(request)
+    Page(text_of(root))
+    text = words_of(text_of(root))
+    for words in (
+        "knows every cell but one",
+        "cells of 100",
+        "how often a cell is detected",
+        "the longest that the bounds allow",
+        "about ± ",
+        "to first order: they follow",
+        "with its own standard error",
+    ):
+        assert words in text, words
+    for words in ("rows of 100", "were shortened", "known exactly", "Means and classes"):
+        assert words not in text, words
+    bundle = read_release(root / "release")
+    deviations = bundle.deviations
+    assert deviations[1, 1] > 1.5 * deviations[2, 2]  # the power is nearly all the first column's
+    facts = bundle.manifest
+    v = facts.noise.cell_variance or 0.0
+    expected = (4 * bundle.repaired[1, 1] * v + 2 * v * v) / facts.rows.value
+    assert deviations[1, 1] == pytest.approx(expected**0.5)
+    for entry in strongest(bundle, about_means=False):
+        at = facts.names.index(entry.row), facts.names.index(entry.col)
+        assert entry.sd == deviations[at]
+    told = against_the_truth(bundle, bundle.projected)
+    off = np.abs(bundle.unbiased - bundle.projected) / deviations
+    assert told["largest"] == pytest.approx(off.max())
+
+
+def test_a_precision_release_says_at_most(tmp_path: Path) -> None:
+    mechanism = {"name": "output", "epsilon": 1.0, "delta": 1e-6, "penalty": 0.5}
+    mechanism["arithmetic"] = "floating-point"
+    text = words_of(
+        text_of(run_all(scene(tmp_path, request={"mechanism": mechanism, "estimates": []})))
+    )
+    assert "Gaussian differential privacy, at most" in text
+    assert "exact Gaussian" not in text
+    assert "knows every row but one" in text
+    plain = words_of(text_of(run_all(scene(tmp_path, request={"version": "v2"}))))
+    assert "exact Gaussian differential privacy" in plain
+    assert "known exactly" in plain
+
+
+def test_the_stewards_page_stays_inside(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765.4,x\n4,5\n")
+    root = run_all(scene(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5}))
+    inside = page("toy", root.name)
+    assert stat.S_IMODE(inside.stat().st_mode) == 0o600
+    assert stat.S_IMODE(inside.parent.stat().st_mode) == 0o700
+    text = inside.read_text()
+    Page(text)
+    assert "INTERNAL" in text
+    assert "98765" not in text
+    assert "1 lines were blank" in text
+    truth = recall("toy", root.name)["truth"]
+    bundle = read_release(root / "release")
+    assert truth["expected"] == pytest.approx(6**0.5 * bundle.manifest.noise.sd_diagonal)
+    assert truth["norm"] == pytest.approx(0.47, abs=0.2)
+    assert not list((home / "archive").rglob("*v1-r1.html"))
+    assert "98765" not in text_of(root)
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_browser_has_nothing_to_say(scheme: str, tmp_path: Path) -> None:
+    root = run_all(scene(tmp_path))
+    (shown,) = root.glob("reports/*/report.html")
+    assert "What is promised" in opened(shown.as_uri(), tmp_path, scheme)

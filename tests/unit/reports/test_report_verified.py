@@ -1,0 +1,149 @@
+"""Reports that were forged and sealed anew are refused; genuine ones are not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.application.reporting import written
+from gramercy.archive.bundle import seal
+from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.package import read_manifest, write_descriptor
+from gramercy.archive.release_bundle import read_release, report_descriptor
+from gramercy.reports.page_equality import same_pictures, same_words
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.manifest import ReportManifest
+from tests.support.factories import run, run_all, scene
+
+
+def forge(place: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    """Change the files of a report, seal it anew, and verify the release; what is said."""
+    for file in place.iterdir():
+        file.chmod(0o644)
+    for name, change in changes.items():
+        before = (place / name).read_text(encoding="utf-8")
+        after = change(before)
+        assert after != before
+        (place / name).write_text(after, encoding="utf-8")
+    if "report.html" in changes:  # a careful forger describes the file anew
+        manifest = read_manifest(place, ReportManifest)
+        write_descriptor(place, report_descriptor(place, manifest))
+    seal(place)
+    code, out, _ = run("verify", capsys=capsys)
+    return f"{code} {out}"
+
+
+def replaced(old: str, new: str) -> Any:
+    return lambda text: text.replace(old, new, 1)
+
+
+def matched(pattern: str, new: str) -> Any:
+    return lambda text: re.sub(pattern, new, text, count=1)
+
+
+def test_forged_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = {f"dose 0.{i}": {"lower": -5.0, "upper": 5.0} for i in range(3)}
+    noise = np.random.default_rng(2).normal(size=(4000, 3))
+    noise[:, 1] += noise[:, 0]
+    pd.DataFrame(noise, columns=list(columns)).to_csv(tmp_path / "table.csv", index=False)
+    root = run_all(scene(tmp_path, rows=4000, columns=columns))
+    assert run("verify", capsys=capsys)[0] == 0
+    (place,) = (root / "reports").iterdir()
+    shutil.copytree(place, tmp_path / "whole")
+    page = place / "report.html"
+    (edge,) = re.findall(r"stroke-width: ([0-9.]+)[^>]*stroke-linecap: round", page.read_text())[:1]
+    forgeries: dict[str, dict[str, Any]] = {
+        "epsilon": {"report.html": replaced("ε = 1<", "ε = 0.1<")},
+        "the attack": {"report.html": replaced("54.8 times", "50.1 times")},
+        "more words": {"report.html": replaced("</main>", "<p>Certified.</p></main>")},
+        "a text": {"report.html": replaced("<svg", "<svg><text>safe</text>")},
+        "a script": {"report.html": replaced("</main>", "<script>1</script></main>")},
+        "a label": {"report.html": matched(r">dose 0\.1</text>", ">dose 0.5</text>")},
+        "a line": {"report.html": replaced(f"stroke-width: {edge}", "stroke-width: 0.2")},
+        "a place": {"report.html": matched(r'(<path d="M )[0-9]+', r"\g<1>9")},
+        "a colour": {"report.html": replaced("var(--accent)", "var(--warm)")},
+        "the release": {"datapackage.json": replaced('"v1-r1"', '"v9-r9"')},
+        "its digest": {"datapackage.json": matched(r'"[0-9a-f]{64}"', f'"{"0" * 64}"')},
+        "no estimates": {"datapackage.json": matched(r'"estimates": \{[^}]*\}', '"estimates": {}')},
+    }
+    for name, changes in forgeries.items():
+        told = forge(place, changes, capsys)
+        assert told.startswith("2 "), name
+        assert "report" in told, name
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / "whole", place)
+    # Other versions of what draws: the words are held to all the same, the pictures are not.
+    other = replaced('"matplotlib": "', '"matplotlib": "9.')
+    page_hash = re.compile(r"report\.html")
+    told = forge(place, {"datapackage.json": other}, capsys)
+    assert told.startswith("0 ")
+    assert "? report" in told
+    assert "were not compared" in told
+    assert page_hash.search(told) is None
+    told = forge(place, {"report.html": replaced("ε = 1<", "ε = 0.1<")}, capsys)
+    assert told.startswith("2 ")
+    shutil.rmtree(place)
+    shutil.copytree(tmp_path / "whole", place)
+    # A page of another edition cannot be written anew, and that is said.
+    other = matched(r'"report": "[0-9a-f]{16}"', '"report": "x"')
+    told = forge(place, {"datapackage.json": other}, capsys)
+    assert "was not compared" in told
+
+
+def test_an_estimate_from_elsewhere(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A report may show no estimate that is not beside its own release."""
+    root = run_all(scene(tmp_path))
+    (place,) = (root / "reports").iterdir()
+    (one, *_) = sorted(path.name for path in (root / "estimates").iterdir())
+    shutil.copytree(root / "estimates", root / "other")
+    told = forge(place, {"datapackage.json": replaced(f'"{one}"', f'"../other/{one}"')}, capsys)
+    assert told.startswith("2 ")
+    other = run_all(scene(tmp_path, request={"version": "v2"}))
+    with pytest.raises(BundleError, match="is not of this release"):
+        written(read_release(root / "release"), [read_estimate(other / "estimates" / one)])
+
+
+def test_pictures_are_compared_to_half_a_pixel() -> None:
+    one = (
+        '<p>5</p><svg><path id="a1" d="M 1.2 -5.3" style="stroke-width: 0.7"/>'
+        '<use xlink:href="#a1" xmlns:xlink="x"/><text>0.1</text></svg>'
+    )
+    assert same_words(one, one.replace("1.2", "7"))
+    assert not same_words(one, one.replace("<p>5", "<p>6"))
+    assert same_pictures(one, one.replace("1.2", "1.4"))
+    assert same_pictures(one, one.replace("-5.3", "-5.31"))
+    assert same_pictures(one, one.replace("a1", "b2"))
+    for old, new in (
+        ("1.2", "2.2"),
+        ("M", "L"),
+        ("0.7", "0.2"),
+        ("<text>0.1", "<text>0.4"),
+        ('"#a1"', '"#b2"'),
+        ("</svg>", "</svg><svg></svg>"),
+        ("<use", "<x"),
+    ):
+        assert not same_pictures(one, one.replace(old, new)), new
+    image = '<svg><image href="data:image/png;base64,{}"/></svg>'
+    red, blue = (image.format(png(colour)) for colour in ((255, 0, 0), (0, 0, 255)))
+    assert same_pictures(red, red)
+    assert same_pictures(red, image.format(png((254, 1, 0))))
+    assert not same_pictures(red, blue)
+
+
+def png(colour: tuple[int, int, int]) -> str:
+    import base64
+    import io
+
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.new("RGB", (3, 3), colour).save(stream, "png")
+    return base64.b64encode(stream.getvalue()).decode()

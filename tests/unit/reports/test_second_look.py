@@ -1,0 +1,148 @@
+"""What the report adds to its estimates: edges that come back, and what privacy costs in rows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.estimators import registry
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.own_evidence import of_matrix
+from gramercy.estimators.tuning.redraws import comes_back
+from gramercy.reports.content import Shown
+from gramercy.reports.page import release_page
+from gramercy.reports.second_look import edges_again, worth
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
+from tests.support.factories import MECHANISM, run_all, scene
+from tests.test_architecture import ROOT
+
+
+def chain(noise: float, rows: int = 4000, p: int = 6, law: NoiseLaw | None = None) -> Evidence:
+    """A release of a chain: neighbours depend on each other, no others do."""
+    precision = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
+    moment = np.linalg.inv(precision)
+    white = NoiseLaw(family="gaussian-isotropic", sd_diagonal=noise * 2**0.5, sd_off_diagonal=noise)
+    law = law or white
+    return of_matrix(moment + draw(stream(), p, law), rows, law)
+
+
+def test_strong_edges_come_back_and_chance_does_not() -> None:
+    near = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
+    seen = chain(0.001)
+    shares = comes_back(seen, GraphicalLasso(penalty=0.1), {"penalty": 0.1})
+    assert (shares[near] == 1).all()
+    assert (shares == shares.T).all()
+    assert (np.diag(shares) == 0).all()
+    far = ~near & ~np.eye(6, dtype=bool)
+    hidden = comes_back(chain(1.0), GraphicalLasso(penalty=0.5), {"penalty": 0.5})
+    assert hidden[near].mean() < 0.8
+    assert hidden[near].mean() == pytest.approx(hidden[far].mean(), abs=0.35)
+
+
+def test_a_penalty_that_a_rule_chose_is_kept() -> None:
+    seen, chosen = chain(0.05), GraphicalLasso(penalty="ebic")
+    tuning = chosen.fit(seen).tuning
+    kept = comes_back(seen, GraphicalLasso(penalty=tuning["penalty"]), tuning, draws=5)
+    np.testing.assert_array_equal(comes_back(seen, chosen, tuning, draws=5), kept)
+
+
+@pytest.mark.parametrize("name", [n for n in registry if n not in {"discriminant", "intervals"}])
+def test_every_graph_can_be_drawn_again(name: str) -> None:
+    seen, known = chain(0.01), registry[name].model_validate({"name": name})
+    found = known.fit(seen)
+    assert found.edges is not None
+    shares = comes_back(seen, known, found.tuning, draws=5)
+    strong = np.abs(found.edges) > 0.25
+    assert strong.any()
+    assert (shares[strong] == 1).all()
+
+
+def bundle(folder: Path, epsilon: float) -> tuple[Path, ReleaseBundle]:
+    request = {
+        "mechanism": MECHANISM | {"epsilon": epsilon},
+        "estimates": [{"name": "graphical-lasso", "penalty": 0.03}, {"name": "ridge"}],
+    }
+    budget = {"epsilon": 1000.0, "delta": 1e-5}
+    root = run_all(scene(folder, request=request, budget=budget, id=f"toy-{epsilon:.0f}"))
+    return root, read_release(root / "release")
+
+
+def test_rows_that_privacy_costs(tmp_path: Path) -> None:
+    _, little = bundle(tmp_path, 900.0)
+    _, much = bundle(tmp_path, 5.0)
+    known, lost = worth(little), worth(much)
+    assert known is not None
+    assert lost is not None
+    assert 39 < known.median <= 40
+    assert lost.low <= lost.median <= lost.high < known.low
+    assert lost.share == pytest.approx(lost.median / 40)
+    # By the errors themselves: n s^2 / (s^2 + v^2).
+    from gramercy.estimators.uncertainty.entries import second_moment
+
+    errors = second_moment(much.evidence)
+    pairs = np.triu_indices(3, 1)
+    s, v = errors.sampling[pairs], errors.noise[pairs]
+    assert lost.median == pytest.approx(np.median(40 * s**2 / (s**2 + v**2)))
+
+
+def test_the_page_says_both(tmp_path: Path) -> None:
+    root, release = bundle(tmp_path, 900.0)
+    estimates = [read_estimate(each) for each in sorted(root.glob("estimates/*"))]
+    page = release_page(release, estimates)
+    assert "What privacy costs in rows" in page
+    sparse, dense = (
+        next(
+            e
+            for e in estimates
+            if e.manifest.kind == "precision" and e.manifest.estimator["name"] == name
+        )
+        for name in ("graphical-lasso", "ridge")
+    )
+    assert edges_again(release, dense) is None
+    again = edges_again(release, sparse)
+    assert again is not None
+    shown = Shown.of(sparse, again)
+    assert 0 <= shown.kept <= shown.edges == 2
+    said = re.search(r"(\d+)</span> of the (\d+) edges come back", page)
+    assert said
+    assert [int(x) for x in said.groups()] == [shown.kept, shown.edges]
+    assert page.count("comes back</th>") == 1
+
+
+AGAIN = """
+import numpy as np
+from tests.unit.reports.test_second_look import chain
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.tuning.redraws import comes_back
+from gramercy.schemas.noise import NoiseLaw
+rows = NoiseLaw(family="noisy-rows", sd_diagonal=0.1, sd_off_diagonal=0.1, cell_variance=0.5)
+for law, count in ((None, 40), (rows, 4000)):
+    seen = chain(0.3, count, law=law)
+    print(comes_back(seen, GraphicalLasso(penalty=0.2), {"penalty": 0.2}).tolist())
+"""
+
+
+def test_machines_draw_the_same() -> None:
+    """Whose linear algebra rounds differently, and turns vectors of ties in other ways."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", AGAIN],
+            env=os.environ | {"OPENBLAS_CORETYPE": core},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for core in ("Haswell", "Nehalem")
+    }
+    assert len(told) == 1

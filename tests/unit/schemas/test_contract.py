@@ -1,0 +1,133 @@
+"""The contract's source where budgets are per year: no file belongs to two years."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.utils import glob_translate
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gramercy.schemas.contract import YEAR, Contract
+from gramercy.tables.source import open_source
+from tests.support.factories import contract_facts
+
+YEARLY = {"epsilon": 1.0, "delta": 1e-9, "per": "year"}
+
+
+def yearly(source: str, **more: Any) -> Contract:
+    return Contract.model_validate(contract_facts(source) | {"budget": YEARLY} | more)
+
+
+def accepted(source: str) -> bool:
+    try:
+        yearly(source)
+    except ValidationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{year}.csv",
+        "data-{year}*.csv",
+        "data-*{year}.csv",
+        "?{year}.csv",
+        "{year}/*.csv",
+        "*/{year}/[ab]/*.csv",
+        "[ab]-{year}.csv",
+        "{year}-[ab].csv",
+        "[{year}.csv",
+        "{year}].csv",
+        "[ab]/{year}].csv",
+        "s3://bucket/year={year}/part-*.parquet",
+    ],
+)
+def test_sources_that_tell_years_apart(source: str) -> None:
+    assert accepted(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "data-[{year}].csv",
+        "[{year}]/x.csv",
+        "d[!{year}].csv",
+        "[a-{year}].csv",
+        "[]{year}].csv",
+        "[!]{year}].csv",
+        "[\\{year}].csv",
+        "[a]{year}]b].csv",
+        "*{year}*",
+        "*\\{year}*",
+        "?{year}?.csv",
+        "[ab]{year}[ab].csv",
+        "{year}/{year}.csv",
+        "**/{year}.csv",
+        "{year}/../x.csv",
+    ],
+)
+def test_sources_that_do_not_tell_years_apart(source: str) -> None:
+    assert not accepted(source)
+
+
+def test_files_that_brackets_would_share(tmp_path: Path) -> None:
+    """A class of characters would take one file for the data of two years."""
+    (tmp_path / "data-2.csv").write_text("c0,c1,c2\n1,2,3\n")
+    assert open_source(str(tmp_path / "data-[2026].csv")).files
+    assert open_source(str(tmp_path / "data-[2027].csv")).files
+    assert not accepted(str(tmp_path / "data-[{year}].csv"))
+
+
+PIECES = st.sampled_from([*"20267*?[]!-^/\\ab.", "[!", "[]", "[^", "a-", "**", ".."])
+AROUND = st.lists(PIECES, max_size=6).map("".join)
+NAME = st.text("2026789[]!-^\\ab./", max_size=10)
+
+
+def filled(pattern: str, blank: str) -> str:
+    """A name that a part of a pattern may match."""
+    return re.sub(r"\[.[^\]]*\]|[*?]", lambda _: blank, pattern)
+
+
+@settings(max_examples=300, deadline=None)
+@given(AROUND, AROUND, NAME, st.integers(0, 9999), st.integers(0, 9999))
+@example("[", "]", "2", 2026, 2027)
+@example("[!", "]", "a", 2026, 2027)
+@example("[\\", "]", "2", 2026, 2027)
+@example("*\\", "*", "a\\2025\\2026", 2025, 2026)
+@example("*", "*", "20252026", 2025, 2026)
+def test_no_name_is_of_two_years(before: str, after: str, name: str, one: int, other: int) -> None:
+    """Under the very rules by which fsspec matches names."""
+    if one == other or not accepted(before + YEAR + after):
+        return
+    contract = yearly(before + YEAR + after)
+    patterns = []
+    for year in (one, other):
+        source = contract.of_version(f"{year:04}").source
+        try:
+            patterns.append(re.compile(glob_translate(source)))
+        except ValueError:  # such as a** within a name, which opens nothing
+            return
+    names = {name} | {
+        filled(before, blank) + f"{year:04}" + filled(after, blank)
+        for year in (one, other)
+        for blank in ("", "2", f"{one:04}", f"{other:04}")
+    }
+    for each in names:
+        assert not all(pattern.fullmatch(each) for pattern in patterns)
+
+
+def test_persons_have_rows_in_many_years() -> None:
+    """They would spend the budget of each, since parallel composition holds for rows alone."""
+    persons = {"unit": "who", "persons": 7}
+    with pytest.raises(ValidationError, match=r"'budget\.per: year'"):
+        yearly("{year}.csv", **persons)
+    assert yearly("{year}.csv").protects == "row"
+    assert yearly("{year}.csv", unit="cell").protects == "cell"
+    lifetime = Contract.model_validate(contract_facts("t.csv") | persons)
+    assert lifetime.protects == "person"

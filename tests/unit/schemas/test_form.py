@@ -1,0 +1,27 @@
+"""The release request as a form: what Prefect's pages make of its schema."""
+
+from __future__ import annotations
+
+from gramercy import estimators, mechanisms
+from gramercy.application.request_model import Request
+
+
+def test_every_choice_and_every_key_says_what_it_is() -> None:
+    schema = Request.model_json_schema()
+    choices = {each["title"]: each for each in schema["$defs"].values()}
+    assert {*mechanisms.registry, *estimators.registry} <= choices.keys()
+    assert {"unit", "clip", "box", "whole", "here", "dask"} <= choices.keys()
+    for each in (schema, *choices.values()):
+        told = [each["description"], *(key["description"] for key in each["properties"].values())]
+        assert all(words[-1] in ".:" and "`" not in words for words in told), each["title"]
+        assert not any("Parameters" in words or "----" in words for words in told)
+    gaussian = choices["gaussian"]
+    assert gaussian["description"].startswith("The default; the least noise")
+    assert gaussian["properties"]["epsilon"]["description"].startswith("What is asked for, at")
+    assert "penalty" in choices["output"]["properties"]
+
+
+def test_what_a_label_is_can_be_told_by_the_form() -> None:
+    version = Request.model_json_schema()["properties"]["version"]
+    assert version["type"] == "string"
+    assert version["pattern"].startswith("^[A-Za-z0-9%]")

@@ -1,0 +1,132 @@
+"""The one spelling of a person's name: nothing that a program does to it makes two persons."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gramercy.tables.person_names import LONGEST, canonical
+
+CHARACTERS = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
+MIB = 1 << 20
+
+
+@given(st.text(max_size=8) | st.from_regex(r'[" 0-9.eE+-]{0,8}', fullmatch=True))
+@example("1" * LONGEST + "e-300")
+@example("." + "1" * 255)
+@example("0.0e5")
+@example("-000.10e-1")
+@example("\u00a8\ufeff e\u200b\u0301")
+def test_the_one_spelling_is_its_own(name: str) -> None:
+    """So that a name that is known as it stands needs no second look."""
+    once = canonical(name)
+    assert once is None or canonical(once) == once
+    assert once is None or 0 < len(once.encode()) <= LONGEST
+
+
+SPELLED = {
+    "7": [
+        *('"7"', "7 ", " 7", '"7" ', ' " "7" " ', "\t7\n", "\u00a07\u3000", "\u20287"),
+        *("+7", "7.", "7.0", "7.00", "7e0", "7E+00", "70e-1", "0.7e1", ".7e1", "+7.0e0", "7e-0"),
+        *("\ufeff7", "7\u200b", "\u200e7\u200f", "7\u00ad", "\x007\x1a", "7\ufe0f", "7\U000e0020"),
+        *("'7", '="7"', "=7"),
+        *("７", "＋７．０", "\U0001d7d5", "⁷", "\ufeff+\u200b7 "),
+    ],
+    "0": ["-0", "+0", "-0.0", "0e5", ".0", "0e-999999999", "-0e9"],
+    "-7": ["-7.0", "－7", "-70e-1", "\u22127", "\u20117"],
+    "ann": ["'ann'", "\u201cann\u201d", "\u2018ann\u2019", "\u00abann\u00bb", "`ann`"],
+    "a-b": ["a\u2010b", "a\u2013b"],
+    "007": ["007.0", "+007", "0070e-1"],
+    "7.5": ["7.50", "75e-1", "+7.5"],
+    "0.5": [".5", "5e-1", "0.50"],
+    "100000": ["1e5", "1E+05", "100000.0"],
+    "1e999999999": ["1e999999999", "10e999999998", "+1.0e999999999", "1e0999999999"],
+    "Ann Lee": ["Ann\u00a0Lee", "Ann  Lee", "Ann \t\u2003Lee", " Ann\nLee", "A\u200dnn Lee\ufffd"],
+    "é": ["e\u0301", " é\u00a0", "e\u200b\u0301", "e\u034f\u0301"],
+    "ﬁn".replace("ﬁ", "fi"): ["ﬁn"],
+}
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"), [(spelled, name) for name in SPELLED for spelled in SPELLED[name]]
+)
+def test_what_programs_do_to_a_name(spelled: str, name: str) -> None:
+    assert canonical(name) == name
+    assert canonical(spelled) == name
+
+
+def test_names_that_are_other_names() -> None:
+    names = [
+        "7",
+        "07",
+        "007",
+        "7.5",
+        "-7",
+        "70",
+        "a",
+        "A",
+        "x.0",
+        "1.0.0",
+        "7e",
+        "e7",
+        "1_0",
+        "0x7",
+    ]
+    assert [canonical(name) for name in names] == names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        '""',
+        "NA",
+        " ＮＡ",
+        "\ufeff",
+        "\u200b-",
+        "\x1a\x1a",
+        "x" * 257,
+        "é" * 129,
+        "\ufdfa" * 9,
+    ],
+)
+def test_no_name(name: str) -> None:
+    assert canonical(name) is None
+
+
+def test_blanks_and_invisible_characters_are_told_apart() -> None:
+    """All of them, however new: blanks part words, control and format characters do not."""
+    for character in CHARACTERS:
+        if character.isspace() or unicodedata.category(character) in {"Cc", "Cf"}:
+            assert canonical(f"a{character}b") == ("a b" if character.isspace() else "ab")
+            assert canonical(f"{character}a{character}") == "a"
+
+
+def test_normalisation_makes_no_name_six_times_shorter() -> None:
+    """So that a long name can be refused before it is normalised, which may take long."""
+    made = (len(unicodedata.normalize("NFD", each)) / len(each.encode()) for each in CHARACTERS)
+    assert max(made) * 4 <= 6
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a" + ' "' * 2 * MIB + "b", None),
+        (' "' * 2 * MIB + "b", "b"),
+        ("\u200b" * MIB + "b", "b"),
+        ("a" + " " * 4 * MIB + "b", "a b"),
+        ("a" + "\u0300\u0327" * MIB, None),  # to sort them would take days
+        ("\ufdfa" * MIB, None),
+        ("1e" + "9" * 4 * MIB, None),
+        ("0." + "0" * 4 * MIB, None),
+        ("a " * 2 * MIB, None),
+    ],
+    ids=range(9),
+)
+def test_long_names_are_no_long_wait(name: str, expected: str | None) -> None:
+    assert canonical(name) == expected

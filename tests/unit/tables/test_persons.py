@@ -1,0 +1,357 @@
+"""Whole persons are protected: what all their rows add together stays in the ball."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gramercy.tables.recipe
+from gramercy.application.validation import validate
+from gramercy.common.lattice import Lattice
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.request import Clip, Unit
+from gramercy.tables.persons import Persons
+from gramercy.tables.source import open_source
+from gramercy.tables.streaming import Accumulated, accumulate
+from tests.support.factories import contract_facts
+
+P = 3
+NASTY = ["", "nan", "1e308", "-1e308", "5e-324", "inf", "x", "0"]
+
+
+def frame(persons: int, seed: int = 0) -> pd.DataFrame:
+    """From one to forty rows each, in any order."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat([f"id-{k}" for k in range(persons)], rng.integers(1, 40, size=persons))
+    rng.shuffle(who)
+    return pd.DataFrame({"who": who} | {f"c{k}": rng.normal(size=who.size) for k in range(P)})
+
+
+def contract(path: Path, persons: int, **more: Any) -> Contract:
+    facts = contract_facts(path, rows=40 * persons, p=P)
+    return Contract.model_validate(facts | {"unit": "who", "persons": persons} | more)
+
+
+def summed(
+    table: pd.DataFrame, folder: Path, persons: int, how: Any = None, bits: int = 12, **more: Any
+) -> Accumulated:
+    path = folder / "t.csv"
+    table.to_csv(path, index=False)
+    terms = contract(path, persons, **more)
+    return accumulate(open_source(str(path)), terms, how or Unit(), Lattice(P, bits))
+
+
+def test_the_sum_is_that_of_scaled_rows(tmp_path: Path) -> None:
+    table = frame(50)
+    found = summed(table, tmp_path, 50, bits=20)
+    assert found.rows == 50
+    assert found.read == len(table)
+    x = table[["c0", "c1", "c2"]].to_numpy() / 5
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    x /= np.sqrt(table.groupby("who")["who"].transform("size").to_numpy())[:, None]
+    assert found.gram is not None
+    released = found.gram.astype(float) / Lattice(P, 20).divisor
+    np.testing.assert_allclose(released, x.T @ x, atol=1e-3)
+
+
+def test_persons_have_the_length_of_a_row_whatever_their_number_of_rows(tmp_path: Path) -> None:
+    """On a lattice that is made for them: no bias that would grow with the number of persons."""
+    lattice = Lattice.fitting(P, 10**6, 5.0, each=20.0)
+    assert lattice.together == 320
+    path = tmp_path / "t.csv"
+    for rows in (1, 3, 300):
+        frame(1, seed=rows).head(1).loc[[0] * rows].to_csv(path, index=False)
+        found = accumulate(open_source(str(path)), contract(path, 1), Unit(), lattice)
+        assert found.gram is not None
+        trace = np.trace(found.gram) / lattice.divisor
+        assert trace == pytest.approx(1, abs=math.sqrt(P * rows) / 2.0**lattice.bits)
+
+
+def test_one_row_each_is_a_table_of_rows(tmp_path: Path) -> None:
+    table = frame(400).drop_duplicates("who").reset_index(drop=True)
+    by_person = summed(table, tmp_path, 400)
+    terms = Contract.model_validate(contract_facts(tmp_path / "t.csv", rows=400, p=P))
+    by_row = accumulate(open_source(terms.source), terms, Unit(), Lattice(P, 12))
+    assert by_person.gram is not None
+    assert (by_person.gram == by_row.gram).all()
+
+
+@pytest.mark.parametrize("bits", [10, 14, 20])
+@pytest.mark.parametrize("how", [Unit(), Clip(kind="clip", radius=0.3)], ids=["unit", "clip"])
+def test_nobody_leaves_the_ball(bits: int, how: Any, tmp_path: Path) -> None:
+    """Ten thousand rows of one person, and cells of any kind: the trace they add is one at most."""
+    rng = np.random.default_rng(1)
+    for rows in (1, 2, 7, 10_000):
+        cells = rng.normal(size=(rows, P)).astype(object)
+        strange = rng.random((rows, P)) < 0.2
+        cells[strange] = rng.choice(NASTY, size=int(strange.sum()))
+        table = pd.DataFrame(cells, columns=[f"c{k}" for k in range(P)]).assign(who="me")
+        found = summed(table, tmp_path, 1, how, bits)
+        assert found.gram is not None
+        assert np.trace(found.gram) <= Lattice(P, bits).ball
+
+
+def test_a_person_moves_the_sum_by_the_sensitivity(tmp_path: Path) -> None:
+    """All rows of one person replaced, or gone, whatever they become: record and replay."""
+    table, lattice = frame(12, seed=3), Lattice(P, 12)
+    mine = table["who"] == "id-4"
+    changes: list[pd.DataFrame] = []
+    for cells in itertools.product(["5", "-5", "0", "", "1e308"], repeat=2):
+        changes.append(table.astype(object).copy())
+        changes[-1].loc[mine, ["c0", "c1"]] = cells
+    for times in (2, 100):
+        changes.append(pd.concat([table, *[table[mine]] * times]))
+    changes.append(pd.concat([table[~mine], table[mine].head(1)]))
+    changes.append(pd.concat([table[mine], table[~mine]]))  # in other places
+    changes.append(table.replace({"who": {"id-4": "somebody else"}}))
+    before = summed(table, tmp_path, 12).gram
+    assert before is not None
+    moved = []
+    for change in changes:
+        after = summed(change, tmp_path, 12).gram
+        assert after is not None
+        moved.append(float(np.linalg.norm((after - before).astype(float))) / lattice.ball)
+    assert max(moved) <= np.sqrt(2)
+    assert max(moved) > 0.7  # they were changes
+    gone = summed(table[~mine], tmp_path, 12, neighbours="add-remove")
+    assert gone.rows == 11
+    assert gone.gram is not None
+    change = (before - gone.gram).astype(float)
+    assert np.linalg.eigvalsh(change)[0] >= -1e-9 * lattice.ball
+    assert np.trace(change) <= lattice.ball
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_any_format_order_and_thread(
+    large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same integers from CSV and Parquet, whatever the ids are stored as."""
+    monkeypatch.setattr(gramercy.tables.recipe, "_LARGE", 0 if large else 1 << 60)
+    monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 500)
+    table = frame(30, seed=5)
+    table["who"] = table["who"].str.removeprefix("id-").astype(int)
+    expected = summed(table, tmp_path, 30)
+    types = [pa.int64(), pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.int16()]
+    for k, kind in enumerate(types):
+        shuffled = table.sample(frac=1, random_state=k)
+        who = pa.array(shuffled["who"].astype(str if kind not in {pa.int64(), pa.int16()} else int))
+        columns = {"who": who.cast(kind)} | {c: pa.array(shuffled[c]) for c in ("c0", "c1", "c2")}
+        path = tmp_path / f"{k}.parquet"
+        pq.write_table(pa.table(columns), path, row_group_size=100)
+        found = accumulate(open_source(str(path)), contract(path, 30), Unit(), Lattice(P, 12))
+        assert found.gram is not None
+        assert (found.gram == expected.gram).all()
+        assert found.rows == 30
+
+
+@pytest.mark.parametrize("name", ["", "NA", "x" * 300, "  "])
+def test_rows_of_nobody_are_left_out(name: str, tmp_path: Path) -> None:
+    table = frame(10)
+    extra = table.head(3).assign(who=name)
+    found = summed(pd.concat([table, extra]), tmp_path, 10)
+    assert found.nobodys == 3
+    assert found.gram is not None
+    assert (found.gram == summed(table, tmp_path, 10).gram).all()
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_no_number_of_persons_is_refused(neighbours: str, tmp_path: Path) -> None:
+    """One name that is misspelled, or that a broken line takes away, would decide."""
+    for declared in (9, 10, 11):
+        assert summed(frame(10), tmp_path, declared, neighbours=neighbours).rows == 10
+
+
+def test_who_has_lost_every_row_refuses_nothing(tmp_path: Path) -> None:
+    """A quote in one cell, or a name that is none, may not decide whether anything is published."""
+    path = tmp_path / "t.csv"
+    for line in ('b,"5,5,5', ",5,5,5", "b,5,5"):
+        path.write_text(f"who,c0,c1,c2\na,5,5,5\n{line}\n")
+        found = accumulate(open_source(str(path)), contract(path, 2), Unit(), Lattice(P, 12))
+        assert found.rows == 1
+
+
+SPELLED = [
+    ["7", ' "7"', "7 ", " 7", "7.0", "7.", '"7" ', ' " "7" " ', "+7", "7e0", "\ufeff7", "７"],
+    ["é", "e\u0301", " é\u00a0", "\u200bé"],
+]
+
+
+@pytest.mark.parametrize("spelled", SPELLED, ids=["7", "accents"])
+def test_one_name_however_a_program_spells_it_is_one_person(
+    spelled: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{name},1,2,3\n" for name in spelled)
+    path.write_text(f"who,c0,c1,c2\n{rows}")
+    found = accumulate(open_source(str(path)), contract(path, 1), Unit(), Lattice(P, 12))
+    assert found.rows == 1
+    assert found.gram is not None
+    assert np.trace(found.gram) <= Lattice(P, 12).ball
+
+
+def parquet(path: Path, who: pa.Array) -> Path:
+    columns = {f"c{k}": pa.array([1.0 + k] * len(who)) for k in range(P)}
+    pq.write_table(pa.table({"who": who, **columns}), path)
+    return path
+
+
+def test_names_that_are_not_utf8_or_that_no_row_has(tmp_path: Path) -> None:
+    broken = pa.array([b"a", b"\xff\xfe", b"b\xe9"]).view(pa.string())
+    unused = pa.DictionaryArray.from_arrays([1, 1, 4], ["p", "q", "r", "s", "t"])
+    for who, count in ((broken, 2), (unused, 2), (pa.nulls(3), 0)):
+        path = parquet(tmp_path / "t.parquet", who)
+        found = accumulate(open_source(str(path)), contract(path, 3), Unit(), Lattice(P, 12))
+        assert found.rows == count
+        assert found.read == 3
+
+
+@pytest.mark.parametrize(
+    "name", [b"Jos\xe9 Mu\xf1oz", b"J\xed\xa0\x80", b"x\xe2\x80", b"\x80-7\xff"]
+)
+def test_names_that_are_not_utf8_are_one_in_every_format(name: bytes, tmp_path: Path) -> None:
+    for folder, kind in (("text", pa.string()), ("long", pa.large_string())):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "t.csv").write_bytes(b"who,c0,c1,c2\n" + (name + b",1,2,3\n") * 2)
+        stored = pa.array([name], pa.binary()).view(pa.string())
+        parquet(tmp_path / folder / "t.parquet", stored.cast(kind))
+        files = tmp_path / folder / "*.*"
+        terms = contract(files, 1, neighbours="add-remove")
+        found = accumulate(open_source(str(files)), terms, Unit(), Lattice(P, 12))
+        assert (found.read, found.rows, found.nobodys) == (3, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ([pa.int64(), pa.string()], "whole numbers, and texts in other files"),
+        ([pa.int64(), None], "whole numbers, and texts in other files"),
+        ([pa.float64()], r"not of the declared kind: column 'who' \(double\)"),
+        ([pa.decimal128(21, 2)], "Whose a row is, is whole numbers or text"),
+        ([pa.bool_()], "not of the declared kind"),
+        ([pa.int64(), pa.int16(), pa.uint64()], ""),
+        ([pa.string(), pa.dictionary(pa.int32(), pa.string()), None], ""),
+    ],
+)
+def test_files_have_to_agree_on_what_a_name_is(
+    kinds: list[Any], words: str, tmp_path: Path
+) -> None:
+    """By what they state: before anything is read, and whatever is in them."""
+    for k, kind in enumerate(kinds):
+        if kind is None:
+            (tmp_path / f"{k}.csv").write_text("who,c0,c1,c2\n1,1,2,3\n")
+        else:
+            value = ["1"] if pa.types.is_string(kind) or pa.types.is_dictionary(kind) else [1]
+            parquet(tmp_path / f"{k}.parquet", pa.array(value).cast(kind))
+    check = inspect.unwrap(validate)
+    terms = contract(tmp_path / "*.*", 3)
+    if words:
+        with pytest.raises(TableError, match=words):
+            check(terms)
+    else:
+        check(terms)
+
+
+def test_longer_persons_never_weigh_less(tmp_path: Path) -> None:
+    """Of clipped rows: no jump where scaling begins, and nobody weighs more than one row may."""
+    lattice = Lattice(P, 10, together=2000.0)
+    assert lattice.shrink < 0.97
+    path = tmp_path / "t.csv"
+    before = 0.0
+    for rows in range(1, 40):
+        line = "me,1,1,1\n" * rows
+        path.write_text(f"who,c0,c1,c2\n{line}")
+        how = Clip(kind="clip", radius=1.5)
+        found = accumulate(open_source(str(path)), contract(path, 1), how, lattice)
+        assert found.gram is not None
+        trace = np.trace(found.gram) / lattice.divisor
+        assert trace <= 1.02
+        assert trace >= before - 0.02
+        before = trace
+    assert before > 0.98
+
+
+@pytest.mark.parametrize("p", [1, 50, 1000, 5000])
+@pytest.mark.parametrize("each", [1.0, 1.5, 100.0, 1e4, 1e9])
+@pytest.mark.parametrize("scale", [0.5, 20.0, 700.0, 1e7])
+@pytest.mark.parametrize("persons", [1, 10**4, 10**10])
+def test_lattices_of_persons_have_room(p: int, each: float, scale: float, persons: int) -> None:
+    lattice = Lattice.fitting(p, persons, scale, each)
+    assert lattice.shrink >= 0.9 - 1e-12
+    assert lattice.together >= 1
+    assert persons * lattice.ball < 1 << 62
+    assert scale * lattice.ball < 2.0**56
+
+
+def test_a_lattice_without_room_is_none() -> None:
+    with pytest.raises(ValueError, match="too coarse"):
+        Lattice(1000, 10, together=1e5)
+
+
+def test_a_table_that_changes_between_passes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factors = Persons.factors
+
+    def changing(text: str) -> Any:
+        def factors_then(self: Persons, lattice: Lattice) -> Any:
+            with (tmp_path / "t.csv").open("a") as file:
+                file.write(text)
+            return factors(self, lattice)
+
+        return factors_then
+
+    for text in ("someone,1,1,1\n", "id-3,5,5,5\n" * 100):
+        monkeypatch.setattr(Persons, "factors", changing(text))
+        with pytest.raises(TableError, match="changed while it was read"):
+            summed(frame(10), tmp_path, 10)
+
+
+def test_sums_of_two_tables_of_persons() -> None:
+    one, two = Persons(), Persons()
+    one.add(one.places(pa.array(["a", "b", "a", None])), np.array([1.0, 2.0, 4.0, 8.0]))
+    two.add(two.places(pa.array(["c", "a"])), np.array([16.0, 32.0]))
+    both = one + two
+    assert both.names == ["a", "b", "c"]
+    assert both.nobodys == 1
+    other = two + one
+    lattice = Lattice(2, 2)
+    order = [other.names.index(name) for name in both.names]
+    np.testing.assert_array_equal(other.factors(lattice)[order], both.factors(lattice))
+    assert not both.within(lattice)
+    assert Persons().within(lattice)
+
+
+def test_squares_beyond_what_can_be_counted_add_nothing() -> None:
+    persons, lattice = Persons(), Lattice(1, 20)
+    place = persons.places(pa.array(["a", "b"]))
+    for _ in range(1025):
+        persons.add(place, np.array([2.0**52, 1.0]))
+    assert persons.factors(lattice).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"persons": None}, "'persons' has to say how many"),
+        ({"unit": "row"}, "'persons' needs a column"),
+        ({"unit": "c0"}, "one of 'columns'"),
+        ({"persons": 0}, "persons"),
+        ({"persons": 10_000}, "'persons' are more than 'rows'"),
+        ({"unit": " who"}, "blanks"),
+        ({"unit": "w\no"}, "control"),
+    ],
+)
+def test_contracts_that_make_no_sense(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    facts = contract_facts("t.csv", p=P) | {"unit": "who", "persons": 7}
+    with pytest.raises(ValueError, match=words):
+        Contract.model_validate(facts | change)
