@@ -1,7 +1,21 @@
 """The privacy budget: charged before any noise is drawn, appended to, never refunded."""
 
-from gramercy.ledger.examine import Finding
-from gramercy.ledger.ledger import Ledger
-from gramercy.ledger.statement import Charge, Raise, Statement, admit, unanswered
+from gramercy.common.extras import publishing
 
-__all__ = ["Charge", "Finding", "Ledger", "Raise", "Statement", "admit", "unanswered"]
+with publishing():
+    from gramercy.ledger.checks import admit, unanswered
+    from gramercy.ledger.examine import Finding
+    from gramercy.ledger.reader import LedgerReader
+    from gramercy.ledger.statement import Charge, Raise, Statement
+    from gramercy.ledger.writer import Ledger
+
+__all__ = [
+    "Charge",
+    "Finding",
+    "Ledger",
+    "LedgerReader",
+    "Raise",
+    "Statement",
+    "admit",
+    "unanswered",
+]

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from gramercy.schemas.errors import LedgerError
@@ -54,6 +54,12 @@ def described(engine: Engine) -> str:
         return str(engine.url.database)
     url = engine.url.set(drivername="postgresql")
     return without_secrets(url.render_as_string(hide_password=False))
+
+
+def failure_name(error: Exception) -> str:
+    """The class of an error, or of the driver's below it: its words may quote the URL."""
+    driver = error.orig if isinstance(error, DBAPIError) else None
+    return type(driver or error).__name__
 
 
 def _sqlite(path: Path) -> Engine:

@@ -14,12 +14,25 @@ from pydantic import ValidationError
 
 from gramercy.mechanisms.accounting.composition import AdaptiveShare, Filter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.contract import Budget
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import UntrustedLedger
 
 T = TypeVar("T")
 
 NONE = "0" * 64  # what the first entry follows
+
+OF_LEDGERS = ("opened", "moved")
+CHANGED = ("raised", "lowered")
+BUDGETS = ("registered", *CHANGED)
+# What a release must have been, to become this.
+BEFORE = {
+    "drawn": {"reserved"},
+    "sealed": {"drawn"},
+    "published": {"sealed"},
+    "spent": {"reserved", "drawn", "sealed"},
+    "withdrawn": {"published"},
+}
+OF_RELEASES = ("reserved", *BEFORE)
 
 
 @dataclass(frozen=True)
@@ -29,9 +42,9 @@ class Entry:
     Parameters
     ----------
     kind
-        ``opened`` (the ledger itself) or ``moved``; ``registered`` or ``raised`` (a data set's
-        budget); ``reserved`` (a charge), ``drawn``, ``sealed``, ``published``, ``spent`` or
-        ``withdrawn`` (a release).
+        ``opened`` (the ledger itself) or ``moved``; ``registered``, ``raised`` or ``lowered`` (a
+        data set's budget); ``reserved`` (a charge), ``drawn``, ``sealed``, ``published``,
+        ``spent`` or ``withdrawn`` (a release).
     dataset, release, window, request
         Which.
     mu, delta0, pure
@@ -86,6 +99,10 @@ class Entry:
             raise self._forged()
         return said
 
+    def states(self, name: str) -> bool:
+        """Whether it has a fact of this name."""
+        return isinstance(self._facts, dict) and name in self._facts
+
     @cached_property
     def _facts(self) -> Any:
         try:
@@ -123,10 +140,6 @@ class Entry:
             raise self._forged()
         return Filter(self.budget.epsilon, self.budget.delta, failures)
 
-    def states(self, name: str) -> bool:
-        """Whether it has a fact of this name."""
-        return isinstance(self._facts, dict) and name in self._facts
-
     @property
     def total(self) -> Total:
         """The sum of all charges of its data set and window, and its own; raises as `says`."""
@@ -134,8 +147,13 @@ class Entry:
             return Total.parse(self.says("total", str))
         raise self._forged()
 
+    @property
+    def subject(self) -> str:
+        """The data set or the release that it is about; empty if about the ledger itself."""
+        return "/".join(str(name) for name in (self.dataset, self.release) if name)
+
     def _forged(self) -> UntrustedLedger:
-        about = "/".join(str(name) for name in (self.dataset, self.release) if name)
+        about = self.subject
         return UntrustedLedger(
             f"Entry {self.seq} of the ledger{f' ({about})' if about else ''} does not say what "
             "such an entry says: it was changed.",

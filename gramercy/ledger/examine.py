@@ -6,22 +6,11 @@ import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gramercy.ledger.entry import NONE, Entry
+from gramercy.ledger.entry import BEFORE, CHANGED, NONE, OF_LEDGERS, Entry
 from gramercy.mechanisms.accounting.composition import NOTHING, AdaptiveShare, Filter, Total
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.contract import Budget, window_of
+from gramercy.schemas.budget import Budget, window_of
 from gramercy.schemas.errors import RequestError, UntrustedLedger
-
-# What a release must have been, to become this.
-BEFORE = {
-    "drawn": {"reserved"},
-    "sealed": {"drawn"},
-    "published": {"sealed"},
-    "spent": {"reserved", "drawn", "sealed"},
-    "withdrawn": {"published"},
-}
-OF_LEDGERS = {"opened", "moved"}
-CHANGED = {"raised", "lowered"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,7 @@ def examine(journal: Iterable[Entry], last: Anchor, anchors: Iterable[Anchor]) -
 
 
 def _subject(entry: Entry) -> str:
-    return "/".join(str(name) for name in (entry.dataset, entry.release) if name) or "ledger"
+    return entry.subject or "ledger"
 
 
 def _chained(entry: Entry, expected: int, previous: str) -> Iterator[str]:

@@ -11,9 +11,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import Entry
-from gramercy.ledger.place import place
 from gramercy.schemas.errors import LedgerError
-from gramercy.schemas.model import canonical
 
 _CHOSEN = select(*(entries.c[each.name] for each in fields(Entry)))
 _AT_ONCE = 10_000
@@ -58,11 +56,6 @@ def walk(db: Connection) -> Iterator[Entry]:
     chosen = _CHOSEN.order_by(entries.c.seq).execution_options(yield_per=_AT_ONCE)
     for rows in db.execute(chosen).partitions():
         yield from (Entry(*row) for row in rows)
-
-
-def opening(db: Connection) -> Entry:
-    """The first entry of a new journal: its name, and where it lies."""
-    return Entry("opened", facts=canonical({"ledger": uuid.uuid4().hex, "place": place(db)}))
 
 
 def _now() -> str:

@@ -1,15 +1,17 @@
-"""What a data set may cost, has cost, and may still cost; and the words for a refusal."""
+"""What a data set may cost, has cost, and may still cost; and one release's charge."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gramercy.ledger.entry import Entry
 from gramercy.mechanisms.accounting.composition import NOTHING, Filter, Total
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_epsilon
-from gramercy.schemas.contract import Budget
-from gramercy.schemas.errors import BudgetRefused, SpentFailure, TermsChanged
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.budget import Budget
+from gramercy.schemas.model import finite
 
 _COUNTED = 10**6
 
@@ -50,6 +52,22 @@ class Charge:
     sha256: str = ""
     reason: str = ""
 
+    @classmethod
+    def of(cls, known: Sequence[Entry]) -> Charge:
+        """From its own entry and the marks after it; raises as `Entry.says` does."""
+        first, last = known[0], known[-1]
+        return cls(
+            str(first.release),
+            first.says("version", str),
+            str(first.window),
+            first.guarantee,
+            first.says("fingerprint", str),
+            first.at,
+            last.kind,
+            next((each.says("sha256", str) for each in known if each.kind == "sealed"), ""),
+            last.says("reason", str) if last.kind in {"spent", "withdrawn"} else "",
+        )
+
     def facts(self) -> dict[str, Any]:
         """As plain data: everything but the fingerprint, which is private."""
         return {
@@ -57,7 +75,7 @@ class Charge:
             "version": self.version,
             "mu": self.guarantee.mu,
             "delta0": self.guarantee.delta0,
-            "pure": _finite(self.guarantee.pure),
+            "pure": finite(self.guarantee.pure),
             "at": self.at,
             "state": self.state,
             "reason": self.reason,
@@ -144,9 +162,9 @@ class Statement:
             "year_of_data": self.window or None,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
-            "spent_epsilon": _finite(self.spent),
+            "spent_epsilon": finite(self.spent),
             "spent_mu": self.total.mu,
-            "remaining_epsilon": _finite(self.remaining),
+            "remaining_epsilon": finite(self.remaining),
             "remaining_mu": self.left.mu,
             "spent_failures": self.total.delta0,
             "failures": self.budget.failures,
@@ -170,82 +188,3 @@ class Statement:
     def after(self, guarantee: Guarantee) -> Statement:
         """The statement that one more charge would leave."""
         return Statement(self.budget, self.charged.plus(guarantee), self.window)
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def admit(dataset: str, statement: Statement, asked: Guarantee) -> None:
-    """Refuse a charge that does not fit.
-
-    Raises
-    ------
-    BudgetRefused
-        Showing asked, spent and remaining.
-    """
-    if statement.admits(asked):
-        return
-    budget, failures = statement.budget, statement.total.delta0
-    pure = asked.pure < math.inf
-    remaining = statement.remaining if pure else statement.remaining_gaussian
-    of = f" for the data of {statement.window}" if statement.window else ""
-    failing = ""
-    if asked.delta0:
-        failing = (
-            f" Of delta, {budget.failures:.3g} is set aside for failures: asked "
-            f"{asked.delta0:.3g}, spent {failures:.3g}."
-        )
-    raise BudgetRefused(
-        f"The budget of '{dataset}'{of} (epsilon {budget.epsilon:g}, delta {budget.delta:g}) does "
-        f"not hold this release: asked epsilon {asked.epsilon(budget.delta):.4g} at that delta "
-        f"(mu {asked.mu:.4g}), spent {statement.spent:.4g} (mu {statement.total.mu:.4g}), "
-        f"remaining {remaining:.4g} (mu {statement.left.mu:.4g}).{failing}",
-        "Ask for a smaller epsilon (a tenth of the budget's delta is always set aside), or raise "
-        "the budget with 'gramercy budget --raise'.",
-    )
-
-
-def unanswered(dataset: str, charge: Charge) -> SpentFailure:
-    """What to say of a charge with nothing to show for it."""
-    name, again = f"'{dataset}/{charge.release}'", "To pay for a new release of the same version, "
-    if charge.state == "withdrawn":
-        return SpentFailure(
-            f"Release {name} was withdrawn: {charge.reason.rstrip('.')}. Its charge is spent.",
-            again + "add --new-charge.",
-        )
-    return SpentFailure(
-        f"Release {name} was charged (mu = {charge.guarantee.mu:.4g}) and then interrupted: the "
-        "charge is spent, and no noise will be drawn for it again.",
-        again + "add --new-charge.",
-    )
-
-
-def compare_terms(dataset: str, then: dict[str, Any], now: dict[str, Any]) -> None:
-    """Hold a contract to the terms that a data set was registered with.
-
-    Raises
-    ------
-    TermsChanged
-        Naming each fixed term that the contract now states differently.
-    """
-    changed = _differences(then, now)
-    if changed:
-        raise TermsChanged(
-            f"Data set '{dataset}' was registered with other terms: {', '.join(changed)}.",
-            "They are fixed, because earlier guarantees rest on them: restore them (a budget is "
-            "changed with 'gramercy budget --raise' or '--lower' before it is here), or give the "
-            "data set a new id only if it shares no people with this one.",
-        )
-
-
-def _differences(then: Any, now: Any, at: str = "") -> list[str]:
-    """Names of the terms that differ, columns by their names."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        keys = [*then, *(k for k in now if k not in then)]
-        inner = [_differences(then.get(k), now.get(k), f"{at}.{k}".strip(".")) for k in keys]
-        return [name for names in inner for name in names]
-    if at == "columns" and [c["name"] for c in then] == [c["name"] for c in now]:
-        pairs = zip(then, now, strict=True)
-        return [x for a, b in pairs for x in _differences(a, b, f"columns.{a['name']}")]
-    return [] if then == now else [at]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gramercy.ledger.entry import Entry
-from gramercy.ledger.statement import Statement
+from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.composition import NOTHING, Total
-from gramercy.schemas.contract import Budget
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.timeline import Charged, Event, Timeline, What
 
 _BUDGETS: dict[str, What] = {"registered": "registered", "raised": "raised", "lowered": "lowered"}
@@ -66,19 +66,18 @@ def _changed(entry: Entry, total: Total) -> Event:
 
 def _charged(known: list[Entry], budget: Budget, mechanism: str) -> Event:
     """A charge, from its own entry and the marks after it."""
-    first, last = known[0], known[-1]
-    charged = first.guarantee
-    charge = Charged(
-        str(first.release),
-        first.says("version", str),
-        last.kind,
-        charged.mu,
-        charged.delta0,
-        charged.pure,
-        charged.epsilon(budget.delta),
+    charge = Charge.of(known)
+    guarantee = charge.guarantee
+    charged = Charged(
+        charge.release,
+        charge.version,
+        charge.state,
+        guarantee.mu,
+        guarantee.delta0,
+        guarantee.pure,
+        guarantee.epsilon(budget.delta),
         mechanism,
-        next((each.says("sha256", str) for each in known if each.kind == "sealed"), ""),
+        charge.sha256,
     )
-    spent = Statement(budget, first.total).spent
-    reason = last.says("reason", str) if last.kind in {"spent", "withdrawn"} else ""
-    return Event(first.at, "charged", budget.epsilon, budget.delta, spent, reason, charge)
+    spent = Statement(budget, known[0].total).spent
+    return Event(charge.at, "charged", budget.epsilon, budget.delta, spent, charge.reason, charged)

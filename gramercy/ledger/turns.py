@@ -1,4 +1,4 @@
-"""Turns: one holder at a time per name, until it ends the turn or its process ends."""
+"""Turns on every machine: PostgreSQL's advisory locks, whose connection is watched."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
-from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, func, select, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
-from gramercy.ledger.database import described, engine_of
+from gramercy.common import process_lock
+from gramercy.common.process_lock import Turn
+from gramercy.ledger.database import described, engine_of, failure_name
 from gramercy.schemas.errors import LedgerError
 
-_WAIT_SECONDS = 3600
 _BEAT_SECONDS = 30.0  # less than what routers and proxies grant an idle connection
 # So that either side notices within two minutes that the other one is gone.
 _KEEPALIVE = {
@@ -39,49 +38,6 @@ _HELD = text(
     " WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid() AND objsubid = 1"
     " AND (CAST(classid AS bigint) << 32) | CAST(objid AS bigint) = :key"
 )
-
-
-class Turn:
-    """A turn that lasts as long as its process: the operating system keeps a file's lock."""
-
-    def hold(self) -> bool:
-        """Make sure that the turn is held, and say whether it was held all the time.
-
-        Returns
-        -------
-        bool
-            False: it was lost, and has been taken again. Others may have had it in between.
-
-        Raises
-        ------
-        LedgerError
-            If it was lost and cannot be taken again.
-        """
-        return True
-
-
-@contextlib.contextmanager
-def on_this_machine(folder: Path, name: str) -> Iterator[Turn]:
-    """Hold the lock file of this name; others wait.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be had within an hour.
-    """
-    lock = FileLock(folder / f"{name}.lock", timeout=_WAIT_SECONDS)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except (Timeout, OSError):
-        raise LedgerError(
-            f"{lock.lock_file}: cannot be locked.",
-            "Another run may still be at work on it; else check the folder.",
-        ) from None
-    try:
-        yield Turn()
-    finally:
-        lock.release()
 
 
 @contextlib.contextmanager
@@ -149,15 +105,14 @@ class _ServerTurn(Turn):
             self._db = db = self._engine.connect()
             db.execution_options(isolation_level="AUTOCOMMIT")
             waits = {
-                "lock_timeout": f"{_WAIT_SECONDS}s",
-                "statement_timeout": f"{_WAIT_SECONDS + 1}s",
+                "lock_timeout": f"{process_lock.WAIT_SECONDS}s",
+                "statement_timeout": f"{process_lock.WAIT_SECONDS + 1}s",
             }
             for setting, value in {**_SESSION, **waits}.items():
                 db.execute(_SET, {"name": setting, "value": value})
             db.execute(select(func.pg_advisory_lock(self._key)))
         except SQLAlchemyError as caught:
-            driver = caught.orig if isinstance(caught, DBAPIError) else None
-            failure = type(driver or caught).__name__
+            failure = failure_name(caught)
         if failure:
             self._close()
             raise LedgerError(

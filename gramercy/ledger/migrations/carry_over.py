@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, inspect, text
 
+from gramercy.ledger import new_entries
 from gramercy.ledger.database_tables import head
 from gramercy.ledger.entry import NONE, Entry
-from gramercy.ledger.journal import append, opening
+from gramercy.ledger.journal import append
 from gramercy.ledger.place import place
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.schemas.model import canonical
@@ -21,13 +22,13 @@ _TABLES = ("marks", "charges", "budgets", "datasets")
 def carry_over(db: Connection) -> None:
     """Begin the journal; carry the older tables over, if there are any, and drop them."""
     db.execute(insert(head).values(id=1, seq=0, hash=NONE))
-    append(db, opening(db))
+    append(db, new_entries.opened(place(db)))
     if "datasets" not in inspect(db).get_table_names():
         return
     for entry in _older(db):
         append(db, entry)
     # Its archive has no anchor of this journal, and need not have one yet.
-    append(db, Entry("moved", facts=canonical({"place": place(db), "reason": "migrated"})))
+    append(db, new_entries.moved(place(db), "migrated"))
     for table in _TABLES:
         db.execute(text(f"DROP TABLE {table}"))
 

@@ -1,4 +1,4 @@
-"""The ledger, on both databases: admission, fixed terms, states, and where it belongs."""
+"""The ledger, on both databases: admission, fixed terms, states, and location."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from gramercy.ledger import Charge, Ledger
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
-from gramercy.schemas.contract import Budget, Contract
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.budget import Budget
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import (
     BudgetRefused,
     ContractError,
@@ -23,7 +25,7 @@ from gramercy.schemas.errors import (
     UntrustedLedger,
 )
 from gramercy.schemas.model import parse
-from tests.support.table_writers import FACTS, TENTH, charge, contract
+from tests.support.ledger_writers import FACTS, TENTH, charge, contract
 
 YEARLY = {"source": "visits-{year}.csv", "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "year"}}
 
@@ -34,7 +36,7 @@ def publish(ledger: Ledger, release: str) -> None:
     ledger.mark("toy", release, "published")
 
 
-def test_a_charge_stays(database: Path | str) -> None:
+def test_charges_persist_across_connections(database: Path | str) -> None:
     assert charge(Ledger(database), "v1") == "v1-r1"
     assert charge(Ledger(database), "v2") == "v2-r2"
     ledger = Ledger(database)
@@ -53,7 +55,7 @@ def test_a_charge_stays(database: Path | str) -> None:
     assert (before.total.mu, after) == (TENTH.mu, statement)
 
 
-def test_refusals_show_the_sums_and_change_nothing(database: Path | str) -> None:
+def test_refused_charge_states_sums_and_writes_nothing(database: Path | str) -> None:
     ledger = Ledger(database)
     charge(ledger, "v1", Guarantee(gdp_mu(2.9, 1e-5)))
     head = ledger.head()
@@ -62,7 +64,7 @@ def test_refusals_show_the_sums_and_change_nothing(database: Path | str) -> None
     assert ledger.head() == head
 
 
-def test_pure_charges_add_up(database: Path | str) -> None:
+def test_pure_epsilons_add_up(database: Path | str) -> None:
     ledger, tight = Ledger(database), contract(budget={"epsilon": 1.0, "delta": 1e-9})
     charge(ledger, "v1", Guarantee.of_pure(0.5), tight)
     charge(ledger, "v2", Guarantee.of_pure(0.5), tight)
@@ -70,7 +72,7 @@ def test_pure_charges_add_up(database: Path | str) -> None:
         charge(ledger, "v3", Guarantee.of_pure(1e-3), tight)
 
 
-def test_how_many_more_fit(tmp_path: Path) -> None:
+def test_statement_counts_how_many_more_charges_fit(tmp_path: Path) -> None:
     one = Guarantee(gdp_mu(0.4, 1e-6))
     statement = Ledger(tmp_path / "ledger.sqlite").preview(contract(), "v1")
     fit = statement.times(one)
@@ -82,6 +84,7 @@ def test_how_many_more_fit(tmp_path: Path) -> None:
     assert not statement.admits(one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -98,7 +101,7 @@ def test_how_many_more_fit(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_terms_are_fixed(database: Path | str, changes: dict, named: str) -> None:
+def test_terms_are_fixed_by_first_charge(database: Path | str, changes: dict, named: str) -> None:
     ledger = Ledger(database)
     assert ledger.datasets() == []
     ledger.preview(contract(**changes), "2026")  # anything, before the first charge
@@ -112,14 +115,14 @@ def test_terms_are_fixed(database: Path | str, changes: dict, named: str) -> Non
     assert len(ledger.charges("toy")) == 1
 
 
-def test_the_order_of_columns_is_fixed(database: Path | str) -> None:
+def test_column_order_is_fixed_by_first_charge(database: Path | str) -> None:
     turned = dict(reversed(FACTS["columns"].items()))
     charge(Ledger(database), "v1")
     with pytest.raises(TermsChanged, match="columns"):
         Ledger(database).preview(contract(columns=turned), "v2")
 
 
-def test_budgets_are_only_raised(database: Path | str) -> None:
+def test_budget_change_needs_a_reason_and_may_only_raise(database: Path | str) -> None:
     ledger = Ledger(database)
     charge(ledger, "v1")
     for bad in ({"epsilon": 3.0, "delta": 1e-5}, {"epsilon": 2.0, "delta": 1e-4}):
@@ -135,7 +138,7 @@ def test_budgets_are_only_raised(database: Path | str) -> None:
     assert ledger.examine([ledger.head()]) == []
 
 
-def test_every_year_of_data_has_a_budget(database: Path | str) -> None:
+def test_each_year_of_data_has_its_own_budget(database: Path | str) -> None:
     ledger, yearly = Ledger(database), contract(**YEARLY)
     most = Guarantee(gdp_mu(2.9, 1e-5))
     assert charge(ledger, "2025", most, yearly) == "2025-r1"
@@ -154,12 +157,12 @@ def test_every_year_of_data_has_a_budget(database: Path | str) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"source": "t-{year}.csv"}, {"budget": YEARLY["budget"]}])
-def test_years_lie_in_files_of_their_own(changes: dict) -> None:
+def test_year_placeholder_and_yearly_budget_require_each_other(changes: dict) -> None:
     with pytest.raises(ContractError, match=r"'source' holds '\{year\}' if, and only if"):
         parse(Contract, FACTS | changes, "contract.yaml", ContractError)
 
 
-def test_a_release_is_what_it_is_once(database: Path | str) -> None:
+def test_release_states_never_repeat_or_go_back(database: Path | str) -> None:
     ledger = Ledger(database)
     release = charge(ledger, "v1")
     with pytest.raises(SpentFailure, match="already reserved"):
@@ -185,7 +188,7 @@ def test_a_release_is_what_it_is_once(database: Path | str) -> None:
     assert ledger.examine([ledger.head()]) == []
 
 
-def test_a_spent_or_withdrawn_release_is_paid_for_again_once(database: Path | str) -> None:
+def test_spent_or_withdrawn_release_is_recharged_at_most_once(database: Path | str) -> None:
     ledger = Ledger(database)
 
     def again(instead_of: str | None = None) -> Charge:
@@ -209,19 +212,19 @@ def test_a_spent_or_withdrawn_release_is_paid_for_again_once(database: Path | st
 
 
 @pytest.mark.parametrize("verb", ["DELETE FROM entries", "UPDATE entries SET at = 'then'"])
-def test_entries_are_never_changed(database: Path | str, verb: str) -> None:
+def test_database_rejects_changes_to_entries(database: Path | str, verb: str) -> None:
     ledger = Ledger(database)
     charge(ledger, "v1")
     with pytest.raises(IntegrityError, match="append-only"), ledger._engine.begin() as db:
         db.execute(text(verb))
 
 
-def test_the_file_is_the_owners_alone(tmp_path: Path) -> None:
+def test_ledger_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     Ledger(tmp_path / "new" / "ledger.sqlite")
     assert (tmp_path / "new" / "ledger.sqlite").stat().st_mode & 0o077 == 0
 
 
-def test_a_ledger_that_is_none(tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").write_text("not a database, and longer than a header of one" * 9)
     with pytest.raises(LedgerError, match=r"ledger\.sqlite"):
         Ledger(tmp_path / "ledger.sqlite")
@@ -240,14 +243,14 @@ def test_a_ledger_that_is_none(tmp_path: Path) -> None:
         ("postgresql://u:secret@127.0.0.1:1/db", r"//127\.0\.0\.1:1/db: .*OperationalError"),
     ],
 )
-def test_a_database_that_cannot_be_had(url: str, told: str) -> None:
+def test_unusable_database_is_refused_without_showing_its_password(url: str, told: str) -> None:
     with pytest.raises(LedgerError, match=told) as refused:
         Ledger(url)
     assert "secret" not in str(refused.value)
 
 
-def test_a_copy_refuses(tmp_path: Path) -> None:
-    """Both would spend the same budget."""
+def test_copied_ledger_refuses_charges_until_moved(tmp_path: Path) -> None:
+    """Otherwise both copies would spend the same budget."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     charge(ledger, "v1")
     (tmp_path / "copy").mkdir()
@@ -263,7 +266,7 @@ def test_a_copy_refuses(tmp_path: Path) -> None:
     assert copy.examine([ledger.head()]) == []
 
 
-def test_an_older_ledger_refuses(database: Path | str) -> None:
+def test_rolled_back_ledger_is_refused_by_its_anchor(database: Path | str) -> None:
     ledger = Ledger(database)
     ledger.hold_to(None)
     charge(ledger, "v1")
@@ -282,8 +285,8 @@ def test_an_older_ledger_refuses(database: Path | str) -> None:
             ledger.hold_to(anchor)
 
 
-def test_anchors_tell_nothing(database: Path | str) -> None:
-    """The same charge has another hash every time: nobody can confirm a guess of it."""
+def test_entries_have_distinct_random_salts(database: Path | str) -> None:
+    """Equal charges have different hashes, so that nobody can confirm a guess."""
     ledger = Ledger(database)
     for release in (charge(ledger, "v1"), charge(ledger, "v2")):
         ledger.mark("toy", release, "spent", reason="interrupted")

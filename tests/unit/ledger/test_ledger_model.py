@@ -1,4 +1,4 @@
-"""The ledger against a model of it, in whatever order things are asked of it; on both databases."""
+"""The ledger against a simple model, for any order of operations, on both databases."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -13,11 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.contract import Budget
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import BudgetRefused, RequestError, SpentFailure
-from tests.support.databases import fresh
+from tests.support.databases import ledger_location
 from tests.support.factories import at_scale
-from tests.support.table_writers import contract
+from tests.support.ledger_writers import contract
+
+pytestmark = pytest.mark.slow
 
 NAMES = st.sampled_from(["one", "two"])
 REQUESTS = st.integers(0, 5)
@@ -37,14 +40,14 @@ AFTER = {
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """What the ledger should say, kept as plainly as can be: lists, and sums made anew."""
+    """A simple model of the ledger: lists, and totals computed from scratch."""
 
     kind = "sqlite"
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.where = fresh(self.kind, self.folder)
+        self.where = ledger_location(self.kind, self.folder)
         self.ledger = Ledger(self.where)
         self.budgets: dict[str, Budget] = {}
         self.charged: dict[str, list[tuple[Guarantee, int]]] = {}
@@ -82,7 +85,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.states[name, made.release] = "reserved"
 
     def of_request(self, name: str, request: int) -> str | None:
-        """The release that answers a request, or the last that was to."""
+        """The release that answers a request, or the last attempt."""
         asked = [
             f"v-r{k}" for k, (_, r) in enumerate(self.charged.get(name, []), 1) if r == request
         ]

@@ -1,4 +1,4 @@
-"""Schemas: new ones agree with what queries expect, and an older ledger is carried over whole."""
+"""Schemas: new ones match the queries, and older ledgers are migrated completely."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gramercy.ledger.migrate import HEAD
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.errors import BudgetRefused, LedgerError, TermsChanged
 from gramercy.schemas.model import canonical
-from tests.support.table_writers import TENTH, charge, contract
+from tests.support.ledger_writers import TENTH, charge, contract
 
 # As the first schema was made.
 FIRST = """
@@ -69,7 +69,7 @@ def older(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
 
 
-def test_an_older_ledger_is_carried_over(older: Path) -> None:
+def test_first_schema_is_migrated_completely(older: Path) -> None:
     ledger = Ledger(older)
     one, other = ledger.charges("toy")
     assert one.guarantee == Guarantee(0.5, pure=0.25)
@@ -91,7 +91,7 @@ def test_an_older_ledger_is_carried_over(older: Path) -> None:
     assert not left & {"datasets", "budgets", "charges", "marks"}
 
 
-def test_what_was_spent_stays_spent(older: Path) -> None:
+def test_migrated_charges_still_count_against_the_budget(older: Path) -> None:
     ledger = Ledger(older)
     ledger.hold_to(None)  # its archive has no anchor yet
     with pytest.raises(TermsChanged):
@@ -103,9 +103,7 @@ def test_what_was_spent_stays_spent(older: Path) -> None:
     assert Ledger(older).examine() == []
 
 
-def test_a_migration_that_fails_changes_nothing(
-    older: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_migration_changes_nothing(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise OSError
 
@@ -121,7 +119,7 @@ def test_a_migration_that_fails_changes_nothing(
     assert len(Ledger(older).charges("toy")) == 2
 
 
-def test_the_schema_is_what_queries_expect(database: Path | str) -> None:
+def test_migrated_schema_matches_metadata(database: Path | str) -> None:
     engine = Ledger(database)._engine
     with engine.connect() as db:
         context = MigrationContext.configure(db, opts={"version_table": "gramercy_version"})
@@ -131,12 +129,12 @@ def test_the_schema_is_what_queries_expect(database: Path | str) -> None:
     assert {t.name for t in metadata.sorted_tables} <= set(sa.inspect(engine).get_table_names())
 
 
-def test_the_newest_version_is_the_head() -> None:
+def test_head_constant_is_newest_migration() -> None:
     folder = Path(__file__).parents[3] / "gramercy" / "ledger" / "migrations"
     assert ScriptDirectory(str(folder)).get_heads() == [HEAD]
 
 
-def test_a_newer_ledger_is_left_alone(database: Path | str) -> None:
+def test_ledger_with_newer_schema_is_refused(database: Path | str) -> None:
     ledger = Ledger(database)
     with ledger._writing() as db:
         db.execute(sa.text("UPDATE gramercy_version SET version_num = '99'"))
@@ -144,8 +142,8 @@ def test_a_newer_ledger_is_left_alone(database: Path | str) -> None:
         Ledger(database)
 
 
-def test_a_process_of_version_0_1_charges_nothing_more(database: Path | str) -> None:
-    """One that had opened the ledger before it was upgraded: its charges state no source."""
+def test_charge_in_version_0_1_format_is_refused(database: Path | str) -> None:
+    """A process of version 0.1 that opened the ledger before its upgrade states no source."""
     ledger = Ledger(database)
     charge(ledger, "v1")
     older = Entry("reserved", "toy", "v2-r2", window="", request="r", mu=0.1, delta0=0.0)

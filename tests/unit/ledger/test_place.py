@@ -1,4 +1,4 @@
-"""A copy of a ledger is known for one: on this machine, and on another."""
+"""A copied ledger is recognised, on this machine and on another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import gramercy.ledger.place
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import UntrustedLedger
-from tests.support.table_writers import charge, contract
+from tests.support.ledger_writers import charge, contract
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return place
 
 
-def refused(path: Path) -> None:
+def assert_refused(path: Path) -> None:
     found = Ledger(path)
     assert found.elsewhere() is not None
     with pytest.raises(UntrustedLedger):
@@ -30,26 +30,26 @@ def refused(path: Path) -> None:
         found.preview(contract(), "v2")
 
 
-def test_a_copy_at_the_same_path_of_another_machine(
+def test_copy_at_same_path_on_another_machine_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gramercy.ledger.place, "machine", lambda: "0123456789abcdef")
-    refused(path)
+    assert_refused(path)
     monkeypatch.undo()
     assert charge(Ledger(path), "v2") == "v2-r2"
 
 
-def test_a_copy_that_took_the_place_of_the_ledger(path: Path) -> None:
+def test_copy_that_replaced_the_ledger_is_refused(path: Path) -> None:
     copy = path.with_suffix(".copy")
     shutil.copy2(path, copy)
     copy.replace(path)
-    refused(path)
+    assert_refused(path)
     Ledger(path).move("restored after a crash of the disk")
     assert charge(Ledger(path), "v2") == "v2-r2"
 
 
-def test_a_ledger_stays_where_it_is_through_all_that_a_ledger_does(path: Path) -> None:
-    """SQLite writes into the same file, also when it is compacted."""
+def test_vacuumed_ledger_is_still_accepted(path: Path) -> None:
+    """SQLite keeps the file when it is compacted."""
     with sqlite3.connect(path) as db:
         db.execute("VACUUM")
     db.close()
@@ -57,7 +57,7 @@ def test_a_ledger_stays_where_it_is_through_all_that_a_ledger_does(path: Path) -
     assert Ledger(path).elsewhere() is None
 
 
-def test_a_machine_without_an_id_keeps_one_outside_the_home(
+def test_missing_machine_id_is_generated_outside_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gramercy.ledger.place, "_MACHINE_IDS", (tmp_path / "none",))
@@ -72,7 +72,7 @@ def test_a_machine_without_an_id_keeps_one_outside_the_home(
     assert gramercy.ledger.place.machine() != first
 
 
-def test_an_id_of_the_system_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_machine_id_is_not_revealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = "5d41402abc4b2a76b9719d911017c592"
     (tmp_path / "machine-id").write_text(known + "\n")
     monkeypatch.setattr(gramercy.ledger.place, "_MACHINE_IDS", (tmp_path / "machine-id",))

@@ -1,4 +1,4 @@
-"""One table under two ids has two budgets: plan, budget and audit say so."""
+"""One table under two ids has two budgets, which plan, budget and audit report."""
 
 from __future__ import annotations
 
@@ -8,44 +8,54 @@ from pathlib import Path
 import pytest
 
 from gramercy.application.auditing import make_audit
+from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.ledger.sources import declared, sharing
-from tests.support.factories import answer, contract_facts, run, run_steps, scene, write
-from tests.support.table_writers import TENTH, contract
+from tests.support.factories import (
+    contract_facts,
+    run_command,
+    run_json,
+    run_release,
+    write_request,
+    write_yaml,
+)
+from tests.support.ledger_writers import TENTH, contract
 
 
 @pytest.fixture
 def second(tmp_path: Path) -> Path:
     """A request of another data set over the table of 'toy', which has one release."""
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     os.symlink(tmp_path, tmp_path / "link")
-    write(tmp_path / "other.yaml", contract_facts("link/table.csv") | {"id": "other"})
+    write_yaml(tmp_path / "other.yaml", contract_facts("link/table.csv") | {"id": "other"})
     mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
     asked = {"dataset": "other.yaml", "version": "v1", "mechanism": mechanism}
-    return write(tmp_path / "second.yaml", asked)
+    return write_yaml(tmp_path / "second.yaml", asked)
 
 
-def test_a_plan_names_the_other_data_set(
+def test_plan_names_data_sets_with_the_same_table(
     second: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert answer("plan", second, capsys=capsys)["same_table_as"] == ["toy"]
-    assert answer("plan", tmp_path / "request.yaml", capsys=capsys)["same_table_as"] == []
-    _, out, _ = run("plan", second, capsys=capsys)
+    assert run_json("plan", second, capsys=capsys)["same_table_as"] == ["toy"]
+    assert run_json("plan", tmp_path / "request.yaml", capsys=capsys)["same_table_as"] == []
+    _, out, _ = run_command("plan", second, capsys=capsys)
     assert "toy" in out
 
 
-def test_budget_and_audit_name_both(second: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_steps(second)
-    shown = {each["dataset"]: each for each in answer("budget", capsys=capsys)}
+def test_budget_and_audit_name_data_sets_with_the_same_table(
+    second: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_release(second)
+    shown = {each["dataset"]: each for each in run_json("budget", capsys=capsys)}
     assert shown["toy"]["same_table_as"] == ["other"]
     assert shown["other"]["same_table_as"] == ["toy"]
-    audit = make_audit()
+    audit = make_audit(Context.default())
     assert audit.discrepancies == []
     assert [note for note in audit.notes if "other, toy" in note]
 
 
-def test_sources_are_compared_as_they_are_declared(tmp_path: Path) -> None:
+def test_declared_sources_are_normalised_before_comparison(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     assert declared(str(path)) == declared(f"file://{path}") == declared(f"{tmp_path}/x/../t.csv")
     assert declared("s3://key:secret@bucket/t.csv?sig=abc") == "s3://bucket/t.csv"
@@ -55,7 +65,7 @@ def test_sources_are_compared_as_they_are_declared(tmp_path: Path) -> None:
     assert sharing(known, "d") == ()
 
 
-def test_the_ledger_keeps_no_secret_of_a_source(home: Path) -> None:
+def test_ledger_stores_no_credentials_of_a_source(home: Path) -> None:
     terms = contract(source="https://user:SECRET@host.invalid/t.csv?sig=TOKEN")
     ledger = Ledger.of(Home(home))
     ledger.charge(terms, "v1", "one", TENTH, "")
