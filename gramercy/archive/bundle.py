@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
@@ -67,6 +68,13 @@ def check(folder: Path) -> str:
     for name in sorted(present - listed.keys()):
         raise BundleError(f"{folder / name}: was not there when the bundle was sealed.", _MEND)
     return file_digest(folder / SUMS)
+
+
+def same_content(folder: Path, other: Path) -> bool:
+    """Whether two bundles are complete, and have the same content."""
+    with contextlib.suppress(BundleError):
+        return check(folder) == check(other)
+    return False
 
 
 def check_file(folder: Path, name: str) -> None:

@@ -8,17 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gramercy.schemas.manifest import (
-    Asked,
-    CalibrationFacts,
-    GuaranteeFacts,
-    LevelsFacts,
-    ReleaseKind,
-    ReleaseManifest,
-    RowsFacts,
-)
+from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts, RowsFacts
+from gramercy.schemas.manifest import Asked, ReleaseKind, ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import Box, Clip, Unit
+from gramercy.schemas.normalisation import Box, Clip, Unit
 
 _NEIGHBOURS = {
     ("row", "replace-one"): "one row replaced by any other row; the number of rows is public",

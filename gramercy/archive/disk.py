@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from gramercy.schemas.errors import ArchiveError
+
+
+@contextlib.contextmanager
+def disk_errors(root: Path, doing: str = "write to") -> Iterator[None]:
+    """Raise an ArchiveError for what the disk refuses; it names the file, or else the root."""
+    reason, path = "", str(root)
+    try:
+        yield
+    except OSError as caught:
+        path = str(caught.filename or path)
+        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
+    if reason:
+        raise ArchiveError(
+            f"{path}: cannot {doing} the archive ({reason}).",
+            "Make room, or make it writable." if doing == "write to" else "Make it readable.",
+        )
 
 
 def make_durable(path: Path) -> None:
@@ -44,6 +63,17 @@ def linked(source: str | Path, to: str | Path) -> None:
         os.link(source, to)
     except OSError:
         shutil.copy2(source, to)
+
+
+def renamed(folder: Path, place: Path) -> bool:
+    """Rename a folder to `place`; False where another folder is there, perhaps since a moment."""
+    try:
+        folder.rename(place)
+    except OSError as caught:
+        if caught.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        return False
+    return True
 
 
 def replace(path: Path, data: bytes, mode: int = 0o644) -> None:

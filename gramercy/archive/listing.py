@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.package import DESCRIPTOR
+from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_facts
-from gramercy.archive.store import Archive
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.schemas.errors import BundleError, GramercyError, UnknownRelease
 from gramercy.schemas.manifest import ReleaseManifest

@@ -86,6 +86,11 @@ class Objects:
                 if name and not name.endswith("/")
             }
 
+    def sizes_in(self, folder: str) -> dict[str, int]:
+        """Bytes of every object below a folder, by its name relative to that folder."""
+        found = self.sizes(folder)
+        return {name.removeprefix(f"{folder}/"): size for name, size in found.items()}
+
     def names(self, under: str) -> list[str]:
         """The objects below a folder."""
         return list(self.sizes(under))

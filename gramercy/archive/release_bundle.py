@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, writ
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.evidence import Divisor, Evidence, Fold
 from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
 
 Array = NDArray[np.float64]
 
@@ -120,8 +121,11 @@ class ReportBundle:
 
 def software(*more: str) -> dict[str, str]:
     """Versions of what computed a bundle, and of more packages that had a part in it."""
-    packages = ["gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *more]
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    found = {"python": platform.python_version()}
+    for package in ("gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *more):
+        with contextlib.suppress(PackageNotFoundError):  # an extra that is not installed
+            found[package] = version(package)
+    return found
 
 
 def write_release(

@@ -1,4 +1,4 @@
-"""Archives wherever they lie, small sealed bundles, and publishers that are processes."""
+"""Archives at any location, small sealed bundles, and publishers in other processes."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.archive.bundle import seal
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.objects import Objects, is_url
+from gramercy.archive.protocol import Archive
 from gramercy.archive.remote import RemoteArchive
-from gramercy.archive.store import Archive
 from gramercy.schemas.errors import ArchiveError
 
 
 def archive_at(url: str, folder: Path, *, objects: Objects | None = None, **more: Any) -> Archive:
-    """An archive as another process would see it: with a mirror of its own."""
+    """Open an archive as another process would: with its own mirror."""
     if not is_url(url):
-        return Archive(Path(url), **more)
+        return LocalArchive(Path(url), **more)
     mirror = folder / f"mirror-{uuid.uuid4().hex}"
     return RemoteArchive(
         mirror, **more, objects=objects or Objects(url), staged_in=folder / "staging"
     )
 
 
-def bundle(folder: Path, text: str, files: int = 3) -> str:
-    """A small sealed bundle; returns its digest."""
+def seal_bundle(folder: Path, text: str, files: int = 3) -> str:
+    """Write and seal a small bundle; return its digest."""
     folder.mkdir(parents=True)
     for k in range(files):
         (folder / f"part{k}.csv").write_text(f"{text} {k}\n")
     return seal(folder)
 
 
-def brought(archive: Archive, bundle: Path, place: Path) -> None:
-    """Commit a copy of a bundle that was sealed elsewhere."""
+def commit_copy(archive: Archive, bundle: Path, place: Path) -> None:
+    """Commit a copy of a bundle from another archive."""
     with archive.staging("copy") as staged:
         shutil.copytree(bundle, staged, dirs_exist_ok=True)
         archive.commit(staged, place)
 
 
-def publisher(url: str, folder: str, text: str) -> str | None:
-    """Publish one's own bundle; its digest, or None if somebody else's was."""
+def publish_bundle(url: str, folder: str, text: str) -> str | None:
+    """Publish a bundle; return its digest, or None if another publisher was first."""
     archive = archive_at(url, Path(folder))
     staged = Path(folder) / f"staged-{text}"
-    digest = bundle(staged, text)
+    digest = seal_bundle(staged, text)
     try:
         archive.commit(staged, archive.root / "toy/v1-r1/release")
     except ArchiveError:
@@ -54,26 +55,26 @@ def publisher(url: str, folder: str, text: str) -> str | None:
     return digest
 
 
-def dying(url: str, folder: str, staged: str, steps: int) -> None:
-    """A publisher that is gone, without a word, after so many steps."""
-    archive = archive_at(url, Path(folder), objects=Dying(url, steps, os._exit))
+def publish_and_die(url: str, folder: str, staged: str, steps: int) -> None:
+    """Publish, and exit without cleaning up after so many steps."""
+    archive = archive_at(url, Path(folder), objects=CrashingObjects(url, steps, os._exit))
     archive.commit(Path(staged), archive.root / "toy/v1-r1/release")
 
 
-class DiedError(BaseException):
-    """Nothing catches it."""
+class SimulatedCrash(BaseException):
+    """Derives from `BaseException`, so that no handler catches it."""
 
 
-def died(_: int) -> None:
-    raise DiedError
+def raise_crash(_: int) -> None:
+    raise SimulatedCrash
 
 
 @dataclass(frozen=True)
-class Dying(Objects):
-    """Objects that let a publisher die after so many of its steps."""
+class CrashingObjects(Objects):
+    """An object store whose publisher crashes after so many steps."""
 
     steps: int = 0
-    how: Any = died
+    how: Any = raise_crash
     taken: list[str] = field(default_factory=list)
 
     def _step(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Pages as a browser has them, when their scripts have run."""
+"""Pages as rendered by a browser, after their scripts have run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SCHEMES = {"dark": "0", "light": "1"}
 _QUIET = "--no-first-run --disable-background-networking --disable-component-update --disable-sync"
 
 
-def opened(url: str, folder: Path, scheme: str = "light") -> str:
-    """The document as it stands when all has run; the browser's console must stay empty."""
+def rendered(url: str, folder: Path, scheme: str = "light") -> str:
+    """Return the rendered document; the browser's console must stay empty."""
     done = subprocess.run(
         [
             *("chromium", "--headless", "--no-sandbox", "--disable-gpu", *_QUIET.split()),

@@ -1,4 +1,4 @@
-"""What the tests know of every mechanism. One that is not here fails them."""
+"""The test case of every mechanism. A mechanism without one fails the tests."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ REPLACE: tuple[Neighbours, ...] = ("replace-one",)
 
 @dataclass(frozen=True)
 class Case:
-    """How a mechanism is tried.
+    """How a mechanism is tested.
 
     Parameters
     ----------
     neighbours
-        The relations in which it has a meaning.
+        The neighbour relations it supports.
     pure
         Whether its guarantee is a pure epsilon.
     keys
-        What a request has to say besides name and privacy parameters.
+        Keys of a request besides name and privacy parameters.
     normalisation
-        What its rows need.
+        The normalisation its rows need.
     """
 
     neighbours: tuple[Neighbours, ...] = BOTH
@@ -44,7 +44,7 @@ class Case:
     normalisation: Any = "unit"
 
     def delta(self, delta: float) -> float:
-        """The delta to ask for: none where the guarantee is pure."""
+        """The delta to request: 0 where the guarantee is pure."""
         return 0.0 if self.pure else delta
 
 
@@ -63,8 +63,8 @@ CASES: Mapping[str, Case] = {
 }
 
 
-def made(name: str, **asked: Any) -> Mechanism:
-    """A mechanism as its case has it, of 5 columns, 1000 rows, epsilon 1 and delta 1e-6 or none."""
+def calibrated(name: str, **asked: Any) -> Mechanism:
+    """Calibrate a mechanism: 5 columns, 1000 rows, epsilon 1 and delta 1e-6 (or 0) by default."""
     case = CASES[name]
     usual: dict[str, Any] = {"p": 5, "n": 1000, "neighbours": "replace-one", "epsilon": 1.0}
     usual["delta"] = case.delta(1e-6)
@@ -81,10 +81,10 @@ Array = np.ndarray[Any, Any]
 
 
 class Tape:
-    """Stands for the sampler: records what it is asked for, and plays the same numbers each time.
+    """Replaces the sampler: records requests for noise, and replays the same numbers each time.
 
-    Integer laws play whole numbers that have nothing to do with the scale, so that two runs on two
-    tables differ by what the noise was added to, exactly.
+    Integer laws replay whole numbers that are independent of the scale, so that two runs on two
+    tables differ exactly by what the noise was added to.
     """
 
     LAWS: ClassVar = {
@@ -103,38 +103,38 @@ class Tape:
             monkeypatch.setattr(sampler, law, partial(self._play, law))
 
     def rewind(self, mode: Literal["noise", "turns", "large"] = "noise") -> list[tuple[Any, ...]]:
-        """Start again; gives what was asked for: law, scale or shape, size."""
+        """Start again; return the requests so far: law, scale or shape, size."""
         asked, self.asked, self.played = self.asked, [], []
         self._mode, self._stream = mode, np.random.default_rng(1)
         return asked
 
     def scales(self, mechanism: Mechanism) -> tuple[Array, float]:
-        """The scale that was asked for at every entry, in its units, and of the number of rows."""
+        """The requested noise scale of every entry, in its units, and of the number of rows."""
         self.rewind("turns")
         if isinstance(mechanism, Output):
             p = mechanism.setting.p
             turns, last = mechanism.perturb(np.zeros((p, p))) / mechanism.step, None
         else:
-            noisy = self._alone(mechanism)
+            noisy = self._noise_only(mechanism)
             turns, last = noisy.gram, noisy.rows
         scales = np.array([np.nan, *(scale for _, scale, _ in self.rewind())])
         return scales[np.rint(turns).astype(int)], np.inf if last is None else scales[last]
 
     def row_scales(self, mechanism: RowWise) -> Array:
-        """The same for every entry of a row that is published."""
+        """The requested noise scale of every cell of a published row."""
         self.rewind("turns")
         turns = mechanism.randomize(np.zeros((mechanism.setting.p, 1), dtype=np.int64))[:, 0]
         return np.array([np.nan, *(scale for _, scale, _ in self.rewind())])[turns]
 
     def large(self, mechanism: Mechanism) -> Any:
-        """Noise alone, so large that rounding it is nothing; `asked` and `played` tell of it."""
+        """Pure noise, so large that rounding is negligible; recorded in `asked` and `played`."""
         self.rewind("large")
-        return self._alone(mechanism)
+        return self._noise_only(mechanism)
 
     def wishart_scale(
         self, mechanism: Mechanism, dofs: Sequence[float], signs: Sequence[int]
     ) -> tuple[float, float]:
-        """The scale of a sum of Wishart matrices, by Bartlett's decomposition, and of the count."""
+        """The noise scale of a sum of Wishart matrices (by Bartlett), and of the count."""
         noisy = self.large(mechanism)
         p = mechanism.setting.p
         asked, played = list(self.asked), list(self.played)
@@ -159,7 +159,7 @@ class Tape:
         assert noisy.rows == played[0][0]
         return float(ratio[0]), scale
 
-    def _alone(self, mechanism: Mechanism) -> Any:
+    def _noise_only(self, mechanism: Mechanism) -> Any:
         assert isinstance(mechanism, Additive)
         p = mechanism.setting.p
         return mechanism.perturb(np.zeros((p, p), dtype=np.int64), 0)

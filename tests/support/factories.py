@@ -1,4 +1,4 @@
-"""Small tables, contracts and requests, and the steps of a release without Prefect around them."""
+"""Small tables, contracts and requests, and the steps of a release without Prefect."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ import pytest
 from ruamel.yaml import YAML
 
 from gramercy.application.accumulation import accumulate
+from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.planning import Plan, make_plan
 from gramercy.application.publishing import publish, replay
 from gramercy.application.reporting import make_report
-from gramercy.application.request_model import read_request
-from gramercy.archive.store import Archive
+from gramercy.application.yaml_files import read_request
 from gramercy.cli.main import main
-from gramercy.common.home import Home
 from gramercy.tasks.policy import sealed
-from tests.support.table_writers import FACTS
+from tests.support.ledger_writers import FACTS
 
 FULL = os.environ.get("GRAMERCY_FULL") == "1"
 
@@ -36,8 +35,8 @@ def at_scale(reduced: int, full: int) -> int:
     return full if FULL else reduced
 
 
-def table(path: Path, rows: int = 40, p: int = 3, seed: int = 7) -> Path:
-    """Write a CSV of made-up numbers."""
+def write_table(path: Path, rows: int = 40, p: int = 3, seed: int = 7) -> Path:
+    """Write a CSV of random numbers."""
     values = np.random.default_rng(seed).normal(size=(rows, p))
     pd.DataFrame(values, columns=[f"c{i}" for i in range(p)]).to_csv(path, index=False)
     return path
@@ -48,26 +47,26 @@ def contract_facts(source: Path | str = "table.csv", rows: int = 40, p: int = 3)
     return FACTS | {"source": str(source), "rows": rows, "columns": columns}
 
 
-def write(path: Path, facts: dict[str, Any]) -> Path:
+def write_yaml(path: Path, facts: dict[str, Any]) -> Path:
     yaml = YAML(typ="safe", pure=True)
-    yaml.sort_base_mapping_type_on_output = False  # the order of the columns is the matrix's
+    yaml.sort_base_mapping_type_on_output = False  # the matrix has the columns' order
     with path.open("w") as stream:
         yaml.dump(facts, stream)
     return path
 
 
-def scene(folder: Path, *, request: Any = None, **changes: Any) -> Path:
-    """A folder with table, contract and request; returns the request's path."""
+def write_request(folder: Path, *, request: Any = None, **changes: Any) -> Path:
+    """Write a table (unless there is one), a contract and a request; return the request's path."""
     if not (folder / "table.csv").exists():
-        table(folder / "table.csv")
-    write(folder / "contract.yaml", contract_facts() | changes)
+        write_table(folder / "table.csv")
+    write_yaml(folder / "contract.yaml", contract_facts() | changes)
     asked = {"dataset": "contract.yaml", "version": "v1", "mechanism": MECHANISM}
-    return write(folder / "request.yaml", asked | (request or {}))
+    return write_yaml(folder / "request.yaml", asked | (request or {}))
 
 
 @dataclass
-class InTurn:
-    """Assigns rows to folds by their place, as nothing may that is published."""
+class RoundRobin:
+    """Assigns rows to folds by position, which would be unsafe in a release."""
 
     parts: int
     place: int = 0
@@ -78,30 +77,30 @@ class InTurn:
         return found
 
 
-def plan_of(request: Path) -> Plan:
-    return make_plan(read_request(request))
+def read_plan(request: Path) -> Plan:
+    return make_plan(Context.default(), read_request(request))
 
 
-def run_steps(request: Path) -> str:
-    """Replay, accumulate and publish, as the release flow does; returns the release id."""
-    plan = plan_of(request)
-    done = alone(replay)(plan)
-    return done or alone(publish)(plan, alone(accumulate)(plan))
+def run_release(request: Path) -> str:
+    """Replay, or accumulate and publish, like the release flow; return the release id."""
+    plan = read_plan(request)
+    done = seal_step(replay)(Context.default(), plan)
+    return done or seal_step(publish)(Context.default(), plan, seal_step(accumulate)(plan))
 
 
-def alone(step: Any) -> Any:
-    """A step, sealed as in a flow, without Prefect."""
+def seal_step(step: Any) -> Any:
+    """Return a step that hides private values in errors, as in a flow, without Prefect."""
     return sealed(step)
 
 
-def run_all(request: Path) -> Path:
-    """Release, estimates and report, without Prefect; returns the release's folder."""
-    done = run_steps(request)
-    asked, archive = read_request(request), Archive.of(Home.default())
-    dataset = plan_of(request).contract.id
-    made = [make_estimate(archive, dataset, done, e).manifest.estimate for e in asked.estimates]
-    make_report(archive, dataset, done, made)
-    return archive.release(dataset, done).parent
+def run_pipeline(request: Path) -> Path:
+    """Publish, estimate and report, without Prefect; return the release's folder."""
+    done = run_release(request)
+    context, plan = Context.default(), read_plan(request)
+    dataset, asked = plan.contract.id, plan.request.estimates
+    made = [make_estimate(context, dataset, done, each).manifest.estimate for each in asked]
+    make_report(context, dataset, done, made)
+    return context.archive.release(dataset, done).parent
 
 
 def bundle_bytes(folder: Path) -> dict[str, bytes]:
@@ -116,8 +115,8 @@ def edit_json(path: Path, change: Any) -> None:
     path.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
 
 
-def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Exit code, output and errors of a ``gramercy`` command."""
+def run_command(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Run a ``gramercy`` command; return its exit code, output and errors."""
     with pytest.MonkeyPatch.context() as line:
         line.setattr(sys, "argv", ["gramercy", *map(str, words)])
         with pytest.raises(SystemExit) as done:
@@ -126,8 +125,8 @@ def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, s
     return int(done.value.code or 0), captured.out, captured.err
 
 
-def answer(*words: object, capsys: pytest.CaptureFixture[str]) -> Any:
-    """What a command prints with ``--json``."""
-    code, out, err = run(*words, "--json", capsys=capsys)
+def run_json(*words: object, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run a command with ``--json``; return what it prints."""
+    code, out, err = run_command(*words, "--json", capsys=capsys)
     assert code == 0, err
     return json.loads(out)

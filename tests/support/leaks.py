@@ -1,4 +1,4 @@
-"""Everywhere that a private value could have got to by way of Prefect."""
+"""Everything that Prefect stores, to be searched for private values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 
-def stored() -> Iterator[str]:
+def prefect_texts() -> Iterator[str]:
     """Everything in Prefect's database, result storage and other files, as text."""
     from prefect.logging.handlers import APILogHandler
     from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, get_current_settings
 
-    APILogHandler().flush()  # what is still on its way
+    APILogHandler().flush()  # what is still queued
     url = PREFECT_API_DATABASE_CONNECTION_URL.value()
     path = str(getattr(url, "get_secret_value", lambda: url)()).split("///")[1]
     with sqlite3.connect(path) as db:
@@ -24,8 +24,8 @@ def stored() -> Iterator[str]:
             yield file.read_bytes().decode("latin-1")
 
 
-def unpickled() -> Iterator[object]:
-    """Every result that Prefect has stored; of steps and flows only our own typed errors."""
+def prefect_results() -> Iterator[object]:
+    """Every result in Prefect's storage, unpickled."""
     import cloudpickle
     from prefect.settings import get_current_settings
 
@@ -36,8 +36,8 @@ def unpickled() -> Iterator[object]:
             yield cloudpickle.loads(base64.b64decode(text))
 
 
-def spelled_out(thing: Any, depth: int = 6) -> Iterator[str]:
-    """An object and all that hangs on it, as text: an exception's arguments, notes and history."""
+def object_texts(thing: Any, depth: int = 6) -> Iterator[str]:
+    """An object and everything it refers to, as text; of exceptions also causes and frames."""
     yield repr(thing)
     if depth == 0 or isinstance(thing, str | bytes | int | float | type(None)):
         return
@@ -53,4 +53,4 @@ def spelled_out(thing: Any, depth: int = 6) -> Iterator[str]:
     elif isinstance(thing, list | tuple | set | frozenset):
         inner += thing
     for each in inner:
-        yield from spelled_out(each, depth - 1)
+        yield from object_texts(each, depth - 1)

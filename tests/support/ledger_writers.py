@@ -1,4 +1,4 @@
-"""Many writers of one ledger at the same time. Imports little: every process imports it anew."""
+"""Concurrent writers of one ledger. Imports little, because every process imports it again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.ledger import Ledger
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import BudgetRefused, SpentFailure
 
@@ -35,7 +36,7 @@ def charge(
     return ledger.charge(chosen, name, f"request {name}", guarantee, "").release
 
 
-def one_of_many(place: tuple[Path | str, str]) -> str:
+def charge_or_refused(place: tuple[Path | str, str]) -> str:
     where, name = place
     try:
         return charge(Ledger(where), name)
@@ -43,14 +44,14 @@ def one_of_many(place: tuple[Path | str, str]) -> str:
         return "refused"
 
 
-def same_request(where: Path | str) -> str:
+def charge_same_request(where: Path | str) -> str:
     try:
         return Ledger(where).charge(contract(), "v1", "same", TENTH, "").release
     except SpentFailure:
         return "spent"
 
 
-def draws(place: tuple[Path | str, str]) -> str:
+def mark_drawn(place: tuple[Path | str, str]) -> str:
     try:
         Ledger(place[0]).mark("toy", place[1], "drawn")
     except SpentFailure:
@@ -60,11 +61,11 @@ def draws(place: tuple[Path | str, str]) -> str:
 
 def _many(places: list[tuple[Path | str, str]]) -> list[str]:
     with ThreadPoolExecutor(len(places)) as threads:
-        return list(threads.map(one_of_many, places))
+        return list(threads.map(charge_or_refused, places))
 
 
-def all_at_once(places: list[tuple[Path | str, str]], processes: int) -> list[str]:
-    """A charge for each, a thread for each, in a few processes."""
+def charge_concurrently(places: list[tuple[Path | str, str]], processes: int) -> list[str]:
+    """Charge all at once: a thread for each charge, in several processes."""
     context = multiprocessing.get_context("spawn")
     parts = [places[k::processes] for k in range(processes)]
     with ProcessPoolExecutor(processes, mp_context=context) as pool:

@@ -1,4 +1,4 @@
-"""A real Prefect server and worker, as processes of their own."""
+"""A real Prefect server and worker, in processes of their own."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def free_port() -> int:
         return int(any_port.getsockname()[1])
 
 
-def environment(folder: Path, home: Path, port: int) -> dict[str, str]:
-    """Settings of server, worker and client: everything under `folder` and `home`."""
+def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
+    """Environment of server, worker and client, which write only to `folder` and `home`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     return kept | {
         "PREFECT_HOME": str(folder / "prefect"),
+        "TMPDIR": str(folder),  # where a worker leaves its runs' storage
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_WORKER_QUERY_SECONDS": "1",
@@ -34,8 +35,8 @@ def environment(folder: Path, home: Path, port: int) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def process(environ: dict[str, str], log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program of this environment that ends with the block."""
+def running(environ: dict[str, str], log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Python module as a program until the context ends."""
     with log.open("wb") as out:
         command = [sys.executable, "-m", *words]
         started = subprocess.Popen(command, env=environ, stdout=out, stderr=out, cwd=log.parent)
@@ -50,8 +51,8 @@ def process(environ: dict[str, str], log: Path, *words: str) -> Iterator[subproc
                 started.wait()
 
 
-def prefect(environ: dict[str, str], *words: str) -> str:
-    """Run a Prefect command to its end, in the repository's root."""
+def run_prefect(environ: dict[str, str], *words: str) -> str:
+    """Run a Prefect command in the repository's root; return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "prefect", "--no-prompt", *words],
         env=environ,
@@ -65,7 +66,7 @@ def prefect(environ: dict[str, str], *words: str) -> str:
 
 
 def wait_for(what: Callable[[], bool], seconds: float, log: Path) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds; fail with the end of the log."""
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, log.read_text()[-4000:]

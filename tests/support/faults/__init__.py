@@ -1,1 +1,1 @@
-"""Processes that die, and disks that fail, at every point of a release."""
+"""Processes that are killed, and disks that fail, at every point of a release."""

@@ -1,4 +1,4 @@
-"""A process that imports everything once, and forks a child for every trial; many die."""
+"""A process that imports everything once, and forks a child for every trial; many are killed."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a child ended, and what it had said by then.
+class ChildResult:
+    """How a child ended, and the messages it sent.
 
     Parameters
     ----------
     signal
-        That killed it; 0 if none did.
-    said
-        In order; each is a word and more.
+        The signal that killed it, or 0.
+    messages
+        In order; each is a key and its values.
     seconds
-        How long it took.
+        How long it ran.
     """
 
     signal: int
-    said: list[list[Any]]
+    messages: list[list[Any]]
     seconds: float
 
-    def word(self, word: str) -> list[Any] | None:
-        """The first that it said of this word."""
-        return next((each[1:] for each in self.said if each[0] == word), None)
+    def message(self, key: str) -> list[Any] | None:
+        """Return the values of the first message with this key."""
+        return next((values for first, *values in self.messages if first == key), None)
 
 
-class Zygote:
-    """The process, as the tests see it."""
+class ForkServer:
+    """Starts the process, and talks to it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -64,15 +64,15 @@ class Zygote:
 
     def fork(
         self, job: str, environ: dict[str, str], killed_after: float | None = None, **facts: Any
-    ) -> Ended:
-        """Do a job of `tests.support.faults.jobs` in a fork, and wait for its end.
+    ) -> ChildResult:
+        """Run a job of `tests.support.faults.jobs` in a fork, and wait for its end.
 
         Parameters
         ----------
         job, facts
-            Its name, and what it is given.
+            Its name and arguments.
         environ
-            The environment it adds to its own.
+            Additions to its environment.
         killed_after
             Seconds after which it is killed from outside.
         """
@@ -81,8 +81,8 @@ class Zygote:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
-        ended = Ended(**json.loads(self._process.stdout.readline()))
-        if failure := ended.word("broken"):
+        ended = ChildResult(**json.loads(self._process.stdout.readline()))
+        if failure := ended.message("broken"):
             raise AssertionError(*failure)
         return ended
 
@@ -93,12 +93,12 @@ def _serve(answers: Any) -> None:
     from tests.support.faults import jobs
 
     for law in (NORMAL, LAPLACE):
-        pieces(law)  # a table that every fork would work out for itself
+        pieces(law)  # a table that every fork would compute for itself
     jobs.warm()
-    gc.freeze()  # a fork copies no page only because garbage was looked for in it
+    gc.freeze()  # garbage collection would make every fork copy its pages
     for line in sys.stdin.buffer:
         asked = json.loads(line)
-        jobs.planned(asked["facts"]["request"])  # in every fork from now on
+        jobs.cached_plan(asked["facts"]["request"])  # in every fork from now on
         job = getattr(jobs, asked["job"])
         answer = _forked(job, asked["environ"], asked["killed_after"], asked["facts"])
         answers.write(json.dumps(answer).encode() + b"\n")
@@ -116,24 +116,24 @@ def _forked(
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        with _last_words(writing) as say:
+        with _reporting(writing) as say:
             os.environ.update(environ)
             tempfile.tempdir = environ.get("TMPDIR")
             job(say, **facts)
     os.close(writing)
     if killed_after is not None:
         time.sleep(killed_after)
-        os.kill(pid, signal.SIGKILL)  # not waited for yet: there is nobody else of this number
+        os.kill(pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
     with os.fdopen(reading, "rb") as stream:
-        said = [json.loads(line) for line in stream if line.endswith(b"\n")]
+        messages = [json.loads(line) for line in stream if line.endswith(b"\n")]
     _, status = os.waitpid(pid, 0)
     seconds = time.monotonic() - began
-    return {"signal": os.WTERMSIG(status), "said": said, "seconds": seconds}
+    return {"signal": os.WTERMSIG(status), "messages": messages, "seconds": seconds}
 
 
 @contextlib.contextmanager
-def _last_words(writing: int) -> Iterator[Callable[..., None]]:
-    """Whatever happens, the fork ends here, and is heard."""
+def _reporting(writing: int) -> Iterator[Callable[..., None]]:
+    """End the fork here whatever happens, and report an unexpected exception."""
 
     def say(*words: Any) -> None:
         os.write(writing, json.dumps(words).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""What the forks of `forkserver` do; what is slow and kills nobody is done before."""
+"""The jobs of the forks of `forkserver`; slow preparations are done before forking."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import tempfile
 from pathlib import Path
 
 from gramercy.application.auditing import make_audit
+from gramercy.application.context import Context
 from gramercy.application.planning import Plan
 from gramercy.archive.bundle import check
-from gramercy.archive.store import Archive
+from gramercy.archive.open import archive_of
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import GramercyError
 from tests.support import factories
-from tests.support.faults.kill_points import Point, Points, Say, die, die_in, fail
+from tests.support.faults.kill_points import KillPoints, Point, Say, die, die_in, fail
 
-_plan_of = factories.plan_of
+_plan_of = factories.read_plan
 _NOBODY = 65534
 
 
@@ -33,7 +34,7 @@ def warm() -> None:
     if os.fork() == 0:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["GRAMERCY_HOME"] = folder
-            request = str(factories.scene(Path(folder)))
+            request = str(factories.write_request(Path(folder)))
             release(lambda *_: None, request)
             afterwards(lambda *_: None, request)
             os.write(writing, "\n".join(sys.modules).encode())
@@ -48,8 +49,8 @@ def warm() -> None:
 
 
 @functools.cache
-def planned(request: str) -> Plan:
-    """The plan of a request that nobody changes; its guarantee's digits are worked out, too."""
+def cached_plan(request: str) -> Plan:
+    """The plan of an unchanging request, including its guarantee's digits."""
     found = _plan_of(Path(request))
     found.facts()
     return found
@@ -68,20 +69,20 @@ def release(
     as_nobody: bool = False,
     trace: bool = False,
 ) -> None:
-    """Run the steps of a release, and die or fail on the way; say what it answers.
+    """Run a release, which may be killed or fail on the way; report its answer.
 
     Parameters
     ----------
     die_at, delay
-        Where to die, or how long after it.
+        Where to be killed, or how long after it.
     fail_at, reason, lasting
-        Where the disk or the database fails, by which error, and whether it goes on failing.
+        Where the disk or the database fails, with which error, and whether it keeps failing.
     largest_file
         Bytes beyond which the system refuses to write any file.
     as_nobody
-        Whether to be a user who may write nothing but what is everybody's.
+        Whether to run as a user without permissions.
     trace
-        Whether to tell every point that was passed.
+        Whether to report every point that was passed.
     """
     if largest_file >= 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
@@ -91,7 +92,7 @@ def release(
         os.setuid(_NOBODY)
     act = fail(reason) if fail_at else die_in(delay) if delay else die
     armed = die_at or fail_at
-    points = Points(say, (armed[0], armed[1]) if armed else None, act, lasting)
+    points = KillPoints(say, (armed[0], armed[1]) if armed else None, act, lasting)
     points.install()
     say("answered", *_answer(request))
     if trace:
@@ -99,8 +100,8 @@ def release(
 
 
 def afterwards(say: Say, request: str) -> None:
-    """What a fresh process finds, and makes of the same request, twice."""
-    points = Points(lambda *_: None)
+    """Report what a new process finds, and how it answers the same request, twice."""
+    points = KillPoints(lambda *_: None)
     points.install()
     books = Ledger.of(Home.default())
     say("found", *_charged(books, request))
@@ -111,21 +112,22 @@ def afterwards(say: Say, request: str) -> None:
     say("visible then", *_visible(request))
     say("then", *_charged(books, request))
     wrong = [each.words for each in books.examine(anchors)]
-    wrong += [f"{each.subject}: {each.words}" for each in make_audit().discrepancies]
+    audit = make_audit(Context.default())
+    wrong += [f"{each.subject}: {each.words}" for each in audit.discrepancies]
     say("wrong", *wrong)
 
 
 def _answer(request: str) -> tuple[str, str]:
-    factories.plan_of = lambda path: planned(str(path))
+    factories.read_plan = lambda path: cached_plan(str(path))
     try:
-        return "published", factories.run_steps(Path(request))
+        return "published", factories.run_release(Path(request))
     except GramercyError as error:
         return type(error).__name__, str(error)
 
 
 def _charged(books: Ledger, request: str) -> tuple[str | None, str]:
     """State and digest of the charge of this version of the data."""
-    plan = planned(request)
+    plan = cached_plan(request)
     known = books.charges(plan.contract.id) if plan.contract.id in books.datasets() else ()
     of_version = [(c.state, c.sha256) for c in known if c.version == plan.request.version]
     assert len(of_version) <= 1
@@ -134,7 +136,7 @@ def _charged(books: Ledger, request: str) -> tuple[str | None, str]:
 
 def _visible(request: str) -> list[str]:
     """Digests of what readers see of this version; every file of every release is verified."""
-    archive = Archive.of(Home.default())
+    archive = archive_of(Home.default())
     seen = {name: check(archive.release(dataset, name)) for dataset, name in archive.releases()}
-    version = f"{planned(request).request.version}-r"
+    version = f"{cached_plan(request).request.version}-r"
     return [digest for name, digest in seen.items() if name.startswith(version)]

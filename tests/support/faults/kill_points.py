@@ -1,4 +1,4 @@
-"""Every point of a release at which it may die or fail: before and after each call on the way."""
+"""Points of a release at which it can be killed or fail: before and after each call."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ import psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
 import gramercy.application.publishing
+import gramercy.archive.local
+import gramercy.archive.mirror
 import gramercy.archive.release_bundle
 import gramercy.archive.remote
-import gramercy.archive.store
 from gramercy.archive.disk import Files
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.objects import Objects
+from gramercy.archive.protocol import Archive
 from gramercy.archive.remote import RemoteArchive
-from gramercy.archive.store import Archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.additive import Additive
@@ -31,7 +33,7 @@ from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
 
-Point = tuple[str, int]  # its name, and the how-manieth time it is passed
+Point = tuple[str, int]  # its name, and a counter of the times it is passed
 Say = Callable[..., None]
 Act = Callable[[str], None]
 
@@ -44,12 +46,12 @@ def is_fine(point: Point) -> bool:
 
 
 def die(_: str) -> None:
-    """As with -9."""
+    """Kill this process with SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die_in(seconds: float) -> Act:
-    """Die a little later, whatever is being done then."""
+    """Kill this process a little later."""
 
     def start(_: str) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process as abruptly
@@ -59,7 +61,7 @@ def die_in(seconds: float) -> Act:
 
 
 def fail(reason: int) -> Act:
-    """Raise what the system, or a database, raises for this reason."""
+    """Raise the error of the system, or of a database, for this reason."""
 
     def failing(point: str) -> None:
         call = point.partition(" ")[2]
@@ -72,7 +74,7 @@ def fail(reason: int) -> Act:
     return failing
 
 
-# What a full disk refuses.
+# Calls that fail on a full disk.
 _WRITES = (
     "fsync",
     "open",
@@ -84,19 +86,19 @@ _WRITES = (
 )
 
 
-class Points:
-    """Passed one after the other; at the armed one something happens.
+class KillPoints:
+    """Records every point that is passed, and acts at the armed one.
 
     Parameters
     ----------
     say
-        Is told what has happened, at once: through a pipe, which outlives the process.
+        Sends a message through a pipe, which outlives the process.
     armed
-        The point; None: none.
+        The point at which to act, or None.
     act
-        What happens there.
+        What to do there.
     lasting
-        Whether it happens before everything else that is written afterwards, too.
+        Whether to act at all later writes, too.
     """
 
     def __init__(
@@ -110,10 +112,10 @@ class Points:
         self._quiet = False
 
     def install(self) -> None:
-        """Wrap everything, in a process that does nothing else afterwards."""
+        """Wrap every call, in a process that does nothing else afterwards."""
         self._wrap(Ledger, "charge", "charge", after=lambda made: self._say("charged", made.state))
         self._wrap(Ledger, "mark", lambda _, __, ___, state, **____: f"mark '{state}'")
-        for kind in (Archive, RemoteArchive):
+        for kind in (LocalArchive, RemoteArchive):
             self._wrap(kind, "write_anchor", "anchor")
             self._wrap(kind, "commit", "commit of the bundle")
         for name in ("seal", "keep", "sweep"):
@@ -128,8 +130,8 @@ class Points:
             if "randomize" in vars(kind):
                 self._wrap(kind, "randomize", "draw")
         self._wrap(gramercy.archive.release_bundle, "write_matrix", "matrix")
-        self._wrap(gramercy.archive.store, "renamed", "rename")
-        self._wrap(gramercy.archive.remote, "renamed", "rename")
+        for module in (gramercy.archive.local, gramercy.archive.mirror, gramercy.archive.remote):
+            self._wrap(module, "renamed", "rename")
         self._wrap(gramercy.application.publishing, "_record", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)
         self._wrap(os, "fsync", "fsync")
@@ -141,7 +143,7 @@ class Points:
             self._wrap(holder, "open", _opened)
 
     def _drawing(self) -> None:
-        """The first noise: told with what another process would find in the ledger now."""
+        """Report the first noise with the state that another process would find in the ledger."""
         self.draws += 1
         if self.draws == 1:
             with self._quietly():
@@ -197,7 +199,7 @@ def _statement(_: Any, __: Any, statement: str, *___: Any) -> str:
 
 
 def _opened(_: Any, mode: str = "r", *__: Any, **___: Any) -> str:
-    """Files that are only read are no points."""
+    """Ignore files that are only read."""
     return "open to write" if set(mode) & set("wax+") else ""
 
 

@@ -1,4 +1,4 @@
-"""What lies in an archive beside releases: anchors of the ledger, and notices of withdrawal."""
+"""Anchors of the ledger and notices of withdrawal in an archive."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import pytest
 import gramercy
 from gramercy.archive.bundle import seal
 from gramercy.archive.disk import Files
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.objects import Objects, is_url
+from gramercy.archive.open import archive_of
+from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
-from gramercy.archive.store import Archive
 from gramercy.archive.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor
@@ -22,7 +24,7 @@ from gramercy.schemas.errors import ArchiveError, BundleError, ContractError
 from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
 from tests.support.archives import archive_at
-from tests.support.factories import edit_json, run_steps, scene
+from tests.support.factories import edit_json, run_release, write_request
 
 LEDGER = "0123456789abcdef" * 2
 
@@ -39,7 +41,8 @@ def name(seq: int, hash_: str = "ab", ledger: str = LEDGER) -> str:
     return f".ledger/{ledger}/{seq:012d}-{hash_ * 32}.json"
 
 
-def test_the_newest_anchor_counts(url: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_newest_anchor_counts(url: str, tmp_path: Path) -> None:
     archive = archive_at(url, tmp_path)
     assert archive.anchor() is None
     archive.write_anchor(anchor(1))
@@ -57,7 +60,7 @@ def test_the_newest_anchor_counts(url: str, tmp_path: Path) -> None:
     assert archive.releases() == []
 
 
-def test_anchors_that_are_none(url: str, tmp_path: Path) -> None:
+def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> None:
     archive, store = archive_at(url, tmp_path), files(url)
     archive.write_anchor(anchor(7))
     text = store.read(name(7))
@@ -82,7 +85,7 @@ def test_anchors_that_are_none(url: str, tmp_path: Path) -> None:
     assert archive.anchor() == anchor(7)
 
 
-def test_a_forked_ledger_and_a_second_one(url: str, tmp_path: Path) -> None:
+def test_forked_ledger_is_refused(url: str, tmp_path: Path) -> None:
     archive, store = archive_at(url, tmp_path), files(url)
     archive.write_anchor(anchor(7))
     archive.write_anchor(anchor(7, "cd"))
@@ -101,7 +104,8 @@ def test_a_forked_ledger_and_a_second_one(url: str, tmp_path: Path) -> None:
     assert len(store.names(".ledger")) == 2
 
 
-def test_anchors_by_many_at_once(url: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_concurrent_anchors_keep_the_newest(url: str, tmp_path: Path) -> None:
     archive = archive_at(url, tmp_path)
     archive.write_anchor(anchor(1))
     with ThreadPoolExecutor(6) as pool:
@@ -115,15 +119,16 @@ def test_anchors_by_many_at_once(url: str, tmp_path: Path) -> None:
     assert archive.anchor() == anchor(39)
 
 
-def test_an_anchor_that_cannot_be_written(tmp_path: Path, s3: str) -> None:
+@pytest.mark.slow
+def test_unwritable_anchor_is_an_archive_error(tmp_path: Path, s3: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "archive").mkdir()
     (tmp_path / "archive/.ledger").write_text("")
     for root in (tmp_path / "file", tmp_path / "archive"):
         with pytest.raises(ArchiveError, match="cannot write to the archive"):
-            Archive(root).write_anchor(anchor(1))
+            LocalArchive(root).write_anchor(anchor(1))
     with pytest.raises(ArchiveError, match="cannot read the archive"):
-        Archive(tmp_path / "archive").anchor()
+        LocalArchive(tmp_path / "archive").anchor()
 
     def refused(*_: Any, **__: Any) -> None:
         raise PermissionError(30, "Read-only file system")
@@ -131,7 +136,7 @@ def test_an_anchor_that_cannot_be_written(tmp_path: Path, s3: str) -> None:
     with pytest.MonkeyPatch.context() as disk:
         disk.setattr("gramercy.archive.disk.os.open", refused)
         with pytest.raises(ArchiveError, match="cannot write to the archive"):
-            Archive(tmp_path / "another").write_anchor(anchor(1))
+            LocalArchive(tmp_path / "another").write_anchor(anchor(1))
     with pytest.raises(ArchiveError, match=r"no-such-bucket/a/\.ledger/.*cannot be written"):
         archive_at("s3://no-such-bucket/a", tmp_path).write_anchor(anchor(1))
 
@@ -149,7 +154,7 @@ def test_an_anchor_that_cannot_be_written(tmp_path: Path, s3: str) -> None:
         {"more": 1},
     ],
 )
-def test_facts_that_are_no_anchor(facts: dict[str, Any]) -> None:
+def test_invalid_anchor_facts_are_refused(facts: dict[str, Any]) -> None:
     with pytest.raises(ContractError, match=next(iter(facts))):
         parse(Anchor, anchor(1).model_dump() | facts, "anchor", ContractError)
 
@@ -177,8 +182,9 @@ def withdraw(archive: Archive, **changes: Any) -> Path:
     return place
 
 
-def test_a_release_is_withdrawn(url: str, tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
+@pytest.mark.slow
+def test_withdrawal_notice_is_seen_by_readers(url: str, tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
     archive = archive_at(url, tmp_path)
     source = home / "archive/toy/v1-r1/release"
     archive.commit(source, archive.root / "toy/v1-r1/release")
@@ -198,9 +204,9 @@ def test_a_release_is_withdrawn(url: str, tmp_path: Path, home: Path) -> None:
     assert fresh.releases() == [("toy", "v1-r1")]
 
 
-def test_notices_that_are_damaged_or_foreign(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
-    archive = Archive(home / "archive")
+def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
+    archive = LocalArchive(home / "archive")
     place = withdraw(archive)
     read_withdrawal(place)
 
@@ -242,7 +248,7 @@ def test_notices_that_are_damaged_or_foreign(tmp_path: Path, home: Path) -> None
     assert opened().withdrawn
     with pytest.raises(BundleError, match="none of those that are trusted"):
         _ = opened(key=next((home / "keys").glob("*.pub"))).withdrawn
-    assert Archive.of(Home.default()).trusted
+    assert archive_of(Home.default()).trusted
 
 
 @pytest.mark.parametrize(
@@ -257,7 +263,7 @@ def test_notices_that_are_damaged_or_foreign(tmp_path: Path, home: Path) -> None
         ("kind", "release"),
     ],
 )
-def test_notices_that_cannot_be(key: str, value: Any, tmp_path: Path, home: Path) -> None:
+def test_invalid_notice_facts_are_refused(key: str, value: Any, tmp_path: Path, home: Path) -> None:
     facts = {
         "format": FORMAT,
         "kind": "withdrawal",

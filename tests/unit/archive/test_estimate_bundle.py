@@ -1,4 +1,4 @@
-"""Estimates on disk: matrices, tables and a graph come back as they were, or not at all."""
+"""Estimates on disk: matrices, tables and a graph round-trip exactly, or are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gramercy.archive.bundle import SEAL, seal
 from gramercy.archive.estimate_bundle import GRAPH, EstimateBundle, read_estimate, write_estimate
 from gramercy.archive.package import read_descriptor
 from gramercy.schemas.errors import BundleError
-from gramercy.schemas.manifest import FORMAT, DatasetFacts, EstimateManifest
+from gramercy.schemas.facts import DatasetFacts
+from gramercy.schemas.manifest import FORMAT, EstimateManifest
 
 NAMES = ("c0", "sex=female", "größe & <b>")
 MATRIX = np.array([[1.0, 0.1, 0.0], [0.1, 2.0, -1 / 3], [0.0, -1 / 3, np.pi]])
@@ -23,7 +24,7 @@ EDGES = np.array([[0.0, 0.1, 0.0], [0.1, 0.0, -0.3], [0.0, -0.3, 0.0]])
 TABLE = pd.DataFrame({"class": ["a\r\nb", "b, c"], "share": [1 / 3, 2 / 3], "rows": [3, 7]})
 
 
-def written(folder: Path, **facts: Any) -> Path:
+def write_sample(folder: Path, **facts: Any) -> Path:
     folder.mkdir()
     manifest = EstimateManifest(
         format=FORMAT,
@@ -48,8 +49,8 @@ def written(folder: Path, **facts: Any) -> Path:
     return folder
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
-    found = read_estimate(written(tmp_path / "e"))
+def test_estimate_round_trips(tmp_path: Path) -> None:
+    found = read_estimate(write_sample(tmp_path / "e"))
     assert (found.matrices["weights"] == MATRIX).all()
     assert (found.edges == EDGES).all()
     pd.testing.assert_frame_equal(found.tables["classes"], TABLE, check_dtype=False)
@@ -57,17 +58,17 @@ def test_everything_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["matrices", "tables", "graph"])
-def test_any_of_them_will_do(tmp_path: Path, kept: str) -> None:
+def test_estimate_of_a_single_kind_round_trips(tmp_path: Path, kept: str) -> None:
     nothing = {"matrices": (), "tables": (), "graph": False}
     del nothing[kept]
-    found: EstimateBundle = read_estimate(written(tmp_path / "e", **nothing))
+    found: EstimateBundle = read_estimate(write_sample(tmp_path / "e", **nothing))
     assert bool(found.matrices) == (kept == "matrices")
     assert bool(found.tables) == (kept == "tables")
     assert (found.edges is not None) == (kept == "graph")
 
 
-def test_the_graph_says_what_it_costs(tmp_path: Path) -> None:
-    place = written(tmp_path / "e")
+def test_graphml_states_the_privacy_cost(tmp_path: Path) -> None:
+    place = write_sample(tmp_path / "e")
     drawn = nx.read_graphml(place / GRAPH)
     assert drawn.graph["privacy"] == "post-processing of the release; no further privacy cost"
     assert drawn.graph["release"] == "toy/v1-r1"
@@ -75,8 +76,8 @@ def test_the_graph_says_what_it_costs(tmp_path: Path) -> None:
     assert drawn.edges["c0", "sex=female"]["weight"] == 0.1
 
 
-def test_tables_are_described(tmp_path: Path) -> None:
-    place = written(tmp_path / "e")
+def test_descriptor_lists_every_file_and_field(tmp_path: Path) -> None:
+    place = write_sample(tmp_path / "e")
     described = {each["path"]: each for each in read_descriptor(place)["resources"]}
     assert described.keys() == {p.name for p in place.iterdir()} - SEAL - {"datapackage.json"}
     types = {f["name"]: f["type"] for f in described["classes.csv"]["schema"]["fields"]}
@@ -101,11 +102,11 @@ def edited(change: Callable[[str], str]) -> Callable[[Path], None]:
         ("weights.csv", edited(lambda text: text.replace("0.1", "0.3"))),
     ],
 )
-def test_formats_that_disagree_are_found(
+def test_formats_that_disagree_are_refused(
     tmp_path: Path, file: str, change: Callable[[Path], None]
 ) -> None:
-    """Sealed anew, so that the seal itself holds."""
-    place = written(tmp_path / "e")
+    """With a valid new seal."""
+    place = write_sample(tmp_path / "e")
     before = (place / file).read_bytes()
     for path in place.iterdir():
         path.chmod(0o644)

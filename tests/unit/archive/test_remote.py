@@ -1,4 +1,4 @@
-"""Archives at URLs: whole or not there, found out when changed, and the same as a folder's."""
+"""Archives at URLs: complete or absent, tamper-evident, and equal to a folder's."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ import pytest
 
 import gramercy
 from gramercy.api.release import Release
+from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.archive.bundle import SIGNATURE, check
 from gramercy.archive.held import LOCK
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.objects import Objects, is_url, shown
-from gramercy.archive.remote import open_archive
-from gramercy.archive.store import Archive
+from gramercy.archive.open import archive_of, open_archive
+from gramercy.archive.protocol import Archive
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.errors import ArchiveError, BundleError, RequestError, UnknownRelease
 from tests.support.archives import (
-    DiedError,
-    Dying,
+    CrashingObjects,
+    SimulatedCrash,
     archive_at,
-    brought,
-    bundle,
-    dying,
-    publisher,
+    commit_copy,
+    publish_and_die,
+    publish_bundle,
+    seal_bundle,
 )
-from tests.support.factories import at_scale, run_all, scene
+from tests.support.factories import at_scale, run_pipeline, write_request
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as environ:
         environ.setenv("GRAMERCY_HOME", str(folder / "home"))
-        run_all(scene(folder))
+        run_pipeline(write_request(folder))
     return folder / "home"
 
 
@@ -53,22 +55,23 @@ def public_key(home: Path) -> Path:
     return found
 
 
-def bring_all(archive: Archive, home: Path) -> None:
-    """All bundles of a home's archive, committed elsewhere."""
-    source = Archive(home / "archive")
-    brought(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
+def copy_all(archive: Archive, home: Path) -> None:
+    """Commit all bundles of a home's archive to another archive."""
+    source = LocalArchive(home / "archive")
+    commit_copy(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
     for each in source.estimates("toy", "v1-r1"):
         place = archive.estimate("toy", "v1-r1", each)
-        brought(archive, source.estimate("toy", "v1-r1", each), place)
+        commit_copy(archive, source.estimate("toy", "v1-r1", each), place)
     for each in source.reports("toy", "v1-r1"):
         place = archive.report("toy", "v1-r1", each)
-        brought(archive, source.report("toy", "v1-r1", each), place)
+        commit_copy(archive, source.report("toy", "v1-r1", each), place)
 
 
-def test_published_listed_read(url: str, made: Path, tmp_path: Path) -> None:
-    archive, source = archive_at(url, tmp_path), Archive(made / "archive")
+@pytest.mark.slow
+def test_bundles_are_listed_and_read_at_any_url(url: str, made: Path, tmp_path: Path) -> None:
+    archive, source = archive_at(url, tmp_path), LocalArchive(made / "archive")
     assert archive.releases() == []
-    bring_all(archive, made)
+    copy_all(archive, made)
     assert archive.releases() == [("toy", "v1-r1")]
     assert archive.estimates("toy", "v1-r1") == source.estimates("toy", "v1-r1") != []
     assert archive.reports("toy", "v1-r1") == source.reports("toy", "v1-r1") != []
@@ -91,13 +94,13 @@ def test_published_listed_read(url: str, made: Path, tmp_path: Path) -> None:
     assert not list((tmp_path / "staging").glob("*"))
 
 
-def test_what_is_taken_stays(url: str, tmp_path: Path) -> None:
+def test_committed_bundle_is_never_replaced(url: str, tmp_path: Path) -> None:
     archive = archive_at(url, tmp_path)
     place = archive.root / "toy/v1-r1/release"
-    first = bundle(tmp_path / "first", "first")
+    first = seal_bundle(tmp_path / "first", "first")
     archive.commit(tmp_path / "first", place)
     assert not (tmp_path / "first").exists()
-    bundle(tmp_path / "second", "second")
+    seal_bundle(tmp_path / "second", "second")
     for another in (archive, archive_at(url, tmp_path)):
         with pytest.raises(ArchiveError, match="already holds a bundle"):
             another.commit(tmp_path / "second", another.root / "toy/v1-r1/release")
@@ -106,12 +109,16 @@ def test_what_is_taken_stays(url: str, tmp_path: Path) -> None:
     assert check(fresh.release("toy", "v1-r1")) == first
 
 
-def test_two_publishers_in_threads(url: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_one_of_several_threads_publishes(url: str, tmp_path: Path) -> None:
     for turn in range(5):
         folder = tmp_path / str(turn)
         with ThreadPoolExecutor(4) as pool:
             told = pool.map(
-                publisher, [f"{url}/{turn}"] * 4, [str(folder)] * 4, [f"t{k}" for k in range(4)]
+                publish_bundle,
+                [f"{url}/{turn}"] * 4,
+                [str(folder)] * 4,
+                [f"t{k}" for k in range(4)],
             )
             (digest,) = [each for each in told if each]
         archive = archive_at(f"{url}/{turn}", folder)
@@ -119,20 +126,22 @@ def test_two_publishers_in_threads(url: str, tmp_path: Path) -> None:
         assert check(archive.release("toy", "v1-r1")) == digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["local", "s3"], indirect=True)
-def test_two_publishers_in_processes(url: str, tmp_path: Path) -> None:
+def test_one_of_two_processes_publishes(url: str, tmp_path: Path) -> None:
     turns = [f"{url}/{turn}" for turn in range(4) for _ in range(2)]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         folders = [str(tmp_path / str(k)) for k in range(len(turns))]
-        told = list(pool.map(publisher, turns, folders, ["one", "two"] * 4))
+        told = list(pool.map(publish_bundle, turns, folders, ["one", "two"] * 4))
     for turn in range(4):
         (digest,) = [each for each in told[2 * turn : 2 * turn + 2] if each]
         archive = archive_at(f"{url}/{turn}", tmp_path)
         assert check(archive.release("toy", "v1-r1")) == digest
 
 
+@pytest.mark.slow
 def test_readers_never_see_half_a_bundle(url: str, tmp_path: Path) -> None:
-    digest = bundle(tmp_path / "staged", "slowly", files=12)
+    digest = seal_bundle(tmp_path / "staged", "slowly", files=12)
     seen: list[str | None] = []
     done = threading.Event()
 
@@ -157,11 +166,12 @@ def test_readers_never_see_half_a_bundle(url: str, tmp_path: Path) -> None:
     assert set(seen) == {None, digest}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
-def test_a_publisher_that_dies(url: str, tmp_path: Path) -> None:
-    """After each of its steps: nothing to be seen, and the same bytes can finish it."""
-    whole = Dying(url + "/whole")
-    digest = bundle(tmp_path / "staging/toy.dead", "dead")
+def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: Path) -> None:
+    """After each step nothing is visible, and the same bytes can finish it."""
+    whole = CrashingObjects(url + "/whole")
+    digest = seal_bundle(tmp_path / "staging/toy.dead", "dead")
     shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / "staging/other.dead")
     place = archive_at(url, tmp_path).root / "toy/v1-r1/release"
     archive = archive_at(url, tmp_path, objects=whole)
@@ -171,16 +181,16 @@ def test_a_publisher_that_dies(url: str, tmp_path: Path) -> None:
     for step in range(1, steps + 1):
         here = f"{url}/{step}"
         shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / f"{step}/staging/toy.dead")
-        dead = archive_at(here, tmp_path / str(step), objects=Dying(here, step))
+        dead = archive_at(here, tmp_path / str(step), objects=CrashingObjects(here, step))
         place = dead.root / "toy/v1-r1/release"
-        with pytest.raises(DiedError):
+        with pytest.raises(SimulatedCrash):
             dead.commit(tmp_path / f"{step}/staging/toy.dead", place)
         if step < steps:
             fresh = archive_at(here, tmp_path / str(step))
             assert fresh.releases() == []
             assert not fresh.holds(fresh.root / "toy/v1-r1/release")
             # Nobody else's takes its place.
-            bundle(tmp_path / f"{step}/other", "other")
+            seal_bundle(tmp_path / f"{step}/other", "other")
             with pytest.raises(ArchiveError, match=r"SHA256SUMS: another bundle is on its way"):
                 fresh.commit(tmp_path / f"{step}/other", fresh.root / "toy/v1-r1/release")
         again = archive_at(here, tmp_path / str(step))
@@ -195,11 +205,12 @@ def test_a_publisher_that_dies(url: str, tmp_path: Path) -> None:
         assert check(fresh.release("toy", "v1-r1")) == digest
 
 
-def test_a_process_that_dies(s3: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_killed_publisher_can_be_finished(s3: str, tmp_path: Path) -> None:
     url = f"{s3}/killed"
-    digest = bundle(tmp_path / "staging/toy.dead", "dead")
+    digest = seal_bundle(tmp_path / "staging/toy.dead", "dead")
     left = str(tmp_path / "staging/toy.dead")
-    child = get_context("spawn").Process(target=dying, args=(url, str(tmp_path), left, 3))
+    child = get_context("spawn").Process(target=publish_and_die, args=(url, str(tmp_path), left, 3))
     child.start()
     child.join(120)
     assert child.exitcode == 9
@@ -210,10 +221,10 @@ def test_a_process_that_dies(s3: str, tmp_path: Path) -> None:
     assert archive_at(url, tmp_path).releases() == [("toy", "v1-r1")]
 
 
-def test_what_a_dead_process_left_on_disk(tmp_path: Path) -> None:
-    """Of a folder's archive, too: sealed, it is committed; half made, it is swept."""
-    archive = Archive(tmp_path / "archive")
-    digest = bundle(tmp_path / "archive/.staging/toy.dead", "dead")
+def test_abandoned_staging_is_committed_if_sealed_and_else_removed(tmp_path: Path) -> None:
+    """Sealed folders are committed; incomplete ones are removed."""
+    archive = LocalArchive(tmp_path / "archive")
+    digest = seal_bundle(tmp_path / "archive/.staging/toy.dead", "dead")
     (tmp_path / "archive/.staging/toy.half").mkdir()
     (tmp_path / "archive/.staging/toy.half/a.csv").write_text("1")
     left = archive.sealed_leftover("toy", digest)
@@ -224,9 +235,10 @@ def test_what_a_dead_process_left_on_disk(tmp_path: Path) -> None:
         assert {each.name for each in staged.parent.iterdir()} == {staged.name, staged.name + LOCK}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
-def test_tampering_is_found_and_named(url: str, made: Path, tmp_path: Path) -> None:
-    bring_all(archive_at(url, tmp_path), made)
+def test_tampering_is_found_by_file(url: str, made: Path, tmp_path: Path) -> None:
+    copy_all(archive_at(url, tmp_path), made)
     objects, rng = Objects(url), np.random.default_rng(3)
     names = [name for name in objects.sizes() if name.startswith("toy/")]
     assert len(names) > 15
@@ -237,8 +249,9 @@ def test_tampering_is_found_and_named(url: str, made: Path, tmp_path: Path) -> N
         changed[rng.integers(len(changed))] ^= 1 << int(rng.integers(8))
         for damage in (bytes(changed), before[: len(before) // 2], b"")[: at_scale(1, 3)]:
             objects.write(name, damage)
+            fresh = archive_at(url, tmp_path)
             with pytest.raises(BundleError) as caught:
-                archive_at(url, tmp_path)._inside(*place.split("/"))
+                fresh.holds(fresh.root / place)
             assert f"{url}/{place}/" in str(caught.value)
             assert file in str(caught.value)
             assert str(tmp_path) not in str(caught.value)
@@ -250,7 +263,8 @@ def test_tampering_is_found_and_named(url: str, made: Path, tmp_path: Path) -> N
             with pytest.raises(BundleError, match=f"{url}/{name}: is missing"):
                 fresh.holds(fresh.root / place)
         objects.write(name, before)
-        assert archive_at(url, tmp_path)._inside(*place.split("/")).exists()
+        fresh = archive_at(url, tmp_path)
+        assert fresh.holds(fresh.root / place)
     for added in ("extra.csv", "a/b.csv", "..", "x\\y"):
         objects.write(f"toy/v1-r1/release/{added}", b"x")
         with pytest.raises(BundleError, match="was not there when the bundle was sealed"):
@@ -260,6 +274,7 @@ def test_tampering_is_found_and_named(url: str, made: Path, tmp_path: Path) -> N
         objects.remove(f"toy/v1-r1/release/{added}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_creation_is_exclusive(url: str) -> None:
     objects = Objects(url)
@@ -274,7 +289,8 @@ def test_creation_is_exclusive(url: str) -> None:
         assert not objects.same(f"claim{turn}", b"another")
 
 
-def test_exclusion_holds_between_processes(s3: str) -> None:
+@pytest.mark.slow
+def test_creation_is_exclusive_between_processes(s3: str) -> None:
     url = f"{s3}/exclusive"
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for turn in range(10):
@@ -282,8 +298,8 @@ def test_exclusion_holds_between_processes(s3: str) -> None:
             assert sorted(each.result() for each in both) == [False, True]
 
 
-def test_a_lost_answer_is_no_failure(s3: str, tmp_path: Path) -> None:
-    """The signature is there, and the connection broke before the publisher was told."""
+def test_lost_response_is_not_a_failure(s3: str, tmp_path: Path) -> None:
+    """The signature is stored, but the connection breaks before the publisher knows."""
 
     class Lossy(Objects):
         def create(self, name: str, data: bytes) -> bool:
@@ -292,19 +308,19 @@ def test_a_lost_answer_is_no_failure(s3: str, tmp_path: Path) -> None:
 
     url = f"{s3}/lossy"
     archive = archive_at(url, tmp_path, objects=Lossy(url))
-    digest = bundle(tmp_path / "staged", "lossy")
+    digest = seal_bundle(tmp_path / "staged", "lossy")
     archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
     assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
 
 
-def test_a_store_that_keeps_something_else(tmp_path: Path) -> None:
+def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
     class Forgetful(Objects):
         def upload(self, name: str, source: Path) -> None:
             self.write(name, b"something else")
 
     url = "memory://forgetful"
     archive = archive_at(url, tmp_path, objects=Forgetful(url))
-    bundle(tmp_path / "staged", "kept")
+    seal_bundle(tmp_path / "staged", "kept")
     with pytest.raises(ArchiveError, match=f"{url}/.*part0.csv: does not hold what was written"):
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
     assert archive_at(url, tmp_path).releases() == []
@@ -314,18 +330,18 @@ def test_a_store_that_keeps_something_else(tmp_path: Path) -> None:
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
 
 
-def test_a_home_with_its_archive_elsewhere(
+def test_home_with_archive_at_a_url(
     url: str, made: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(made, home)
     shutil.rmtree(home / "archive")
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
-    archive = Archive.of(Home.default())
+    archive = archive_of(Home.default())
     assert archive.trusted
-    source = Archive(made / "archive")
-    brought(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
-    done = make_estimate(archive, "toy", "v1-r1", Ridge()).manifest.estimate
-    again = make_estimate(Archive.of(Home.default()), "toy", "v1-r1", Ridge())
+    source = LocalArchive(made / "archive")
+    commit_copy(archive, source.release("toy", "v1-r1"), archive.release("toy", "v1-r1"))
+    done = make_estimate(Context.default(), "toy", "v1-r1", Ridge()).manifest.estimate
+    again = make_estimate(Context.default(), "toy", "v1-r1", Ridge())
     assert again.manifest.estimate == done
     assert archive_at(url, tmp_path).estimates("toy", "v1-r1") == [done]
     assert list(gramercy.open(url, key=public_key(home))["toy/v1-r1"].estimates) == [done]
@@ -335,9 +351,10 @@ def test_a_home_with_its_archive_elsewhere(
         assert not (home / "archive").exists()
 
 
-def test_mirrors_are_private_and_go(s3: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:
     code = (
-        f"from gramercy.archive.remote import open_archive as o; a = o('{s3}/m'); a.releases(); "
+        f"from gramercy.archive.open import open_archive as o; a = o('{s3}/m'); a.releases(); "
         f"assert o('{s3}/m').root == a.root != o('{s3}/n').root; "
         "assert a.root.stat().st_mode & 0o777 == 0o700; "
         # A fork has one of its own, and leaves its parent's alone.
@@ -353,8 +370,8 @@ def test_mirrors_are_private_and_go(s3: str, tmp_path: Path) -> None:
     assert not Path(done.stdout.strip()).exists()
 
 
-def test_a_folder_needs_no_driver(made: Path) -> None:
-    """Nor is the catalogue's import slowed down by what only some archives need."""
+def test_folder_archive_loads_no_driver(made: Path) -> None:
+    """Drivers that only some archives need do not slow down the import."""
     code = (
         "import sys, gramercy.api.catalogue; "
         "light = {'fsspec', 'cryptography'} - sys.modules.keys(); "
@@ -365,16 +382,16 @@ def test_a_folder_needs_no_driver(made: Path) -> None:
     assert done.stdout.strip() == "['cryptography', 'fsspec'] False"
 
 
-def test_urls_of_folders(tmp_path: Path) -> None:
+def test_file_urls_open_folders(tmp_path: Path) -> None:
     for where in (tmp_path, str(tmp_path), tmp_path.as_uri(), f"file://localhost{tmp_path}"):
-        assert open_archive(where) == Archive(tmp_path)
+        assert open_archive(where) == LocalArchive(tmp_path)
     (tmp_path / "with space").mkdir()
     assert open_archive((tmp_path / "with space").as_uri()).root == tmp_path / "with space"
     with pytest.raises(RequestError, match="another machine"):
         open_archive("file://elsewhere/archive")
 
 
-def test_what_cannot_be_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_archive_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RequestError, match=r"^nosuch://user/a: is of no protocol"):
         gramercy.open("nosuch://me:SECRET@user/a?token=SECRET")
     with pytest.raises(RequestError, match="chain"):
@@ -387,7 +404,9 @@ def test_what_cannot_be_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
         gramercy.open("s3://archives/without-driver")
 
 
-def test_stores_that_say_no(s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_bucket_or_credentials_are_archive_errors(
+    s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for call in (
         lambda: gramercy.open("s3://no-such-bucket/a"),
         lambda: open_archive("s3://no-such-bucket/a").releases(),
@@ -404,7 +423,7 @@ def test_stores_that_say_no(s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: 
         gramercy.open("s3://archives/none")
 
 
-def test_a_store_that_does_not_answer(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_store_is_an_archive_error(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     before = time.monotonic()
     with pytest.raises(ArchiveError, match=r"s3://archives/silent.*Connection") as caught:
@@ -427,9 +446,11 @@ def test_credentials_are_never_shown(tmp_path: Path) -> None:
     assert "SECRET" not in repr(archive) + archive.where + archive.uri(archive.root / "x")
 
 
-def test_the_environment_is_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Archive.of(Home.default()) == Archive(home / "archive", keys=home / "keys")
+def test_archive_location_comes_from_the_environment(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert archive_of(Home.default()) == LocalArchive(home / "archive", keys=home / "keys")
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", "")
     assert Home.default().archive_url is None
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", "memory://here")
-    assert Archive.of(Home.default()).where == "memory://here"
+    assert archive_of(Home.default()).where == "memory://here"

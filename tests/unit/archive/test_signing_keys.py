@@ -1,4 +1,4 @@
-"""Signatures: made with a key that nobody else can read, and worth what whoever reads trusts."""
+"""Signatures: made with a private key, and accepted only from trusted keys."""
 
 from __future__ import annotations
 
@@ -18,14 +18,22 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 import gramercy
 from gramercy.api.release import Release
 from gramercy.archive.bundle import SIGNATURE, SUMS, check, seal, signer
+from gramercy.archive.local import LocalArchive
+from gramercy.archive.open import archive_of
 from gramercy.archive.signature import key_id
 from gramercy.archive.signing_keys import known_keys, new_key, signing_key, steward_key
-from gramercy.archive.store import Archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import ArchiveError, BundleError, RequestError
-from tests.support.archives import bundle
-from tests.support.factories import answer, at_scale, run, run_all, run_steps, scene
+from tests.support.archives import seal_bundle
+from tests.support.factories import (
+    at_scale,
+    run_command,
+    run_json,
+    run_pipeline,
+    run_release,
+    write_request,
+)
 
 
 def mode(path: Path) -> int:
@@ -36,12 +44,12 @@ def public_of_steward(folder: str) -> str:
     return steward_key(Path(folder)).public_key().public_bytes_raw().hex()
 
 
-def signed_anew(place: Path, keys: Path) -> None:
-    """Seal a bundle again, as somebody who has another key."""
+def sign_again(place: Path, keys: Path) -> None:
+    """Seal a bundle again with another key."""
     seal(place, keys)
 
 
-def test_the_first_seal_makes_the_key(
+def test_first_seal_creates_a_private_key(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, int]] = []
@@ -55,7 +63,7 @@ def test_the_first_seal_makes_the_key(
     monkeypatch.setattr(os, "open", noted)
     before = os.umask(0)
     try:
-        bundle(tmp_path / "some", "some")
+        seal_bundle(tmp_path / "some", "some")
     finally:
         os.umask(before)
     keys = home / "keys"
@@ -79,7 +87,8 @@ def test_the_first_seal_makes_the_key(
     assert mode(tmp_path / "some" / SIGNATURE) == 0o444
 
 
-def test_one_key_however_many_begin_at_once(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_concurrent_first_seals_create_one_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         for turn in range(10):
             assert len(set(pool.map(public_of_steward, [str(tmp_path / f"t{turn}")] * 8))) == 1
@@ -91,7 +100,7 @@ def test_one_key_however_many_begin_at_once(tmp_path: Path) -> None:
             assert len(os.listdir(folder)) == 2
 
 
-def test_a_process_that_died_between_the_two_files(tmp_path: Path) -> None:
+def test_missing_public_key_file_is_recreated(tmp_path: Path) -> None:
     first = public_of_steward(str(tmp_path / "keys"))
     (path,) = (tmp_path / "keys").glob("*.pub")
     before = path.read_bytes()
@@ -100,10 +109,10 @@ def test_a_process_that_died_between_the_two_files(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_rotation(tmp_path: Path, home: Path) -> None:
-    keys, archive = home / "keys", Archive(home / "archive")
+def test_key_rotation_keeps_old_signatures_valid(tmp_path: Path, home: Path) -> None:
+    keys, archive = home / "keys", LocalArchive(home / "archive")
     for turn in range(3):
-        digest = bundle(tmp_path / "staged", str(turn))
+        digest = seal_bundle(tmp_path / "staged", str(turn))
         archive.commit(tmp_path / "staged", archive.release("toy", f"v{turn}-r1"))
         private = (keys / "steward.pem").read_bytes()
         made = new_key(keys)
@@ -112,27 +121,28 @@ def test_rotation(tmp_path: Path, home: Path) -> None:
         assert private not in [path.read_bytes() for path in keys.iterdir()]
     assert len(known_keys(keys)) == 4
     assert len(os.listdir(keys)) == 5
-    trusting = Archive.of(Home.default())
+    trusting = archive_of(Home.default())
     assert trusting.trusted == {each.public for each in known_keys(keys)}
     for turn in range(3):
         trusting.hold_to_key(archive.release("toy", f"v{turn}-r1"))
     assert check(archive.release("toy", "v2-r1")) == digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0o644, 0o640, 0o604, 0o660])
-def test_a_key_that_others_can_read(wrong: int, tmp_path: Path, home: Path) -> None:
-    """Refused before anything is charged, and replaced when that is asked for."""
-    bundle(tmp_path / "some", "some")
+def test_key_readable_by_others_is_refused(wrong: int, tmp_path: Path, home: Path) -> None:
+    """Refused before anything is charged, and replaceable on request."""
+    seal_bundle(tmp_path / "some", "some")
     path = home / "keys/steward.pem"
     path.chmod(wrong)
     with pytest.raises(ArchiveError, match=rf"mode {wrong:o}.*chmod 600 {path}"):
-        run_steps(scene(tmp_path))
+        run_release(write_request(tmp_path))
     assert Ledger(Home.default().ledger).datasets() == []
     old = set((home / "keys").glob("*.pub"))
     made = new_key(home / "keys")
     assert set((home / "keys").glob("*.pub")) == {*old, made.path}
     assert mode(path) == 0o600
-    assert run_steps(scene(tmp_path)) == "v1-r1"
+    assert run_release(write_request(tmp_path)) == "v1-r1"
 
 
 def pem(key: Any, password: bytes | None = None) -> bytes:
@@ -143,8 +153,8 @@ def pem(key: Any, password: bytes | None = None) -> bytes:
     return bytes(key.private_bytes(serialization.Encoding.PEM, private, how))
 
 
-def test_a_file_that_is_no_key(tmp_path: Path, home: Path) -> None:
-    bundle(tmp_path / "some", "some")
+def test_invalid_key_file_is_refused(tmp_path: Path, home: Path) -> None:
+    seal_bundle(tmp_path / "some", "some")
     path = home / "keys/steward.pem"
     whole = path.read_bytes()
     for data in (
@@ -166,22 +176,23 @@ def test_a_file_that_is_no_key(tmp_path: Path, home: Path) -> None:
         gramercy.open(str(tmp_path), key=[])
     (home / "keys/other.pub").write_text("junk")
     with pytest.raises(RequestError, match=r"other\.pub: is no Ed25519 public key"):
-        Archive.of(Home.default())
+        archive_of(Home.default())
 
 
-def test_a_folder_that_is_none(tmp_path: Path, home: Path) -> None:
+def test_unusable_key_folder_is_refused(tmp_path: Path, home: Path) -> None:
     home.mkdir()
     (home / "keys").write_text("a file where the folder should be")
     for call in (steward_key, new_key, signing_key):
         with pytest.raises(ArchiveError, match="cannot be used for keys"):
             call(home / "keys")
     with pytest.raises(ArchiveError, match="cannot be used for keys"):
-        run_steps(scene(tmp_path))
+        run_release(write_request(tmp_path))
     assert Ledger(Home.default().ledger).datasets() == []
 
 
-def test_who_is_trusted(tmp_path: Path, home: Path) -> None:
-    root = run_all(scene(tmp_path))
+@pytest.mark.slow
+def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
+    root = run_pipeline(write_request(tmp_path))
     (own,) = (home / "keys").glob("*.pub")
     other = new_key(tmp_path / "other").path
     for key in (None, own, [own], [other, str(own)]):
@@ -195,26 +206,26 @@ def test_who_is_trusted(tmp_path: Path, home: Path) -> None:
     # Somebody else's estimate and report beside the genuine release.
     estimate = min((root / "estimates").iterdir())
     (report,) = (root / "reports").iterdir()
-    signed_anew(estimate, tmp_path / "other")
-    signed_anew(report, tmp_path / "other")
+    sign_again(estimate, tmp_path / "other")
+    sign_again(report, tmp_path / "other")
     release = gramercy.open(home / "archive", key=own)["toy/v1-r1"]
     with pytest.raises(BundleError, match=f"{estimate}/{SIGNATURE}: is by the key {other.stem}"):
         _ = release.estimates
     assert release.report is None
     assert gramercy.open(home / "archive")["toy/v1-r1"].report is not None
     # And somebody else's release, in a home that knows its own keys.
-    signed_anew(root / "release", tmp_path / "other")
-    assert Release(Archive(home / "archive"), "toy", "v1-r1").signed_by == other.stem
+    sign_again(root / "release", tmp_path / "other")
+    assert Release(LocalArchive(home / "archive"), "toy", "v1-r1").signed_by == other.stem
     with pytest.raises(BundleError, match=f"is by the key {other.stem}"):
-        Release(Archive.of(Home.default()), "toy", "v1-r1")
+        Release(archive_of(Home.default()), "toy", "v1-r1")
     shutil.copy(other, home / "keys")
-    assert Release(Archive.of(Home.default()), "toy", "v1-r1").signed_by == other.stem
+    assert Release(archive_of(Home.default()), "toy", "v1-r1").signed_by == other.stem
 
 
-def test_signatures_that_are_none(tmp_path: Path) -> None:
+def test_invalid_signatures_are_refused(tmp_path: Path) -> None:
     place, another = tmp_path / "some", tmp_path / "another"
-    bundle(place, "some")
-    bundle(another, "another")
+    seal_bundle(place, "some")
+    seal_bundle(another, "another")
     line = (place / SIGNATURE).read_bytes()
     public, signature = line.decode().split()[1:]
     (place / SIGNATURE).chmod(0o644)
@@ -247,10 +258,11 @@ def test_signatures_that_are_none(tmp_path: Path) -> None:
     check(place)
 
 
-def test_a_genuine_bundle_in_anothers_place(tmp_path: Path, home: Path) -> None:
-    """Signed it is, and yet not what was asked for."""
-    root = run_all(scene(tmp_path))
-    run_all(scene(tmp_path, request={"version": "v2"}))
+@pytest.mark.slow
+def test_genuine_bundle_in_the_wrong_place_is_refused(tmp_path: Path, home: Path) -> None:
+    """Its signature is valid, but it is not the requested bundle."""
+    root = run_pipeline(write_request(tmp_path))
+    run_pipeline(write_request(tmp_path, request={"version": "v2"}))
     toy = home / "archive/toy"
     shutil.rmtree(root / "release")
     shutil.copytree(toy / "v2-r2/release", root / "release")
@@ -265,28 +277,28 @@ def test_a_genuine_bundle_in_anothers_place(tmp_path: Path, home: Path) -> None:
     assert release.report is None
 
 
-def test_the_command(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run("keys", capsys=capsys)
+def test_keys_command(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run_command("keys", capsys=capsys)
     assert (code, "No key yet" in out) == (0, True)
-    assert answer("keys", capsys=capsys) == []
+    assert run_json("keys", capsys=capsys) == []
     assert not home.exists()
-    first = answer("keys", "new", capsys=capsys)
+    first = run_json("keys", "new", capsys=capsys)
     assert first["signs"]
     assert Path(first["path"]).read_text().startswith("-----BEGIN PUBLIC KEY-----")
-    code, _, err = run("keys", "new", capsys=capsys)
+    code, _, err = run_command("keys", "new", capsys=capsys)
     assert (code, "Add --yes" in err) == (2, True)
-    run("keys", "new", "--yes", capsys=capsys)
-    known = answer("keys", "list", capsys=capsys)
+    run_command("keys", "new", "--yes", capsys=capsys)
+    known = run_json("keys", "list", capsys=capsys)
     assert [each["signs"] for each in known] == [False, True]
     assert known[0] == first | {"signs": False}
-    assert known == answer("keys", capsys=capsys)
-    code, told, _ = run("keys", "--json", "list", capsys=capsys)
+    assert known == run_json("keys", capsys=capsys)
+    code, told, _ = run_command("keys", "--json", "list", capsys=capsys)
     assert (code, told[0]) == (0, "[")
-    code, told, _ = run("keys", "list", capsys=capsys)
+    code, told, _ = run_command("keys", "list", capsys=capsys)
     assert [each["id"] in told and each["path"] in told for each in known] == [True, True]
 
     private = (home / "keys/steward.pem").read_text().splitlines()[1]
     (home / "keys/steward.pem").chmod(0o644)
-    code, out, err = run("keys", capsys=capsys)
+    code, out, err = run_command("keys", capsys=capsys)
     assert (code, "chmod 600" in err) == (1, True)
     assert private not in told + out + err

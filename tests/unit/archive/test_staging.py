@@ -1,4 +1,4 @@
-"""The staging area: work in progress stays, what was abandoned is removed, and a copy is enough."""
+"""The staging area: work in progress stays, and abandoned folders are removed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ import pytest
 
 from gramercy.archive.bundle import check
 from gramercy.archive.held import LOCK, held
-from gramercy.archive.store import Archive
+from gramercy.archive.local import LocalArchive
+from gramercy.archive.protocol import Archive
+from gramercy.archive.recovery import commit_leftover
 from gramercy.schemas.errors import ArchiveError, SpentFailure
-from tests.support.archives import archive_at, bundle
+from tests.support.archives import archive_at, seal_bundle
 
 ROOT = Path(__file__).parents[3]
 STAGES = """
 import sys
 from pathlib import Path
-from gramercy.archive.store import Archive
-with Archive(Path(sys.argv[1])).staging("toy") as staged:
+from gramercy.archive.local import LocalArchive
+with LocalArchive(Path(sys.argv[1])).staging("toy") as staged:
     (staged / "a.csv").write_text("1")
     print(staged, flush=True)
     sys.stdin.read()
@@ -32,7 +34,7 @@ with Archive(Path(sys.argv[1])).staging("toy") as staged:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
-    return Archive(tmp_path / "archive")
+    return LocalArchive(tmp_path / "archive")
 
 
 def names(archive: Archive) -> set[str]:
@@ -42,7 +44,7 @@ def names(archive: Archive) -> set[str]:
 def put_in(staged: Path, text: str = "mine") -> str:
     """Seal a small bundle in a staged folder; returns its digest."""
     staged.rmdir()
-    return bundle(staged, text)
+    return seal_bundle(staged, text)
 
 
 def in_thread(*steps: object) -> None:
@@ -66,7 +68,7 @@ def test_sweep_leaves_work_in_progress(kept: bool, archive: Archive) -> None:
     assert names(archive) == set()
 
 
-def test_sweep_removes_what_a_killed_process_left(archive: Archive) -> None:
+def test_sweep_removes_folders_of_killed_processes(archive: Archive) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", STAGES, archive.root],
         cwd=ROOT,
@@ -89,7 +91,7 @@ def test_sweep_removes_what_a_killed_process_left(archive: Archive) -> None:
     assert names(archive) == set()
 
 
-def test_a_fork_removes_nothing(archive: Archive) -> None:
+def test_sweep_in_a_fork_removes_nothing(archive: Archive) -> None:
     with archive.staging("toy") as staged:
         pid = os.fork()
         if pid == 0:
@@ -99,7 +101,7 @@ def test_a_fork_removes_nothing(archive: Archive) -> None:
         assert staged.exists()
 
 
-def test_a_fork_that_leaves_the_block_removes_nothing(archive: Archive) -> None:
+def test_fork_that_leaves_the_context_removes_nothing(archive: Archive) -> None:
     parent = os.getpid()
     try:
         with archive.staging("toy") as staged:
@@ -116,7 +118,7 @@ def test_a_fork_that_leaves_the_block_removes_nothing(archive: Archive) -> None:
     assert names(archive) == set()
 
 
-def test_one_holder_at_a_time(tmp_path: Path) -> None:
+def test_lock_has_one_holder_at_a_time(tmp_path: Path) -> None:
     with held(tmp_path / "folder") as first, held(tmp_path / "folder") as second:
         assert (first, second) == (True, False)
         assert [path.name for path in tmp_path.iterdir()] == [f"folder{LOCK}"]
@@ -125,10 +127,11 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_same_content_is_committed_once(url: str, tmp_path: Path) -> None:
-    """By the same process or by another one, from a copy."""
+@pytest.mark.slow
+def test_identical_content_is_committed_once(url: str, tmp_path: Path) -> None:
+    """By the same process or by another one with a copy."""
     archive = archive_at(url, tmp_path)
-    digest = bundle(tmp_path / "first", "same")
+    digest = seal_bundle(tmp_path / "first", "same")
     for copy in ("second", "third"):
         shutil.copytree(tmp_path / "first", tmp_path / copy)
     archive.commit(tmp_path / "first", archive.root / "toy/v1-r1/release")
@@ -139,28 +142,30 @@ def test_the_same_content_is_committed_once(url: str, tmp_path: Path) -> None:
     fresh = archive_at(url, tmp_path)
     assert fresh.releases() == [("toy", "v1-r1")]
     assert check(fresh.release("toy", "v1-r1")) == digest
-    bundle(tmp_path / "other", "other")
+    seal_bundle(tmp_path / "other", "other")
     with pytest.raises(ArchiveError):
         fresh.commit(tmp_path / "other", fresh.root / "toy/v1-r1/release")
     assert check(tmp_path / "other")
 
 
-def test_content_signed_by_another_key(url: str, tmp_path: Path, monkeypatch: object) -> None:
+def test_identical_content_signed_by_another_key(
+    url: str, tmp_path: Path, monkeypatch: object
+) -> None:
     assert isinstance(monkeypatch, pytest.MonkeyPatch)
     archive = archive_at(url, tmp_path)
-    digest = bundle(tmp_path / "first", "same")
+    digest = seal_bundle(tmp_path / "first", "same")
     archive.commit(tmp_path / "first", archive.root / "toy/v1-r1/release")
     monkeypatch.setenv("GRAMERCY_HOME", str(tmp_path / "another home"))
-    assert bundle(tmp_path / "second", "same") == digest
+    assert seal_bundle(tmp_path / "second", "same") == digest
     fresh = archive_at(url, tmp_path)
     fresh.commit(tmp_path / "second", fresh.root / "toy/v1-r1/release")
     assert not (tmp_path / "second").exists()
     assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
 
 
-def test_what_is_confirmed_too_late_is_not_published(url: str, tmp_path: Path) -> None:
+def test_refused_confirmation_prevents_publication(url: str, tmp_path: Path) -> None:
     archive, place = archive_at(url, tmp_path), "toy/v1-r1/release"
-    bundle(tmp_path / "staged", "mine")
+    seal_bundle(tmp_path / "staged", "mine")
 
     def refuse() -> None:
         assert archive_at(url, tmp_path).releases() == []
@@ -175,14 +180,14 @@ def test_what_is_confirmed_too_late_is_not_published(url: str, tmp_path: Path) -
     assert confirmed == [1]
 
 
-def test_finish_leaves_what_its_owner_is_at_work_on(url: str, tmp_path: Path) -> None:
+def test_finish_leaves_folders_in_use(url: str, tmp_path: Path) -> None:
     owner, other = archive_at(url, tmp_path), archive_at(url, tmp_path)
     with owner.staging("toy") as staged:
         digest = put_in(staged)
         sealed = owner.keep(staged)
-        other.finish("toy", "0" * 64, other.root / "toy/v1-r1/release")
+        commit_leftover(other, "toy", "0" * 64, other.root / "toy/v1-r1/release")
         assert other.releases() == []
-        other.finish("toy", digest, other.root / "toy/v1-r1/release")
+        commit_leftover(other, "toy", digest, other.root / "toy/v1-r1/release")
         assert other.releases() == [("toy", "v1-r1")]
         assert check(sealed) == digest
         owner.commit(sealed, owner.root / "toy/v1-r1/release")
@@ -190,11 +195,11 @@ def test_finish_leaves_what_its_owner_is_at_work_on(url: str, tmp_path: Path) ->
     assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
 
 
-def test_finish_takes_what_was_abandoned(url: str, tmp_path: Path) -> None:
+def test_finish_removes_abandoned_folders(url: str, tmp_path: Path) -> None:
     archive = archive_at(url, tmp_path)
     with archive.staging("toy") as staged:
         digest = put_in(staged)
         sealed = archive.keep(staged)
-    archive.finish("toy", digest, archive.root / "toy/v1-r1/release")
+    commit_leftover(archive, "toy", digest, archive.root / "toy/v1-r1/release")
     assert archive.releases() == [("toy", "v1-r1")]
     assert list(sealed.parent.glob("toy.*")) == []

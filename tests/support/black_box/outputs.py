@@ -1,0 +1,203 @@
+"""Neighbours, and many outputs of a mechanism for each.
+
+An audit needs many outputs, and a call of `perturb` takes a tenth of a millisecond. So the sampler
+is asked for all numbers at once, and the arithmetic that follows is done for all outputs together.
+To make sure that the mechanism itself is audited, `batched_outputs` gives the first numbers of
+every batch to the mechanism's own method, and checks that the results are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gramercy.mechanisms.additive import COUNT_WEIGHT
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.integer_rows import IntegerRows
+from gramercy.mechanisms.k_norm import KNorm
+from gramercy.mechanisms.laplace import Laplace
+from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.matrix_laplace import MatrixLaplace
+from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.output_perturbation import Output
+from gramercy.mechanisms.rowwise import RowWise, reach
+from gramercy.mechanisms.sampling import sampler
+from gramercy.mechanisms.wishart import Wishart
+from gramercy.schemas.request import Unit
+from gramercy.tables.integers import integer_rows
+from gramercy.tables.normalise import normalise
+from tests.support.black_box.tape import SOURCES, Array, Request, patched_sampler
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A mechanism's input for two neighbours: a Gram matrix, a row or a solution, and counts.
+
+    Parameters
+    ----------
+    one, other
+        In the mechanism's own units, without the rows that both have: those cancel.
+    """
+
+    one: Array
+    other: Array
+    rows: tuple[int, int] = (1000, 1000)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Outputs, shape (draws, ...), and noisy row counts if the mechanism publishes them."""
+
+    values: Array
+    rows: Array | None = None
+
+
+def integers(mechanism: Mechanism, *rows: Sequence[float]) -> Array:
+    """Integer rows as tables produce them, shape (p, rows)."""
+    unit = normalise(np.array(rows, dtype=float).T, Unit())
+    return integer_rows(unit, mechanism.lattice).astype(np.int64)
+
+
+def worst_pair(mechanism: Mechanism, angle: float = math.pi / 2) -> Pair:
+    """The neighbours that are farthest apart, where the claim is attained if it is tight.
+
+    Parameters
+    ----------
+    mechanism
+        Any of the registry.
+    angle
+        Angle between the rows, where one replaces another.
+    """
+    p = mechanism.setting.p
+    first = np.eye(p)[0]
+    if isinstance(mechanism, Output):
+        # No two tables move the solution as far as is charged: the noise is audited instead.
+        far = mechanism.plan()["sensitivity"] + 2 * mechanism.tolerance
+        return Pair(np.eye(p), np.eye(p) + far * np.outer(first, first))
+    if isinstance(mechanism, RowWise) and not isinstance(mechanism, Local):
+        if mechanism.setting.reach is None:
+            binary = isinstance(mechanism, IntegerRows)  # without bounds, zeros and ones
+            x = np.ones(p, dtype=np.int64) if binary else integers(mechanism, first)[:, 0]
+            return Pair(x, 0 * x if binary else -x)
+        most = reach(mechanism.setting, mechanism.lattice)
+        far = math.isqrt(most.cell if mechanism.setting.unit == "cell" else most.row)
+        return Pair(0 * first.astype(np.int64), (far * first).astype(np.int64))
+    if p == 1:
+        x, y = integers(mechanism, [1.0], [0.0]).T
+    elif isinstance(mechanism, Laplace):
+        # Eigenvectors of [[1, 1/2], [1/2, -1]] for a replaced row; equal entries for add-remove.
+        half = math.atan2(1, 2) / 2
+        x, y = integers(
+            mechanism,
+            [math.cos(half), math.sin(half), *[0.0] * (p - 2)],
+            [-math.sin(half), math.cos(half), *[0.0] * (p - 2)],
+        ).T
+        if mechanism.setting.neighbours == "add-remove":
+            x = integers(mechanism, np.ones(p))[:, 0]
+    else:
+        turned = [math.cos(angle), math.sin(angle), *[0.0] * (p - 2)]
+        x, y = integers(mechanism, first, turned).T
+    if isinstance(mechanism, Local):
+        return Pair(x, y)
+    if mechanism.setting.neighbours == "replace-one":
+        return Pair(np.outer(x, x), np.outer(y, y))
+    return Pair(np.zeros((p, p), np.int64), np.outer(x, x), (999, 1000))
+
+
+def single_outputs(mechanism: Any, given: Array, rows: int, draws: int) -> Outputs:
+    """Outputs of the mechanism's own method, one call each."""
+    if isinstance(mechanism, RowWise):
+        found = [mechanism.randomize(given[:, None])[:, 0] for _ in range(draws)]
+        return Outputs(np.array(found))
+    if isinstance(mechanism, Output):
+        return Outputs(np.array([mechanism.perturb(given) for _ in range(draws)]))
+    noisy = [mechanism.perturb(given, rows) for _ in range(draws)]
+    counts = None if noisy[0].rows is None else np.array([each.rows for each in noisy])
+    return Outputs(np.array([each.gram for each in noisy]), counts)
+
+
+def batched_outputs(
+    mechanism: Any, given: Array, rows: int, draws: int, *, compared: int
+) -> Outputs:
+    """Many outputs at once; the first `compared` are checked against the mechanism's own."""
+    if isinstance(mechanism, RowWise):  # accepts any number of rows
+        return Outputs(mechanism.randomize(np.repeat(given[:, None], draws, axis=1)).T)
+    asked: list[Request] = []
+    within = []  # functions of the sampler that are running: their own requests are not recorded
+    real = {name: getattr(sampler, name) for name in SOURCES}
+
+    def recorded(name: str, parameters: tuple[float, ...], size: int) -> Array:
+        if not within:
+            asked.append((name, parameters, size))
+        within.append(name)
+        drawn = np.asarray(real[name](*parameters, size))
+        within.pop()
+        return drawn
+
+    with patched_sampler(recorded):
+        single_outputs(mechanism, given, rows, 1)
+    numbers = [
+        real[name](*parameters, draws * size).reshape(draws, size)
+        for name, parameters, size in asked
+    ]
+    found = _together(mechanism, numbers, given, rows)
+    for i in range(min(compared, draws)):
+        left = iter([each[i] for each in numbers])
+        with patched_sampler(lambda name, parameters, size, left=left: next(left)):
+            own = single_outputs(mechanism, given, rows, 1)
+        # A floating-point product may be rounded the other way.
+        assert np.abs(own.values[0] - found.values[i]).max() <= (mechanism.arithmetic != "exact")
+        assert (own.rows is None) == (found.rows is None)
+        assert own.rows is None or found.rows is None or own.rows[0] == found.rows[i]
+    return found
+
+
+def _together(mechanism: Any, numbers: list[Array], given: Array, rows: int) -> Outputs:
+    """The outputs of a mechanism for many draws of the numbers that it requests."""
+    p, ball = mechanism.setting.p, mechanism.lattice.ball
+    if isinstance(mechanism, Output):
+        if mechanism.as_published:
+            return Outputs(given + mechanism.scale * _wishart(numbers, p))
+        whole = np.rint(given / mechanism.step) + _symmetric(numbers[0], numbers[1])
+        return Outputs(whole * mechanism.step)
+    counts = None
+    if isinstance(mechanism, Gaussian | Laplace):
+        noise = _symmetric(numbers[0], numbers[1])
+        counts = numbers[2][:, 0] if mechanism.setting.counted else None
+    elif isinstance(mechanism, KNorm):
+        direction, length = numbers
+        svec = direction * (length * mechanism.scale / np.linalg.norm(direction, axis=1)[:, None])
+        entries = svec[:, p : p * (p + 1) // 2] / math.sqrt(2)
+        noise = np.rint(_symmetric(entries, svec[:, :p]) * ball).astype(np.int64)
+        counts = np.rint(svec[:, -1] / COUNT_WEIGHT) if mechanism.setting.counted else None
+    elif isinstance(mechanism, MatrixLaplace):
+        between = _wishart(numbers[: p + 1], p) - _wishart(numbers[p + 1 : 2 * p + 2], p)
+        noise = np.rint(between * (mechanism.scale * ball)).astype(np.int64)
+        counts = numbers[-1][:, 0] if mechanism.setting.counted else None
+    else:
+        assert isinstance(mechanism, Wishart)
+        mean = 0 if mechanism.kept else mechanism.dof * np.eye(p)
+        noise = np.rint((_wishart(numbers, p) - mean) * (mechanism.scale * ball)).astype(np.int64)
+    return Outputs(given + noise, None if counts is None else rows + counts.astype(np.int64))
+
+
+def _symmetric(upper: Array, diagonal: Array) -> Array:
+    draws, p = diagonal.shape
+    matrices = np.zeros((draws, p, p), dtype=diagonal.dtype)
+    i, j = np.triu_indices(p, 1)
+    matrices[:, i, j] = matrices[:, j, i] = upper
+    matrices[:, range(p), range(p)] = diagonal
+    return matrices
+
+
+def _wishart(numbers: list[Array], p: int) -> Array:
+    factor = np.zeros((len(numbers[0]), p, p))
+    i, j = np.tril_indices(p, -1)
+    factor[:, i, j] = numbers[0]
+    for k in range(p):
+        factor[:, k, k] = np.sqrt(2 * numbers[k + 1][:, 0])
+    return factor @ factor.transpose(0, 2, 1)

@@ -1,0 +1,205 @@
+"""The pipeline run on two tables with the same recorded noise, or with a fixed noisy matrix."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.application.accumulation import accumulate
+from gramercy.application.calibration import guarantee_facts
+from gramercy.application.drawing import draw_into
+from gramercy.application.planning import Plan
+from gramercy.archive.signing_keys import new_key
+from gramercy.common.home import Home
+from gramercy.mechanisms.additive import COUNT_WEIGHT, Noisy
+from gramercy.mechanisms.gaussian import Gaussian
+from gramercy.mechanisms.laplace import Laplace
+from gramercy.mechanisms.matrix_laplace import MatrixLaplace
+from gramercy.mechanisms.output_perturbation import Output
+from gramercy.mechanisms.rowwise import RowWise
+from gramercy.mechanisms.wishart import Wishart
+from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
+from tests.support.factories import run_release, seal_step, write_request
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One run of the pipeline with the tape instead of the sampler.
+
+    Parameters
+    ----------
+    requests
+        The noise that was requested.
+    published
+        The published values in units of the lattice, with the tape's noise.
+    rows
+        The public or noisy row count.
+    """
+
+    requests: list[Request]
+    published: Array
+    rows: float
+
+
+_facts = lru_cache(maxsize=64)(guarantee_facts)
+
+
+class _Rows:
+    """Collects published rows instead of writing them."""
+
+    def __init__(self, *_: Any) -> None:
+        self.parts: list[Array] = []
+        self.rows = 0
+
+    def __enter__(self) -> _Rows:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def write(self, cells: Array) -> None:
+        self.parts.append(cells)
+        self.rows += cells.shape[1]
+
+
+def record_run(plan: Plan, folder: Path) -> RecordedRun:
+    """Read the table and draw a release with the pipeline's own steps, without writing files."""
+    tape, writer, taken = Tape([]), _Rows(), []
+    with pytest.MonkeyPatch.context() as patch, patched_sampler(tape):
+        # These follow from public facts alone, so they are computed once for all tables.
+        patch.setattr(
+            "gramercy.application.release_manifest.calibrate", lambda asked: plan.mechanism
+        )
+        patch.setattr("gramercy.application.release_manifest.guarantee_facts", _facts)
+        patch.setattr("gramercy.application.drawing.RowWriter", lambda path, columns: writer)
+        patch.setattr(
+            "gramercy.application.drawing.read_rows", lambda path, columns, rows: iter(writer.parts)
+        )
+        patch.setattr(
+            "gramercy.application.drawing.write_matrices",
+            lambda *written: taken.append(written[1:]),
+        )
+        draw_into(folder, plan, seal_step(accumulate)(plan), "r1")
+    [(manifest, matrix, folds)] = taken
+    if folds:
+        sizes = [part.value for part in manifest.fold_rows]
+        sums = [fold * rows for fold, rows in zip(folds, sizes, strict=True)]
+        return RecordedRun(
+            tape.requests, np.array(sums) * plan.mechanism.lattice.divisor, sum(sizes)
+        )
+    mechanism, rows = plan.mechanism, manifest.rows.value
+    if plan.contract.neighbours == "replace-one":
+        rows = float(plan.contract.rows)  # the public count, whatever the matrix was divided by
+    if isinstance(mechanism, RowWise):
+        return RecordedRun(
+            tape.requests, np.concatenate(writer.parts, axis=1) / mechanism.step, rows
+        )
+    if isinstance(mechanism, Output):
+        return RecordedRun(tape.requests, matrix / mechanism.step, rows)
+    return RecordedRun(tape.requests, matrix * rows * mechanism.lattice.divisor, rows)
+
+
+def claimed_share(plan: Plan, folder: Path, one: str, other: str) -> float:
+    """The distance of two tables before the noise, as a share of the claim.
+
+    Infinite if they request different noise. `one` and `other` are texts of CSV files.
+    """
+    runs = []
+    for text in (one, other):
+        Path(plan.contract.source).write_text(text)
+        runs.append(record_run(plan, folder))
+    left, right = runs
+    if left.requests != right.requests or left.published.shape != right.published.shape:
+        return math.inf
+    mechanism = plan.mechanism
+    counted = left.rows - right.rows if mechanism.setting.counted else 0.0
+    return _share(mechanism, left.published - right.published, counted)
+
+
+def _share(mechanism: Any, change: Array, counted: float) -> float:
+    """The change divided by the largest one that the claim allows, in the mechanism's norm."""
+    claim, weighted = mechanism.guarantee, abs(COUNT_WEIGHT * counted) / mechanism.scale
+    size = _NORMS[mechanism.name](mechanism, change)
+    if isinstance(mechanism, Laplace):
+        return (size + weighted) / claim.pure
+    if isinstance(mechanism, MatrixLaplace):
+        return (size + 0.1 * abs(counted) / mechanism.scale / 2) / claim.pure
+    if isinstance(mechanism, Wishart):
+        return size
+    return math.hypot(size, weighted) / (claim.pure if claim.pure < math.inf else claim.mu)
+
+
+def _frobenius(mechanism: Any, change: Array) -> float:
+    return float(np.linalg.norm(change)) / (mechanism.scale * mechanism.lattice.ball)
+
+
+def _triangle(mechanism: Any, change: Array) -> Array:
+    unit = mechanism.scale * mechanism.lattice.ball
+    return np.asarray(change[np.triu_indices(mechanism.setting.p)] / unit)
+
+
+def _reports(mechanism: Any, change: Array) -> float:
+    i, j = np.triu_indices(mechanism.setting.p)
+    weight = np.where((i == j) | mechanism.iid, 1.0, math.sqrt(2))[:, None]
+    return float(np.linalg.norm(change * weight)) / (mechanism.scale * mechanism.lattice.ball)
+
+
+def _rows(mechanism: Any, change: Array) -> float:
+    return float(np.linalg.norm(change)) * mechanism.step / mechanism.scale
+
+
+def _nuclear(mechanism: Any, change: Array) -> float:
+    values = np.linalg.eigvalsh(change)
+    return float(np.abs(values).sum()) / (2 * mechanism.scale * mechanism.lattice.ball)
+
+
+def _larger_trace(mechanism: Any, change: Array) -> float:
+    values = np.linalg.eigvalsh(change) / mechanism.lattice.ball
+    return max(float(values[values > 0].sum()), -float(values[values < 0].sum()))
+
+
+_NORMS: dict[str, Callable[[Any, Array], float]] = {
+    "gaussian": _frobenius,
+    "gaussian-iid": lambda mechanism, change: float(np.linalg.norm(_triangle(mechanism, change))),
+    "laplace": lambda mechanism, change: float(np.abs(_triangle(mechanism, change)).sum()),
+    "k-norm": _frobenius,
+    "matrix-laplace": _nuclear,
+    "wishart": _larger_trace,
+    "rows": _rows,
+    "integer-rows": _rows,
+    "local": _reports,
+    "output": _rows,
+}
+
+
+def published_files(request: Path) -> dict[str, bytes]:
+    """Publish a release; return all its files by name."""
+    root = Home.default().archive / "toy" / run_release(request)
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+def published_with_frozen_matrix(
+    folder: Path, tables: Sequence[str], **facts: Any
+) -> list[dict[str, bytes]]:
+    """Publish tables with one fixed noisy matrix; return the published files of each."""
+    same = np.diag(np.full(3, 10**8)) + 10**5
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Gaussian, "perturb", lambda *_: Noisy(same, None))
+        new_key(folder / "keys")  # one key, so that equal bytes have equal signatures
+        for i, text in enumerate(tables):
+            place = folder / str(i)
+            place.mkdir()
+            (place / "table.csv").write_text(text)
+            shutil.copytree(folder / "keys", place / "home" / "keys")
+            patch.setenv("GRAMERCY_HOME", str(place / "home"))
+            seen.append(published_files(write_request(place, **facts)))
+    return seen

