@@ -1,16 +1,20 @@
 # make demo   set up, and publish one release of scikit-learn's breast cancer table
-# make test   set up, and run the tests
+# make quick  set up, and run the quick tests, in about a minute
+# make test   set up, and run all tests
 # The first Python of 3.11 or newer that really runs; set PYTHON to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-# A file at a time, and a worker more than two cores: some tests wait.
+# Whole files, and one worker more than two cores, because some tests wait.
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test check acceptance benchmarks clean
+.PHONY: demo quick test check acceptance benchmarks clean
 
 demo: .venv/ready
 	$(BIN)/gramercy demo
+
+quick: .venv/ready
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m "not slow"
 
 test: .venv/ready
 	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)

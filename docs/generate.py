@@ -31,7 +31,8 @@ from gramercy.mechanisms import registry
 from gramercy.schemas import errors
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.model import Model
-from gramercy.schemas.request import MechanismSpec, ReleaseRequest
+from gramercy.schemas.request import ReleaseRequest
+from gramercy.schemas.specs import MechanismSpec
 
 PAGE = Path(__file__).with_name("reference.md")
 HEAD = """\

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 Places = list[int]

@@ -33,7 +33,8 @@ from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import Asked, LevelsFacts
+from gramercy.schemas.facts import LevelsFacts
+from gramercy.schemas.manifest import Asked
 from gramercy.schemas.model import Positive
 
 Array = NDArray[np.float64]

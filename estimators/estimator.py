@@ -14,7 +14,7 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.manifest import Asked, EstimateKind
 from gramercy.schemas.model import digest
-from gramercy.schemas.request import EstimatorSpec
+from gramercy.schemas.specs import EstimatorSpec
 
 
 @dataclass(frozen=True)

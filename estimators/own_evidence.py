@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramercy.estimators.noise.denoise import denoise
-from gramercy.schemas.contract import INTERCEPT, features
+from gramercy.schemas.column import INTERCEPT, features
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]

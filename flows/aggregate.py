@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from gramercy.application.planning import make_plan
+from collections.abc import Callable, Sequence
+
+from gramercy.application.context import Context
+from gramercy.application.planning import Plan, make_plan
 from gramercy.application.request_model import Request
 from gramercy.tasks.announce import announce
-from gramercy.tasks.gather import gather, refuse_other_sources
 from gramercy.tasks.history import hold_to_history
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.publish import publish, replay
 from gramercy.tasks.run_artifacts import scheduled, show_release, tag
+from gramercy.tasks.steps import gather, publish, refuse_other_sources, replay
 
 
 @private_flow
@@ -28,16 +30,31 @@ def aggregate(request: Request, reports: list[str]) -> str:
     str
         ``<dataset>/<release id>``.
     """
-    plan = make_plan(request.on(scheduled()), averaging=True)
+    context = Context.default()
+    plan = make_plan(context, request, at=scheduled(), averaging=True)
+    return _steps(context, plan, reports)
+
+
+def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], str]:
+    """The flow, for whoever has made its plan already, and opened what it needs."""
+
+    @private_flow
+    def aggregate(request: Request, reports: list[str]) -> str:
+        return _steps(context, plan, reports)
+
+    return aggregate
+
+
+def _steps(context: Context, plan: Plan, reports: Sequence[str]) -> str:
     dataset = plan.contract.id
-    tag(dataset, charges=True)
-    hold_to_history()
-    done = replay(plan)
+    tag(context, dataset, charges=True)
+    hold_to_history(context.ledger)
+    done = replay(context, plan)
     if done is None:
-        done = publish(plan, gather(plan, reports))
+        done = publish(context, plan, gather(plan, reports))
     else:
-        refuse_other_sources(plan, done, reports)
-    announce(dataset, done, request.estimates)
-    tag(dataset, done, charges=True)
-    show_release(dataset, done)
+        refuse_other_sources(context, plan, done, reports)
+    announce(context.home, plan, done)
+    tag(context, dataset, done, charges=True)
+    show_release(context, dataset, done)
     return f"{dataset}/{done}"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from gramercy.application.audit_record import new_folder
+from gramercy.application.context import Context
 from gramercy.schemas.errors import Discrepancies
-from gramercy.tasks.audit import audit_home
+from gramercy.tasks import steps
+from gramercy.tasks.history import recall
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.run_artifacts import show_audit
 
@@ -27,8 +32,10 @@ def audit(folder: str | None = None) -> str:
     Discrepancies
         Naming each. The report is written all the same.
     """
-    page, discrepancies = audit_home(folder)
+    context = Context.default()
+    place = Path(folder) if folder else new_folder(context.home)
+    page, discrepancies = steps.audit(context, recall(context.ledger), place)
     show_audit(page, discrepancies)
     if discrepancies:
         raise Discrepancies(f"{'; '.join(discrepancies)}.", f"See {page}.")
-    return page
+    return str(page)

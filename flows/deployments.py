@@ -1,20 +1,24 @@
-"""The deployments of prefect.yaml, for the requests of one machine."""
+"""The deployments that prefect.yaml states, for the requests of one home."""
 
 from __future__ import annotations
 
-import datetime
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import get_client
-from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.objects import ConcurrencyLimitConfig
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.deployments.runner import RunnerDeployment
+from prefect.events import DeploymentEventTrigger, ResourceSpecification
+from prefect.flows import load_flow_from_entrypoint
+from prefect.types.entrypoint import EntrypointType
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from gramercy.application.context import Context
 from gramercy.application.planning import make_plan
 from gramercy.application.request_model import Request
 from gramercy.common.home import Home
@@ -24,8 +28,6 @@ from gramercy.tasks.announce import HOME
 
 POOL = "gramercy"
 _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_SERVED = "served:"
-_PAGE = 100  # of deployments
 
 
 def packaged() -> Path:
@@ -34,15 +36,26 @@ def packaged() -> Path:
     return next(p for p in (here / "prefect.yaml", here.parent / "prefect.yaml") if p.is_file())
 
 
+def served_tag(home: Home) -> str:
+    """The tag of every deployment that this home serves."""
+    return f"served:{home.address}"
+
+
 def deployments(
-    requests: Sequence[Request], cron: str, timezone: str | None, pool: str = POOL
-) -> dict[str, Any]:
-    """What prefect.yaml says, with a release deployment for each of these requests.
+    context: Context,
+    requests: Sequence[Request],
+    cron: str,
+    timezone: str | None,
+    pool: str = POOL,
+) -> list[RunnerDeployment]:
+    """What prefect.yaml states, with a release deployment for each of these requests.
 
     All of them are run by this pool, and follow releases of this home alone.
 
     Parameters
     ----------
+    context
+        Whose home serves them.
     requests
         Their versions are patterns, so that every scheduled run has a version of its own.
     cron, timezone
@@ -59,113 +72,61 @@ def deployments(
         raise RequestError(
             "--pool: is no name of a work pool.", "Small letters and digits, such as 'cardiology'."
         )
-    facts: dict[str, Any] = YAML(typ="safe", pure=True).load(packaged().read_text())
-    template, *others = facts["deployments"]
-    made: dict[str, Any] = {}
-    for each in requests:
-        one = _scheduled(template, each, cron, timezone or each.timezone)
-        place = sum(name.split(".")[0] == one["name"] for name in made) + 1
-        one["name"] += f".{place}" if place > 1 else ""  # several requests for one data set
-        made[one["name"]] = one
-    facts["deployments"] = [_own(each, pool) for each in (*made.values(), *others)]
-    return facts
+    template, *others = YAML(typ="safe", pure=True).load(packaged().read_text())["deployments"]
+    releases: list[dict[str, Any]] = []
+    requests_of: Counter[str] = Counter()  # several requests for one data set are numbered
+    for request in requests:
+        release = template | _scheduled(context, request, cron, timezone or request.timezone)
+        requests_of[release["name"]] += 1
+        number = requests_of[release["name"]]
+        releases.append(release | ({"name": f"{release['name']}.{number}"} if number > 1 else {}))
+    return [_deployment(each, pool, context.home) for each in (*releases, *others)]
 
 
-def _own(deployment: Mapping[str, Any], pool: str) -> dict[str, Any]:
-    """Of this home, on a server that others may use too."""
-    home = Home.default().address
-    found = {**deployment, "work_pool": {"name": pool}, "tags": [_SERVED + home]}
-    if pool != POOL:
-        found["name"] += f"@{pool}"
-    if "triggers" in found:
-        found["triggers"] = [{**each, "match": {HOME: home}} for each in found["triggers"]]
-    return found
-
-
-def check_pool(api: str, asked: Mapping[str, Any], pool: str) -> None:
-    """Refuse what would take another's place, or be handed another's runs.
-
-    Parameters
-    ----------
-    api
-        Of the Prefect server.
-    asked
-        What `deployments` returned.
-    pool
-        The work pool.
-
-    Raises
-    ------
-    RequestError
-        If this home did not make a deployment in the pool, or one that is called as one of these.
-    """
-    mine = _SERVED + Home.default().address
-    names = {(each["entrypoint"], each["name"]) for each in asked["deployments"]}
-    with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        for each in _all(client):
-            taken = each.work_pool_name == pool or (each.entrypoint, each.name) in names
-            if taken and mine not in each.tags:
-                raise RequestError(
-                    f"On this server, '{each.name}' in the work pool '{each.work_pool_name}' was "
-                    "deployed from elsewhere, or by hand.",
-                    "Name a pool of your own with --pool; or delete that deployment, if it is no "
-                    "longer wanted.",
-                )
-
-
-def _all(client: Any, **of: Any) -> Iterator[Any]:
-    """Deployments, a page after the other, all of them read before the first is given."""
-    found: list[Any] = []
-    while page := client.read_deployments(**of, limit=_PAGE, offset=len(found)):
-        found += page
-    return iter(found)
-
-
-def retire(api: str, kept: Mapping[str, Any]) -> list[str]:
-    """Take back the release deployments that this home served before, and serves no more.
-
-    Parameters
-    ----------
-    api
-        Of the Prefect server.
-    kept
-        What `deployments` returned.
-
-    Returns
-    -------
-    list of str
-        Their names. Their runs stay in the history.
-    """
-    names = {each["name"] for each in kept["deployments"]}
-    mine = DeploymentFilter(tags=DeploymentFilterTags(all_=[_SERVED + Home.default().address]))
-    gone = []
-    with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        for each in _all(client, deployment_filter=mine):
-            if each.name not in names:
-                client.delete_deployment(each.id)
-                gone.append(f"release/{each.name}")
-    return gone
-
-
-def _scheduled(template: Any, request: Request, cron: str, timezone: str) -> dict[str, Any]:
+def _scheduled(context: Context, request: Request, cron: str, timezone: str) -> dict[str, Any]:
+    """What the release deployment of a request has of its own."""
     _check_schedule(cron, timezone)
     request = request.model_copy(update={"timezone": timezone})
-    plan = make_plan(request.on(datetime.datetime.now(datetime.UTC)))
+    plan = make_plan(context, request)
     if "%" not in request.version:
         raise RequestError(
             f"key 'version': '{request.version}' would be published once, and then only replayed.",
             'Use a pattern of the date, such as "%G-W%V" or "%Y-%m-%d".',
         )
     parameters = {"request": request.model_dump(mode="json")}
-    if "{{" in canonical(parameters):  # Prefect would look up what is between them
+    # `prefect deploy` would fill it in: a request that is served can be deployed by hand, too.
+    if "{{" in canonical(parameters):
         raise RequestError("key 'dataset': the path holds '{{'.", "Rename the folder or the file.")
     return {
-        **template,
         "name": plan.contract.id,
         "description": f"Publish the data set {plan.contract.id}.",
         "schedules": [{"slug": "schedule", "cron": cron, "timezone": timezone}],
         "parameters": parameters,
     }
+
+
+def _deployment(facts: Mapping[str, Any], pool: str, home: Home) -> RunnerDeployment:
+    """One entry of prefect.yaml, made this home's on a server that others may use too."""
+    limit = facts.get("concurrency_limit")
+    match = ResourceSpecification({HOME: home.address})
+    return RunnerDeployment.from_flow(
+        load_flow_from_entrypoint(facts["entrypoint"]),
+        name=facts["name"] if pool == POOL else f"{facts['name']}@{pool}",
+        description=facts["description"],
+        schedules=[_schedule(**each) for each in facts.get("schedules", [])],
+        concurrency_limit=ConcurrencyLimitConfig(**limit) if limit else None,
+        parameters=facts.get("parameters"),
+        triggers=[
+            DeploymentEventTrigger(**each, match=match) for each in facts.get("triggers", [])
+        ],
+        tags=[served_tag(home)],
+        work_pool_name=pool,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+
+
+def _schedule(slug: str, cron: str, timezone: str) -> DeploymentScheduleCreate:
+    return DeploymentScheduleCreate(slug=slug, schedule=CronSchedule(cron=cron, timezone=timezone))
 
 
 def _check_schedule(cron: str, timezone: str) -> None:

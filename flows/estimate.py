@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator
 from gramercy.schemas.errors import GramercyError, RequestError
-from gramercy.tasks.estimate import estimate as estimate_one
+from gramercy.tasks import steps
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.run_artifacts import show_estimates, tag
 
@@ -31,14 +32,15 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
         Naming those that could not be made, once all others are.
     """
     dataset, _, name = release.partition("/")
-    tag(dataset, name)
+    context = Context.default()
+    tag(context, dataset, name)
     done, failures = [], []
     for each in estimates:
         try:
-            done.append(estimate_one(dataset, name, each))
+            done.append(steps.estimate(context, dataset, name, each))
         except GramercyError as failure:  # one that cannot be had stops no other
             failures.append(f"{each.name}: {failure}")
-    show_estimates(dataset, name, done)
+    show_estimates(context.archive, dataset, name, done)
     if failures:
         raise RequestError("; ".join(failures))
     return done

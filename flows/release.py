@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from gramercy.application.context import Context
 from gramercy.application.internal_record import record
-from gramercy.application.planning import make_plan, refuse_late
+from gramercy.application.planning import Plan, make_plan, now, refuse_late
 from gramercy.application.request_model import Request
-from gramercy.tasks.accumulate import accumulate
 from gramercy.tasks.announce import announce
 from gramercy.tasks.history import hold_to_history
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.publish import publish, replay
-from gramercy.tasks.run_artifacts import now, scheduled, show_release, tag
-from gramercy.tasks.validate import validate
+from gramercy.tasks.run_artifacts import scheduled, show_release, tag
+from gramercy.tasks.steps import accumulate, publish, replay, validate
 
 
 @private_flow
@@ -29,18 +30,32 @@ def release(request: Request) -> str:
     str
         ``<dataset>/<release id>``.
     """
-    plan = make_plan(request.on(scheduled()))
+    context = Context.default()
+    return _steps(context, make_plan(context, request, at=scheduled()))
+
+
+def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], str]:
+    """The flow, for whoever has made its plan already, and opened what it needs."""
+
+    @private_flow
+    def release(request: Request) -> str:
+        return _steps(context, plan)
+
+    return release
+
+
+def _steps(context: Context, plan: Plan) -> str:
     dataset = plan.contract.id
-    tag(dataset, charges=True)
-    hold_to_history()
-    done, sampled = replay(plan), None
+    tag(context, dataset, charges=True)
+    hold_to_history(context.ledger)
+    done, sampled = replay(context, plan), None
     if done is None:
-        refuse_late(request, scheduled(), now())
+        refuse_late(plan, now())
         sampled = validate(plan.contract)
-        done = publish(plan, accumulate(plan))
-    announce(dataset, done, request.estimates)  # before anything that may still fail
+        done = publish(context, plan, accumulate(plan))
+    announce(context.home, plan, done)  # before anything that may still fail
     if sampled is not None:
-        record(dataset, done, sampled)
-    tag(dataset, done, charges=True)
-    show_release(dataset, done)
+        record(context.home, dataset, done, sampled)
+    tag(context, dataset, done, charges=True)
+    show_release(context, dataset, done)
     return f"{dataset}/{done}"

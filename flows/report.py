@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
+from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator
 from gramercy.schemas.errors import RequestError, StepFailed
-from gramercy.tasks.catalogue import catalogue
-from gramercy.tasks.estimate import estimate
+from gramercy.tasks import steps
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.report import report as report_on
 from gramercy.tasks.run_artifacts import show_report, tag
 
 
@@ -35,13 +34,14 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
         Id of the report.
     """
     dataset, _, name = release.partition("/")
-    tag(dataset, name)
+    context = Context.default()
+    tag(context, dataset, name)
     shown = []
     for each in estimates:
         # The estimate flow says why. A damaged bundle is another matter, and stops the report.
         with contextlib.suppress(RequestError, StepFailed):
-            shown.append(estimate(dataset, name, each))
-    done = report_on(dataset, name, shown)
-    show_report(dataset, name, done)
-    catalogue(dataset, name)
+            shown.append(steps.estimate(context, dataset, name, each))
+    done = steps.report(context, dataset, name, shown)
+    show_report(context.archive, dataset, name, done)
+    steps.catalogue(context, dataset, name)
     return done

@@ -4,179 +4,27 @@ from __future__ import annotations
 
 import glob
 import math
-import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    StringConstraints,
-    Tag,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from gramercy.schemas.errors import ContractError, RequestError
-from gramercy.schemas.model import (
-    Delta,
-    Epsilon,
-    Model,
-    Real,
-    Slug,
-    cannot_be_shown,
-    one_line,
-    read_yaml,
-)
+from gramercy.schemas.budget import Budget, window_of
+from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, Levels, features
+from gramercy.schemas.errors import ContractError
+from gramercy.schemas.model import Model, Slug, cannot_be_shown, one_line
 
 MOST_COLUMNS = 5000
-INTERCEPT = "(intercept)"
 YEAR = "{year}"
-_YEAR = re.compile(r"([0-9]{4})(?![0-9])")
-# Cells of a CSV that are read as missing.
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
 Neighbours = Literal["replace-one", "add-remove"]
 ProtectedUnit = Literal["row", "cell", "person"]
 _ROW, _CELL = "row", "cell"
-
-
-class Budget(Model):
-    """The most that all releases of a data set may ever cost together.
-
-    Parameters
-    ----------
-    epsilon, delta
-        Every adaptively chosen sequence of releases is (epsilon, delta)-differentially private.
-    per
-        ``lifetime``, or ``year``: a budget for every calendar year of the *data*, whatever the
-        clock says. A release then has the rows of one year, and the guarantee is for each row. Not
-        where persons are protected: they may have rows in many years.
-    """
-
-    epsilon: Epsilon
-    delta: Delta
-    per: Literal["lifetime", "year"] = "lifetime"
-
-    @property
-    def failures(self) -> float:
-        """The share of delta that is set aside for mechanisms that may fail: a tenth of it."""
-        return self.delta / 10
-
-
-def _known(what: str) -> BeforeValidator:
-    """A value that only somebody can give, who is told so where it is empty."""
-
-    def there(value: Any) -> Any:
-        if value is None:
-            raise ValueError(f"is empty; write {what}")
-        return value
-
-    return BeforeValidator(there)
-
-
-Bound = Annotated[Real, _known("a bound that somebody knows, not one read off the data")]
-
-
-class Column(Model):
-    """Public facts about a column, declared by someone who knows the field; never read off data.
-
-    Parameters
-    ----------
-    lower, upper
-        Bounds, in the column's units. Cells beyond them are clamped.
-    centre
-        Subtracted before normalisation, and taken for a cell that is missing or not finite.
-        Default: the middle of the bounds.
-    scale
-        Divides the centred cell, in the column's units. Default: half the range.
-
-    Examples
-    --------
-    >>> column = Column(lower=4.0, upper=22.0)
-    >>> column.middle, column.spread
-    (13.0, 9.0)
-    """
-
-    lower: Bound
-    upper: Bound
-    centre: Annotated[float | None, Field(strict=True, allow_inf_nan=False)] = None
-    scale: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = None
-
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        if not self.lower < self.upper:
-            raise ValueError("'lower' must lie below 'upper'")
-        if not self.lower <= self.middle <= self.upper:
-            raise ValueError("'centre' must lie between 'lower' and 'upper'")
-        reach = max(self.upper - self.middle, self.middle - self.lower)
-        if not (self.spread > 0 and math.isfinite(reach) and math.isfinite(reach / self.spread)):
-            raise ValueError("bounds and scale do not fit double precision; narrow the bounds")
-        return self
-
-    @property
-    def middle(self) -> float:
-        """The public centre in force."""
-        return self.centre if self.centre is not None else self.lower / 2 + self.upper / 2
-
-    @property
-    def spread(self) -> float:
-        """The public scale in force."""
-        return self.scale if self.scale is not None else self.upper / 2 - self.lower / 2
-
-
-class Levels(Model):
-    """A column of categories, published as one column of zeros and ones for each level.
-
-    Parameters
-    ----------
-    levels
-        The categories, all texts or all numbers. A cell that is none of them is a zero in every
-        one of the level's columns.
-    """
-
-    levels: Annotated[
-        tuple[str | Real, ...],
-        Field(min_length=1, max_length=1000),
-        _known("the levels that somebody knows, such as [A, B]"),
-    ]
-
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        if len({type(x) for x in self.levels}) > 1:
-            raise ValueError("'levels' must be all texts or all numbers; put the numbers in quotes")
-        if len(set(self.levels)) < len(self.levels):
-            raise ValueError("'levels' names one twice")
-        if any(isinstance(x, str) and (x != x.strip() or x in MISSING) for x in self.levels):
-            raise ValueError("'levels' has one that is read as missing, or has blanks around it")
-        return self
-
-
-def _kind(column: Any) -> str:
-    declared = column if isinstance(column, Mapping) else getattr(column, "__dict__", {})
-    return "column-of-levels" if "levels" in declared else "column-of-numbers"
-
-
-AnyColumn = Annotated[
-    Annotated[Column, Tag("column-of-numbers")] | Annotated[Levels, Tag("column-of-levels")],
-    Discriminator(_kind),
-]
-
 
 Line = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
     AfterValidator(one_line),
 ]
-
-
-def features(name: str, levels: Iterable[str | float] | None) -> list[str]:
-    """Columns of the matrix that a column of the table becomes."""
-    if levels is None:
-        return [name]
-    return [f"{name}={x if isinstance(x, str) else format(x, '.17g')}" for x in levels]
 
 
 class Contract(Model):
@@ -370,26 +218,6 @@ class Contract(Model):
         }
 
 
-def window_of(budget: Budget, version: str) -> str:
-    """The calendar year of the data whose budget a version is charged to; or nothing.
-
-    Raises
-    ------
-    RequestError
-        If budgets are per year, and the version does not say which.
-    """
-    if budget.per == "lifetime":
-        return ""
-    year = _YEAR.match(version)
-    if year is None:
-        raise RequestError(
-            f"key 'version': '{version}' does not begin with a year, and the budget is per year "
-            "of the data.",
-            "Write a version such as 2026 or 2026-W48.",
-        )
-    return year[1]
-
-
 def _apart(source: str) -> bool:
     """Whether the names of files tell years apart: no name matches the pattern of two years."""
     parts = source.split("/")  # in a glob of fsspec a backslash separates nothing
@@ -398,22 +226,3 @@ def _apart(source: str) -> bool:
     both = glob.has_magic(before) and glob.has_magic(after)
     in_brackets = "[" in before and "]" in after
     return source.count(YEAR) == 1 and not both and not in_brackets and not {"..", "**"} & {*parts}
-
-
-def read_contract(path: Path) -> Contract:
-    """Read a contract from YAML; its relative `source` is resolved against the file's folder.
-
-    Raises
-    ------
-    ContractError
-        Naming the file, the key and the mend.
-    """
-    contract = read_yaml(Contract, path, ContractError)
-    if YEAR in str(path.resolve().parent):
-        raise ContractError(f"{path}: its folder's name holds '{YEAR}'.", "Rename the folder.")
-    if "://" in contract.source or Path(contract.source).is_absolute():
-        return contract
-    folder, source = path.resolve().parent, contract.source
-    if glob.has_magic(source) and not (folder / source).is_file():
-        return contract.model_copy(update={"source": f"{glob.escape(str(folder))}/{source}"})
-    return contract.model_copy(update={"source": str(folder / source)})

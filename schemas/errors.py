@@ -129,5 +129,9 @@ class ServerError(GramercyError):
     """The Prefect server cannot be reached, or does not answer."""
 
 
+class MissingPackages(GramercyError, ImportError):
+    """Packages of an extra that is not installed; `except ImportError` catches it as well."""
+
+
 class StepFailed(GramercyError):
     """A step failed for a reason that may carry private values, so only its type is told."""

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]

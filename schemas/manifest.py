@@ -14,83 +14,26 @@ from pydantic import (
     model_validator,
 )
 
-from gramercy.schemas.contract import INTERCEPT, Budget, Neighbours, ProtectedUnit, features
-from gramercy.schemas.model import (
-    Delta,
-    Digest,
-    Epsilon,
-    Label,
-    Model,
-    Positive,
-    Real,
-    Slug,
-    one_line,
+from gramercy.schemas.column import INTERCEPT, features
+from gramercy.schemas.contract import Neighbours, ProtectedUnit
+from gramercy.schemas.facts import (
+    BudgetFacts,
+    CalibrationFacts,
+    ColumnFacts,
+    DatasetFacts,
+    GuaranteeFacts,
+    LevelsFacts,
+    RowsFacts,
 )
+from gramercy.schemas.model import Digest, Label, Model, Positive, one_line
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import MOST_FOLDS, AnyNormalisation, Unit
+from gramercy.schemas.normalisation import AnyNormalisation, Unit
+from gramercy.schemas.request import MOST_FOLDS
 
 Format = Literal[5, 6]
 FORMAT: Format = 6
 FORMATS: tuple[Format, ...] = get_args(Format)  # that are read
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
-
-
-class DatasetFacts(Model):
-    """The data set, as the public may know it; `rows` and `persons` as the contract declares them.
-
-    `count` is what the matrix is divided by: the persons, where they are protected.
-    """
-
-    id: Slug
-    title: str
-    curator: str
-    version: Label
-    rows: Annotated[int, Field(strict=True, ge=1)]
-    persons: Annotated[int | None, Field(strict=True, ge=1)] = None
-
-    @property
-    def count(self) -> int:
-        return self.persons or self.rows
-
-
-class ColumnFacts(Model):
-    """A column with the public constants in force."""
-
-    name: str
-    lower: Real
-    upper: Real
-    centre: Real
-    scale: Positive
-
-
-class LevelsFacts(Model):
-    """A column of categories, published as one column of zeros and ones for each level."""
-
-    name: str
-    levels: tuple[str | Real, ...]
-
-
-class BudgetFacts(Model):
-    """The data set's budget, as its contract states it, and the share of delta for failures.
-
-    What a mechanism's mu may fail with, its delta0, is chosen from that share.
-    """
-
-    epsilon: Epsilon
-    delta: Delta
-    per: Literal["lifetime", "year"]
-    failures: Positive
-
-    @classmethod
-    def of(cls, budget: Budget) -> BudgetFacts:
-        return cls(**budget.model_dump(), failures=budget.failures)
-
-    @model_validator(mode="after")
-    def _the_share(self) -> Self:
-        budget = Budget(epsilon=self.epsilon, delta=self.delta, per=self.per)
-        if self.failures != budget.failures:
-            raise ValueError("'failures' is not the failure share of 'delta'")
-        return self
 
 
 class Asked(Model):
@@ -162,53 +105,6 @@ class Asked(Model):
         Under add-remove it is private. Unit rows count themselves, in the noisy trace.
         """
         return self.neighbours == "add-remove" and not isinstance(self.normalisation, Unit)
-
-
-class RowsFacts(Model):
-    """The number of rows: ``public`` under replace-one; else ``noisy``, with its deviation.
-
-    The released matrix is the noisy Gram matrix divided by `value`: what was `seen`, taken as one
-    where it is less.
-    """
-
-    value: Annotated[float, Field(ge=1)]
-    seen: Real
-    status: Literal["public", "noisy"]
-    sd: float
-
-
-class LatticeFacts(Model):
-    """Integer rows are round(2^bits shrink x); see `common.lattice`."""
-
-    bits: int
-    shrink: float
-
-
-class CalibrationFacts(Model):
-    """The noise's public constants by name, its arithmetic, and its lattice."""
-
-    constants: dict[str, float]
-    arithmetic: Literal["exact", "floating-point"]
-    lattice: LatticeFacts
-
-
-class GuaranteeFacts(Model):
-    """The exact guarantee. `pure` is null where there is no pure epsilon.
-
-    `epsilon` is the smallest that holds at the requested `delta`, `curve` the delta at other
-    epsilons. `rho` is that of zero-concentrated DP, which fails with probability `rho_failure`.
-    `power` is how often the best attacker detects a row, at 5 false alarms in 100.
-    """
-
-    mu: float
-    delta0: float
-    pure: float | None
-    epsilon: float
-    delta: float
-    rho: float | None
-    rho_failure: float
-    power: float
-    curve: dict[str, float]
 
 
 class ReleaseManifest(Asked):

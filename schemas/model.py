@@ -1,4 +1,4 @@
-"""What every schema shares: frozen, no unknown keys, errors in words, and one YAML reader."""
+"""What every schema shares: frozen, no unknown keys, errors in words."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import datetime
 import difflib
 import hashlib
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.parser import ParserError
-from ruamel.yaml.scanner import ScannerError
 
 from gramercy.schemas.errors import Invalid
 from gramercy.schemas.form import for_people
@@ -53,6 +48,11 @@ def label(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if type(value) is int else value
+
+
+def by_kind(value: Any) -> Any:
+    """A bare name stands for the choice of that `kind`, all else at its defaults."""
+    return {"kind": value} if isinstance(value, str) else value
 
 
 _UNSEEN = {"Cc", "Cs", "Cn"}
@@ -119,33 +119,9 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     raise error(f"{where}: {'; '.join(wrong[:_TOLD])}{more}")
 
 
-def read_yaml(model: type[M], path: Path, error: type[Invalid]) -> M:
-    """Read a YAML 1.2 file (``1e-6`` is a number there) as `model`; raises as `parse` does."""
-    try:
-        data = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise error(f"{path}: no such file.", "Check the path.") from None
-    except IsADirectoryError:
-        raise error(f"{path}: is a folder.", "Name the YAML file in it.") from None
-    except (OSError, UnicodeDecodeError) as caught:
-        reason = type(caught).__name__
-        raise error(f"{path}: cannot be read ({reason}).", "It must be UTF-8 text.") from None
-    except (ValueError, RecursionError):  # a date that is none, a number without end
-        raise error(f"{path}: holds a value that cannot be.", "Mend the YAML.") from None
-    except YAMLError as caught:
-        mark = getattr(caught, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        raise error(f"{path}{line}: {_problem(caught)}.", "Correct the YAML there.") from None
-    return parse(model, data, str(path), error)
-
-
-def _problem(caught: YAMLError) -> str:
-    """What is wrong with a file's YAML, without its keys and values: a URL may hold a password."""
-    if isinstance(caught, DuplicateKeyError):
-        return "a key is there twice"
-    if isinstance(caught, ScannerError | ParserError) and caught.problem:
-        return str(caught.problem)  # quotes single characters alone
-    return "not valid YAML"
+def finite(number: float) -> float | None:
+    """The number, or None where it is infinite: JSON has no infinity."""
+    return number if math.isfinite(number) else None
 
 
 def canonical(data: Any) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from gramercy.schemas.model import finite
 
 What = Literal["registered", "raised", "lowered", "charged"]
 
@@ -81,9 +82,9 @@ class Event:
             "reason": self.reason or None,
             "mu": charge.mu if charge else None,
             "delta0": charge.delta0 if charge else None,
-            "pure": _finite(charge.pure) if charge else None,
-            "epsilon": _finite(charge.epsilon) if charge else None,
-            "spent_epsilon": _finite(self.spent),
+            "pure": finite(charge.pure) if charge else None,
+            "epsilon": finite(charge.epsilon) if charge else None,
+            "spent_epsilon": finite(self.spent),
             "budget_epsilon": self.budget,
             "budget_delta": self.delta,
             "sha256": (charge.sha256 or None) if charge else None,
@@ -125,7 +126,3 @@ class Timeline:
             "year_of_data": self.window or None,
             "events": [each.facts() for each in self.events],
         }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -18,7 +18,6 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.sorting import ArtifactSort
 from pydantic import ValidationError
 
-from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.run_history import History
@@ -42,23 +41,21 @@ def tell(dataset: str, anchor: Anchor) -> None:
     )
 
 
-def hold_to_history() -> None:
-    """Hold the ledger to where its runs have seen it stand.
+def hold_to_history(ledger: Ledger) -> None:
+    """Hold a ledger to where its runs have seen it stand.
 
     Raises
     ------
     UntrustedLedger
         If it is older than that, or rewritten: a restored backup has forgotten charges.
     """
-    ledger = Ledger.of(Home.default())
     told = _anchors(ledger.head().ledger, _LATELY)
     for anchor in sorted(told, key=lambda each: each.seq)[-1:]:
         ledger.hold_to(anchor, "Prefect's history")
 
 
-def recall() -> History:
-    """All that Prefect remembers of the ledger in use."""
-    books = Ledger.of(Home.default())
+def recall(books: Ledger) -> History:
+    """All that Prefect remembers of a ledger."""
     ledger = books.head().ledger
     runs: dict[str, list[str]] = {}
     for run in _runs(ledger_tag(ledger)):

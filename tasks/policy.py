@@ -15,6 +15,7 @@ from prefect.utilities.annotations import quote
 
 from gramercy.application.progress import announced
 from gramercy.schemas.errors import GramercyError, StepFailed
+from gramercy.tasks.run_log import logged
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,7 +73,7 @@ class PrivateTask(Task[P, R]):
 
         @functools.wraps(step)
         def shown(*args: P.args, **kwargs: P.kwargs) -> R:
-            with announced(step.__name__):
+            with announced(step.__name__), logged(step.__name__):
                 return step(*args, **kwargs)
 
         super().__init__(fn=sealed(shown), **{"name": step.__name__, **options, **_POLICY})

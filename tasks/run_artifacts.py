@@ -15,11 +15,11 @@ from prefect import get_client
 from prefect.artifacts import create_link_artifact, create_table_artifact
 from prefect.runtime import flow_run
 
+from gramercy.application.context import Context
+from gramercy.application.planning import now
+from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
-from gramercy.archive.store import Archive
-from gramercy.common.home import Home
 from gramercy.estimators.noise.spectrum import spectrum
-from gramercy.ledger import Ledger
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.tasks.history import ledger_tag, tell
 
@@ -32,16 +32,15 @@ def scheduled() -> datetime.datetime:
     return datetime.datetime.fromtimestamp(planned.timestamp(), datetime.UTC)
 
 
-def now() -> datetime.datetime:
-    """Today and the time of day, UTC."""
-    return datetime.datetime.now(datetime.UTC)
-
-
-def tag(dataset: str, release: str | None = None, *, charges: bool = False) -> None:
+def tag(
+    context: Context, dataset: str, release: str | None = None, *, charges: bool = False
+) -> None:
     """Tag this run by data set and release, so that history can be filtered.
 
     Parameters
     ----------
+    context
+        Whose ledger it may charge.
     dataset, release
         Which.
     charges
@@ -49,15 +48,14 @@ def tag(dataset: str, release: str | None = None, *, charges: bool = False) -> N
     """
     tags = {*flow_run.tags, f"dataset:{dataset}"}
     tags |= {f"release:{dataset}/{release}"} if release else set()
-    tags |= {ledger_tag(Ledger.of(Home.default()).head().ledger)} if charges else set()
+    tags |= {ledger_tag(context.ledger.head().ledger)} if charges else set()
     with get_client(sync_client=True) as client:
         client.update_flow_run(flow_run.id, tags=sorted(tags))
 
 
-def show_release(dataset: str, release: str) -> None:
+def show_release(context: Context, dataset: str, release: str) -> None:
     """Attach privacy parameters, budget before and after, noise, and a link to the bundle."""
-    home = Home.default()
-    archive, ledger = Archive.of(home), Ledger.of(home)
+    archive, ledger = context.archive, context.ledger
     place = archive.release(dataset, release)
     bundle = read_release(place)
     name = f"{dataset}/{release}"
@@ -87,16 +85,14 @@ def show_release(dataset: str, release: str) -> None:
     create_link_artifact(archive.uri(place), name, key=f"bundle-{dataset}", description=words)
 
 
-def show_estimates(dataset: str, release: str, estimates: Sequence[str]) -> None:
+def show_estimates(archive: Archive, dataset: str, release: str, estimates: Sequence[str]) -> None:
     """Attach the estimates that were made, and where they lie."""
-    archive = Archive.of(Home.default())
     places = {name: archive.uri(archive.estimate(dataset, release, name)) for name in estimates}
     _table("estimates", dataset, f"Estimates from {dataset}/{release}", places)
 
 
-def show_report(dataset: str, release: str, report: str) -> None:
+def show_report(archive: Archive, dataset: str, release: str, report: str) -> None:
     """Attach a link to a report."""
-    archive = Archive.of(Home.default())
     name = f"{dataset}/{release}"
     create_link_artifact(
         link=archive.uri(archive.report(dataset, release, report) / "report.html"),
@@ -106,13 +102,11 @@ def show_report(dataset: str, release: str, report: str) -> None:
     )
 
 
-def show_audit(page: str, discrepancies: Sequence[str]) -> None:
+def show_audit(page: Path, discrepancies: Sequence[str]) -> None:
     """Attach what an audit found, and a link to its page."""
     found = {f"{place}": words for place, words in enumerate(discrepancies, 1)}
     _table("audit", "of-the-home", "What does not agree", found or {"nothing": "all agrees"})
-    create_link_artifact(
-        Path(page).as_uri(), "Audit", key="audit-page", description="The auditor's page"
-    )
+    create_link_artifact(page.as_uri(), "Audit", key="audit-page", description="The auditor's page")
 
 
 def _privacy(facts: ReleaseManifest) -> dict[str, object]:

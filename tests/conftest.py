@@ -1,21 +1,25 @@
-"""One Prefect for the whole session, and a home of its own for every test."""
+"""One Prefect database for the session, and a separate home for every test."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from gramercy.common.home import Home
-from tests.support.databases import KINDS, fresh
-from tests.support.faults.forkserver import Zygote
+from tests.support.databases import KINDS, ledger_location, stop_servers
+from tests.support.faults.forkserver import ForkServer
+from tests.support.scratch import SCRATCH, is_worker
+
+TESTS = Path(__file__).parent
 
 # Before anything imports Prefect, which reads its settings once.
-os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="gramercy-prefect-")
+os.environ["PREFECT_HOME"] = str(SCRATCH.session_folder("prefect"))
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
@@ -28,23 +32,72 @@ for _name in ("GRAMERCY_HOME", "GRAMERCY_LEDGER_URL", "GRAMERCY_ARCHIVE_URL"):
     os.environ.pop(_name, None)
 
 
-# Files that take long, most of it waiting: they come first, so that nothing waits for them at last.
-LONG = ("test_server", "test_14_", "test_22_", "test_auditing", "test_16_", "test_24_", "test_cli")
+# The longest files come first, so that no worker ends with one of them; most of it is waiting.
+LONGEST = (
+    "test_server",
+    "test_14_",
+    "test_22_",
+    "test_auditing",
+    "test_16_",
+    "test_24_",
+    "test_cli",
+)
+# `make quick` leaves these folders out, and every test with `@pytest.mark.slow`.
+SLOW = ("acceptance", "benchmarks", "proofs")
+MANY_SECONDS = 3.0
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the tests of slow folders where none of them is wanted."""
+    folder = collection_path.parent == TESTS and collection_path.name in SLOW
+    return True if folder and config.option.markexpr == "not slow" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long files first; `make test` keeps this order."""
-    place = {name: turn for turn, name in enumerate(LONG)}
+    """Mark slow folders and files, and put the longest files first."""
 
-    def turn(item: pytest.Item) -> int:
-        return next((place[name] for name in LONG if item.path.name.startswith(name)), len(LONG))
+    def rank(item: pytest.Item) -> int:
+        names = [name for name in LONGEST if item.path.name.startswith(name)]
+        return LONGEST.index(names[0]) if names else len(LONGEST)
 
-    items.sort(key=turn)
+    items.sort(key=rank)
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List tests that take many seconds and are not marked as slow; this fails nothing."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    unmarked = {
+        report.nodeid: report.duration
+        for report in reports
+        if report.duration > MANY_SECONDS and "slow" not in report.keywords
+    }
+    if unmarked:
+        terminalreporter.section("not marked as slow")
+    for name, seconds in sorted(unmarked.items(), key=lambda each: -each[1]):
+        terminalreporter.write_line(f"{seconds:6.1f} s  {name}")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Fail a session whose tests left files in the temporary folder."""
+    yield  # fixtures are torn down, and xdist's workers end
+    stop_servers()
+    if is_worker():
+        return
+    left = SCRATCH.leftovers()
+    if left and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if left:
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        reporter.write_line(f"Tests left temporary files: {', '.join(left)}", red=True)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home; nothing a test does reaches the user's own."""
+    """An empty home, so that no test touches the user's own."""
     folder = tmp_path / "home"
     monkeypatch.setenv("GRAMERCY_HOME", str(folder))
     return folder
@@ -52,15 +105,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(params=KINDS)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    """Where a new ledger may lie: a test that asks for it runs on every kind of database."""
-    return fresh(request.param, tmp_path)
+    """The location of a new ledger, in every kind of database."""
+    return ledger_location(request.param, tmp_path)
 
 
 @pytest.fixture(params=KINDS)
 def any_home(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """The home, with its ledger in every kind of database."""
     if request.param != "sqlite":
-        monkeypatch.setenv("GRAMERCY_LEDGER_URL", str(fresh(request.param, home)))
+        monkeypatch.setenv("GRAMERCY_LEDGER_URL", str(ledger_location(request.param, home)))
     return Home.default()
 
 
@@ -70,16 +123,18 @@ def prefect_server() -> Iterator[None]:
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
-    with (
-        prefect_test_harness(server_startup_timeout=120),
-        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
-    ):
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            # The harness makes a temporary folder, and removes it when this process exits.
+            patch.setattr(tempfile, "tempdir", str(SCRATCH.session_folder("prefect-database")))
+            stack.enter_context(prefect_test_harness(server_startup_timeout=120))
+        stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         yield
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
-    """A real S3 server on this machine, with a bucket; its URL."""
+    """The URL of a bucket on a local S3 server."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -100,7 +155,7 @@ def s3() -> Iterator[str]:
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an archive may lie that is not there yet."""
+    """The location of a new archive, of every kind."""
     if request.param == "local":
         return str(tmp_path / "elsewhere")
     if request.param == "memory":
@@ -109,8 +164,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    """A process that forks another for whatever may die of it."""
-    made = Zygote()
+def fork_server() -> Iterator[ForkServer]:
+    """A process that forks a child for every trial that may be killed."""
+    made = ForkServer()
     yield made
     made.close()

@@ -12,7 +12,7 @@ from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.noise.denoise import project
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]  # 0 or 1

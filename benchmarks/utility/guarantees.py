@@ -13,7 +13,7 @@ from typing import Literal
 
 from scipy.optimize import minimize_scalar
 
-from gramercy.mechanisms.accounting.guarantee import gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
 
 DELTA = 1e-6
 Kind = Literal["approx", "zcdp", "pure"]

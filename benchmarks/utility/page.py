@@ -23,7 +23,7 @@ from benchmarks.utility.tables import (
     headline,
     rows,
 )
-from gramercy.mechanisms.accounting.guarantee import gaussian_mu, gdp_delta
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, gdp_delta
 
 # What is expected, from earlier measurements and the literature: kind, value, method, form, figure.
 JUDGED: tuple[tuple[Kind, float, str, str, str], ...] = (

@@ -15,9 +15,9 @@ from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.own_evidence import of_classes
 from gramercy.estimators.scikit.fitted import evidence_in, name_columns
-from gramercy.schemas.contract import features
+from gramercy.schemas.column import features
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import LevelsFacts
+from gramercy.schemas.facts import LevelsFacts
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from gramercy.estimators.solvers import kernels
+from gramercy.common.machine import can_compile
+from gramercy.estimators.solvers import kernels, numpy_descent
 from gramercy.estimators.solvers.block import (
     ROUNDING,
     Outcome,
@@ -85,9 +86,8 @@ def newton(
         if turn == limit:
             break
         single = at.T.astype(np.float32)
-        D, _ = compiled(kernels.descend)(
-            W.astype(np.float32), single, charged, *where, _SWEEPS, _ENOUGH
-        )
+        descend = compiled(kernels.descend) if can_compile() else numpy_descent.descend
+        D, _ = descend(W.astype(np.float32), single, charged, *where, _SWEEPS, _ENOUGH)
         moved = at.line_search(S, penalties, single, D)
         if moved is None:
             break

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gramercy.api.release import Release
 from gramercy.archive.listing import Listed, listing
-from gramercy.archive.remote import open_archive
+from gramercy.archive.open import open_archive
 from gramercy.archive.signing_keys import read_public
 from gramercy.schemas.errors import RequestError, UnknownRelease
 

@@ -131,3 +131,9 @@ class Measured(pd.DataFrame):  # type: ignore[misc]
 
     def _plain(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.index, columns=self.columns)
+
+
+def measured(entries: Entries, names: Sequence[str]) -> Measured:
+    """What is known of the entries, which are of these columns or of the last of them."""
+    values = np.where(entries.known, entries.estimate, np.nan)
+    return Measured(values, names[len(names) - len(values) :], lambda: entries)

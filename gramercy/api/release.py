@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from gramercy.api.measured import Measured
+from gramercy.api.attachments import Attachments
+from gramercy.api.measured import Measured, measured
 from gramercy.archive.bundle import signer
-from gramercy.archive.estimate_bundle import GRAPH, read_estimate
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.archive.release_bundle import (
-    PAGE,
-    ReleaseBundle,
-    published_columns,
-    read_release,
-    read_report,
-    rows_file,
-)
+from gramercy.archive.protocol import Archive
+from gramercy.archive.release_bundle import published_columns, read_release, rows_file
 from gramercy.archive.rows_file import read_rows
 from gramercy.archive.signature import key_id
-from gramercy.archive.store import Archive
-from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.schemas.errors import BundleError, GramercyError, RequestError, UnknownRelease
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import GuaranteeFacts, ReleaseManifest
+from gramercy.schemas.facts import GuaranteeFacts
+from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
@@ -65,14 +56,13 @@ class Release:
     def __init__(self, archive: Archive, dataset: str, release: str) -> None:
         self.id = f"{dataset}/{release}"
         self.path = archive.release(dataset, release)
-        self._archive, self._dataset, self._release = archive, dataset, release
         self._entries: dict[str, Entries] = {}
         if (dataset, release) not in archive.releases():
             raise UnknownRelease(
                 f"{archive.where}: holds no release '{self.id}'.", "See 'gramercy list'."
             )
         with archive.naming():
-            self._bundle: ReleaseBundle = read_release(self.path)
+            self._bundle = read_release(self.path)
             archive.hold_to_key(self.path)
             self.signed_by = key_id(signer(self.path))
             # A genuine bundle in another one's place is signed, too.
@@ -80,6 +70,7 @@ class Release:
                 raise BundleError(
                     f"{self.path / DESCRIPTOR}: describes another release than its folder's."
                 )
+        self._attached = Attachments(archive, dataset, release, self._bundle.sha256)
 
     @property
     def manifest(self) -> ReleaseManifest:
@@ -195,11 +186,7 @@ class Release:
         Matrices first, then tables; ``edges`` are the weights of its graph.
         """
         found = {}
-        for name in self._archive.estimates(self._dataset, self._release):
-            place = self._archive.estimate(self._dataset, self._release, name)
-            with self._archive.naming():
-                held = read_estimate(place)
-                self._hold(place, held.manifest.release_sha256)
+        for name, held in self._attached.estimates().items():
             frames = {key: self._labelled(matrix) for key, matrix in held.matrices.items()}
             if held.edges is not None:
                 frames["edges"] = self._labelled(held.edges)
@@ -214,17 +201,13 @@ class Release:
         RequestError
             If there is no such estimate, or it has no graph.
         """
-        import networkx as nx  # takes a third of a second
-
         if "edges" not in self.estimates.get(estimate, {}):
             graphs = [name for name, held in self.estimates.items() if "edges" in held]
             raise RequestError(
                 f"'{self.id}' has no graph '{estimate}'.",
                 f"It has {', '.join(graphs)}." if graphs else "Make one with .estimate.",
             )
-        return nx.read_graphml(
-            self._archive.estimate(self._dataset, self._release, estimate) / GRAPH
-        )
+        return self._attached.graph(estimate)
 
     def estimate(self, name: str, **settings: Any) -> Any:
         """Estimate from this release, here and now; costs no privacy, and seals nothing.
@@ -254,16 +237,9 @@ class Release:
         >>> fitted.precision_.shape, list(fitted.to_networkx())
         ((3, 3), ['c0', 'c1', 'c2'])
         """
-        from gramercy.estimators.scikit import by_name
-        from gramercy.schemas.model import parse
+        from gramercy.api.estimation import estimator  # with scikit-learn
 
-        if name not in by_name:
-            known = f"Known: {', '.join(by_name)}."
-            if name == "intervals":
-                known = "Use .correlation.interval(), or .covariance.interval()."
-            raise RequestError(f"estimate: no estimator '{name}'.", known)
-        parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
-        return by_name[name](**settings).fit(self)
+        return estimator(name, settings).fit(self)
 
     @property
     def evidence(self) -> Evidence:
@@ -273,15 +249,7 @@ class Release:
     @property
     def report(self) -> Path | None:
         """The page for people: the one that shows the most estimates. None before it is made."""
-        ids = self._archive.reports(self._dataset, self._release)
-        places = [self._archive.report(self._dataset, self._release, name) for name in ids]
-        found: dict[int, Path] = {}
-        for place in places:
-            with contextlib.suppress(BundleError):  # a damaged one hides no other
-                facts = read_report(place).manifest
-                self._hold(place, facts.release_sha256)
-                found[len(facts.estimates)] = place
-        return found[max(found)] / PAGE if found else None
+        return self._attached.report()
 
     @cached_property
     def withdrawn(self) -> str | None:
@@ -292,19 +260,7 @@ class Release:
         BundleError
             If there is a notice, and it is not what was sealed, or not of this release.
         """
-        place = self._archive.withdrawal(self._dataset, self._release)
-        if not self._archive.holds(place):
-            return None
-        with self._archive.naming():
-            facts = read_withdrawal(place).manifest
-            self._hold(place, facts.release_sha256)
-        return facts.reason
-
-    def _hold(self, place: Path, release_sha256: str) -> None:
-        """Refuse what lies beside this release and is of another, or signed by nobody trusted."""
-        self._archive.hold_to_key(place)
-        if release_sha256 != self._bundle.sha256:
-            raise BundleError(f"{place / DESCRIPTOR}: is of another release than '{self.id}'.")
+        return self._attached.withdrawn()
 
     @property
     def where(self) -> str:
@@ -313,7 +269,7 @@ class Release:
 
     def shown(self, path: Path) -> str:
         """The path or URL, for people, of what lies in the release or beside it."""
-        return self._archive.shown(path)
+        return self._attached.archive.shown(path)
 
     def _needs_second_moment(self) -> None:
         if self.manifest.kind == "precision":
@@ -329,9 +285,7 @@ class Release:
 
     def _measured(self, of: EntriesOf) -> Measured:
         self._needs_second_moment()
-        found = self._known(of)
-        names = self.manifest.names[len(self.manifest.names) - len(found.known) :]
-        return Measured(np.where(found.known, found.estimate, np.nan), names, lambda: found)
+        return measured(self._known(of), self.manifest.names)
 
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)

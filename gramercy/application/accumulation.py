@@ -13,7 +13,7 @@ from gramercy.application.public_parameters import normalised
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.request import Dask, Here
+from gramercy.schemas.engine import Dask, Here
 from gramercy.tables import streaming as room
 from gramercy.tables.folds import Assign
 from gramercy.tables.passes import here

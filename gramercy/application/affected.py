@@ -6,12 +6,15 @@ What was wrong, and what to do about it, is in docs/security-history.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_facts
-from gramercy.archive.store import Archive
-from gramercy.ledger import Ledger
 from gramercy.schemas.errors import ArchiveError, Invalid
 from gramercy.schemas.manifest import ReleaseManifest
+
+if TYPE_CHECKING:
+    from gramercy.ledger import Ledger
 
 _SEE = "see docs/security-history.md"
 

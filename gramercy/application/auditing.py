@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from gramercy.application.affected import affected
-from gramercy.application.open_stores import hold_to_archive
+from gramercy.application.audit_record import Audit, Audited, Discrepancy, write_audit
+from gramercy.application.context import Context, hold_to_archive
 from gramercy.application.verification import verify_release
+from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
-from gramercy.archive.store import Archive
 from gramercy.archive.withdrawal_notice import read_withdrawal
-from gramercy.common.home import Home
-from gramercy.ledger import Charge, Ledger, Statement
+from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.sources import sharing
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import (
@@ -36,96 +34,18 @@ _UNFINISHED = {"reserved", "drawn", "sealed"}
 _MADE = {"published", "withdrawn"}
 
 
-@dataclass(frozen=True)
-class Discrepancy:
-    """Something that cannot be where all is well.
-
-    Parameters
-    ----------
-    subject
-        The release, the data set, or ``ledger``.
-    words
-        What is wrong.
-    """
-
-    subject: str
-    words: str
-
-
-@dataclass(frozen=True)
-class Audited:
-    """A charge, and what there is to show for it.
-
-    Parameters
-    ----------
-    dataset, release
-        Which.
-    charge
-        As the ledger has it.
-    bundle
-        What became of the bundle, in a word or two.
-    runs
-        Names of the flow runs that published it; None where history was not looked at.
-    """
-
-    dataset: str
-    charge: Charge
-    bundle: str
-    runs: tuple[str, ...] | None
-
-    @property
-    def id(self) -> str:
-        """DATASET/RELEASE."""
-        return f"{self.dataset}/{self.charge.release}"
-
-
-@dataclass
-class Audit:
-    """What was found.
-
-    Parameters
-    ----------
-    ledger, archive
-        Where they lie.
-    head
-        The ledger's last entry.
-    at
-        When, UTC, ISO 8601.
-    history
-        Whether Prefect was asked.
-    anchors
-        How often the ledger's place was found told outside of it.
-    statements
-        (data set, statement) of every budget.
-    releases
-        Every charge, in the order of the ledger.
-    discrepancies
-        Everything that cannot be.
-    notes
-        What an auditor should know, though nothing is wrong with it.
-    """
-
-    ledger: str
-    archive: str
-    head: Anchor
-    at: str
-    history: bool = False
-    anchors: int = 0
-    statements: list[tuple[str, Statement]] = field(default_factory=list)
-    releases: list[Audited] = field(default_factory=list)
-    discrepancies: list[Discrepancy] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
 def make_audit(
+    context: Context,
     history: History | None = None,
     on_release: Callable[[str], None] = lambda _: None,
     trusted: frozenset[str] | None = None,
 ) -> Audit:
-    """Audit the home in use.
+    """Audit a home.
 
     Parameters
     ----------
+    context
+        Its ledger and archive.
     history
         What Prefect remembers; None where it is not to be asked.
     on_release
@@ -140,11 +60,11 @@ def make_audit(
     LedgerError, ArchiveError
         If ledger or archive cannot be read at all.
     """
-    home = Home.default()
-    ledger, archive = Ledger.known(home), Archive.of(home, trusted)
+    ledger = context.known_ledger
+    archive = context.archive if trusted is None else replace(context.archive, trusted=trusted)
     if ledger is None:
         raise RequestError(
-            f"{home.ledger}: there is no ledger.",
+            f"{context.home.ledger}: there is no ledger.",
             "Set GRAMERCY_HOME or GRAMERCY_LEDGER_URL to where it is.",
         )
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -320,48 +240,8 @@ def _lost_runs(releases: Iterable[Audited]) -> Iterator[str]:
             yield f"{each.id}: its flow run is no longer in Prefect's history."
 
 
-def facts(audit: Audit) -> dict[str, Any]:
-    """An audit as plain data. Of private facts the ledger's fingerprints alone are left out."""
-    return {
-        "at": audit.at,
-        "ledger": audit.ledger,
-        "archive": audit.archive,
-        "head": audit.head.model_dump(),
-        "anchors": audit.anchors,
-        "runs": audit.history,
-        "discrepancies": [asdict(each) for each in audit.discrepancies],
-        "notes": audit.notes,
-        "budgets": [{"dataset": name, **each.facts()} for name, each in audit.statements],
-        "releases": [_release(each) for each in audit.releases],
-    }
-
-
-def _release(each: Audited) -> dict[str, Any]:
-    runs = None if each.runs is None else list(each.runs)
-    return each.charge.facts() | {"release": each.id, "bundle": each.bundle, "runs": runs}
-
-
-def new_folder() -> Path:
-    """Where a report of now goes, in the home."""
-    now = datetime.datetime.now(datetime.UTC)
-    return Home.default().audits / now.strftime("%Y-%m-%dT%H%M%SZ")
-
-
-def write_audit(audit: Audit, folder: Path | None = None) -> Path:
-    """Write ``audit.html`` and ``audit.json``; returns the page.
-
-    Parameters
-    ----------
-    audit
-        What was found.
-    folder
-        Where; default: a new one in the home.
-    """
-    from gramercy.reports.audit_page import audit_page
-
-    place = folder or new_folder()
-    said = facts(audit)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "audit.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    (place / "audit.html").write_text(audit_page(said), encoding="utf-8")
-    return place / "audit.html"
+def audit(context: Context, history: History | None, folder: Path) -> tuple[Path, list[str]]:
+    """Audit a home and write the report; returns the page, and what does not agree, in words."""
+    made = make_audit(context, history)
+    page = write_audit(made, folder)
+    return page, [f"{each.subject}: {each.words}" for each in made.discrepancies]

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gramercy import mechanisms
-from gramercy.application.locks import alone
+from gramercy.application.context import Context
+from gramercy.application.release_changes import compared
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
 from gramercy.archive.card import meaning
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
+from gramercy.archive.layout import GLOSSARY, INDEX
 from gramercy.archive.listing import Listed, attempted
 from gramercy.archive.package import DESCRIPTOR
+from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, read_release, read_report
-from gramercy.archive.store import GLOSSARY, INDEX, Archive
-from gramercy.common.home import Home
-from gramercy.estimators.uncertainty.difference import change, comparable
+from gramercy.common.process_lock import on_this_machine
+from gramercy.estimators.uncertainty.difference import comparable
 from gramercy.ledger import Ledger
 from gramercy.reports.catalogue_page import (
     Download,
@@ -26,7 +28,7 @@ from gramercy.reports.catalogue_page import (
     index_page,
     release_page,
 )
-from gramercy.reports.change_page import Compared
+from gramercy.reports.change_summary import Compared
 from gramercy.schemas.errors import BundleError, Invalid
 
 _AGAIN = 5  # times: others may publish while these pages are written
@@ -34,15 +36,13 @@ _AGAIN = 5  # times: others may publish while these pages are written
 Watcher = Callable[[str], None]
 
 
-def catalogue(dataset: str, release: str) -> None:
+def catalogue(context: Context, dataset: str, release: str) -> None:
     """Write the pages that a release changes."""
-    home = Home.default()
-    write_site(Archive.of(home), Ledger.known(home), (dataset, release))
+    write_site(context, (dataset, release))
 
 
 def write_site(
-    archive: Archive,
-    ledger: Ledger | None,
+    context: Context,
     only: tuple[str, str] | None = None,
     watch: Watcher = lambda name: None,
 ) -> int:
@@ -50,10 +50,8 @@ def write_site(
 
     Parameters
     ----------
-    archive
-        Where the bundles lie, and the pages go.
-    ledger
-        Of the home in use, if it has one: what budgets were spent.
+    context
+        The archive, where the bundles lie and the pages go; and the ledger, if there is one.
     only
         (data set, release id); default: all of them.
     watch
@@ -69,7 +67,8 @@ def write_site(
     ArchiveError
         If a page cannot be written.
     """
-    with alone(Home.default(), "catalogue.pages"):
+    archive, ledger = context.archive, context.known_ledger
+    with on_this_machine(context.home.locks, "catalogue.pages"):
         for _ in range(_AGAIN):
             known = archive.releases(), archive.withdrawals()
             written = _write(archive, ledger, known[0], only, watch)
@@ -138,22 +137,6 @@ def _compared(archive: Archive, shelf: Shelf) -> Compared | None:
                 with contextlib.suppress(BundleError):  # damaged: then the one before it
                     return compared(archive, later, earlier)
     return None
-
-
-def compared(archive: Archive, later: Listed, earlier: Listed) -> Compared:
-    """Two comparable releases, held against each other.
-
-    Raises
-    ------
-    BundleError
-        If one of them is not what was sealed.
-    """
-    seen = []
-    for each in (later, earlier):
-        with archive.naming():
-            place = archive.release(each.facts.dataset.id, each.facts.release)
-            seen.append(read_release(place).evidence)
-    return Compared(later.name, earlier.name, later.facts.names, change(*seen))
 
 
 def _release(archive: Archive, each: Listed) -> str:

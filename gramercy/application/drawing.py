@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.application.accumulation import Collected
-from gramercy.application.calibration import release_manifest
 from gramercy.application.gathering import Gathered
 from gramercy.application.planning import Plan, in_force
 from gramercy.application.progress import rows_bar
 from gramercy.application.public_parameters import normalised, shift
+from gramercy.application.release_manifest import release_manifest
 from gramercy.archive.release_bundle import published_columns, rows_file, software, write_release
 from gramercy.archive.rows_file import RowWriter, read_rows
 from gramercy.estimators.noise.denoise import denoise, project
@@ -26,8 +26,8 @@ from gramercy.mechanisms.rowwise import RowWise
 from gramercy.schemas.errors import StepFailed
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.tables.blocks import blocks
+from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.persons import changed
-from gramercy.tables.read import Malformed
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, integer_batches

@@ -9,10 +9,12 @@ import math
 from typing import Any
 
 from gramercy.application.calibration import guarantee_facts
-from gramercy.application.planning import Outlook, Plan, effect
+from gramercy.application.outlook import Outlook, effect
+from gramercy.application.planning import Plan
 from gramercy.application.ranking import compare
-from gramercy.application.request_model import Request
 from gramercy.reports.plan_page import BudgetFacts, Planned, Ranked, plan_page
+from gramercy.schemas.manifest import Asked
+from gramercy.schemas.specs import MechanismSpec
 
 _REACH, _STEPS = 8.0, 7  # from an eighth of the epsilon that is asked for, to eight times as much
 _LEAST, _MOST = 1e-4, 1e3  # epsilons that a request may ask for
@@ -20,13 +22,13 @@ _LEAST, _MOST = 1e-4, 1e3  # epsilons that a request may ask for
 Curves = dict[str, list[tuple[float, float]]]
 
 
-def forecast(request: Request, epsilon: float) -> Curves:
+def forecast(public: Asked, spec: MechanismSpec, epsilon: float) -> Curves:
     """The predicted error of every mechanism that can answer, around an epsilon.
 
     Parameters
     ----------
-    request
-        At its delta, and in its own setting.
+    public, spec
+        See `compare`; at the delta of `spec`, and in its own setting.
     epsilon
         In the middle.
 
@@ -39,16 +41,15 @@ def forecast(request: Request, epsilon: float) -> Curves:
     for step in range(_STEPS):
         at = epsilon * _REACH ** (2 * step / (_STEPS - 1) - 1)
         if _LEAST <= at <= _MOST:
-            for offer in compare(_at(request, at))[0]:
+            for offer in compare(public, _at(spec, at))[0]:
                 found.setdefault(offer.name, []).append((at, offer.error))
     return found
 
 
-def _at(request: Request, epsilon: float) -> Request:
-    spec = request.mechanism
+def _at(spec: MechanismSpec, epsilon: float) -> MechanismSpec:
     others = [key for key in ("mu", "snr") if key in type(spec).model_fields]
     named: dict[str, Any] = {"epsilon": epsilon, "calibration": "exact", **dict.fromkeys(others)}
-    return request.model_copy(update={"mechanism": spec.model_copy(update=named)})
+    return spec.model_copy(update=named)
 
 
 def page_of(plan: Plan, seen: Outlook) -> str:
@@ -65,11 +66,11 @@ def page_of(plan: Plan, seen: Outlook) -> str:
     delta = request.mechanism.delta
     exact = plan.guarantee.epsilon(delta)
     epsilon = request.mechanism.epsilon or exact
-    offers, declined = compare(request)
+    public = plan.asked
+    offers, declined = compare(public, request.mechanism)
     # The error of a precision matrix is of another kind.
     compared = plan.mechanism.publishes != "precision" and math.isfinite(epsilon)
-    curves = forecast(request, epsilon) if compared else {}
-    public = plan.asked
+    curves = forecast(public, request.mechanism, epsilon) if compared else {}
     return plan_page(
         Planned(
             title=contract.title,

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.application.context import Context
 from gramercy.application.planning import Plan
 from gramercy.archive.bundle import file_digest
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, rows_file
-from gramercy.archive.store import Archive
-from gramercy.common.home import Home
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import digest
 
@@ -87,7 +86,7 @@ def gather(plan: Plan, places: Sequence[str]) -> Gathered:
     return Gathered(total, rows, sources)
 
 
-def refuse_other_sources(plan: Plan, release: str, places: Sequence[str]) -> None:
+def refuse_other_sources(context: Context, plan: Plan, release: str, places: Sequence[str]) -> None:
     """Refuse to answer with the average of other reports than those that are given.
 
     Raises
@@ -95,7 +94,7 @@ def refuse_other_sources(plan: Plan, release: str, places: Sequence[str]) -> Non
     RequestError
         If the published average is of others.
     """
-    place = Archive.of(Home.default()).release(plan.contract.id, release)
+    place = context.archive.release(plan.contract.id, release)
     averaged = set(read_release(place).manifest.sources.values())
     if averaged != {read_release(Path(each)).sha256 for each in places}:
         raise RequestError(

@@ -12,36 +12,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.application.locks import alone
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.common.home import Home
+from gramercy.common.process_lock import on_this_machine
 from gramercy.schemas.errors import StepFailed
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 
 
-def record(dataset: str, release: str, facts: dict[str, Any]) -> None:
+def record(home: Home, dataset: str, release: str, facts: dict[str, Any]) -> None:
     """Add facts to the record of a release, and write its page anew; for the owner's eyes alone."""
     from gramercy.reports.internal_page import internal_page
 
-    with alone(Home.default(), f"{dataset}.{release}.internal"):
-        known = {"notice": _NOTICE, **recall(dataset, release), **facts}
-        _write(_place(dataset, release, "json"), json.dumps(known, indent=2) + "\n")
-        _write(page(dataset, release), internal_page(dataset, release, known))
+    with on_this_machine(home.locks, f"{dataset}.{release}.internal"):
+        known = {"notice": _NOTICE, **recall(home, dataset, release), **facts}
+        _write(_place(home, dataset, release, "json"), json.dumps(known, indent=2) + "\n")
+        _write(page(home, dataset, release), internal_page(dataset, release, known))
 
 
-def recall(dataset: str, release: str) -> dict[str, Any]:
+def recall(home: Home, dataset: str, release: str) -> dict[str, Any]:
     """What was recorded of a release; empty when nothing was."""
     try:
-        facts: dict[str, Any] = json.loads(_place(dataset, release, "json").read_text())
+        facts: dict[str, Any] = json.loads(_place(home, dataset, release, "json").read_text())
     except FileNotFoundError:
         return {}
     return facts
 
 
-def page(dataset: str, release: str) -> Path:
+def page(home: Home, dataset: str, release: str) -> Path:
     """Where the steward's page on a release lies."""
-    return _place(dataset, release, "html")
+    return _place(home, dataset, release, "html")
 
 
 def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict[str, float]:
@@ -63,8 +63,8 @@ def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict
     }
 
 
-def _place(dataset: str, release: str, kind: str) -> Path:
-    return Home.default().internal / dataset / f"{release}.{kind}"
+def _place(home: Home, dataset: str, release: str, kind: str) -> Path:
+    return home.internal / dataset / f"{release}.{kind}"
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gramercy.application.calibration import calibrate, guarantee_facts, noise_law
+from gramercy.application.context import Context
 from gramercy.application.request_model import Request
-from gramercy.common.home import Home
-from gramercy.ledger import Charge, Ledger, Statement
-from gramercy.ledger.sources import sharing
+from gramercy.application.yaml_files import read_contract
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.schemas.budget_effect import Effect
-from gramercy.schemas.contract import Contract, Levels, read_contract
+from gramercy.schemas.column import Levels
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.engine import Here
 from gramercy.schemas.errors import LateRun, RequestError
-from gramercy.schemas.manifest import Asked, BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
+from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
+from gramercy.schemas.manifest import Asked
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import Here, Unit, Whole
+from gramercy.schemas.normalisation import Unit, Whole
 
 _GRACE = datetime.timedelta(hours=1)
 
@@ -32,22 +33,28 @@ class Plan:
     Parameters
     ----------
     contract, request
-        What was declared and asked for.
+        What was declared and asked for; the version is a label, and no pattern any more.
+    asked
+        The public facts that determine the release.
     mechanism
         Noise of the scale that was asked for.
+    pattern, planned_for
+        The version as the request gave it, and when the release was meant to be made.
     averaging
         Whether reports are averaged that were made elsewhere, instead of being made.
     """
 
     contract: Contract
     request: Request
+    asked: Asked
     mechanism: Mechanism
+    pattern: str
+    planned_for: datetime.datetime
     averaging: bool = False
 
-    @property
-    def asked(self) -> Asked:
-        """The public facts that determine the release."""
-        return asked(self.contract, self.request)
+    def instead_of(self, spent: str | None) -> Plan:
+        """The same plan, paid for again instead of a release that was spent."""
+        return replace(self, request=self.request.model_copy(update={"new_charge": spent}))
 
     @property
     def key(self) -> str:
@@ -112,13 +119,23 @@ class Plan:
         }
 
 
-def make_plan(request: Request, *, averaging: bool = False) -> Plan:
+def make_plan(
+    context: Context,
+    request: Request,
+    *,
+    at: datetime.datetime | None = None,
+    averaging: bool = False,
+) -> Plan:
     """Work out a release; reads the contract, and no data.
 
     Parameters
     ----------
+    context
+        Whose contracts are meant.
     request
         What is asked for.
+    at
+        The moment that makes a label of its version, where that is a pattern; default: now.
     averaging
         See `Plan`.
 
@@ -127,8 +144,11 @@ def make_plan(request: Request, *, averaging: bool = False) -> Plan:
     ContractError, RequestError
         If either cannot be used, before anything is registered or charged.
     """
-    contract = contract_of(request)
-    mechanism = calibrate(asked(contract, request))
+    planned_for = at or now()
+    pattern, request = request.version, request.on(planned_for)
+    contract = contract_of(context, request)
+    public = asked(contract, request)
+    mechanism = calibrate(public)
     if mechanism.publishes == "precision" and request.estimates:
         raise RequestError(
             "key 'estimates': this release is a precision matrix already.",
@@ -139,7 +159,6 @@ def make_plan(request: Request, *, averaging: bool = False) -> Plan:
             f"key 'engine': '{mechanism.name}' publishes rows, in their order, from one process.",
             "Leave the key out.",
         )
-    public = asked(contract, request)
     for place, each in enumerate(request.estimates):
         try:
             each.check(public)
@@ -149,10 +168,15 @@ def make_plan(request: Request, *, averaging: bool = False) -> Plan:
         raise RequestError(
             f"key 'mechanism.name': '{mechanism.name}' makes no reports.", "Write 'name: local'."
         )
-    return Plan(contract, request, mechanism, averaging)
+    return Plan(contract, request, public, mechanism, pattern, planned_for, averaging)
 
 
-def contract_of(request: Request) -> Contract:
+def now() -> datetime.datetime:
+    """Today and the time of day, UTC."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def contract_of(context: Context, request: Request) -> Contract:
     """The contract that a request names.
 
     Raises
@@ -160,7 +184,7 @@ def contract_of(request: Request) -> Contract:
     ContractError, RequestError
         If it cannot be used, or not with this request.
     """
-    contract = read_contract(Home.default().contract(request.dataset))
+    contract = read_contract(context.home.contract(request.dataset))
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
         raise RequestError(
             f"key 'dataset': the contract of '{request.dataset}' names itself '{contract.id}'.",
@@ -170,25 +194,26 @@ def contract_of(request: Request) -> Contract:
     return contract if "%" in request.version else contract.of_version(request.version)
 
 
-def refuse_late(request: Request, planned: datetime.datetime, now: datetime.datetime) -> None:
+def refuse_late(plan: Plan, moment: datetime.datetime) -> None:
     """Refuse to give what the table holds now the label of another day.
 
     A worker that comes back takes up every run that was missed meanwhile.
 
     Parameters
     ----------
-    request
-        Its version may be a pattern of the date.
-    planned, now
-        When the run was meant to start, and when it does.
+    plan
+        Its version may have been a pattern of the date.
+    moment
+        When the run starts.
 
     Raises
     ------
     LateRun
         If it is more than an hour late, and a run that started now would have another version.
     """
-    then, today = request.on(planned).version, request.on(now).version
-    if then != today and now - planned > _GRACE:
+    asked_for = plan.request.model_copy(update={"version": plan.pattern})
+    then, today = plan.request.version, asked_for.on(moment).version
+    if then != today and moment - plan.planned_for > _GRACE:
         raise LateRun(
             f"This run was planned for version '{then}', and it is '{today}' now: the table is "
             "another by this time. Nothing was charged.",
@@ -226,60 +251,3 @@ def asked(contract: Contract, request: Request) -> Asked:
 def in_force(contract: Contract, request: Request) -> Contract:
     """The contract with the constants that a request's normalisation takes of it."""
     return contract.in_whole_numbers() if isinstance(request.normalisation, Whole) else contract
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """What the ledger says of a plan.
-
-    Parameters
-    ----------
-    before
-        The budget as it stands: registered, or as the contract declares it.
-    answered
-        The charge that this very request was given before, published or spent.
-    shared
-        Other data sets that read the same table: their budgets do not add up with this one's.
-    """
-
-    before: Statement
-    answered: Charge | None
-    shared: tuple[str, ...] = ()
-
-
-def outlook(plan: Plan, ledger: Ledger) -> Outlook:
-    """Look a plan up in the ledger; changes nothing.
-
-    Raises
-    ------
-    TermsChanged
-        If the data set was registered with other terms.
-    """
-    before = ledger.preview(plan.contract, plan.request.version)
-    contract = plan.contract
-    shared = sharing(ledger.sources(), contract.id, [contract.source])
-    return Outlook(before, ledger.find(contract.id, plan.key), shared)
-
-
-def effect(plan: Plan, seen: Outlook) -> Effect:
-    """What would become of a release, as the ledger stands."""
-    done, before = seen.answered, seen.before
-    if done and done.state == "published":
-        words = f"published already, as {done.release}: nothing would be charged"
-        return Effect("free", words)
-    if done and done.state == "sealed":
-        words = f"drawn and sealed, as {done.release}: would only be put in its place"
-        return Effect("free", words)
-    if done and plan.request.new_charge != done.release:
-        became = "withdrawn" if done.state == "withdrawn" else "interrupted"
-        words = f"charged before, as {done.release}, and {became}: needs --new-charge"
-        return Effect("refused", words)
-    if not before.admits(plan.guarantee):
-        delta = before.budget.delta
-        return Effect(
-            "refused",
-            "does not fit the budget: the release would be refused. It asks for epsilon "
-            f"{plan.guarantee.epsilon(delta):.4g} at delta {delta:g}, and {before.remaining:.4g} "
-            "is left: ask for less, or raise the budget with 'gramercy budget --raise'",
-        )
-    return Effect("charged", "it would be charged, and never refunded")

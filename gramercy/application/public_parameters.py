@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import row_lattice
 from gramercy.mechanisms.mechanism import Reach, Setting
-from gramercy.schemas.manifest import FORMAT, Asked, ColumnFacts, LevelsFacts
-from gramercy.schemas.request import Box, Clip, Unit, Whole
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.manifest import FORMAT, Asked
+from gramercy.schemas.normalisation import Box, Clip, Unit, Whole
 
 AnyFacts = ColumnFacts | LevelsFacts
 

@@ -7,15 +7,13 @@ from typing import Any
 
 from gramercy import mechanisms
 from gramercy.application.calibration import calibrate, noise_law
-from gramercy.application.planning import asked, contract_of
-from gramercy.application.request_model import Request
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Arithmetic, Mechanism
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.manifest import Asked, ReleaseKind
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import PureSpec, SaidToBePureSpec
+from gramercy.schemas.specs import MechanismSpec, PureSpec, SaidToBePureSpec
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,15 @@ class Declined:
     why: str
 
 
-def compare(request: Request) -> tuple[list[Offer], list[Declined]]:
+def compare(public: Asked, spec: MechanismSpec) -> tuple[list[Offer], list[Declined]]:
     """Every mechanism at the guarantee that is asked for, calibrated exactly.
 
     Parameters
     ----------
-    request
-        Its own mechanism is one of those that are compared.
+    public
+        Facts of the table, and of how its rows are normalised.
+    spec
+        What is asked for; its own mechanism is one of those that are compared.
 
     Returns
     -------
@@ -64,14 +64,14 @@ def compare(request: Request) -> tuple[list[Offer], list[Declined]]:
     declined
         The others.
     """
-    public, target = asked(contract_of(request), request), _target(request)
+    target = _target(public, spec)
     offers: list[Offer] = []
     declined: list[Declined] = []
     for name, known in mechanisms.registry.items():
         if known.publishes == "precision":
             declined.append(Declined(name, "publishes a precision matrix, no second moment"))
-        elif name == request.mechanism.name:
-            stated = request.mechanism.model_copy(update={"calibration": "exact"}).asked()
+        elif name == spec.name:
+            stated = spec.model_copy(update={"calibration": "exact"}).asked()
             stated.pop("paper", None)
             offers.append(_offer(public, known, stated))
         elif target["delta"] == 0 and not _pure(known):
@@ -87,14 +87,14 @@ def compare(request: Request) -> tuple[list[Offer], list[Declined]]:
     return sorted(offers, key=lambda each: each.error), declined
 
 
-def _target(request: Request) -> dict[str, float]:
+def _target(public: Asked, spec: MechanismSpec) -> dict[str, float]:
     """Epsilon or mu, and delta. What is named another way is what it turns out to be: a mu."""
-    spec = request.mechanism
     if spec.epsilon is not None:
         return {"epsilon": spec.epsilon, "delta": spec.delta}
     mu = spec.mu
     if mu is None:
-        mu = calibrate(asked(contract_of(request), request)).guarantee.mu
+        own = public.model_copy(update={"mechanism": spec.asked()})
+        mu = calibrate(own).guarantee.mu
     return {"mu": mu, "delta": spec.delta}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gramercy.application.context import Context
 from gramercy.application.seal_once import sealed_once
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.release_bundle import (
@@ -14,8 +15,8 @@ from gramercy.archive.release_bundle import (
     software,
     write_report,
 )
-from gramercy.archive.store import Archive
-from gramercy.common.home import Home
+from gramercy.common.extras import publishing
+from gramercy.reports.edition import edition
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import FORMAT, ReportManifest
 from gramercy.schemas.model import digest
@@ -23,14 +24,13 @@ from gramercy.schemas.model import digest
 _DRAWING = ("jinja2", "matplotlib", "networkx", "pillow")
 
 
-def report(dataset: str, release: str, estimates: list[str]) -> str:
+def report(context: Context, dataset: str, release: str, estimates: Sequence[str]) -> str:
     """Write the report on a release and on these estimates, or find it done; returns its id."""
-    archive = Archive.of(Home.default())
-    return make_report(archive, dataset, release, estimates).manifest.report
+    return make_report(context, dataset, release, estimates).manifest.report
 
 
 def make_report(
-    archive: Archive, dataset: str, release: str, estimates: Sequence[str]
+    context: Context, dataset: str, release: str, estimates: Sequence[str]
 ) -> ReportBundle:
     """Seal a report beside its release; the same estimates twice give the one report.
 
@@ -39,33 +39,45 @@ def make_report(
     BundleError
         If the release or an estimate is not what was sealed.
     """
-    shown = sorted(set(estimates))
+    archive, shown = context.archive, sorted(set(estimates))
     place = archive.report(dataset, release, _id(shown))
-    with sealed_once(archive, place) as staged:
+    with sealed_once(context, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
             places = [archive.estimate(dataset, release, each) for each in shown]
-            write_report(staged, *written(bundle, [read_estimate(each) for each in places]))
+            beside = [read_estimate(each) for each in places]
+            manifest = report_manifest(bundle, beside)
+            write_report(staged, manifest, report_page(bundle, beside))
     return read_report(place)
 
 
-def written(
-    release: ReleaseBundle, estimates: Sequence[EstimateBundle]
-) -> tuple[ReportManifest, str]:
-    """A report and what it says of itself.
+def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
+    """The page of a report.
+
+    Raises
+    ------
+    MissingPackages
+        If what draws it is not installed.
+    """
+    with publishing():
+        from gramercy.reports.page import release_page  # matplotlib takes a second
+
+        return release_page(release, estimates)
+
+
+def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> ReportManifest:
+    """What a report says of itself.
 
     Raises
     ------
     BundleError
         If an estimate is not of this release.
     """
-    from gramercy.reports.page import edition, release_page  # matplotlib takes a second
-
     facts = release.manifest
     for each in estimates:
         if each.manifest.release_sha256 != release.sha256:
             raise BundleError(f"Estimate '{each.manifest.estimate}' is not of this release.")
-    manifest = ReportManifest(
+    return ReportManifest(
         format=FORMAT,
         kind="report",
         report=_id([each.manifest.estimate for each in estimates]),
@@ -76,7 +88,6 @@ def written(
         privacy="post-processing of the release; no further privacy cost",
         software=software(*_DRAWING) | {"report": edition()},
     )
-    return manifest, release_page(release, estimates)
 
 
 def _id(estimates: Sequence[str]) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from gramercy import estimators, mechanisms
-from gramercy.schemas.errors import RequestError
-from gramercy.schemas.model import read_yaml
-from gramercy.schemas.request import MechanismSpec, ReleaseRequest
+from gramercy.schemas.request import ReleaseRequest
+from gramercy.schemas.specs import MechanismSpec
 
 
 def _one_of(*models: Any) -> Any:
@@ -35,22 +32,3 @@ class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
     estimates: tuple[AnyEstimator, ...] = tuple(
         estimators.registry[name](name=name) for name in estimators.BY_DEFAULT
     )
-
-
-def restored(settings: Mapping[str, Any]) -> estimators.Estimator:
-    """An estimator from the settings that a manifest states."""
-    return TypeAdapter(estimators.registry[settings["name"]]).validate_python(dict(settings))
-
-
-def read_request(path: Path) -> Request:
-    """Read a request from YAML; a contract's path in it is resolved against the file's folder.
-
-    Raises
-    ------
-    RequestError
-        Naming the file, the key and the mend.
-    """
-    request = read_yaml(Request, path, RequestError)
-    if not request.dataset.endswith((".yaml", ".yml")):
-        return request
-    return request.model_copy(update={"dataset": str(path.resolve().parent / request.dataset)})

@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gramercy.application.locks import alone
-from gramercy.archive.store import Archive
-from gramercy.common.home import Home
+from gramercy.application.context import Context
+from gramercy.common.process_lock import on_this_machine
 from gramercy.schemas.model import digest
 
 
 @contextmanager
-def sealed_once(archive: Archive, place: Path) -> Iterator[Path | None]:
+def sealed_once(context: Context, place: Path) -> Iterator[Path | None]:
     """An empty folder that is sealed and committed at `place`, or None if something lies there.
 
     An event may be delivered twice, and the command line may run beside a worker: whoever comes
     second waits for the first, and finds its work.
     """
+    archive = context.archive
     if archive.holds(place):
         yield None
         return
     name = ".".join(place.relative_to(archive.root).parts)
-    with alone(Home.default(), name):
+    with on_this_machine(context.home.locks, name):
         if archive.holds(place):
             yield None
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from gramercy.application.open_stores import open_books
+from gramercy.application.context import Context
 from gramercy.application.seal_once import sealed_once
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.withdrawal_notice import write_withdrawal
@@ -14,13 +14,15 @@ from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
 
 
-def withdraw(dataset: str, release: str, reason: str) -> Path:
+def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
     """Mark a published release as withdrawn; returns where the notice lies.
 
     The ledger is told first. Interrupted in between, the same command writes what is missing.
 
     Parameters
     ----------
+    context
+        Where it was charged and published.
     dataset, release
         Which.
     reason
@@ -35,7 +37,7 @@ def withdraw(dataset: str, release: str, reason: str) -> Path:
     UntrustedLedger
         If the archive has seen more of the ledger than there is.
     """
-    ledger, archive = open_books()
+    ledger, archive = context.books()
     bundle = read_release(archive.release(dataset, release))
     facts = {
         "format": FORMAT,
@@ -66,7 +68,7 @@ def withdraw(dataset: str, release: str, reason: str) -> Path:
             ledger.mark(dataset, release, "withdrawn", reason=manifest.reason)
             archive.write_anchor(ledger.head())
         place = archive.withdrawal(dataset, release)
-        with sealed_once(archive, place) as staged:
+        with sealed_once(context, place) as staged:
             if staged is not None:
                 write_withdrawal(staged, manifest)
     return place

@@ -10,17 +10,21 @@ import typer
 from rich.text import Text
 
 from gramercy import __version__
-from gramercy.cli import analysts, auditors, catalogue_commands, drafts, keys, stewards
-from gramercy.cli.output import view
+from gramercy.cli.commands import LazyGroup
+from gramercy.cli.output import terminal
+from gramercy.common.extras import publishing
 from gramercy.schemas.errors import GramercyError, Refused, RequestError
 from gramercy.schemas.url import without_secrets
 
 app = typer.Typer(
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+_INTERRUPTED = 130
 
 
 @app.callback(invoke_without_command=True)
@@ -33,41 +37,6 @@ def front(version: Annotated[bool, typer.Option("--version", help="Print it.")] 
         print(__version__)
 
 
-for _command in (
-    stewards.demo,
-    drafts.new,
-    stewards.plan,
-    stewards.release,
-    stewards.randomize,
-    stewards.aggregate,
-    stewards.budget,
-    stewards.withdraw,
-    stewards.serve,
-    analysts.list_,
-    analysts.show,
-    analysts.verify,
-    analysts.estimate,
-    analysts.mechanisms,
-    catalogue_commands.compare,
-    catalogue_commands.site,
-    auditors.audit,
-    auditors.history,
-    auditors.export,
-):
-    app.command(_command.__name__.rstrip("_"))(_command)
-app.add_typer(keys.app, name="keys")
-
-_INTERRUPTED = 130
-
-
-def _check_letters(words: list[str]) -> None:
-    """Refuse bytes that are no text: they could neither be printed nor stored."""
-    try:
-        "".join(words).encode()
-    except UnicodeEncodeError:
-        raise RequestError("An argument is not UTF-8 text.", "Write it anew.") from None
-
-
 def main() -> None:
     """Run the command; turn errors into words and exit codes."""
     # Before Prefect is imported: nothing of a steward's work is told to anyone.
@@ -76,11 +45,12 @@ def main() -> None:
     code, label, words = 1, "Error: ", ""
     try:
         _check_letters(sys.argv[1:])
-        app()
+        with publishing():  # packages that a command turns out to need
+            app()
     except SystemExit as done:
         if done.code == _INTERRUPTED:
             words = "Interrupted. The same command tells what became of the release."
-            view.say(words, to=view.err)
+            terminal.say(words, to=terminal.err)
         raise
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
@@ -91,6 +61,14 @@ def main() -> None:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         words = f"{without_secrets(str(error.filename))}: {reason}."
     if "--json" in sys.argv:
-        view.as_json({"error": words, "exit_code": code})
-    view.say(Text(label, style="red"), words, to=view.err)
+        terminal.as_json({"error": words, "exit_code": code})
+    terminal.say(Text(label, style="red"), words, to=terminal.err)
     sys.exit(code)
+
+
+def _check_letters(words: list[str]) -> None:
+    """Refuse bytes that are no text: they could neither be printed nor stored."""
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise RequestError("An argument is not UTF-8 text.", "Write it anew.") from None

@@ -10,11 +10,15 @@ from typing import TypeVar, cast
 
 from threadpoolctl import ThreadpoolController
 
+from gramercy.common.extras import is_installed
+
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def compiled(function: _Function, *fast: str) -> _Function:
     """The same function, compiled by numba: seconds the first time on a machine, then from a file.
+
+    Without numba it is the function itself: the same numbers, a hundred times slower.
 
     Parameters
     ----------
@@ -23,7 +27,13 @@ def compiled(function: _Function, *fast: str) -> _Function:
     fast
         Flags of LLVM's fast arithmetic that it may use, such as ``reassoc``.
     """
-    return cast(_Function, _once(function, fast))
+    return cast(_Function, _once(function, fast)) if can_compile() else function
+
+
+@cache
+def can_compile() -> bool:
+    """Whether numba is installed."""
+    return is_installed("numba")
 
 
 @cache

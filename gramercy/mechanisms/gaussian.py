@@ -16,7 +16,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gaussian_mu, gdp_mu, noise_scale
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, gdp_mu, noise_scale
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import (
     COUNT_WEIGHT,
     Additive,
@@ -27,7 +28,7 @@ from gramercy.mechanisms.additive import (
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import Family, NoiseLaw
-from gramercy.schemas.request import MechanismSpec
+from gramercy.schemas.specs import MechanismSpec
 
 
 class GaussianSpec(MechanismSpec):

@@ -17,7 +17,7 @@ from pydantic import model_validator
 from gramercy.mechanisms.gaussian import Gaussian, classical
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.schemas.noise import Family
-from gramercy.schemas.request import MechanismSpec
+from gramercy.schemas.specs import MechanismSpec
 
 
 class GaussianIidSpec(MechanismSpec):

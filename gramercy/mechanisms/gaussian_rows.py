@@ -16,12 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, row_lattice
-from gramercy.mechanisms.accounting.guarantee import (
-    Guarantee,
-    gaussian_mu,
-    gdp_epsilon,
-    noise_scale,
-)
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, gdp_epsilon, noise_scale
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.mechanisms.rowwise import RowWise, nominal_deviations, reach, rounded_variance
@@ -31,7 +27,7 @@ from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.model import Decibels
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import MechanismSpec
+from gramercy.schemas.specs import MechanismSpec
 
 
 class NoisyRowsSpec(MechanismSpec):

@@ -24,7 +24,7 @@ from gramercy.mechanisms.gaussian_rows import NoisyRowsSpec, Rows
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.request import MechanismSpec
+from gramercy.schemas.specs import MechanismSpec
 
 _SHARE = 0.1  # of delta, for delta0 where no budget sets one aside
 

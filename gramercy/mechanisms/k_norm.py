@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from gramercy.mechanisms.accounting.guarantee import UP, Guarantee, gdp_pure, pure_gdp
+from gramercy.mechanisms.accounting.directed_rounding import UP
+from gramercy.mechanisms.accounting.gdp import gdp_pure, pure_gdp
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import COUNT_WEIGHT, Additive, squared_sensitivity, symmetric
 from gramercy.mechanisms.mechanism import Arithmetic, Setting
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import PureSpec
+from gramercy.schemas.specs import PureSpec
 
 _FAILURE = 1e-12  # P[W < w0] where no budget sets a delta0 aside
 _WIDE = 1 + 2.0**-30  # far more than what scipy's inverse may be off

@@ -22,12 +22,14 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms.accounting.guarantee import UP, Guarantee, gdp_pure, pure_gdp
+from gramercy.mechanisms.accounting.directed_rounding import UP
+from gramercy.mechanisms.accounting.gdp import gdp_pure, pure_gdp
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import COUNT_WEIGHT, Additive, squared_sensitivity, symmetric
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import PureSpec
+from gramercy.schemas.specs import PureSpec
 
 
 class LaplaceSpec(PureSpec):

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gaussian_mu, noise_scale
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, noise_scale
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import half, squared_sensitivity
 from gramercy.mechanisms.gaussian import classical, target_mu
 from gramercy.mechanisms.mechanism import Setting
@@ -25,7 +26,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import MechanismSpec
+from gramercy.schemas.specs import MechanismSpec
 
 MOST_ENTRIES = 5000
 _BITS = 12

@@ -19,19 +19,15 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms.accounting.guarantee import (
-    UP,
-    Guarantee,
-    gdp_pure,
-    shift_epsilon,
-    shift_mu,
-)
+from gramercy.mechanisms.accounting.directed_rounding import UP
+from gramercy.mechanisms.accounting.gdp import gdp_pure, shift_epsilon, shift_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Arithmetic, Setting
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import PureSpec
+from gramercy.schemas.specs import PureSpec
 
 _COUNT_WEIGHT = 0.1  # a noisy count costs a tenth of what the matrix does
 _ONE_COLUMN = math.sqrt(math.pi / 2)  # the score of Laplace noise is +-epsilon

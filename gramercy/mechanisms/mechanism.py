@@ -13,7 +13,7 @@ from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import FORMAT, Format, ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import MechanismSpec
+from gramercy.schemas.specs import MechanismSpec
 
 Arithmetic = Literal["exact", "floating-point"]
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from gramercy.common.lattice import Lattice
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gaussian_mu, noise_scale
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, noise_scale
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import half, squared_sensitivity, symmetric
 from gramercy.mechanisms.gaussian import target_mu
 from gramercy.mechanisms.mechanism import Arithmetic, Mechanism, Setting
@@ -31,7 +32,7 @@ from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import PureSpec, SaidToBePureSpec
+from gramercy.schemas.specs import PureSpec, SaidToBePureSpec
 
 _SOLVER = 2.0**-10  # what the solver may be off, as a share of what a row may move
 _GAP = 1e-10  # the least duality gap a column that the solver works for

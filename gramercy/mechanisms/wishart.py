@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.accounting.wishart_profile import best_shape, profile, two_steps
+from gramercy.mechanisms.accounting.wishart_calibration import best_shape
+from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Arithmetic, Setting
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import PureSpec, SaidToBePureSpec
+from gramercy.schemas.specs import PureSpec, SaidToBePureSpec
 
 _MOST_DOF = 1e9
 _SHARE = {"removed": 0.01, "kept": 0.3}  # of delta, for delta0 where no budget sets one aside

@@ -9,7 +9,7 @@ from gramercy.reports.page import render
 
 
 def audit_page(facts: Mapping[str, Any]) -> str:
-    """The page, from what `application.auditing` has found, as plain data.
+    """The page, from what `application.audit_record` holds, as plain data.
 
     Parameters
     ----------

@@ -18,8 +18,10 @@ from gramercy.archive.listing import Listed, plain
 from gramercy.archive.release_bundle import ReleaseBundle, stems
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
-from gramercy.reports.change_page import Compared, changed
-from gramercy.reports.content import Shown, correlations
+from gramercy.reports.change_page import pictured_change
+from gramercy.reports.change_summary import Compared
+from gramercy.reports.correlations import correlations
+from gramercy.reports.estimate_summary import Shown
 from gramercy.reports.history_page import spending
 from gramercy.reports.page import pictured, render
 from gramercy.reports.words import best_guess, notes, shown_name, the_attack, what_it_is
@@ -109,7 +111,7 @@ def dataset_page(shelf: Shelf, compared: Compared | None) -> str:
         shelf=shelf,
         newest=shelf.newest,
         spent=spent,
-        changed=changed(compared) if compared else None,
+        changed=pictured_change(compared) if compared else None,
     )
 
 

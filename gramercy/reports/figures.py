@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from gramercy.estimators.noise.spectrum import Spectrum
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
-from gramercy.schemas.manifest import GuaranteeFacts
+from gramercy.schemas.facts import GuaranteeFacts
 
 Array = NDArray[np.float64]
 

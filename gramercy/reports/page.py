@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +15,9 @@ from gramercy.archive.release_bundle import ReleaseBundle, rows_file, stems
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
-from gramercy.reports.content import (
-    INSIDE,
-    Shown,
-    correlations,
-    groups,
-    parameters,
-    strongest,
-)
+from gramercy.reports.correlations import INSIDE, correlations
+from gramercy.reports.estimate_summary import Shown
+from gramercy.reports.page_tables import groups, strongest
 from gramercy.reports.second_look import edges_again, worth
 from gramercy.reports.words import (
     best_guess,
@@ -37,9 +30,6 @@ from gramercy.reports.words import (
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-_SOURCES = {".py", ".html", ".css"}
 
 
 def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
@@ -98,16 +88,6 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     )
 
 
-@cache
-def edition() -> str:
-    """Digest of all that makes pages: those of one edition can be compared word by word."""
-    house = Path(__file__).parents[1]
-    rooms = (house / "estimators", house / "reports")
-    files = sorted(p for room in rooms for p in room.rglob("*") if p.suffix in _SOURCES)
-    held = (f"{p.relative_to(house)}\0".encode() + p.read_bytes() for p in files)
-    return hashlib.sha256(b"\0".join(held)).hexdigest()[:16]
-
-
 def render(template: str, **facts: Any) -> str:
     """Fill a template of this room; everything is escaped."""
     return _environment().get_template(template).render(facts)
@@ -120,6 +100,21 @@ def pictured(shown: Shown) -> dict[str, Any]:
         picture = figures.graph(shown.id, shown.weights, shown.names, shown.again)
     worked_out = {"sparse": shown.sparse, "kept": shown.kept, "others": shown.others}
     return vars(shown) | worked_out | {"picture": picture, "pairs": p * (p - 1) // 2}
+
+
+def parameters(facts: Mapping[str, Any], at: str = "") -> list[tuple[str, str]]:
+    """Every parameter of a manifest, by its path."""
+    told: list[tuple[str, str]] = []
+    for key, value in facts.items():
+        path = f"{at}.{key}" if at else key
+        if isinstance(value, Mapping):
+            told += parameters(value, path)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            numbered = {str(place): each for place, each in enumerate(value)}
+            told += parameters(numbered, path) if value else [(path, "none")]
+        else:
+            told.append((path, "none" if value is None else str(value)))
+    return told
 
 
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:

@@ -16,9 +16,10 @@ from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.reports.words import Note, best_guess, protection, the_attack
 from gramercy.schemas.budget_effect import Effect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
-from gramercy.schemas.manifest import GuaranteeFacts, ReleaseKind
+from gramercy.schemas.facts import GuaranteeFacts
+from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.request import AnyNormalisation, Unit
+from gramercy.schemas.normalisation import AnyNormalisation, Unit
 
 _SHOWN = 60  # columns of the table that are named
 _REACH = 30  # times the error in question that the chart shows

@@ -10,11 +10,12 @@ from scipy.special import ndtr, ndtri
 
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.noise.spectrum import Spectrum
-from gramercy.reports.content import INSIDE
-from gramercy.schemas.contract import INTERCEPT
-from gramercy.schemas.manifest import GuaranteeFacts, ReleaseManifest
+from gramercy.reports.correlations import INSIDE
+from gramercy.schemas.column import INTERCEPT
+from gramercy.schemas.facts import GuaranteeFacts
+from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import Family
-from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip, Unit, Whole
 
 
 @dataclass(frozen=True)

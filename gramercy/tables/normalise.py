@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip, Unit, Whole
 
 # Of two, at which the inverse is a number in double precision.
 LEAST_POWER, MOST_POWER = -1021, 1024

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
 from gramercy.common.machine import compiled
-from gramercy.schemas.contract import Column, Levels
-from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.integers import in_ball
 from gramercy.tables.normalise import LEAST_POWER, MOST_POWER
 from gramercy.tables.repair import Repairs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -13,9 +12,9 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
-from gramercy.schemas.errors import TableError
 from gramercy.tables.blocks import blocks
-from gramercy.tables.parquet_guard.page_heads import DICTIONARY, PLAIN, SPELLED, check_footer, pages
+from gramercy.tables.parquet_guard.memory import StoredColumn, fit, room, stored_columns
+from gramercy.tables.parquet_guard.page_heads import check_footer
 from gramercy.tables.values import Reading, converted, of_texts
 
 Array = NDArray[np.float64]
@@ -23,57 +22,10 @@ Array = NDArray[np.float64]
 BATCH_CELLS = 1 << 21
 
 # Bytes of memory.
-_PAGE = 64 << 20  # one page of numbers
-_TEXTS = 16 << 20  # one page of texts
-_DELTAS = 2 << 20  # one page of texts that each begin as the one before, and all may be long
-_PAGES = 128 << 20  # the pages of all columns at once
-_HONEST = 256 << 20  # those of a file that is not much smaller than what it unpacks to
-_UNPACKED = 2  # times its size
-_SOME = 64 << 20  # those of some columns, where others wait
+_SOME = 64 << 20  # pages of some columns, where others wait
 _BLOCK = 96 << 20  # numbers that wait for those of other columns
-_BATCH = 64 << 20  # texts at once
 _BUFFERS = 64 << 20  # what is read ahead
 _AHEAD = 256 << 10  # of one column
-_ENTRY = 4  # times its page that a dictionary takes once it is read
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A declared column of a file, and what it takes to read it.
-
-    Parameters
-    ----------
-    name, levels
-        As declared.
-    leaf
-        Its place in the file.
-    of_bytes
-        Whether its cells have any length.
-    largest, packed, spelled
-        Bytes of its largest page, of the largest as it lies in the file, and of the largest that
-        spells its cells out.
-    delta
-        Whether cells are told by those before them.
-    """
-
-    name: str
-    levels: Reading
-    leaf: int
-    of_bytes: bool
-    largest: int
-    packed: int
-    spelled: int
-    delta: bool
-
-    @property
-    def most(self) -> int:
-        """Bytes that a page of it may take."""
-        of_texts = _DELTAS if self.delta else _TEXTS
-        return of_texts if self.of_bytes else _PAGE
-
-    def at_once(self, rows: int) -> int:
-        """How many of its cells are read at once, each as long as its longest may be."""
-        return max(1, min(rows, _BATCH // max(1, self.spelled))) if self.of_bytes else rows
 
 
 @contextmanager
@@ -160,66 +112,18 @@ def cells(
     with opened(fs, file, columns) as (stream, table):
         reader = _Reader(stream, table, rows)
         groups = range(table.num_row_groups) if only is None else only
-        known = _looked_at(stream, table, shown or file, columns, groups)
+        known = stored_columns(stream, table, shown or file, columns, groups)
         if not groups:
             return
-        if _fit(known):
+        if fit(known):
             yield from reader.side_by_side(known, groups)
             return
         for group in groups:
-            alone = _looked_at(stream, table, shown or file, columns, [group])
-            if _fit(alone):
+            alone = stored_columns(stream, table, shown or file, columns, [group])
+            if fit(alone):
                 yield from reader.side_by_side(alone, [group])
             else:
                 yield from reader.in_turn(alone, group)
-
-
-def _looked_at(
-    stream: IO[bytes],
-    table: pq.ParquetFile,
-    file: str,
-    columns: Mapping[str, Reading],
-    groups: Sequence[int],
-) -> list[_Column]:
-    """What the heads of all pages say of the declared columns."""
-    every = (table.schema.column(leaf) for leaf in range(len(table.schema)))
-    # Inside another column, a path may read as a name with a point in it.
-    leaves = {each.name: leaf for leaf, each in enumerate(every) if each.name == each.path}
-    found = []
-    for name, levels in columns.items():
-        leaf = leaves[name]
-        of_bytes = table.schema.column(leaf).physical_type == "BYTE_ARRAY"
-        largest = packed = spelled = 0
-        delta = False
-        for group in groups:
-            for page in pages(stream, table.metadata.row_group(group).column(leaf)):
-                largest, packed = max(largest, page.size, page.packed), max(packed, page.packed)
-                if page.kind != DICTIONARY and page.encoding in SPELLED:
-                    spelled = max(spelled, page.size)
-                    delta = delta or page.encoding != PLAIN
-        column = _Column(name, levels, leaf, of_bytes, largest, packed, spelled, delta)
-        if largest > column.most:
-            raise TableError(
-                f"{file}: column '{name}' lies in pages of more than {column.most >> 20} MiB.",
-                "Write it in smaller pages or row groups.",
-            )
-        found.append(column)
-    return found
-
-
-def _fit(columns: Sequence[_Column]) -> bool:
-    """Whether pages of all of them can be in memory at once."""
-    return sum(map(_weight, columns)) <= _room(columns)
-
-
-def _room(columns: Sequence[_Column]) -> int:
-    """More where the file is large itself, so that nobody is surprised."""
-    return max(_PAGES, min(_HONEST, _UNPACKED * sum(column.packed for column in columns)))
-
-
-def _weight(column: _Column) -> int:
-    """Bytes of memory while it is read: a page, and a dictionary."""
-    return column.largest * (_ENTRY if column.of_bytes else 1)
 
 
 class _Reader:
@@ -236,9 +140,11 @@ class _Reader:
     def __init__(self, stream: IO[bytes], table: pq.ParquetFile, rows: int) -> None:
         self._stream, self._table, self._rows = stream, table, rows
 
-    def side_by_side(self, columns: Sequence[_Column], groups: Sequence[int]) -> Iterator[Array]:
+    def side_by_side(
+        self, columns: Sequence[StoredColumn], groups: Sequence[int]
+    ) -> Iterator[Array]:
         """All columns at once, over row groups."""
-        parts = self._parts(columns, _room(columns))
+        parts = self._parts(columns, room(columns))
         if len(parts) == 1:
             yield from self._read(parts[0], groups, self._rows)
             return
@@ -248,7 +154,7 @@ class _Reader:
         for each in zip(*streams, strict=True):
             yield np.concatenate(each)[order]
 
-    def in_turn(self, columns: Sequence[_Column], group: int) -> Iterator[Array]:
+    def in_turn(self, columns: Sequence[StoredColumn], group: int) -> Iterator[Array]:
         """Some columns after others, over one row group, from its beginning for every block.
 
         A page of every column at once would not fit.
@@ -275,22 +181,22 @@ class _Reader:
                 yield block[:, at : at + self._rows].copy()  # who keeps it keeps no block
             del block
 
-    def _parts(self, columns: Sequence[_Column], most: int) -> list[list[_Column]]:
+    def _parts(self, columns: Sequence[StoredColumn], most: int) -> list[list[StoredColumn]]:
         """Columns that are read together: pages that fit, and cells that do, whatever they hold."""
-        parts: list[list[_Column]] = []
+        parts: list[list[StoredColumn]] = []
         weight = full = most + 1
         for column in columns:
             alone = column.at_once(self._rows) < self._rows
-            if not alone and weight + _weight(column) <= most:
+            if not alone and weight + column.weight <= most:
                 parts[-1].append(column)
-                weight += _weight(column)
+                weight += column.weight
             else:
                 parts.append([column])
-                weight = full if alone else _weight(column)
+                weight = full if alone else column.weight
         return parts
 
     def _read(
-        self, part: Sequence[_Column], groups: Sequence[int], rows: int, start: int = 0
+        self, part: Sequence[StoredColumn], groups: Sequence[int], rows: int, start: int = 0
     ) -> Iterator[Array]:
         rows = min(column.at_once(rows) for column in part)
         names = [column.name for column in part]

@@ -15,10 +15,11 @@ from typing import Any
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.folds import Assign
 from gramercy.tables.persons import Measuring, Persons, Scaling
-from gramercy.tables.read import Malformed, cells
+from gramercy.tables.read import cells
 from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import Source

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from gramercy.schemas.contract import MISSING
+from gramercy.schemas.column import MISSING
 
 LONGEST = 256  # bytes of a name; a longer one is left out
 # NFKC makes no text more than six times shorter: a character has at most four bytes and becomes at

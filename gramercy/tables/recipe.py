@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.contract import Column, Contract, Levels
-from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
 from gramercy.tables.normalise_kernel import Fused

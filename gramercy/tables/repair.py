@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.contract import Column, Levels
+from gramercy.schemas.column import Column, Levels
 
 
 @dataclass

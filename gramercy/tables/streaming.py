@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.url import without_secrets
+from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.folds import Assign
 from gramercy.tables.passes import BEYOND, Job, OnRows, Partial, here, silent
 from gramercy.tables.persons import changed
-from gramercy.tables.read import Malformed, cells
+from gramercy.tables.read import cells
 from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import Source

@@ -1,6 +1,6 @@
-"""Calibrated scales are exact: never below the exact one, and hardly above it.
+"""Calibrated scales are exact: never below the exact scale, and hardly above it.
 
-What is exact is worked out here once more, by other means than the mechanisms use.
+The exact scales are computed independently of the mechanisms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_every_mechanism_has_a_case() -> None:
 
 
 def built(name: str, relation: str, p: int = 5, n: int = 1000, **asked: Any) -> Mechanism:
-    """Of a request; the rows of whole numbers have ranges."""
+    """Calibrate from a request; integer rows have ranges."""
     case, known = CASES[name], mechanisms.registry[name]
     if asked.get("delta") is not None:
         asked["delta"] = case.delta(asked["delta"])
@@ -57,7 +57,7 @@ def exact_sigma(epsilon: float, delta: float) -> float:
 
 
 def sensitivity(name: str, relation: str, p: int) -> float:
-    """In l2, of what the noise is added to; in l1 for Laplace."""
+    """Sensitivity of the statistic, in l2, or in l1 for Laplace."""
     one = relation == "add-remove" or p == 1
     if name == "laplace":
         if relation == "add-remove":
@@ -72,7 +72,7 @@ def sensitivity(name: str, relation: str, p: int) -> float:
 
 
 def at_most(name: str, p: int, mu: float, exact: float) -> float:
-    """The largest scale that is exact; what the solver may be off costs a stated share."""
+    """The largest acceptable scale; the solver's tolerance costs a stated share."""
     if name != "output":
         return exact * (1 + 1e-6)
     tol = max(2.0**-10 * exact * mu, 1.05 * p / 0.5 * math.sqrt(2 * p * 1e-10))
@@ -160,7 +160,7 @@ def tail_delta(k: float, variance: float, epsilon: float, removal: bool = False)
 
 
 def wishart_delta(relation: str, k: float, variance: float, epsilon: float) -> float:
-    """For a row replaced the least of delta_add(a) + e^a delta_remove(epsilon - a)."""
+    """For a replaced row, the least of delta_add(a) + e^a delta_remove(epsilon - a)."""
     if relation == "add-remove":
         return float(tail_delta(k, variance, epsilon))
 
@@ -201,7 +201,7 @@ def test_wishart_is_never_pure() -> None:
 # Corners that are real: noise narrower, or wider, than what can be drawn.
 
 
-def test_noise_that_cannot_be_drawn_is_refused() -> None:
+def test_undrawable_noise_scales_are_refused() -> None:
     for decibels in (-290.0, 290.0):
         with pytest.raises(RequestError, match="cannot be drawn"):
             built("rows", "replace-one", snr=decibels, delta=1e-6)
@@ -218,8 +218,8 @@ def test_noise_that_cannot_be_drawn_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("p", "mu"), [(5, 1e-6), (2000, 1e-3)])
-def test_output_noise_is_never_negative(p: int, mu: float) -> None:
-    """Where rounding the matrix moves it by more than the noise may tell."""
+def test_output_scale_is_positive_within_the_claim(p: int, mu: float) -> None:
+    """Also where rounding moves the matrix by more than the noise allows."""
     try:
         made: Any = built("output", "replace-one", p, mu=mu, delta=1e-6)
     except RequestError:
@@ -244,7 +244,7 @@ def published(name: str, relation: str, **asked: Any) -> Any:
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), PAPERS)
-def test_published_gaussians(relation: str, epsilon: float, delta: float) -> None:
+def test_published_gaussian_scales(relation: str, epsilon: float, delta: float) -> None:
     """M1, M2, M3."""
     for paper, factor in (("SGZ", math.sqrt(2)), ("WX", 1.0), ("LW", math.sqrt(2))):
         made = published("gaussian-iid", relation, epsilon=epsilon, delta=delta, paper=paper)
@@ -264,7 +264,7 @@ def test_published_gaussians(relation: str, epsilon: float, delta: float) -> Non
     assert made.scale == pytest.approx(moved * classical(epsilon, delta), rel=1e-12)
 
 
-def test_published_scales_that_do_not_hold() -> None:
+def test_published_scales_with_false_claims() -> None:
     wx = published("gaussian-iid", "replace-one", epsilon=1.0, delta=1e-5, paper="WX")
     assert wx.guarantee.epsilon(1e-5) > 1.05
     local = published("local", "replace-one", epsilon=1.0, delta=1e-5)
@@ -276,8 +276,8 @@ def test_published_scales_that_do_not_hold() -> None:
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("p", [1, 5, 64])
-def test_published_laplace(relation: str, p: int) -> None:
-    """M4: sound, and about 2.8 times more than it takes."""
+def test_published_laplace_scale(relation: str, p: int) -> None:
+    """M4: sound, with about 2.8 times more noise than necessary."""
     made = published("laplace", relation, p=p, epsilon=0.7)
     assert made.scale == pytest.approx(2 * p / 0.7, rel=1e-12)
     claim = sensitivity("laplace", relation, p) * 0.7 / (2 * p)
@@ -286,7 +286,7 @@ def test_published_laplace(relation: str, p: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["k-norm", "matrix-laplace"])
-def test_published_as_they_are(name: str) -> None:
+def test_published_scales_equal_to_exact_ones(name: str) -> None:
     for relation in CASES[name].neighbours:
         made, exact = (published(name, relation, epsilon=0.7), built(name, relation, epsilon=0.7))
         assert made == exact
@@ -294,7 +294,7 @@ def test_published_as_they_are(name: str) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.1535), (1.0, 0.2835), (2.0, 0.4866)])
 def test_published_wishart_is_not_pure(epsilon: float, delta: float) -> None:
-    """M5: exactly (0, 1 - e^(-eps/3)), and no epsilon that helps."""
+    """M5: exactly (0, 1 - e^(-eps/3)); no larger epsilon lowers the delta."""
     made = published("wishart", "add-remove", epsilon=epsilon, delta=0.0)
     assert made.scale == pytest.approx(1.5 / epsilon, rel=1e-15)
     assert made.dof == 6
@@ -315,7 +315,7 @@ def test_published_wishart_is_not_pure(epsilon: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_published_approximate_wishart(relation: str) -> None:
+def test_published_approximate_wishart_scale(relation: str) -> None:
     """M6: sound, and far too noisy."""
     made = published("wishart", relation, epsilon=1.0, delta=1e-5)
     assert made.scale == 1.0
@@ -328,7 +328,7 @@ def test_published_approximate_wishart(relation: str) -> None:
     assert exact * (1 - 1e-9) <= quick.guarantee.delta(0.3) <= exact * (1 + 1e-6)
 
 
-def test_published_output_guarantees_nothing() -> None:
+def test_published_output_scale_guarantees_nothing() -> None:
     """M7."""
     made = published("output", "replace-one", epsilon=1.0, delta=1e-6)
     assert made.scale == pytest.approx(5**2.5 / (1000 * 0.25), rel=1e-12)
@@ -339,7 +339,7 @@ def test_published_output_guarantees_nothing() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAPERS)
-def test_published_local(epsilon: float, delta: float) -> None:
+def test_published_local_scale(epsilon: float, delta: float) -> None:
     """M8: the sensitivity is sqrt2, not 1."""
     made = published("local", "replace-one", epsilon=epsilon, delta=delta)
     assert made.scale == pytest.approx(classical(epsilon, delta), rel=1e-12)
@@ -347,7 +347,7 @@ def test_published_local(epsilon: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize("unit", ["row", "cell"])
-def test_published_rows(unit: Any) -> None:
+def test_published_row_scales(unit: Any) -> None:
     """M9, M10: the range of one cell over mu; a row moves by more."""
     for name, root in (("rows", 2.0**16), ("integer-rows", 1.0)):
         known = mechanisms.registry[name]
@@ -432,7 +432,7 @@ def test_laplace_profile(relation: str, p: int) -> None:
 
 @pytest.mark.parametrize("p", [1, 2, 4, 12])
 def test_k_norm_profile(p: int) -> None:
-    """By simulation of the noise as N(0, W I), and of its length and direction."""
+    """The noise simulated as N(0, W I), and by its length and direction."""
     made: Any = built("k-norm", "replace-one", p, epsilon=2.0)
     moved, dimension = sensitivity("k-norm", "replace-one", p), p * (p + 1) // 2
     rng, draws = np.random.default_rng(p), at_scale(40_000, 400_000)
@@ -465,7 +465,7 @@ def test_k_norm_profile(p: int) -> None:
         assert made.guarantee.mu == pytest.approx(-2 * special.ndtri(special.expit(-2.0)), rel=1e-9)
 
 
-def test_k_norm_mixture_counts_from_many_columns_on() -> None:
+def test_k_norm_mixture_bound_with_many_columns() -> None:
     made: Any = built("k-norm", "replace-one", 64, epsilon=1.0)
     assert made.guarantee.delta0 == 1e-12
     assert made.guarantee.mu < 0.03
@@ -523,7 +523,7 @@ def test_wishart_profile(mean: str) -> None:
 
 @pytest.mark.parametrize(("squared", "epsilon"), [(1, 0.5), (100, 1.0), (10, 3.0)])
 def test_discrete_gaussian_profile(squared: int, epsilon: float) -> None:
-    """By summation, of one cell that moves by the whole distance."""
+    """By summation, for one cell that moves by the whole distance."""
     known, delta = mechanisms.registry["integer-rows"], 1e-5
     step = math.isqrt(squared)
     reach = Reach(step * step, step * step, 900)
@@ -540,7 +540,7 @@ def test_discrete_gaussian_profile(squared: int, epsilon: float) -> None:
         assert made.guarantee.delta(at) < 60 * excess.sum() + 1e-12 or at == 0
 
 
-def test_laplace_noise_is_gaussian_private() -> None:
+def test_laplace_noise_satisfies_gdp() -> None:
     """One entry: b-Laplace noise and a shift d are sqrt(pi/2) d / b-GDP at every level."""
     for shift in np.geomspace(1e-5, 50, at_scale(150, 1500)):
         mu = math.sqrt(math.pi / 2) * shift

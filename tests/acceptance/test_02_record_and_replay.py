@@ -1,4 +1,4 @@
-"""Neighbouring tables ask for the same noise, and differ by no more than the claim before it."""
+"""Neighbouring tables request the same noise, and differ before it by no more than the claim."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
+from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.lines import BLOCK
-from gramercy.tables.read import Malformed
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate, integer_batches
-from tests.support.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, made
-from tests.support.factories import alone, at_scale, plan_of, scene
+from tests.support.conformance import ADDITIVE, CASES, PAIRS, ROWWISE, Tape, calibrated
+from tests.support.factories import at_scale, read_plan, seal_step, write_request
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +76,7 @@ CLIP = {"kind": "clip", "radius": 2.0}
 
 
 class Tables:
-    """Tables that end with a nasty row, and what was read of them."""
+    """Tables that end with a hostile row, and cached sums of them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -126,8 +126,8 @@ def planned(
 ) -> Plan:
     case = CASES[name]
     asked = {"name": name, "epsilon": 1.0, "delta": case.delta(1e-9), **case.keys, **keys}
-    return plan_of(
-        scene(
+    return read_plan(
+        write_request(
             folder,
             source=source,
             rows=rows,
@@ -161,8 +161,10 @@ def upper(matrix: Array) -> Array:
     return matrix[np.triu_indices(len(matrix))]
 
 
-def differ(plan: Plan, tape: Tape, one: Accumulated, other: Accumulated) -> tuple[Array, float]:
-    """Noisy sums of two tables, one less the other; both ask for the same noise."""
+def replayed_difference(
+    plan: Plan, tape: Tape, one: Accumulated, other: Accumulated
+) -> tuple[Array, float]:
+    """The difference of two tables' noisy sums; both must request the same noise."""
     assert isinstance(plan.mechanism, Additive)
     tape.rewind()
     left = plan.mechanism.perturb(one.gram, one.rows)
@@ -181,7 +183,7 @@ Loss = Callable[[Array, float], float]
 
 
 def gaussian_loss(plan: Plan, tape: Tape) -> Loss:
-    """Mu of one change: its length in units of the noise."""
+    """Mu of a change: its length in units of the noise."""
     scales, count = tape.scales(plan.mechanism)
 
     def lost(moved: Array, rows: float) -> float:
@@ -196,7 +198,7 @@ def laplace_loss(plan: Plan, tape: Tape) -> Loss:
 
 
 def k_norm_loss(plan: Plan, tape: Tape) -> Loss:
-    """The noise of every coordinate is z_k g s / |z|: so are distances told in units of s."""
+    """The noise of every coordinate is z_k g s / |z|, so distances are in units of s."""
     noisy = tape.large(plan.mechanism)
     (_, dimension), (_, shape, ones) = asked = tape.asked
     assert asked == [("gaussian", dimension), ("gamma", dimension, 1)]
@@ -228,7 +230,7 @@ def matrix_laplace_loss(plan: Plan, tape: Tape) -> Loss:
 
 
 def wishart_loss(plan: Plan, tape: Tape) -> Loss:
-    """One row of squared length 1, or two; the profile knows nothing else of a table."""
+    """One row of squared length 1, or two; the profile depends on nothing else."""
     mechanism: Any = plan.mechanism
     tape.wishart_scale(mechanism, [mechanism.dof], signs=(1,))
     ball, most = mechanism.lattice.ball, {"replace-one": 2, "add-remove": 1}
@@ -264,7 +266,7 @@ def changes(relation: str) -> Iterator[tuple[str, str | None]]:
 
 @pytest.mark.parametrize("how", ["unit", CLIP], ids=["unit", "clip"])
 @pytest.mark.parametrize(("name", "relation"), [p for p in PAIRS if p[0] in ADDITIVE])
-def test_neighbours(
+def test_neighbouring_sums_differ_within_the_claim(
     name: str, relation: str, how: Any, tmp_path: Path, nasty: Tables, tape: Tape
 ) -> None:
     if name == "wishart" and relation == "add-remove" and how == CLIP:
@@ -275,7 +277,7 @@ def test_neighbours(
     lost, claim, worst = make(plan, tape), claimed(plan), 0.0
     for a, b in changes(relation):
         one, other = (nasty.sums(plan, label) for label in (a, b))
-        moved, rows = differ(plan, tape, one, other)
+        moved, rows = replayed_difference(plan, tape, one, other)
         assert rows == (plan.mechanism.setting.counted and b is None)
         found = lost(moved, rows)
         assert found <= claim * (1 + 1e-9), (a, b)
@@ -286,8 +288,10 @@ def test_neighbours(
 
 @pytest.mark.parametrize("how", ["unit", CLIP, "box"], ids=["unit", "clip", "box"])
 @pytest.mark.parametrize("name", ROWWISE)
-def test_row_by_row(name: str, how: Any, tmp_path: Path, nasty: Tables, tape: Tape) -> None:
-    """No row but the changed one moves, and that by no more than the claim."""
+def test_published_row_moves_alone_within_the_claim(
+    name: str, how: Any, tmp_path: Path, nasty: Tables, tape: Tape
+) -> None:
+    """Only the changed row moves, by no more than the claim."""
     if CASES[name].normalisation == "whole":
         how = "whole"
     if (name, how) == ("local", "box"):
@@ -332,8 +336,10 @@ USUAL = ["1.5", "a", "2", "1", "70"]
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("name", "how"), [("rows", "box"), ("integer-rows", "whole")])
-def test_cell_by_cell(name: str, how: str, intercept: bool, tmp_path: Path, tape: Tape) -> None:
-    """One cell moves nothing but itself, missing or not, by no more than the claim."""
+def test_published_cell_moves_alone_within_the_claim(
+    name: str, how: str, intercept: bool, tmp_path: Path, tape: Tape
+) -> None:
+    """A changed cell moves only itself, by no more than the claim, even if it is missing."""
     places = {"c0": [0], "kind": [1, 2, 3], "c1": [4], "only": [5], "year": [6]}
     tried = [(c, cell) for c, cells in CELLS.items() for cell in cells]
     lines = []
@@ -343,9 +349,9 @@ def test_cell_by_cell(name: str, how: str, intercept: bool, tmp_path: Path, tape
         lines.append(",".join(line))
     file = tmp_path / "cells.csv"
     file.write_text("\n".join([",".join(CELLS), *lines]) + "\n")
-    scene(tmp_path)
-    plan = plan_of(
-        scene(
+    write_request(tmp_path)
+    plan = read_plan(
+        write_request(
             tmp_path,
             source="cells.csv",
             rows=len(lines),
@@ -415,7 +421,7 @@ HEADER = b"c0,c1,c2,c3\n"
 
 
 @pytest.mark.parametrize(("name", "how"), [("rows", "unit"), ("integer-rows", "whole")])
-def test_a_broken_line_moves_no_other(name: str, how: str, tmp_path: Path, tape: Tape) -> None:
+def test_malformed_line_moves_no_other_row(name: str, how: str, tmp_path: Path, tape: Tape) -> None:
     rows = len(LINES) + 1
     plan = planned(tmp_path, name, "replace-one", how, rows=rows, source="t.csv")
     mechanism: Any = plan.mechanism
@@ -438,7 +444,7 @@ def test_a_broken_line_moves_no_other(name: str, how: str, tmp_path: Path, tape:
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_a_broken_line_is_one_row_of_a_sum(relation: str, tmp_path: Path, tape: Tape) -> None:
+def test_malformed_line_is_one_row_of_the_sum(relation: str, tmp_path: Path, tape: Tape) -> None:
     plan = planned(tmp_path, "gaussian", relation, CLIP, rows=len(LINES) + 1, source="t.csv")
     lost, claim = gaussian_loss(plan, tape), plan.guarantee.mu
     seen = []
@@ -452,7 +458,7 @@ def test_a_broken_line_is_one_row_of_a_sum(relation: str, tmp_path: Path, tape: 
         seen = [sums(plan, file), *seen]
     for one, other in itertools.combinations(seen, 2):
         if relation == "replace-one" or other.rows != one.rows:
-            assert lost(*differ(plan, tape, one, other)) <= claim * (1 + 1e-12)
+            assert lost(*replayed_difference(plan, tape, one, other)) <= claim * (1 + 1e-12)
 
 
 FRAGMENTS = [
@@ -462,12 +468,12 @@ FRAGMENTS = [
 
 
 def read(plan: Plan, file: Path) -> tuple[Array, int, int]:
-    """Integer rows as published, and the number of rows by both ways of reading."""
+    """Integer rows as published, and the row counts of both ways of reading."""
     return integers(plan, file), sums(plan, file, in_place=True).rows, sums(plan, file).rows
 
 
-def test_random_lines(tmp_path: Path) -> None:
-    """Every line is one row, whatever is in it, and the good ones stand where they stood."""
+def test_random_lines_keep_rows_in_place(tmp_path: Path) -> None:
+    """Every line is one row whatever it contains, and good rows keep their positions."""
     rng = random.Random(5)
     for turn in range(at_scale(300, 6000)):
         width, count = rng.choice([1, 2, 3]), rng.randint(1, 5)
@@ -522,8 +528,8 @@ PADDED = b"1,2,3," + b" " * (BLOCK // 64 - 8) + b"4\n"
 
 @pytest.mark.parametrize("label", LONG)
 @pytest.mark.parametrize("before", [0, 96, 128])
-def test_a_long_line_moves_no_other(label: str, before: int, tmp_path: Path) -> None:
-    """Also where it straddles the blocks that are read."""
+def test_long_line_moves_no_other_row(label: str, before: int, tmp_path: Path) -> None:
+    """Also where it spans several read blocks."""
     plan = plan_for_lines(tmp_path, 4, before + 4)
     file = tmp_path / "long.csv"
     with file.open("wb") as stream:
@@ -535,8 +541,10 @@ def test_a_long_line_moves_no_other(label: str, before: int, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ROWWISE)
-def test_published_rows(name: str, tmp_path: Path, tape: Tape) -> None:
-    """The files of two releases, with the noise of the one replayed in the other."""
+def test_published_files_differ_only_in_the_changed_row(
+    name: str, tmp_path: Path, tape: Tape
+) -> None:
+    """The files of two releases with the same replayed noise."""
     how = CASES[name].normalisation
     published = []
     for label, line in (("good", LINES[5]), ("broken", BROKEN["open quote first"])):
@@ -548,7 +556,7 @@ def test_published_rows(name: str, tmp_path: Path, tape: Tape) -> None:
         out = folder / "release"
         out.mkdir()
         tape.rewind()
-        draw_into(out, plan, alone(collect)(plan), "r1")
+        draw_into(out, plan, seal_step(collect)(plan), "r1")
         file = out / ("reports.parquet" if name == "local" else "rows.parquet")
         published.append((tape.rewind(), pd.read_parquet(file).to_numpy()))
     (asked, one), (asked_too, other) = published
@@ -563,7 +571,9 @@ def frobenius(moved: Array) -> float:
     return float(np.linalg.norm(moved))
 
 
-def test_output(tmp_path: Path, nasty: Tables, tape: Tape) -> None:
+def test_output_solutions_differ_within_the_claim(
+    tmp_path: Path, nasty: Tables, tape: Tape
+) -> None:
     plan = planned(tmp_path, "output", "replace-one", "unit")
     mechanism: Any = plan.mechanism
     assert isinstance(mechanism, Output)
@@ -583,7 +593,7 @@ def test_output(tmp_path: Path, nasty: Tables, tape: Tape) -> None:
 
 
 def neighbouring_moments(p: int, n: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
-    """Second moments that differ in one row: random ones, and of little and of orthogonal rows."""
+    """Second moments that differ in one row: random, short and orthogonal rows."""
     for turn in range(at_scale(12, 200)):
         rows = rng.normal(size=(n, p)) * rng.uniform(0, 1, size=p) ** 3
         rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1))[:, None]
@@ -596,12 +606,12 @@ def neighbouring_moments(p: int, n: int, rng: np.random.Generator) -> Iterator[t
 
 
 @pytest.mark.parametrize(("p", "penalty"), [(1, 0.01), (1, 1.0), (2, 0.05), (3, 0.5), (4, 0.1)])
-def test_the_exact_solution_moves_by_its_sensitivity(p: int, penalty: float) -> None:
+def test_exact_solution_moves_by_at_most_its_sensitivity(p: int, penalty: float) -> None:
     rng, worst = np.random.default_rng(p), 0.0
     for n in (3, 50):
         most = (1.0 if p == 1 else 2**0.5) * (p / penalty) ** 2 / n
         tol = 1e-4 * most
-        noise: Any = made("output", p=p, n=n, penalty=penalty)
+        noise: Any = calibrated("output", p=p, n=n, penalty=penalty)
         paid = noise.guarantee.mu * noise.scale
         for one, other in neighbouring_moments(p, n, rng):
             left, right = (solve_within(each, penalty, tol) for each in (one, other))
@@ -613,8 +623,8 @@ def test_the_exact_solution_moves_by_its_sensitivity(p: int, penalty: float) -> 
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_position_does_not_matter(relation: str, tmp_path: Path) -> None:
-    """A row's integers do not depend on where it stands, so neither does the sum."""
+def test_row_order_does_not_change_the_sum(relation: str, tmp_path: Path) -> None:
+    """A row's integers do not depend on its position, so neither does the sum."""
     rows = np.vstack([BASE, *NASTY.values()])
     plan = planned(tmp_path, "gaussian", relation, "unit", rows=len(rows))
     grams = []
@@ -627,6 +637,6 @@ def test_position_does_not_matter(relation: str, tmp_path: Path) -> None:
     assert np.isfinite(float(grams[0].sum()))
 
 
-def test_the_tape_knows_every_source_of_noise() -> None:
+def test_tape_covers_every_source_of_noise() -> None:
     others = {"self_test", "WIDEST_DISCRETE", "discrete_gaussian_variance", "parts"}
     assert set(sampler.__all__) - others == Tape.LAWS

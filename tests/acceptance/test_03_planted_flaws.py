@@ -1,4 +1,4 @@
-"""Every flaw that is planted is found by one of the project's checks, and correct code by none."""
+"""Every planted flaw is detected by one of the project's checks, and correct code by none."""
 
 from __future__ import annotations
 
@@ -26,19 +26,12 @@ from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.tables.repair import repair
-from tests.support.black_box_audit import (
-    audit,
-    audited,
-    called,
-    evidence,
-    fresh,
-    frozen,
-    impossible,
-    replayed,
-    worst_pair,
-)
-from tests.support.conformance import CASES, PAIRS, made
-from tests.support.factories import at_scale, plan_of, scene
+from tests.support.black_box.audit import audit, audit_statistics, count_impossible, draws_differ
+from tests.support.black_box.likelihood_ratios import log_likelihood_ratio
+from tests.support.black_box.outputs import single_outputs, worst_pair
+from tests.support.black_box.replay import claimed_share, published_with_frozen_matrix
+from tests.support.conformance import CASES, PAIRS, calibrated
+from tests.support.factories import at_scale, read_plan, write_request
 
 ROWS, P = 12, 3
 HEADER = ",".join(f"c{i}" for i in range(P)) + "\n"
@@ -67,50 +60,52 @@ def planned(folder: Path, name: str, neighbours: str, **normalisation: Any) -> P
     case = CASES[name]
     mechanism = {"name": name, "epsilon": 1.0, "delta": case.delta(1e-6), **case.keys}
     request = {"mechanism": mechanism, "normalisation": case.normalisation, "estimates": []}
-    return plan_of(scene(folder, rows=ROWS, neighbours=neighbours, request=request | normalisation))
+    return read_plan(
+        write_request(folder, rows=ROWS, neighbours=neighbours, request=request | normalisation)
+    )
 
 
-def farthest(plan: Plan, folder: Path, *changes: str) -> float:
-    """The largest distance over the claim, of neighbouring tables: more than 1 is an alarm."""
+def largest_share(plan: Plan, folder: Path, *changes: str) -> float:
+    """The largest distance of neighbouring tables divided by the claim; above 1 is an alarm."""
     found = []
     for change in changes or CHANGES:
         one, other = CHANGES[change]
         pairs = [(lines(one), lines(other))]
         if plan.contract.neighbours == "add-remove":
             pairs = [(lines(one), lines(None))]
-        found += [replayed(plan, folder, *pair) for pair in pairs]
+        found += [claimed_share(plan, folder, *pair) for pair in pairs]
     return max(found)
 
 
 CLOSE = 1 + 1e-6  # rounding, in matrices that were divided and multiplied again
 
 
-def accused(mechanism: Any, claim: Guarantee, draws: int) -> list[str]:
-    """What the black-box audit says, of single calls alone."""
+def audit_alarms(mechanism: Any, claim: Guarantee, draws: int) -> list[str]:
+    """Alarms of the black-box audit, from single calls alone."""
     pair = worst_pair(mechanism)
     told = [
-        evidence(mechanism, pair, called(mechanism, given, rows, draws))
+        log_likelihood_ratio(mechanism, pair, single_outputs(mechanism, given, rows, draws))
         for given, rows in zip((pair.one, pair.other), pair.rows, strict=True)
     ]
-    return audited(*told).alarms(claim)
+    return audit_statistics(*told).alarms(claim)
 
 
-def unsupported(mechanism: Any) -> int:
-    """Outputs of one neighbour that the other cannot have, of 100 draws each."""
+def impossible_outputs(mechanism: Any) -> int:
+    """Count the outputs of one neighbour that are impossible for the other, in 100 draws each."""
     pair, slack = worst_pair(mechanism), mechanism.setting.p
     one, other = (
-        called(mechanism, given, rows, 100).values
+        single_outputs(mechanism, given, rows, 100).values
         for given, rows in zip((pair.one, pair.other), pair.rows, strict=True)
     )
-    return impossible(one, pair.one, pair.other, slack) + impossible(
+    return count_impossible(one, pair.one, pair.other, slack) + count_impossible(
         other, pair.other, pair.one, slack
     )
 
 
 @pytest.fixture(autouse=True)
 def warm() -> None:
-    """What is worked out once a process is not what a check takes."""
-    made("gaussian", p=2).guarantee.delta(1.0)
+    """Compute what each process computes once, before checks are timed."""
+    calibrated("gaussian", p=2).guarantee.delta(1.0)
     sampler.self_test()
     sampler.rounded_gaussian(1.0, 1 << 15)  # as many as the sampler has machine code for
     sampler.rounded_laplace(1.0, 1 << 15)
@@ -137,31 +132,35 @@ def test_correct_code_passes_every_check(name: str, neighbours: str, tmp_path: P
     if CASES[name].normalisation == "unit" and name != "wishart":
         plans.append(planned(tmp_path, name, neighbours, **how))
     for plan in plans:
-        assert 0.02 < farthest(plan, tmp_path, *list(CHANGES)[:: at_scale(2, 1)]) <= CLOSE
-    mechanism = made(name, p=2, neighbours=neighbours)
-    assert fresh(mechanism, worst_pair(mechanism))
-    assert accused(mechanism, mechanism.guarantee, at_scale(300, 3000)) == []
+        assert 0.02 < largest_share(plan, tmp_path, *list(CHANGES)[:: at_scale(2, 1)]) <= CLOSE
+    mechanism = calibrated(name, p=2, neighbours=neighbours)
+    assert draws_differ(mechanism, worst_pair(mechanism))
+    assert audit_alarms(mechanism, mechanism.guarantee, at_scale(300, 3000)) == []
     if isinstance(mechanism, Additive):
-        assert unsupported(mechanism) == 0
+        assert impossible_outputs(mechanism) == 0
 
 
-def test_correct_code_publishes_nothing_of_the_data_but_the_noisy_matrix(tmp_path: Path) -> None:
-    one, other = frozen(tmp_path, [lines("5,0,0"), lines("1e9,,x")], rows=ROWS)
+def test_correct_code_publishes_only_the_noisy_matrix(tmp_path: Path) -> None:
+    one, other = published_with_frozen_matrix(
+        tmp_path, [lines("5,0,0"), lines("1e9,,x")], rows=ROWS
+    )
     assert one == other
 
 
 # --- Noise ------------------------------------------------------------------------------------
 
 
-def test_sensitivity_of_one(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_sensitivity_is_detected(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gramercy.mechanisms.gaussian.squared_sensitivity", lambda setting: 1.0)
     plan = planned(tmp_path, "gaussian", "replace-one")
-    assert farthest(plan, tmp_path, "orthogonal") == pytest.approx(math.sqrt(2), rel=1e-2)
+    assert largest_share(plan, tmp_path, "orthogonal") == pytest.approx(math.sqrt(2), rel=1e-2)
 
 
 @dataclass(frozen=True)
 class ScaledByTheData(Gaussian):
-    """The noise of a table is as large as its own largest entry allows."""
+    """The noise scale depends on the table's own largest entry."""
 
     def perturb(self, gram: Any, rows: int) -> Noisy:
         most = float(np.abs(gram).max()) / self.lattice.ball / ROWS
@@ -173,7 +172,7 @@ class ScaledByTheData(Gaussian):
 
 @dataclass(frozen=True)
 class Averaged(Gaussian):
-    """Draws twice, and gives the mean: half the variance, under the same claim."""
+    """Averages two draws: half the variance, under the same claim."""
 
     def _draw(self) -> Any:
         noise = super()._draw()[0] + super()._draw()[0]
@@ -189,31 +188,31 @@ class CalledPure(Wishart):
         return Guarantee.of_pure(1.0)
 
 
-def test_data_dependent_scale(tmp_path: Path, quick: None) -> None:
+def test_data_dependent_scale_is_detected(tmp_path: Path, quick: None) -> None:
     plan = planned(tmp_path, "gaussian", "replace-one")
     mechanism = plan.mechanism
     flawed = replace(plan, mechanism=ScaledByTheData(mechanism.setting, mechanism.scale))
-    assert farthest(flawed, tmp_path, "orthogonal") == math.inf
+    assert largest_share(flawed, tmp_path, "orthogonal") == math.inf
 
 
-def test_noise_drawn_twice_and_averaged(quick: None) -> None:
-    honest = made("gaussian", p=1, mu=2.0, epsilon=None)
-    assert accused(Averaged(honest.setting, honest.scale), honest.guarantee, 2000) != []
+def test_averaged_noise_is_detected(quick: None) -> None:
+    honest = calibrated("gaussian", p=1, mu=2.0, epsilon=None)
+    assert audit_alarms(Averaged(honest.setting, honest.scale), honest.guarantee, 2000) != []
 
 
-def test_noise_on_one_side_alone(quick: None) -> None:
-    honest = made("gaussian", p=1)
+def test_one_sided_noise_is_detected(quick: None) -> None:
+    honest = calibrated("gaussian", p=1)
 
     @dataclass(frozen=True)
     class Folded(Gaussian):
         def _draw(self) -> Any:
             return np.abs(super()._draw()[0]), None
 
-    assert unsupported(Folded(honest.setting, honest.scale)) > 0
+    assert impossible_outputs(Folded(honest.setting, honest.scale)) > 0
 
 
-def test_fixed_seed(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = made("gaussian", p=2)
+def test_fixed_seed_is_detected(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = calibrated("gaussian", p=2)
 
     @dataclass(frozen=True)
     class Seeded(Gaussian):
@@ -224,18 +223,18 @@ def test_fixed_seed(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
                 return super().perturb(gram, rows)
 
     flawed = Seeded(honest.setting, honest.scale)
-    assert not fresh(flawed, worst_pair(flawed))
-    assert accused(flawed, honest.guarantee, 300) != []
+    assert not draws_differ(flawed, worst_pair(flawed))
+    assert audit_alarms(flawed, honest.guarantee, 300) != []
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_wishart_noise_called_pure(neighbours: str, quick: None) -> None:
+def test_wishart_noise_claimed_as_pure_is_detected(neighbours: str, quick: None) -> None:
     noise = mechanisms.registry["wishart"].published(
         p=2, n=1000, neighbours=neighbours, epsilon=1.0, delta=0.0, mean="kept"
     )
     assert isinstance(noise, Wishart)
     flawed = CalledPure(noise.setting, noise.scale, noise.dof, noise.kept, noise.failure)
-    assert unsupported(flawed) > 0
+    assert impossible_outputs(flawed) > 0
     assert audit(flawed, worst_pair(flawed), 4000).alarms(flawed.guarantee) != []
 
 
@@ -247,20 +246,22 @@ def unguarded(rows: Any, lattice: Any) -> Any:
     return np.rint(np.clip(np.nan_to_num(rows * lattice.cell), -1e9, 1e9))
 
 
-def test_no_clipping(tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_clipping_is_detected(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = planned(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(gramercy.tables.recipe, "normalise", lambda scaled, how: scaled)
     # The lattice takes no row out of the ball, so that this alone does no harm ...
-    assert farthest(plan, tmp_path, "far out", "antipodal") <= CLOSE
+    assert largest_share(plan, tmp_path, "far out", "antipodal") <= CLOSE
     # ... and both together do.
     monkeypatch.setattr(gramercy.tables.recipe, "integer_rows", unguarded)
-    assert farthest(plan, tmp_path, "far out") > 1.5
+    assert largest_share(plan, tmp_path, "far out") > 1.5
 
 
-def test_clipping_that_lets_nan_through(
+def test_clipping_that_passes_nan_is_detected(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A length that is NaN is not above the radius, and what is missing becomes 0 afterwards."""
+    """A NaN length is not above the radius, and missing cells become 0 only afterwards."""
 
     def careless(cells: Any, columns: Any, repairs: Any, *, intercept: bool = False) -> Any:
         mended = repair(cells, columns, repairs, intercept=intercept)
@@ -274,15 +275,15 @@ def test_clipping_that_lets_nan_through(
     plan = planned(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(gramercy.tables.recipe, "repair", careless)
     monkeypatch.setattr(gramercy.tables.recipe, "normalise", transparent)
-    assert farthest(plan, tmp_path, "missing") <= CLOSE  # caught by the lattice
+    assert largest_share(plan, tmp_path, "missing") <= CLOSE  # caught by the lattice
     monkeypatch.setattr(gramercy.tables.recipe, "integer_rows", unguarded)
-    assert farthest(plan, tmp_path, "missing") > 1.2
+    assert largest_share(plan, tmp_path, "missing") > 1.2
 
 
-def test_scaling_by_the_largest_row(
+def test_scaling_by_the_largest_row_is_detected(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every row lies in the ball, and one that is long moves all the others."""
+    """Every row lies in the ball, but a long one moves all the others."""
     plan = planned(tmp_path, "gaussian", "replace-one")
     monkeypatch.setattr(
         gramercy.tables.recipe,
@@ -291,15 +292,15 @@ def test_scaling_by_the_largest_row(
     )
     CHANGES["long"] = ("5,5,5", "0,0,0")
     try:
-        assert farthest(plan, tmp_path, "long") > 1.2
+        assert largest_share(plan, tmp_path, "long") > 1.2
     finally:
         del CHANGES["long"]
 
 
-def test_bad_rows_dropped_and_the_rest_averaged(
+def test_dropping_bad_rows_is_detected(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What remains of the table is divided by its own number of rows."""
+    """The remaining rows are divided by their own number."""
     plan = planned(tmp_path, "gaussian", "replace-one")
     real, means = (
         gramercy.tables.recipe.Recipe.integers,
@@ -320,7 +321,7 @@ def test_bad_rows_dropped_and_the_rest_averaged(
 
     monkeypatch.setattr(gramercy.tables.recipe.Recipe, "integers", dropped)
     monkeypatch.setattr(gramercy.application.drawing, "release_manifest", by_the_rest)
-    assert farthest(plan, tmp_path, "malformed") > 1.0
+    assert largest_share(plan, tmp_path, "malformed") > 1.0
 
 
 # --- Rows, one by one -------------------------------------------------------------------------
@@ -335,10 +336,10 @@ def with_batches(flaw: Callable[[Batches], Batches], monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", ["rows", "local"])
-def test_rows_ordered_by_their_content(
+def test_sorting_rows_by_content_is_detected(
     name: str, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row that changes takes another place, and all between move by one."""
+    """A changed row takes another position, and all rows between move by one."""
 
     def flaw(real: Batches) -> Batches:
         def ordered(*given: Any, **more: Any) -> Iterator[Any]:
@@ -348,17 +349,17 @@ def test_rows_ordered_by_their_content(
         return ordered
 
     plan = planned(tmp_path, name, "replace-one")
-    assert farthest(plan, tmp_path, "antipodal", "orthogonal") <= CLOSE
+    assert largest_share(plan, tmp_path, "antipodal", "orthogonal") <= CLOSE
     with_batches(flaw, monkeypatch)
-    assert farthest(plan, tmp_path, "antipodal", "orthogonal") > 1.2
+    assert largest_share(plan, tmp_path, "antipodal", "orthogonal") > 1.2
 
 
 @pytest.mark.parametrize("name", ["rows", "local"])
 @pytest.mark.parametrize("change", ["malformed", "too wide"])
-def test_a_malformed_line_that_moves_those_after_it(
+def test_malformed_line_that_shifts_rows_is_detected(
     change: str, name: str, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is left out where it stood, and made up for at the end."""
+    """It is dropped from its position, and a zero row is appended at the end."""
 
     def flaw(real: Batches) -> Batches:
         def moved(*given: Any, **more: Any) -> Iterator[Any]:
@@ -371,19 +372,19 @@ def test_a_malformed_line_that_moves_those_after_it(
         return moved
 
     plan = planned(tmp_path, name, "replace-one")
-    assert farthest(plan, tmp_path, change) <= CLOSE
+    assert largest_share(plan, tmp_path, change) <= CLOSE
     with_batches(flaw, monkeypatch)
-    assert farthest(plan, tmp_path, change) > 1.2
+    assert largest_share(plan, tmp_path, change) > 1.2
 
 
 # --- What is public ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["file", "title"])
-def test_a_quality_report_with_true_values(
+def test_quality_report_with_true_values_is_detected(
     where: str, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How far the release is from the truth, in the bundle: a file of its own, or in the card."""
+    """The true largest entry is written into the bundle: in its own file, or in the card."""
 
     def reported(folder: Path, plan: Plan, collected: Collected, release: str) -> None:
         draw_into(folder, plan, collected, release)
@@ -393,5 +394,5 @@ def test_a_quality_report_with_true_values(
         file.write_text((file.read_text() if file.exists() else "") + quality)
 
     monkeypatch.setattr(gramercy.application.publishing, "draw_into", reported)
-    one, other = frozen(tmp_path, [lines("5,0,0"), lines("0,5,0")], rows=ROWS)
+    one, other = published_with_frozen_matrix(tmp_path, [lines("5,0,0"), lines("0,5,0")], rows=ROWS)
     assert one != other

@@ -1,4 +1,4 @@
-"""Outputs alone: what an attacker can prove never exceeds what is claimed, and comes near it."""
+"""An audit of outputs alone never exceeds the claim, and comes near it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian_rows import Rows
 from gramercy.mechanisms.integer_rows import IntegerRows
 from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
-from tests.support.black_box_audit import (
+from tests.support.black_box.audit import audit, audit_statistics
+from tests.support.black_box.likelihood_ratios import log_density, log_likelihood_ratio
+from tests.support.black_box.outputs import (
     Pair,
-    audit,
-    audited,
-    called,
-    evidence,
+    batched_outputs,
     integers,
-    log_density,
-    outputs,
+    single_outputs,
     worst_pair,
 )
-from tests.support.conformance import CASES, PAIRS, made
+from tests.support.conformance import CASES, PAIRS, calibrated
 from tests.support.factories import FULL, at_scale
 
 DRAWS = at_scale(20_000, 400_000)
@@ -35,11 +33,11 @@ Made = Callable[[], Mechanism]
 
 
 def two(name: str, neighbours: str, **asked: Any) -> Made:
-    return lambda: made(name, **{"p": 2, "neighbours": neighbours, **asked})
+    return lambda: calibrated(name, **{"p": 2, "neighbours": neighbours, **asked})
 
 
 def published(name: str, neighbours: str, delta: float | None = None, **keys: Any) -> Made:
-    """The scale of a paper, whose exact guarantee is what is charged."""
+    """A mechanism with a paper's scale; its exact guarantee is the claim."""
     known = mechanisms.registry[name]
     return lambda: known.published(
         p=2, n=1000, epsilon=1.0, neighbours=neighbours, delta=delta, **keys
@@ -47,7 +45,7 @@ def published(name: str, neighbours: str, delta: float | None = None, **keys: An
 
 
 def of_rows(known: type[Rows], **asked: Any) -> Made:
-    """Rows of two cells from 0 to 3 and 0 to 1 (in units), protected as a whole or by the cell."""
+    """Rows of two cells from 0 to 3 and 0 to 1, protected per row or per cell."""
     unit = asked.pop("unit", "row")
     most = Reach(row=9 + 1, cell=9, longest=10)
     if known is Rows:
@@ -94,7 +92,7 @@ PROVEN_PURE = {"laplace": 0.8, "k-norm": 0.6, "matrix-laplace": 0.5}
 
 
 @pytest.mark.parametrize("which", AUDITED)
-def test_what_is_proven_stays_below_the_claim(which: str) -> None:
+def test_audit_never_exceeds_the_claim(which: str) -> None:
     mechanism = AUDITED[which]()
     # Wide noise on reports leaves the sampler's fast path once in 3,000 numbers: fewer of them.
     draws = min(DRAWS, 40_000) if mechanism.name == "local" else DRAWS
@@ -107,20 +105,20 @@ def test_what_is_proven_stays_below_the_claim(which: str) -> None:
             assert found.epsilon >= PROVEN_PURE[mechanism.name] * claim.pure
 
 
-def test_most_of_a_larger_claim_is_proven() -> None:
-    mechanism = made("gaussian", p=2, mu=1.0, epsilon=None)
+def test_audit_proves_most_of_a_larger_claim() -> None:
+    mechanism = calibrated("gaussian", p=2, mu=1.0, epsilon=None)
     found = audit(mechanism, worst_pair(mechanism), DRAWS)
     assert at_scale(75, 94) / 100 < found.mu <= 1.0
 
 
 @pytest.mark.parametrize(("name", "neighbours"), PAIRS)
-def test_outputs_drawn_together_are_like_those_of_single_calls(name: str, neighbours: str) -> None:
-    """Beside the equality that `outputs` insists on: the sampler draws one or many alike."""
+def test_batched_outputs_have_the_law_of_single_calls(name: str, neighbours: str) -> None:
+    """In law, besides the equality that `batched_outputs` checks: the sampler draws one or many."""
     mechanism = two(name, neighbours)()
     pair, draws = worst_pair(mechanism), at_scale(200, 2000)
-    together = outputs(mechanism, pair.other, pair.rows[1], 20_000, compared=5)
-    single = called(mechanism, pair.other, pair.rows[1], draws)
-    told = [evidence(mechanism, pair, each) for each in (together, single)]
+    together = batched_outputs(mechanism, pair.other, pair.rows[1], 20_000, compared=5)
+    single = single_outputs(mechanism, pair.other, pair.rows[1], draws)
+    told = [log_likelihood_ratio(mechanism, pair, each) for each in (together, single)]
     assert ks_2samp(*told).pvalue > 1e-6
 
 
@@ -128,12 +126,12 @@ class TooLittle:
     """A sensitivity of 1/n, where it is sqrt2/n: the scale of noise, under the same claim."""
 
     def __init__(self) -> None:
-        honest = made("gaussian", p=2)
+        honest = calibrated("gaussian", p=2)
         self.claim = honest.guarantee
         self.mechanism = replace(honest, scale=honest.scale / math.sqrt(2))
 
 
-def test_a_sensitivity_of_one_is_caught_by_60_000_draws() -> None:
+def test_wrong_sensitivity_is_caught_by_60_000_draws() -> None:
     flaw = TooLittle()
     pair = worst_pair(flaw.mechanism)
     caught = [
@@ -142,8 +140,8 @@ def test_a_sensitivity_of_one_is_caught_by_60_000_draws() -> None:
     assert sum(caught) >= at_scale(1, 19)  # each is missed once in several thousand
 
 
-def test_correct_code_is_never_accused() -> None:
-    """400 audits, each at the confidence 1 - 1e-6: 0 false alarms."""
+def test_audit_raises_no_false_alarms() -> None:
+    """400 audits at confidence 1 - 1e-6: no false alarm."""
     known = [two(name, relation)() for name, relation in PAIRS if name != "local"]
     for i in range(at_scale(40, 400)):
         mechanism = known[i % len(known)]
@@ -151,12 +149,14 @@ def test_correct_code_is_never_accused() -> None:
         assert found.alarms(mechanism.guarantee) == [], mechanism.name
 
 
-def test_bounds_hold_as_often_as_they_say() -> None:
-    """With a confidence of a half and one shift for all, a bound above the truth is rare enough."""
+def test_audit_bounds_have_their_confidence() -> None:
+    """At confidence 1/2, bounds above the truth are rare enough, and do occur."""
     made_up = np.random.default_rng(5)
     times, wrong = at_scale(200, 2000), 0
     for _ in range(times):
-        found = audited(made_up.normal(size=500), made_up.normal(size=500) + 1.0, confidence=0.5)
+        found = audit_statistics(
+            made_up.normal(size=500), made_up.normal(size=500) + 1.0, confidence=0.5
+        )
         wrong += bool(found.alarms(Guarantee(1.0)))
     assert wrong < 0.5 * times
     assert wrong > 0  # nor is it so careful that nothing could ever be found
@@ -167,9 +167,9 @@ def test_bounds_hold_as_often_as_they_say() -> None:
 
 @pytest.mark.parametrize("p", [2, 3])
 @pytest.mark.parametrize("angle", [0.0, 0.3, 1.0, math.pi / 2, 3.0])
-def test_matrix_laplace_at_other_angles(p: int, angle: float) -> None:
-    """The closer two rows are, the less tells them apart: the nuclear norm of their difference."""
-    mechanism = made("matrix-laplace", p=p)
+def test_matrix_laplace_audit_at_other_angles(p: int, angle: float) -> None:
+    """Closer rows are harder to tell apart, by the nuclear norm of their difference."""
+    mechanism = calibrated("matrix-laplace", p=p)
     apart = Guarantee.of_pure(math.sin(angle) * 1.001 + 1e-3)
     found = audit(mechanism, worst_pair(mechanism, angle), at_scale(10_000, 100_000))
     assert found.alarms(apart) == []
@@ -177,15 +177,15 @@ def test_matrix_laplace_at_other_angles(p: int, angle: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 5.0])
 @pytest.mark.parametrize("p", [1, 2, 3])
-def test_matrix_laplace_at_other_epsilons(p: int, epsilon: float) -> None:
-    mechanism = made("matrix-laplace", p=p, epsilon=epsilon)
+def test_matrix_laplace_audit_at_other_epsilons(p: int, epsilon: float) -> None:
+    mechanism = calibrated("matrix-laplace", p=p, epsilon=epsilon)
     found = audit(mechanism, worst_pair(mechanism), at_scale(10_000, 100_000))
     assert found.alarms(mechanism.guarantee) == []
 
 
-def test_matrix_laplace_with_rows_within_the_ball_and_many_columns() -> None:
+def test_matrix_laplace_audit_with_short_rows() -> None:
     """Short rows, and a direction in which every entry moves."""
-    mechanism = made("matrix-laplace", p=3)
+    mechanism = calibrated("matrix-laplace", p=3)
     whole = integers(mechanism, np.ones(3), [1.0, -2.0, 0.5])
     first, second = whole.T
     for x, y in ((first, second), (first // 2, second), (first, first // 3)):
@@ -199,7 +199,7 @@ def point(middle: Any, first: Any, second: Any) -> Any:
     return np.moveaxis(np.array([[middle + first, second], [second, middle - first]]), -1, 0)
 
 
-def test_the_density_of_matrix_laplace_noise_is_the_one_that_is_compared() -> None:
+def test_matrix_laplace_density_is_correct() -> None:
     """Half its trace is a difference of two Gamma(3), of density e^-t (3 + 3 t + t^2) / 16."""
 
     nodes, weights = np.polynomial.legendre.leggauss(200)
@@ -218,7 +218,7 @@ def test_the_density_of_matrix_laplace_noise_is_the_one_that_is_compared() -> No
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 @pytest.mark.parametrize("lengths", [(1.0, 1.0), (1.0, 0.5), (1.0, 0.0)])
-def test_the_density_of_matrix_laplace_noise_never_falls_by_more(
+def test_matrix_laplace_density_ratio_is_bounded(
     epsilon: float, lengths: tuple[float, float]
 ) -> None:
     """Exact densities, far into the tails: e^epsilon is approached, and nowhere exceeded."""

@@ -1,4 +1,4 @@
-"""Integer rows never leave the ball, whatever the rows were."""
+"""Integer rows never leave the ball, whatever the input rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.request import Clip, Unit
+from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
 from tests.support.factories import at_scale
@@ -33,7 +33,7 @@ def adversarial(p: int, rows: int) -> np.ndarray:
 
 @pytest.mark.parametrize("bits", [10, 13, 20])
 @pytest.mark.parametrize("how", [Unit(), Clip(kind="clip", radius=0.7)], ids=["unit", "clip"])
-def test_inside_the_ball(bits: int, how: Unit | Clip) -> None:
+def test_integer_rows_stay_inside_the_ball(bits: int, how: Unit | Clip) -> None:
     p = 5
     lattice = Lattice(p, bits)
     q = integer_rows(normalise(adversarial(p, ROWS), how), lattice)
@@ -42,8 +42,8 @@ def test_inside_the_ball(bits: int, how: Unit | Clip) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 64])
-def test_whatever_comes_in(p: int) -> None:
-    """Rows that were never normalised at all: the last line of defence holds on its own."""
+def test_unnormalised_rows_stay_inside_the_ball(p: int) -> None:
+    """Rows that were never normalised: the last check suffices on its own."""
     lattice = Lattice(p, 12)
     x = adversarial(p, ROWS // 10)
     x[0, ::7], x[0, 1::7], x[:, 2::7] = np.nan, np.inf, 3 / np.sqrt(p)
@@ -52,7 +52,7 @@ def test_whatever_comes_in(p: int) -> None:
     assert (squares(q) <= lattice.ball).all()
 
 
-def test_rounding_is_to_the_nearest() -> None:
+def test_rounding_is_to_the_nearest_integer() -> None:
     lattice = Lattice(2, 10)
     x = np.array([[0.3, -0.6], [0.4, 0.8]])
     assert (np.abs(integer_rows(x, lattice) - x * lattice.cell) <= 0.5).all()

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.integers import integer_rows
 from gramercy.tables.normalise import normalise
@@ -17,7 +17,7 @@ P, ROWS = 30, at_scale(20_000, 200_000)
 
 
 @pytest.mark.parametrize("bits", [10, 14, 20])
-def test_bit_identical(bits: int) -> None:
+def test_gram_is_identical_for_any_order_batch_and_threads(bits: int) -> None:
     rng = np.random.default_rng(5)
     lattice = Lattice(P, bits)
     q = integer_rows(normalise(rng.standard_t(3, size=(P, ROWS)), Unit()), lattice)
@@ -36,8 +36,8 @@ def test_bit_identical(bits: int) -> None:
         assert gram.rows == ROWS
 
 
-def test_beyond_64_bits() -> None:
-    """A sum that int64 cannot hold is carried, not wrapped."""
+def test_gram_beyond_64_bits() -> None:
+    """A sum beyond int64 is carried, not wrapped."""
     lattice = Lattice(1, 20)
     gram = ExactGram(lattice)
     rows = np.full((1, 1 << 20), 2.0**20)

@@ -1,4 +1,4 @@
-"""The sampler draws its integer laws exactly, and shows nothing of its floating point."""
+"""The sampler draws its integer laws exactly, without floating-point artefacts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ both_laws = pytest.mark.parametrize("law", [NORMAL, LAPLACE], ids=["normal", "la
 
 
 def chi_square_p(drawn: np.ndarray, cdf: Cdf, width: float) -> float:
-    """p-value of the exact cell probabilities, of the cells that are large enough for the test."""
+    """p-value of a chi-squared test against exact probabilities, of cells that are large enough."""
     edges = np.unique(np.rint(np.linspace(-3.5, 3.5, 80) * width)) - 0.5
     edges = edges[np.minimum(cdf(edges), cdf(-edges)) * drawn.size > 10]
     counts = np.histogram(drawn, bins=np.concatenate([[-np.inf], edges, [np.inf]]))[0]
@@ -62,7 +62,7 @@ def has_variance(drawn: np.ndarray, variance: float) -> bool:
 
 
 def rounded_variance(law: Any, scale: float) -> float:
-    """Of the rounded law: the rounding adds 1/12 (Sheppard), but for the smallest scales."""
+    """Variance of the rounded law: rounding adds 1/12 (Sheppard), except at the smallest scales."""
     if scale > 10:
         return float(scale**2 * law.var() + 1 / 12)
     j = np.arange(-400, 401)
@@ -72,14 +72,14 @@ def rounded_variance(law: Any, scale: float) -> float:
 
 @pytest.mark.parametrize("scale", [0.6, 3.0, 250.5, 6.1e6, 3e9])
 @rounded
-def test_law(draw: Any, law: Any, scale: float) -> None:
+def test_draws_have_their_law(draw: Any, law: Any, scale: float) -> None:
     assert not rejected(lambda size: draw(scale, size), lambda x: law.cdf(x / scale), scale)
     assert has_variance(draw(scale, DRAWS), rounded_variance(law, scale))
 
 
 @pytest.mark.parametrize("wrong", [0.97, 1.03])
 @rounded
-def test_the_test_can_fail(draw: Any, law: Any, wrong: float) -> None:
+def test_law_test_rejects_wrong_scales(draw: Any, law: Any, wrong: float) -> None:
     s = 6.1e6
     assert rejected(lambda size: draw(s * wrong, size), lambda x: law.cdf(x / s), s)
 
@@ -89,7 +89,7 @@ def tail_probability(law: Law, mp: MPContext, x: Any) -> Any:
 
 
 def reference(law: Law, scale: float, tail: int, bits: int) -> int:
-    """The integer by mpmath at high precision, its inverse found by bisection."""
+    """The integer from mpmath at high precision, by bisection."""
     mp = MPContext()
     mp.prec = bits + 200
     u, low, high = mp.ldexp(mp.mpf(2 * tail + 1), -bits - 1), mp.mpf(0), mp.mpf(300)
@@ -108,7 +108,7 @@ def boundary(law: Law, scale: float, j: int, bits: int) -> int:
 
 
 def settled(law: Law, scale: float, tails: list[int]) -> dict[int, int]:
-    """What the fast path makes of 63 bits each, where it settles them."""
+    """The fast path's results for 63 bits each, where it is conclusive."""
     drawn = np.zeros(len(tails), dtype=np.int64)
     left = set(pieces(law).settle(scale, np.array(tails), drawn).tolist())
     return {k: int(drawn[i]) for i, k in enumerate(tails) if i not in left}
@@ -117,8 +117,8 @@ def settled(law: Law, scale: float, tails: list[int]) -> dict[int, int]:
 @both_laws
 @pytest.mark.parametrize("scale", [2.5, 1e6, 3e9])
 @pytest.mark.parametrize("at", [0.0, 0.7, 2.0, 5.0])
-def test_forced_ambiguity(law: Law, scale: float, at: float) -> None:
-    """On a boundary between two integers the fast path gives up, and appended bits decide."""
+def test_ambiguous_draws_are_decided_by_more_bits(law: Law, scale: float, at: float) -> None:
+    """On a boundary between two integers the fast path is inconclusive; more bits decide."""
     j = int(at * scale)
     k = boundary(law, scale, j, 64)
     assert settled(law, scale, [k]) == {}
@@ -138,7 +138,7 @@ def test_forced_ambiguity(law: Law, scale: float, at: float) -> None:
 @both_laws
 @pytest.mark.parametrize("scale", [2.5, 1e6, 3e9])
 @pytest.mark.parametrize("k", [0, 1, 12345, 1 << 19])
-def test_deep_tail(law: Law, scale: float, k: int) -> None:
+def test_deep_tail_draws_are_exact(law: Law, scale: float, k: int) -> None:
     """Beyond the fast path's reach every draw is decided by interval arithmetic."""
     assert settled(law, scale, [k]) == {}
     word = 0x9E3779B97F4A7C15
@@ -150,7 +150,7 @@ def test_deep_tail(law: Law, scale: float, k: int) -> None:
 
 
 @both_laws
-def test_paths_agree(law: Law) -> None:
+def test_fast_and_exact_paths_agree(law: Law) -> None:
     self_test()
     rng = np.random.default_rng(1)
     for scale in (0.4, 77.7, 4.2e8, 2.0**45 / 3):
@@ -162,8 +162,8 @@ def test_paths_agree(law: Law) -> None:
 
 
 @both_laws
-def test_the_table_holds_what_it_says(law: Law) -> None:
-    """By interval arithmetic: the tails to half a unit, the slopes; and the known series."""
+def test_inverse_cdf_table_is_accurate(law: Law) -> None:
+    """Checked by interval arithmetic: tails to half a unit, slopes, and the known series."""
     table, iv = pieces(law), MPIntervalContext()
     iv.prec = 200
     for piece in range(0, table.tails.size, at_scale(50, 1)):
@@ -190,8 +190,8 @@ def test_the_table_holds_what_it_says(law: Law) -> None:
 
 
 @both_laws
-def test_the_ends_of_every_piece(law: Law) -> None:
-    """Where the series is at its worst, and the scale the largest that it is used for."""
+def test_inverse_cdf_is_exact_at_the_ends_of_every_piece(law: Law) -> None:
+    """Where the series is least accurate, at the largest scale it is used for."""
     scale = 2.0**48 / 1.7
     octave, place = np.divmod(np.arange(0, 20 * 128, at_scale(100, 1)), 128)
     first = (place + 128) << (octave + 36)
@@ -204,8 +204,8 @@ def test_the_ends_of_every_piece(law: Law) -> None:
 
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 7.7, 1e6, 3e9, 2.0**40 / 3])
-def test_machine_code_says_the_same(law: Law, scale: float) -> None:
-    """As the plain function; and nearly all draws are settled."""
+def test_compiled_sampler_equals_plain_function(law: Law, scale: float) -> None:
+    """Nearly all draws are settled by the fast path."""
     bits = np.random.default_rng(2).integers(-(1 << 63), 1 << 63, size=at_scale(1 << 15, 1 << 20))
     bits[:6] = (1 << 63) - 1, -1, 1 << 62, (1 << 43) + 1, 1 << 43, 0
     drawn, plain = np.zeros_like(bits), np.zeros_like(bits)
@@ -219,8 +219,8 @@ def test_machine_code_says_the_same(law: Law, scale: float) -> None:
     np.testing.assert_array_equal(drawn, plain)
 
 
-def test_machine_code_that_is_wrong_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache of another machine, say: it is noticed before the first draw, and every time."""
+def test_wrong_machine_code_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example from another machine's cache: detected before the first draw, every time."""
 
     def wrong(*given: Any) -> int:
         given[5][7] += 1
@@ -242,7 +242,7 @@ def discrete_cdf(sigma: float) -> Cdf:
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 7.5, 300.0, 16384.0])
-def test_discrete_gaussian(sigma: float) -> None:
+def test_discrete_gaussian_draws_have_their_law(sigma: float) -> None:
     cdf = discrete_cdf(sigma)
     assert not rejected(lambda size: discrete_gaussian(sigma, size), cdf, sigma)
     assert has_variance(discrete_gaussian(sigma, DRAWS), discrete_gaussian_variance(sigma))
@@ -250,14 +250,14 @@ def test_discrete_gaussian(sigma: float) -> None:
 
 @pytest.mark.parametrize("sigma", [0.3, 7.5, 16384.0])
 @pytest.mark.parametrize("wrong", [0.97, 1.03])
-def test_a_wrong_sigma_is_noticed(sigma: float, wrong: float) -> None:
+def test_discrete_law_test_rejects_wrong_sigmas(sigma: float, wrong: float) -> None:
     drawn_at = min(sigma, 16384.0 / wrong) * wrong
     claimed = discrete_cdf(drawn_at / wrong)
     assert rejected(lambda size: discrete_gaussian(drawn_at, size), claimed, sigma)
 
 
 def discrete_tail(mp: MPContext, sigma: float, m: int) -> Any:
-    """P[|X| >= m], each weight by its own exponential, as far as the precision sees."""
+    """P[|X| >= m], summed to the working precision."""
     reach = int(sigma * math.sqrt(1.4 * mp.prec)) + 2
     weights = [mp.exp(-(mp.mpf(j) ** 2) / (2 * mp.mpf(sigma) ** 2)) for j in range(reach)]
     return 2 * mp.fsum(weights[m:]) / (2 * mp.fsum(weights) - 1)
@@ -266,8 +266,8 @@ def discrete_tail(mp: MPContext, sigma: float, m: int) -> Any:
 @pytest.mark.parametrize(
     ("sigma", "m"), [(0.3, 1), (0.3, 2), (1.0, 4), (7.5, 1), (7.5, 40), (40.25, 50)]
 )
-def test_forced_ambiguity_of_the_discrete(sigma: float, m: int) -> None:
-    """V on a tail probability: appended bits decide between m - 1 and m, however many it takes."""
+def test_ambiguous_discrete_draws_are_decided_by_more_bits(sigma: float, m: int) -> None:
+    """V on a tail probability: more bits decide between m - 1 and m, however many are needed."""
     mp = MPContext()
     mp.prec = 600
     meets = int(mp.floor(mp.ldexp(discrete_tail(mp, sigma, m), 63 + 5 * 64)))
@@ -286,8 +286,8 @@ def test_forced_ambiguity_of_the_discrete(sigma: float, m: int) -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.0625, 0.8, 33.3])
-def test_deep_tail_of_the_discrete(sigma: float) -> None:
-    """No tail is cut off: 63 zeros and then 448 more lead as far out as they should."""
+def test_deep_tail_discrete_draws_are_exact(sigma: float) -> None:
+    """No tail is cut off: 63 zero bits and then 448 more give the exact integer."""
     mp = MPContext()
     mp.prec = 700
     words = [1 << 63, 0, 0, 0, 0, 0, 0, 0]
@@ -298,8 +298,8 @@ def test_deep_tail_of_the_discrete(sigma: float) -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.0625, 0.1, 0.3, 0.9, 2.0, 7.5, 300.0])
-def test_discrete_variance(sigma: float) -> None:
-    """Against the sum by definition; sigma^2 holds from 2 on, and far from it not at all."""
+def test_discrete_variance_equals_exact_sum(sigma: float) -> None:
+    """Against the sum by definition; sigma^2 is accurate only from sigma = 2."""
     mp = MPContext()
     mp.prec = 120
     j = [mp.mpf(i) for i in range(int(14 * sigma) + 3)]
@@ -311,16 +311,16 @@ def test_discrete_variance(sigma: float) -> None:
     assert variance <= sigma**2
 
 
-def test_gamma_changes_its_formula_unnoticed() -> None:
-    """Beyond 10^5: to a billionth of a standard deviation, in both tails."""
+def test_gamma_formulas_agree_at_the_switch() -> None:
+    """Above 10^5, to a billionth of a standard deviation, in both tails."""
     z = np.linspace(-9, 9, 37)
     tail = special.ndtr(-np.abs(z))
     known = np.where(z < 0, special.gammaincinv(2e5, tail), special.gammainccinv(2e5, tail))
     assert _wide_gamma(2e5, z) == pytest.approx(known, abs=1e-9 * math.sqrt(2e5))
 
 
-def test_floating_point_draws() -> None:
-    """A false alarm in 1e8 runs each, and 3 % are never missed."""
+def test_floating_point_draws_have_their_law() -> None:
+    """Each test has a false alarm in 1e8 runs, and detects an error of 3 %."""
     size = at_scale(500_000, 1_000_000)
 
     def looks_like(draw: Callable[[], np.ndarray], law: Any) -> bool:
@@ -334,17 +334,17 @@ def test_floating_point_draws() -> None:
 
 
 def distinguishable(outputs: np.ndarray, step: float) -> bool:
-    """Whether the low bits of what was published depend on what was summed.
+    """Whether the low bits of published numbers depend on the data.
 
     Mironov's attack: the doubles that x + noise can hit depend on x. The attacker asks which
-    outputs are whole multiples of the public step; where all are, for every x, nothing is told.
+    outputs are multiples of the public step; if all are, for every x, nothing is revealed.
     """
     units = outputs / step
     return bool((np.abs(units - np.rint(units)) > 1e-3).any())
 
 
-def test_precision_attack() -> None:
-    """Published numbers lie on one lattice whatever the data; plain float noise does not."""
+def test_low_bits_reveal_nothing() -> None:
+    """Published numbers lie on one lattice for any data; plain float noise does not."""
     p, rng = 90, np.random.default_rng(2)
     made = Gaussian.calibrated(p=p, n=100, neighbours="replace-one", epsilon=1.0, delta=1e-6)
     lattice = made.lattice
@@ -361,8 +361,8 @@ def test_precision_attack() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, 2.0**60])
-def test_scales_are_bounded(bad: float) -> None:
-    """Even where nothing is drawn."""
+def test_invalid_scales_are_refused(bad: float) -> None:
+    """Even if nothing is drawn."""
     for size in (0, 1):
         for draw in (rounded_gaussian, rounded_laplace):
             with pytest.raises(ValueError, match="scale"):
@@ -376,7 +376,7 @@ def test_scales_are_bounded(bad: float) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, (1 << 15) + 1])
-def test_size(size: int) -> None:
-    """One more than a chunk is drawn to its end."""
+def test_draws_of_more_than_one_chunk_are_complete(size: int) -> None:
+    """Also one more than a chunk."""
     for drawn in (rounded_laplace(9e9, size), gaussian(size), gamma(3.0, size)):
         assert size >= np.unique(drawn).size >= 0.999 * size

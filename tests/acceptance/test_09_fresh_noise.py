@@ -1,4 +1,4 @@
-"""Noise is fresh every time, and nobody can choose it."""
+"""Noise is fresh every time, and no parameter can choose it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Contract
-from tests.support.conformance import CASES, PAIRS, made
-from tests.support.factories import run_steps, scene
+from tests.support.conformance import CASES, PAIRS, calibrated
+from tests.support.factories import run_release, write_request
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +45,7 @@ def test_two_draws_differ(name: str, relation: str, counted: bool) -> None:
         pytest.skip("publishes no noisy count")
     # So little privacy that no two draws of an honest lattice are alike by chance.
     epsilon = 0.001 if name == "integer-rows" else 0.1
-    mechanism = made(name, p=6, neighbours=relation, epsilon=epsilon, counted=counted)
+    mechanism = calibrated(name, p=6, neighbours=relation, epsilon=epsilon, counted=counted)
     one, other = (noise_alone(mechanism, 6) for _ in range(2))
     assert one.size == other.size >= 21
     assert (one == other).mean() < (0.01 if one.size > 100 else 1e-9)
@@ -68,8 +68,8 @@ def test_two_versions_of_the_same_data_differ(
             mechanism["snr"] = -40.0
             del mechanism["epsilon"]
     asked = {"normalisation": case.normalisation, "mechanism": mechanism, "estimates": []}
-    first = run_steps(scene(tmp_path, request=asked))
-    second = run_steps(scene(tmp_path, request=asked | {"version": "v2"}))
+    first = run_release(write_request(tmp_path, request=asked))
+    second = run_release(write_request(tmp_path, request=asked | {"version": "v2"}))
     folders = [home / "archive/toy" / r / "release" for r in (first, second)]
     kinds = {"rows": "rows.parquet", "integer-rows": "rows.parquet", "local": "reports.parquet"}
     for file in {kinds.get(name), "precision.npy" if name == "output" else "second_moment.npy"}:
@@ -83,7 +83,7 @@ def test_two_versions_of_the_same_data_differ(
     assert math.isfinite(float(one.sum()))
 
 
-def test_nobody_chooses_the_seed() -> None:
+def test_no_parameter_sets_the_seed() -> None:
     fields = set(Request.model_fields) | set(Contract.model_fields)
     for mechanism in mechanisms.registry.values():
         fields |= set(mechanism.spec.model_fields)

@@ -1,4 +1,4 @@
-"""Composition: exact for Gaussians, and never below what dp-accounting knows for mixtures."""
+"""Composition: exact for Gaussians, and never below dp-accounting for mixtures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from gramercy.mechanisms.accounting.composition import Filter, compose
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_delta
+from gramercy.mechanisms.accounting.gdp import gdp_delta
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from tests.support.factories import at_scale
 
 INTERVAL = 1e-3
@@ -46,7 +47,7 @@ def laplace(epsilon: float) -> Any:
 
 
 def pure(epsilon: float, delta: float = 0.0) -> Any:
-    """The very worst that is (epsilon, delta)-private; epsilon is rounded down to its grid."""
+    """The worst-case pure mechanism; epsilon is rounded down to the grid."""
     steps = math.floor(epsilon / INTERVAL)
     likely = (1 - delta) / (1 + math.exp(-steps * INTERVAL))
     masses = {steps: likely, -steps: 1 - delta - likely} if steps else {0: 1 - delta}
@@ -56,7 +57,7 @@ def pure(epsilon: float, delta: float = 0.0) -> Any:
 
 
 def failing(mu: float, delta0: float) -> Any:
-    """Gaussian, but for an event of probability delta0 in which everything is told."""
+    """Gaussian, except for an event of probability delta0 that reveals everything."""
     return gaussian(mu).compose(pure(0.0, delta0))
 
 
@@ -65,7 +66,7 @@ def composed(parts: Sequence[Any]) -> Any:
 
 
 @pytest.mark.parametrize("turn", range(at_scale(5, 30)))
-def test_mixed_sequences_lie_at_or_above_the_optimistic_pld(turn: int) -> None:
+def test_mixed_sequences_are_at_least_the_optimistic_pld(turn: int) -> None:
     rng = np.random.default_rng(turn)
 
     def some(low: float, high: float, most: int) -> list[float]:
@@ -94,8 +95,8 @@ def test_mixed_sequences_lie_at_or_above_the_optimistic_pld(turn: int) -> None:
 
 
 @pytest.mark.parametrize("turn", range(at_scale(3, 20)))
-def test_pure_sequences(turn: int) -> None:
-    """Basic composition where that is less, the Gaussian way where that is."""
+def test_pure_sequences_use_the_better_composition(turn: int) -> None:
+    """Basic composition or Gaussian composition, whichever is smaller."""
     rng = np.random.default_rng(turn)
     for count in (1, 3, 20):
         epsilons = [float(x) for x in rng.uniform(0.02, 0.5, size=count)]
@@ -112,8 +113,8 @@ def test_pure_sequences(turn: int) -> None:
     assert small.epsilon(1e-3) < 0.5 * small.pure
 
 
-def test_failures_add_up() -> None:
-    """Near to what a failing mechanism costs, and never below."""
+def test_failure_probabilities_add_up() -> None:
+    """Close to the cost of failing mechanisms, and never below."""
     parts = [(0.3, 1e-6), (0.4, 3e-7), (0.2, 0.0)]
     ours = compose(Guarantee(m, d) for m, d in parts)
     theirs = composed([failing(m, d) for m, d in parts])
@@ -134,7 +135,7 @@ def test_gaussian_sequences_equal_the_pld(turn: int) -> None:
         assert ours.epsilon(delta) >= known - 1e-9
 
 
-def test_what_composes_to_a_budget_fits_it_and_no_more() -> None:
+def test_composition_fits_exactly_its_own_budget() -> None:
     rng = np.random.default_rng(2)
     for _ in range(at_scale(10, 100)):
         parts = [Guarantee(float(m), float(d)) for m, d in rng.uniform(0, [0.5, 1e-7], (4, 2))]

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.request_model import read_request
-from gramercy.application.validation import _expectations
+from gramercy.application.expectations import quiet
+from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import GramercyError
 from tests.support.conformance import CASES
-from tests.support.factories import at_scale, contract_facts, scene
-from tests.support.leaks import spelled_out, stored, unpickled
+from tests.support.factories import at_scale, contract_facts, write_request
+from tests.support.leaks import object_texts, prefect_results, prefect_texts
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -31,7 +31,7 @@ BOUNDS = {"lower": -5.0, "upper": 5.0}
 
 
 def needles() -> list[bytes]:
-    """How a secret may be spelled: digits, and the eight bytes of a double, both ways round."""
+    """Spellings of the secrets: digits, and the eight bytes of a double in both orders."""
     spelled = [word.encode() for word in WORDS]
     for number in NUMBERS + WILD:
         digits = repr(number)
@@ -52,19 +52,19 @@ def table(folder: Path) -> pd.DataFrame:
     return frame
 
 
-def a_scene(folder: Path, *, request: Any = None, **changes: Any) -> Path:
-    """Contract and request for that table; two of its lines are broken."""
+def write_secret_request(folder: Path, *, request: Any = None, **changes: Any) -> Path:
+    """Write that table, with two malformed lines, a contract and a request."""
     table(folder)
     with (folder / "table.csv").open("a") as stream:
         stream.write(f'"{WORDS[0]},{NUMBERS[0]}\n{WORDS[1]}\n')
     columns = {name: BOUNDS for name in ("c0", "c1", "c2")} | {"kind": {"levels": ["a", "b"]}}
     facts = contract_facts(rows=ROWS + 2) | {"columns": columns, "intercept": True}
     budget = {"budget": {"epsilon": 30.0, "delta": 1e-4}}
-    return scene(folder, request=request, **facts | budget | changes)
+    return write_request(folder, request=request, **facts | budget | changes)
 
 
 class Broken(Exception):
-    """What a library may raise: it quotes what it was given, and holds on to it."""
+    """An error like a library's: it quotes its input, and keeps a reference to it."""
 
     def __init__(self, *held: Any) -> None:
         super().__init__(f"cannot use {held}", *held)
@@ -90,33 +90,33 @@ PLACES = [
     "gramercy.tables.passes.cells",
     "gramercy.tables.gram.ExactGram.add",
     "gramercy.tables.gram.ExactGram.matrix",
-    "gramercy.application.validation._check_shape",
+    "gramercy.application.validation._check_schema",
     "gramercy.application.validation._check_values",
     "gramercy.application.accumulation.open_source",
     "gramercy.application.accumulation.room.accumulate",
     "gramercy.application.publishing.sampler.self_test",
     "gramercy.application.publishing.draw_into",
-    "gramercy.application.publishing.steward.against_the_truth",
-    "gramercy.application.publishing.steward.record",
+    "gramercy.application.publishing.internal_record.against_the_truth",
+    "gramercy.application.publishing.internal_record.record",
     "gramercy.application.drawing.release_manifest",
     "gramercy.application.drawing.denoise",
     "gramercy.application.drawing.write_release",
     "gramercy.mechanisms.gaussian.Gaussian.perturb",
     "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
-    "gramercy.archive.store.Archive.seal",
-    "gramercy.archive.store.Archive.keep",
-    "gramercy.archive.store.Archive.commit",
-    "gramercy.archive.store.Archive.write_anchor",
-    "gramercy.ledger.ledger.Ledger.charge",
-    "gramercy.ledger.ledger.Ledger.mark",
+    "gramercy.archive.protocol.Archive.seal",
+    "gramercy.archive.protocol.Archive.keep",
+    "gramercy.archive.local.LocalArchive.commit",
+    "gramercy.archive.local.LocalArchive.write_anchor",
+    "gramercy.ledger.writer.Ledger.charge",
+    "gramercy.ledger.writer.Ledger.mark",
 ]
 
 
 def damage(change: Callable[[Path], Any]) -> Callable[[Path], Path]:
-    """A scene whose table is then damaged."""
+    """Write the inputs, then damage the table."""
 
     def made(folder: Path) -> Path:
-        request = a_scene(folder)
+        request = write_secret_request(folder)
         change(folder / "table.csv")
         return request
 
@@ -131,14 +131,16 @@ def as_parquet(path: Path) -> None:
 
 # What a steward may get wrong.
 MISTAKES: dict[str, Callable[[Path], Path]] = {
-    "rows": lambda folder: a_scene(folder, rows=ROWS),
-    "no such column": lambda folder: a_scene(folder, columns={"c0": BOUNDS, "absent": BOUNDS}),
+    "rows": lambda folder: write_secret_request(folder, rows=ROWS),
+    "no such column": lambda folder: write_secret_request(
+        folder, columns={"c0": BOUNDS, "absent": BOUNDS}
+    ),
     "no such file": damage(Path.unlink),
     "a file that is none": damage(lambda path: path.write_bytes(path.read_bytes()[:0])),
     "no header": damage(lambda path: path.write_text(path.read_text().partition("\n")[2])),
     "utf-16": damage(lambda path: path.write_text(path.read_text(), encoding="utf-16")),
     "an open quote": damage(lambda path: path.write_text('"' + path.read_text())),
-    "budget": lambda folder: a_scene(folder, budget={"epsilon": 0.1, "delta": 1e-4}),
+    "budget": lambda folder: write_secret_request(folder, budget={"epsilon": 0.1, "delta": 1e-4}),
 }
 
 
@@ -149,11 +151,11 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 
 def everything(home: Path, logged: pytest.LogCaptureFixture) -> Iterator[tuple[str, bytes]]:
-    """Where to look, and what is there."""
-    for text in stored():
+    """Every place to search, and its content."""
+    for text in prefect_texts():
         yield "Prefect", text.encode("latin-1", "replace")
-    for thing in unpickled():
-        for text in spelled_out(thing):
+    for thing in prefect_results():
+        for text in object_texts(thing):
             yield "stored results", text.encode()
     for file in home.rglob("*"):
         if file.is_file():
@@ -164,7 +166,7 @@ def everything(home: Path, logged: pytest.LogCaptureFixture) -> Iterator[tuple[s
 
 
 def found(home: Path, logged: pytest.LogCaptureFixture) -> set[tuple[str, bytes]]:
-    """Secrets, and where they were found."""
+    """The secrets that were found, and where."""
     spelled = needles()
     return {
         (where, needle)
@@ -174,14 +176,14 @@ def found(home: Path, logged: pytest.LogCaptureFixture) -> set[tuple[str, bytes]
     }
 
 
-def test_fifty_secrets_stay_where_they_are(
+def test_fifty_secrets_are_found_nowhere(
     tmp_path: Path,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
     logged: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with _expectations():  # its import warns
+    with quiet():
         from great_expectations.datasource.fluent.interfaces import Batch
     from gramercy.flows.audit import audit
     from gramercy.flows.estimate import estimate
@@ -197,7 +199,7 @@ def test_fifty_secrets_stay_where_they_are(
         return results[-1]
 
     monkeypatch.setattr(Batch, "validate", kept)
-    request = read_request(a_scene(tmp_path))
+    request = read_request(write_secret_request(tmp_path))
     done = release(request)
     told = "".join(str(each.to_json_dict()) for each in results).encode()
     assert b"expect_column_values_to_be_between" in told
@@ -221,7 +223,7 @@ def test_fifty_secrets_stay_where_they_are(
 
 
 @pytest.mark.parametrize("place", PLACES[:: at_scale(2, 1)])
-def test_failures_in_the_code_tell_nothing(
+def test_failures_in_the_code_leak_nothing(
     place: str,
     tmp_path: Path,
     home: Path,
@@ -230,7 +232,7 @@ def test_failures_in_the_code_tell_nothing(
 ) -> None:
     from gramercy.flows.release import release
 
-    request = read_request(a_scene(tmp_path))
+    request = read_request(write_secret_request(tmp_path))
     monkeypatch.setattr(place, raising(NUMBERS, WILD, WORDS))
     if place == "gramercy.application.validation._check_values":
         release(request)  # looking at the values may not refuse a release
@@ -238,7 +240,7 @@ def test_failures_in_the_code_tell_nothing(
     else:
         with pytest.raises(GramercyError) as caught:
             release(request)
-        told = [*spelled_out(caught.value.args), *spelled_out(vars(caught.value))]
+        told = [*object_texts(caught.value.args), *object_texts(vars(caught.value))]
         assert not [w for w in needles() if w in "".join(told).encode()]
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
@@ -256,7 +258,7 @@ ROWWISE = [
 
 
 @pytest.mark.parametrize(("name", "place"), ROWWISE, ids=str)
-def test_what_reads_the_rows_again_tells_nothing_either(
+def test_mechanisms_that_reread_rows_leak_nothing(
     name: str,
     place: str | None,
     tmp_path: Path,
@@ -268,7 +270,7 @@ def test_what_reads_the_rows_again_tells_nothing_either(
 
     mechanism = {"name": name, "epsilon": 4.0, "delta": 1e-6} | dict(CASES[name].keys)
     asked = {"mechanism": mechanism, "estimates": []}
-    request = read_request(a_scene(tmp_path, request=asked))
+    request = read_request(write_secret_request(tmp_path, request=asked))
     if place is None:
         release(request)
     else:
@@ -280,7 +282,7 @@ def test_what_reads_the_rows_again_tells_nothing_either(
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_tell_nothing(
+def test_steward_mistakes_leak_nothing(
     mistake: str, tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture
 ) -> None:
     from gramercy.flows.release import release
@@ -292,10 +294,10 @@ def test_mistakes_tell_nothing(
     assert not found(home, logged)
 
 
-def test_the_search_would_find_them(
+def test_leak_search_finds_planted_secrets(
     tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture
 ) -> None:
-    """Each of the places is really searched: what is let out on purpose is found there."""
+    """Every place is really searched: deliberate leaks are found there."""
     from prefect import flow, get_run_logger, task
 
     @task(persist_result=True, result_storage_key="canary")
@@ -323,7 +325,7 @@ def test_the_search_would_find_them(
 
 
 def forget() -> None:
-    """Take what was let out on purpose out of Prefect again, for the tests that follow."""
+    """Remove the deliberate leaks from Prefect, for later tests."""
     import sqlite3
 
     from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, get_current_settings

@@ -1,4 +1,4 @@
-"""Two hundred at once, and a budget for a hundred: a hundred are granted, and none overspends."""
+"""Two hundred concurrent charges on a budget for a hundred: exactly a hundred are granted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from pathlib import Path
 
 from gramercy.ledger import Ledger
 from tests.support.factories import FULL, at_scale
-from tests.support.table_writers import TENTH, all_at_once, charge, draws, same_request
+from tests.support.ledger_writers import (
+    TENTH,
+    charge,
+    charge_concurrently,
+    charge_same_request,
+    mark_drawn,
+)
 
 
-def test_a_hundred_of_two_hundred(database: Path | str) -> None:
-    """They make the ledger, too: nobody comes too early, and nobody makes it twice."""
+def test_concurrent_charges_never_overspend(database: Path | str) -> None:
+    """They also create the ledger concurrently, once."""
     began = time.monotonic()
     asked = [(database, f"v{turn}") for turn in range(at_scale(130, 200))]
-    answers = all_at_once(asked, processes=at_scale(2, 4))
+    answers = charge_concurrently(asked, processes=at_scale(2, 4))
     elapsed = time.monotonic() - began
     ledger = Ledger(database)
     granted = [answer for answer in answers if answer != "refused"]
@@ -28,21 +34,21 @@ def test_a_hundred_of_two_hundred(database: Path | str) -> None:
     assert elapsed < 30 or not FULL
 
 
-def test_the_same_request_is_charged_once(database: Path | str) -> None:
+def test_concurrent_identical_requests_are_charged_once(database: Path | str) -> None:
     Ledger(database)
     with ThreadPoolExecutor(16) as threads:
-        answers = list(threads.map(same_request, [database] * 48))
+        answers = list(threads.map(charge_same_request, [database] * 48))
     assert sorted(answers) == ["spent"] * 47 + ["v1-r1"]
 
 
-def test_noise_is_drawn_for_once(database: Path | str) -> None:
+def test_concurrent_draws_are_granted_once(database: Path | str) -> None:
     release = charge(Ledger(database), "v1")
     with ThreadPoolExecutor(16) as threads:
-        answers = list(threads.map(draws, [(database, release)] * 32))
+        answers = list(threads.map(mark_drawn, [(database, release)] * 32))
     assert Counter(answers) == {"drawn": 1, "refused": 31}
 
 
-def test_turns_are_taken_one_at_a_time(database: Path | str) -> None:
+def test_lock_of_a_data_set_is_exclusive(database: Path | str) -> None:
     ledger, inside, most = Ledger(database), list[int](), list[int]()
 
     def take(turn: int) -> None:

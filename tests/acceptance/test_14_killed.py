@@ -1,4 +1,4 @@
-"""Killed at any step: no charge is lost, no noise drawn without one, and none drawn twice.
+"""Killed at any step: no charge is lost, and no noise is drawn without a charge or twice.
 
 Every trial is a process of its own, in a home of its own, that is gone without a word: at a point
 of the way, or at any moment. Another then finds what it has left, and is asked for the same.
@@ -16,7 +16,7 @@ import pytest
 from tests.support.databases import KINDS
 from tests.support.factories import FULL, at_scale
 from tests.support.faults.bench import VARIANTS, Bench
-from tests.support.faults.forkserver import Zygote
+from tests.support.faults.forkserver import ForkServer
 from tests.support.faults.kill_points import Point, is_fine
 
 REPEATS = at_scale(1, 20)
@@ -39,17 +39,19 @@ def steps(passed: list[Point], kind: str) -> list[Point]:
 
 
 @pytest.fixture(params=KINDS)
-def bench(request: pytest.FixtureRequest, zygote: Zygote, tmp_path: Path) -> Bench:
-    return Bench(zygote, tmp_path, request.param)
+def bench(request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path: Path) -> Bench:
+    return Bench(fork_server, tmp_path, request.param)
 
 
 def repeated(bench: Bench) -> Iterator[Bench]:
-    """Every trial is made with every variant, as often as it is to be made."""
+    """Repeat every trial with every variant."""
     for turn in range(REPEATS):
-        yield Bench(bench.zygote, bench.folder, bench.kind, turn % len(VARIANTS), bench.archive)
+        yield Bench(
+            bench.fork_server, bench.folder, bench.kind, turn % len(VARIANTS), bench.archive
+        )
 
 
-def test_at_every_step(bench: Bench) -> None:
+def test_killed_at_every_step(bench: Bench) -> None:
     found: dict[int, list[Point]] = {}
     for each in repeated(bench):
         points = found.setdefault(each.variant, steps(each.traced()[0], each.kind))
@@ -61,15 +63,15 @@ def test_at_every_step(bench: Bench) -> None:
             each.trial({"die_at": point})
 
 
-def test_at_statements_of_the_database_and_at_single_files(bench: Bench) -> None:
-    """All of them in full; else a few, spread over the way."""
+def test_killed_at_database_statements_and_single_files(bench: Bench) -> None:
+    """All of them in the full run, otherwise a few."""
     fine = [point for point in bench.traced()[0] if is_fine(point)]
     for point in fine[5 :: at_scale(len(fine) // 3, 1)]:
         bench.trial({"die_at": point})
 
 
-def test_at_any_moment(bench: Bench) -> None:
-    """Half of them while the database commits, wherever in its code it is."""
+def test_killed_at_random_moments(bench: Bench) -> None:
+    """Half of them at some moment of a database commit."""
     passed, seconds = bench.traced()
     commits = [point for point in passed if point[0] == "before commit;"]
     rng = np.random.default_rng(14)
@@ -85,8 +87,8 @@ FIRST = [("after draw", 1), ("after mark 'sealed'", 1), ("after keep", 1)]
 
 
 @pytest.mark.parametrize("first", FIRST[: at_scale(2, 3)])
-def test_while_it_recovers(bench: Bench, first: Point) -> None:
-    """Whoever finishes or closes what another has left may die of it, too."""
+def test_killed_during_recovery(bench: Bench, first: Point) -> None:
+    """The process that recovers may be killed, too."""
     passed, _ = bench.traced(first)
     chosen = steps(passed, bench.kind)
     assert chosen
@@ -94,8 +96,10 @@ def test_while_it_recovers(bench: Bench, first: Point) -> None:
         bench.trial({"die_at": first}, {"die_at": point})
 
 
-def test_at_every_step_of_a_remote_archive(zygote: Zygote, tmp_path: Path, s3: str) -> None:
-    bench = Bench(zygote, tmp_path, "sqlite", archive=s3)
+def test_killed_at_every_step_of_a_remote_archive(
+    fork_server: ForkServer, tmp_path: Path, s3: str
+) -> None:
+    bench = Bench(fork_server, tmp_path, "sqlite", archive=s3)
     passed, _ = bench.traced()
     remote = [p for p in passed if p[0].partition(" ")[2].startswith(("create", "upload", "write"))]
     uploads = [p for p in remote if p[0].startswith("after upload")]

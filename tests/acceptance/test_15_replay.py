@@ -1,4 +1,4 @@
-"""The same request for the same version: one charge, one artifact, whatever the table holds."""
+"""The same request for the same version: one charge and one bundle, whatever the table contains."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import pytest
 from gramercy.application.internal_record import recall
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from tests.support.factories import at_scale, bundle_bytes, run_steps, scene, table
+from tests.support.factories import at_scale, bundle_bytes, run_release, write_request, write_table
 
 
 def once(request: str, turn: int) -> str:
-    """One process's release; every seventh changes a table that is not there to be replayed."""
+    """Publish in one process; every seventh call changes the table, which replay ignores."""
     path = Path(request)
-    done = run_steps(path)
+    done = run_release(path)
     if turn % 7 == 0:
         fresh = path.parent / f"fresh-{turn}.csv"
-        table(fresh, seed=turn)
+        write_table(fresh, seed=turn)
         os.replace(fresh, path.parent / "table.csv")
     return done
 
 
-def test_in_parallel(tmp_path: Path, home: Path) -> None:
-    request = scene(tmp_path)
+def test_parallel_identical_requests_give_one_release(tmp_path: Path, home: Path) -> None:
+    request = write_request(tmp_path)
     turns = at_scale(12, 200)
     with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
         done = list(pool.map(once, [str(request)] * turns, range(turns)))
@@ -39,19 +39,19 @@ def test_in_parallel(tmp_path: Path, home: Path) -> None:
     assert not list((home / "archive/.staging").iterdir())
 
 
-def test_the_table_changed_in_between(tmp_path: Path, home: Path) -> None:
-    request = scene(tmp_path)
-    assert run_steps(request) == "v1-r1"
+def test_changed_table_does_not_change_the_release(tmp_path: Path, home: Path) -> None:
+    request = write_request(tmp_path)
+    assert run_release(request) == "v1-r1"
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
-    assert run_steps(request) == "v1-r1"
-    assert recall("toy", "v1-r1")["table_changed_since"] is False
+    assert run_release(request) == "v1-r1"
+    assert recall(Home.default(), "toy", "v1-r1")["table_changed_since"] is False
 
-    table(tmp_path / "table.csv", seed=8)
-    assert run_steps(request) == "v1-r1"
-    assert recall("toy", "v1-r1")["table_changed_since"] is True
+    write_table(tmp_path / "table.csv", seed=8)
+    assert run_release(request) == "v1-r1"
+    assert recall(Home.default(), "toy", "v1-r1")["table_changed_since"] is True
     (tmp_path / "table.csv").unlink()
-    assert run_steps(request) == "v1-r1"
-    assert recall("toy", "v1-r1")["table_changed_since"] is True
+    assert run_release(request) == "v1-r1"
+    assert recall(Home.default(), "toy", "v1-r1")["table_changed_since"] is True
 
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
     assert len(Ledger(Home.default().ledger).charges("toy")) == 1
@@ -66,14 +66,16 @@ def test_the_table_changed_in_between(tmp_path: Path, home: Path) -> None:
     ],
     ids=["version", "mechanism", "normalisation"],
 )
-def test_another_request_is_another_charge(tmp_path: Path, home: Path, change: dict) -> None:
-    first = run_steps(scene(tmp_path))
-    second = run_steps(scene(tmp_path, request=change))
+def test_different_request_is_charged_again(tmp_path: Path, home: Path, change: dict) -> None:
+    first = run_release(write_request(tmp_path))
+    second = run_release(write_request(tmp_path, request=change))
     assert first != second
     assert len(Ledger(Home.default().ledger).charges("toy")) == 2
     raw = [np.load(home / "archive/toy" / r / "release/second_moment.npy") for r in (first, second)]
     assert (raw[0] != raw[1]).any()
 
 
-def test_other_estimates_are_no_other_release(tmp_path: Path) -> None:
-    assert run_steps(scene(tmp_path)) == run_steps(scene(tmp_path, request={"estimates": []}))
+def test_different_estimates_reuse_the_release(tmp_path: Path) -> None:
+    assert run_release(write_request(tmp_path)) == run_release(
+        write_request(tmp_path, request={"estimates": []})
+    )

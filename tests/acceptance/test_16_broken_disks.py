@@ -21,16 +21,17 @@ from typing import Any
 import psycopg
 import pytest
 
-import gramercy.ledger.ledger
+import gramercy.ledger.writer
 from gramercy.application.auditing import make_audit
-from gramercy.archive.store import Archive
+from gramercy.application.context import Context
+from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import ArchiveError, LedgerError, SpentFailure
-from tests.support.databases import KINDS, fresh, new_database, new_server
-from tests.support.factories import at_scale, run_steps, scene
+from tests.support.databases import KINDS, ledger_location, new_database, new_server
+from tests.support.factories import at_scale, run_release, write_request
 from tests.support.faults.bench import Bench
-from tests.support.faults.forkserver import Ended, Zygote
+from tests.support.faults.forkserver import ChildResult, ForkServer
 
 SECONDS = 30
 PLACE = re.compile(r"^(/|postgresql://)\S+: ")  # every message begins with one
@@ -38,14 +39,14 @@ CALLS = ("fsync", "open", "system ", "matrix", "execute INSERT", "execute UPDATE
 
 
 @pytest.fixture(params=KINDS)
-def bench(request: pytest.FixtureRequest, zygote: Zygote, tmp_path: Path) -> Bench:
-    return Bench(zygote, tmp_path, request.param)
+def bench(request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path: Path) -> Bench:
+    return Bench(fork_server, tmp_path, request.param)
 
 
-def told(ended: Ended) -> str:
-    """The words of a typed error that came in time; empty where all went well."""
+def error_message(ended: ChildResult) -> str:
+    """The message of a typed error that came in time, or an empty text."""
     assert (ended.signal, ended.seconds < SECONDS) == (0, True)
-    kind, words = ended.word("answered") or []
+    kind, words = ended.message("answered") or []
     if kind == "published":
         return ""
     assert kind in {"ArchiveError", "LedgerError", "StepFailed"}
@@ -54,7 +55,7 @@ def told(ended: Ended) -> str:
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "for good"])
-def test_no_space_at_any_call(bench: Bench, lasting: bool) -> None:
+def test_full_disk_at_any_call(bench: Bench, lasting: bool) -> None:
     passed, _ = bench.traced()
     points = [p for p in passed if p[0].startswith(tuple(f"before {call}" for call in CALLS))]
     assert len(points) > 80
@@ -62,21 +63,21 @@ def test_no_space_at_any_call(bench: Bench, lasting: bool) -> None:
     for point in points[1 + lasting :: every]:
         how = {"fail_at": point, "reason": errno.ENOSPC, "lasting": lasting}
         (ended,) = bench.trial(how)
-        told(ended)
+        error_message(ended)
 
 
-def test_files_may_only_be_so_large(bench: Bench) -> None:
-    """The system itself refuses to write on."""
+def test_file_size_limit(bench: Bench) -> None:
+    """The operating system refuses further writes."""
     heard = set()
     for most in (0, 300, 3_000, 20_000, 60_000)[:: at_scale(2, 1)]:
         (ended,) = bench.trial({"largest_file": most})
-        heard.add(told(ended).split(": ")[0])
+        heard.add(error_message(ended).split(": ")[0])
     assert len(heard) > 1
 
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Where other users may go, as they may not where pytest puts its folders."""
+    """A folder that other users can enter, unlike pytest's."""
     folder = Path(tempfile.mkdtemp(prefix="gramercy-open-"))
     folder.chmod(0o755)
     yield folder
@@ -84,8 +85,10 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("what", ["archive", "ledger.sqlite", "keys"])
-def test_what_cannot_be_written(what: str, zygote: Zygote, open_folder: Path) -> None:
-    bench = Bench(zygote, open_folder, "sqlite")
+def test_unwritable_folders_and_files(
+    what: str, fork_server: ForkServer, open_folder: Path
+) -> None:
+    bench = Bench(fork_server, open_folder, "sqlite")
     home = bench.home()
     root = Path(home["GRAMERCY_HOME"])
     asked = {"environ": home, "request": bench.request}
@@ -97,19 +100,19 @@ def test_what_cannot_be_written(what: str, zygote: Zygote, open_folder: Path) ->
     if mine:
         os.chown(root, 65534, 65534)
     (root / what).chmod(0o444 if what == "ledger.sqlite" else 0o555)
-    refused = told(zygote.fork("release", as_nobody=mine, **asked))
+    refused = error_message(fork_server.fork("release", as_nobody=mine, **asked))
     assert str(root / what) in refused
     assert ("readonly" in refused or "OperationalError" in refused) or "ermission" in refused
     assert not list((root / "archive").glob("toy"))
     (root / what).chmod(0o755)
-    after = zygote.fork("afterwards", **asked)
-    assert after.word("found") == [None, ""]
-    assert after.word("answers") == [["published", "v1-r1"]] * 2
+    after = fork_server.fork("afterwards", **asked)
+    assert after.message("found") == [None, ""]
+    assert after.message("answers") == [["published", "v1-r1"]] * 2
 
 
-def test_a_read_only_archive(tmp_path: Path, any_home: Home, monkeypatch: Any) -> None:
-    """It becomes so when the release is about to be put in its place."""
-    request, renamed = scene(tmp_path), Path.rename
+def test_archive_that_becomes_read_only(tmp_path: Path, any_home: Home, monkeypatch: Any) -> None:
+    """It becomes read-only when the release is about to be renamed."""
+    request, renamed = write_request(tmp_path), Path.rename
 
     def refuse(self: Path, target: Path) -> Path:
         if Path(target).name == "release":
@@ -120,10 +123,10 @@ def test_a_read_only_archive(tmp_path: Path, any_home: Home, monkeypatch: Any) -
         failing.setattr(Path, "rename", refuse)
         for _ in range(2):
             with pytest.raises(ArchiveError, match="Read-only file system"):
-                run_steps(request)
+                run_release(request)
     assert states() == ["sealed"]
-    assert Archive(any_home.archive).releases() == []
-    assert run_steps(request) == "v1-r1"
+    assert LocalArchive(any_home.archive).releases() == []
+    assert run_release(request) == "v1-r1"
     assert states() == ["published"]
 
 
@@ -135,7 +138,7 @@ def states() -> list[str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramercy.ledger.database.BUSY_SECONDS", 1)
-    monkeypatch.setattr("gramercy.ledger.turns._WAIT_SECONDS", 1)
+    monkeypatch.setattr("gramercy.common.process_lock.WAIT_SECONDS", 1)
 
 
 # What the next run makes of it, by the entry that could not be made.
@@ -147,33 +150,33 @@ AFTERWARDS = {
 }
 
 
-def refused(request: Path) -> None:
-    """A typed error, in time."""
+def assert_refused(request: Path) -> None:
+    """The release fails with a typed error in time."""
     began = time.monotonic()
     with pytest.raises(LedgerError) as caught:
-        run_steps(request)
+        run_release(request)
     assert time.monotonic() - began < SECONDS
     assert PLACE.match(str(caught.value)), caught.value
 
 
-def finished(request: Path, kind: str, *, closed: bool = False) -> None:
-    """The next run finishes what was begun, or calls it spent; and so does every later one."""
+def assert_recovers(request: Path, kind: str, *, closed: bool = False) -> None:
+    """The next run finishes the release, or marks it spent; every later run agrees."""
     left, then = AFTERWARDS[kind]
     assert states() == (["spent"] if closed and then == "spent" else left)
     for _ in range(2):
         if then == "spent":
             with pytest.raises(SpentFailure, match="--new-charge"):
-                run_steps(request)
+                run_release(request)
         else:
-            assert run_steps(request) == "v1-r1"
+            assert run_release(request) == "v1-r1"
         assert states() == [then]
     books = Ledger.of(Home.default())
     assert books.examine([books.head()]) == []
-    assert make_audit().discrepancies == []
+    assert make_audit(Context.default()).discrepancies == []
 
 
-def before(monkeypatch: pytest.MonkeyPatch, kind: str, act: Callable[[], object]) -> None:
-    """Do something, once, when an entry of this kind is about to be made."""
+def once_before(monkeypatch: pytest.MonkeyPatch, kind: str, act: Callable[[], object]) -> None:
+    """Do something once, just before an entry of this kind is appended."""
     charged, marked, done = Ledger.charge, Ledger.mark, list[object]()
 
     def charge(self: Ledger, *args: Any, **kwargs: Any) -> Any:
@@ -190,8 +193,8 @@ def before(monkeypatch: pytest.MonkeyPatch, kind: str, act: Callable[[], object]
     monkeypatch.setattr(Ledger, "mark", mark)
 
 
-def locked(home: Home) -> Any:
-    """The session of somebody else, who writes and does not finish."""
+def lock_database(home: Home) -> Any:
+    """Another session that holds a write transaction open."""
     if home.ledger_url is None:
         other = sqlite3.connect(home.ledger, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
@@ -203,32 +206,32 @@ def locked(home: Home) -> Any:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("kind", list(AFTERWARDS))
-def test_a_locked_database(
+def test_locked_database(
     kind: str, tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, others = scene(tmp_path), list[Any]()
+    request, others = write_request(tmp_path), list[Any]()
     Ledger.of(any_home)
     with monkeypatch.context() as failing:
-        before(failing, kind, lambda: others.append(locked(any_home)))
-        refused(request)
+        once_before(failing, kind, lambda: others.append(lock_database(any_home)))
+        assert_refused(request)
     (other,) = others
     other.close()
-    finished(request, kind)
+    assert_recovers(request, kind)
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_turn_that_is_not_given(tmp_path: Path, any_home: Home) -> None:
-    request = scene(tmp_path)
+def test_lock_held_by_another_process(tmp_path: Path, any_home: Home) -> None:
+    request = write_request(tmp_path)
     with Ledger.of(any_home).alone("toy"):
-        refused(request)
-    finished(request, "reserved")
+        assert_refused(request)
+    assert_recovers(request, "reserved")
 
 
 @pytest.mark.parametrize("kind", list(AFTERWARDS))
-def test_a_connection_that_is_cut_in_a_transaction(
+def test_connection_lost_in_a_transaction(
     kind: str, postgresql: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, appended, cut = scene(tmp_path), gramercy.ledger.ledger.append, list[str]()
+    request, appended, cut = write_request(tmp_path), gramercy.ledger.writer.append, list[str]()
 
     def append(db: Any, entry: Any) -> Any:
         made = appended(db, entry)
@@ -242,34 +245,34 @@ def test_a_connection_that_is_cut_in_a_transaction(
         return made
 
     with monkeypatch.context() as failing:
-        failing.setattr(gramercy.ledger.ledger, "append", append)
-        refused(request)
+        failing.setattr(gramercy.ledger.writer, "append", append)
+        assert_refused(request)
     # The server answers again at once: the failure could be recorded.
-    finished(request, kind, closed=True)
+    assert_recovers(request, kind, closed=True)
 
 
 @pytest.mark.parametrize("kind", ["reserved", "drawn", "published"])
-def test_a_server_that_is_stopped(
+def test_stopped_database_server(
     kind: str, own_server: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, (_, server) = scene(tmp_path), own_server
+    request, (_, server) = write_request(tmp_path), own_server
     with monkeypatch.context() as failing:
-        before(failing, kind, server.stop)
-        refused(request)
-    refused(request)
+        once_before(failing, kind, server.stop)
+        assert_refused(request)
+    assert_refused(request)
     server.start()
-    finished(request, kind)
+    assert_recovers(request, kind)
 
 
 @pytest.fixture
 def postgresql(home: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setenv("GRAMERCY_LEDGER_URL", str(fresh("postgresql", home)))
+    monkeypatch.setenv("GRAMERCY_LEDGER_URL", str(ledger_location("postgresql", home)))
     return Home.default()
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
-    """A server of its own, for whoever stops it."""
+    """A separate server, for tests that stop it."""
     made = new_server()
     yield made
     made.stop()

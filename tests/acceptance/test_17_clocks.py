@@ -1,4 +1,4 @@
-"""Whatever the clock says, in whatever zone: the remaining budget never rises."""
+"""The remaining budget never rises, whatever the clock and the time zone."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import BudgetRefused
-from tests.support.databases import KINDS, fresh
-from tests.support.factories import at_scale, bundle_bytes, run_steps, scene
-from tests.support.table_writers import contract
+from tests.support.databases import KINDS, ledger_location
+from tests.support.factories import at_scale, bundle_bytes, run_release, write_request
+from tests.support.ledger_writers import contract
 
 YEARLY = contract(source="visits-{year}.csv", budget={"epsilon": 3.0, "delta": 1e-5, "per": "year"})
 WINDOWS = {"2025": "2025", "2025-W52": "2025", "2026": "2026", "2026-07-01": "2026", "9999": "9999"}
@@ -30,7 +30,7 @@ ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "XYZ-99:59
 
 
 class Clock:
-    """The clock and the zone of this process, to be set."""
+    """The clock and the time zone of this process, which can be set."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ahead = datetime.timedelta()
@@ -82,7 +82,7 @@ STEPS = st.one_of(
 
 
 def left(ledger: Ledger, under: Contract) -> dict[str, float]:
-    """What remains, by the window that a version is charged to."""
+    """The remaining budget of every window that versions are charged to."""
     seen = {version: ledger.preview(under, version) for version in WINDOWS}
     by_year = under.budget.per == "year"
     assert [s.window for s in seen.values()] == (
@@ -93,7 +93,7 @@ def left(ledger: Ledger, under: Contract) -> dict[str, float]:
 
 @pytest.mark.parametrize("under", [contract(), YEARLY], ids=["lifetime", "year"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_remaining_budget_never_rises(kind: str, under: Contract) -> None:
+def test_remaining_budget_never_rises(kind: str, under: Contract) -> None:
     @settings(
         max_examples=at_scale(3, 200),
         deadline=None,
@@ -103,7 +103,7 @@ def test_the_remaining_budget_never_rises(kind: str, under: Contract) -> None:
     @given(st.lists(STEPS, min_size=6, max_size=at_scale(10, 40)))
     def check(steps: list[Any]) -> None:
         with tempfile.TemporaryDirectory() as folder, clocks() as clock:
-            where = fresh(kind, Path(folder))
+            where = ledger_location(kind, Path(folder))
             ledger = Ledger(where)
             before = left(ledger, under)
             for turn, (what, *how) in enumerate(steps):
@@ -128,23 +128,23 @@ def test_the_remaining_budget_never_rises(kind: str, under: Contract) -> None:
     check()
 
 
-def test_a_release_is_the_same_at_any_time(tmp_path: Path, any_home: Home) -> None:
+def test_release_is_replayed_at_any_time(tmp_path: Path, any_home: Home) -> None:
     budget = {"epsilon": 1.2, "delta": 1e-6}
-    request = scene(tmp_path, budget=budget)
+    request = write_request(tmp_path, budget=budget)
     with clocks() as clock:
-        assert run_steps(request) == "v1-r1"
+        assert run_release(request) == "v1-r1"
         ledger, place = Ledger.of(any_home), any_home.archive / "toy/v1-r1/release"
         sealed, spent = bundle_bytes(place), ledger.statement("toy")
         for days in (-20_000, 20_000, 0):
             for zone in ZONES:
                 clock.set(days)
                 clock.zone(zone)
-                assert run_steps(request) == "v1-r1"
+                assert run_release(request) == "v1-r1"
         for days in (-400, 400):
             clock.set(days)
-            other = scene(tmp_path, request={"version": "v2"}, budget=budget)
+            other = write_request(tmp_path, request={"version": "v2"}, budget=budget)
             with pytest.raises(BudgetRefused):
-                run_steps(other)
+                run_release(other)
     assert bundle_bytes(place) == sealed
     assert ledger.statement("toy") == spent
     assert ledger.charges("toy")[0].at.startswith("2026-07-01")

@@ -1,6 +1,6 @@
-"""One entry of a hundred thousand changed, removed or moved is found and named; so is a lost end.
+"""A changed, removed or moved entry among a hundred thousand is found, and so is a lost end.
 
-Whoever tampers here owns the database: triggers and constraints are out of the way first.
+The attacker owns the database, and removes its triggers and constraints first.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.examine import examine
 from gramercy.ledger.journal import read, walk
+from gramercy.ledger.queries import head_of
 from gramercy.mechanisms.accounting.composition import NOTHING
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.model import canonical
 from tests.support.factories import at_scale
-from tests.support.table_writers import TENTH, charge, contract
+from tests.support.ledger_writers import TENTH, charge, contract
 
 MANY = at_scale(3_000, 100_000)
 SMALL = Guarantee(1e-3)
 
 
 def more_entries(ledger: Ledger, count: int) -> Iterator[Entry]:
-    """As charges would have made them, without the wait for the disk each time."""
+    """Entries as charges would append them, without waiting for the disk."""
     *_, last = ledger.entries()
     total, turn = last.total, last.says("turn", int)
     state = "reserved"
@@ -64,7 +65,7 @@ def fill(ledger: Ledger) -> None:
 
 
 def unguarded(db: sa.Connection) -> None:
-    """What a tamperer does first."""
+    """Remove triggers and constraints."""
     if db.dialect.name == "sqlite":
         for name in ("update", "delete"):
             db.execute(sa.text(f"DROP TRIGGER IF EXISTS entries_no_{name}"))
@@ -77,7 +78,7 @@ def edit(db: sa.Connection, seq: int) -> None:
 
 
 def cheapen(db: sa.Connection, seq: int) -> None:
-    """The nearest charge costs less; its hash is made anew, as a careful hand would."""
+    """Lower the cost of the nearest charge, and recompute its hash."""
     seq += (-seq) % 3  # of the three entries of a charge, the first
     (entry,) = read(db, entries.c.seq == seq)
     assert entry.kind == "reserved"
@@ -105,14 +106,14 @@ TAMPERINGS: dict[str, tuple[Callable[[sa.Connection, int], None], str]] = {
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
-    from tests.support.databases import fresh
+    from tests.support.databases import ledger_location
 
-    ledger = Ledger(fresh(request.param, tmp_path))
+    ledger = Ledger(ledger_location(request.param, tmp_path))
     fill(ledger)
     return ledger
 
 
-def test_every_tampering_is_found_and_named(filled: Ledger) -> None:
+def test_every_tampering_is_found_by_entry(filled: Ledger) -> None:
     assert filled.examine([filled.head()]) == []
     for tampering, (tamper, told) in TAMPERINGS.items():
         for seq in (5, MANY // 2, MANY - 5):
@@ -120,7 +121,7 @@ def test_every_tampering_is_found_and_named(filled: Ledger) -> None:
                 unguarded(db)
                 tamper(db, seq)
                 began = time.monotonic()
-                findings = examined(filled, db)
+                findings = examined(db)
                 elapsed = time.monotonic() - began
                 undone.rollback()
             named = [f for f in findings if abs(f.entry - seq) <= 2 and told in f.words]
@@ -129,12 +130,12 @@ def test_every_tampering_is_found_and_named(filled: Ledger) -> None:
     assert filled.examine([filled.head()]) == []
 
 
-def examined(ledger: Ledger, db: sa.Connection) -> list[Finding]:
-    return examine(walk(db), ledger._head(db), [])
+def examined(db: sa.Connection) -> list[Finding]:
+    return examine(walk(db), head_of(db), [])
 
 
-def test_a_truncated_end_is_found_by_the_anchor(filled: Ledger) -> None:
-    """Head and all: only who was told outside can know."""
+def test_truncated_ledger_is_found_by_the_anchor(filled: Ledger) -> None:
+    """Including the head: only an anchor outside the ledger can reveal it."""
     anchor = filled.head()
     with filled._writing() as db:
         unguarded(db)
@@ -148,8 +149,8 @@ def test_a_truncated_end_is_found_by_the_anchor(filled: Ledger) -> None:
     assert f"its anchor outside has seen entry {anchor.seq}" in found.words
 
 
-def test_a_rewritten_journal_is_found_by_the_anchor(tmp_path: Path) -> None:
-    """From some entry on everything is written anew, without a flaw of its own."""
+def test_rewritten_ledger_is_found_by_the_anchor(tmp_path: Path) -> None:
+    """Everything after some entry is rewritten consistently."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     for turn in range(8):
         charge(ledger, f"v{turn}")
@@ -178,7 +179,7 @@ def test_a_rewritten_journal_is_found_by_the_anchor(tmp_path: Path) -> None:
 
 
 def test_charges_beyond_the_budget_are_found(tmp_path: Path) -> None:
-    """Whoever writes past the ledger's rule, hashes and all, is found by the rule."""
+    """Entries with correct hashes that exceed the budget are found by the budget rule."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     charge(ledger, "v", Guarantee(TENTH.mu * 9.999))
     extra = list(more_entries(ledger, 30))
@@ -201,7 +202,7 @@ def test_charges_beyond_the_budget_are_found(tmp_path: Path) -> None:
     assert found.words == "its total is more than the budget that was in force"
 
 
-def test_a_changed_head_is_found(database: Path | str) -> None:
+def test_changed_head_is_found(database: Path | str) -> None:
     ledger = Ledger(database)
     charge(ledger, "v")
     with ledger._writing() as db:

@@ -14,15 +14,15 @@ from gramercy.archive.bundle import SEAL
 from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.release_bundle import read_release, read_report
 from gramercy.schemas.errors import BundleError
-from tests.support.factories import at_scale, run_all, scene
+from tests.support.factories import at_scale, run_pipeline, write_request
 
 Bundles = list[tuple[Path, Callable[[Path], Any]]]
 
 
 @pytest.fixture
 def bundles(tmp_path: Path) -> Bundles:
-    """One of each kind, and how it is read."""
-    root = run_all(scene(tmp_path))
+    """One bundle of each kind, and the function that reads it."""
+    root = run_pipeline(write_request(tmp_path))
     estimates, reports = (sorted((root / kind).iterdir()) for kind in ("estimates", "reports"))
     found: Bundles = [(root / "release", read_release)]
     found += [(place, read_estimate) for place in estimates]
@@ -33,7 +33,7 @@ def bundles(tmp_path: Path) -> Bundles:
 
 
 def refusal(sealed: Path, read: Callable[[Path], Any], name: str, data: bytes) -> str:
-    """What is said of a copy in which one file is changed."""
+    """The error for a copy in which one file is changed."""
     copy = sealed.parents[4] / "copy"
     shutil.copytree(sealed, copy)
     (copy / name).chmod(0o644)
@@ -44,7 +44,7 @@ def refusal(sealed: Path, read: Callable[[Path], Any], name: str, data: bytes) -
     return str(caught.value)
 
 
-def test_damage_is_found(bundles: Bundles) -> None:
+def test_damaged_file_is_refused_by_name(bundles: Bundles) -> None:
     rng = np.random.default_rng(0)
     for turn in range(at_scale(200, 1000)):
         sealed, read = bundles[turn % len(bundles)]
@@ -60,8 +60,8 @@ def test_damage_is_found(bundles: Bundles) -> None:
         assert (name if name in SEAL else f"copy/{name}:") in told
 
 
-def test_damage_to_the_seal_is_found(bundles: Bundles) -> None:
-    """The list and its signature hold each other: what does not fit accuses both, or the one."""
+def test_damaged_seal_is_refused(bundles: Bundles) -> None:
+    """The list and its signature protect each other: the error names one of them or both."""
     rng = np.random.default_rng(1)
     for turn in range(at_scale(200, 1000)):
         sealed, read = bundles[turn % len(bundles)]
@@ -75,7 +75,7 @@ def test_damage_to_the_seal_is_found(bundles: Bundles) -> None:
         assert name in refusal(sealed, read, name, bytes(data))
 
 
-def test_every_bit_of_a_signature_counts(bundles: Bundles) -> None:
+def test_every_bit_of_a_signature_is_checked(bundles: Bundles) -> None:
     sealed, read = bundles[-1]
     line = (sealed / "SHA256SUMS.sig").read_bytes()
     for bit in range(0, 8 * len(line), at_scale(7, 1)):
@@ -84,7 +84,7 @@ def test_every_bit_of_a_signature_counts(bundles: Bundles) -> None:
         assert "SHA256SUMS.sig" in refusal(sealed, read, "SHA256SUMS.sig", bytes(data))
 
 
-def test_missing_and_added_files_are_found(bundles: Bundles, tmp_path: Path) -> None:
+def test_missing_and_added_files_are_refused(bundles: Bundles, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     for sealed, read in bundles:
         for name in sorted(p.name for p in sealed.iterdir()):

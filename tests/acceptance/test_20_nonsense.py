@@ -17,8 +17,8 @@ from gramercy.ledger.database_tables import entries
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.errors import Invalid
 from gramercy.tables import read
-from tests.support.factories import MECHANISM, run_steps, scene
-from tests.support.table_writers import charge
+from tests.support.factories import MECHANISM, run_release, write_request
+from tests.support.ledger_writers import charge
 
 NONSENSE: list[Any] = [0, -1.0, math.nan, math.inf, -math.inf, 1e308, "1", True, None, [1]]
 TOO_LARGE_DELTAS: list[Any] = [1.0, 2.0, 0.5, 1 / 40]
@@ -44,27 +44,29 @@ CASES += [("budget", "delta", x) for x in NONSENSE + TOO_LARGE_DELTAS]
 
 @pytest.mark.usefixtures("nothing_is_read")
 @pytest.mark.parametrize(("where", "key", "value"), CASES, ids=str)
-def test_refused(where: str, key: str, value: Any, tmp_path: Path, home: Path) -> None:
+def test_nonsense_parameters_are_refused_before_reading(
+    where: str, key: str, value: Any, tmp_path: Path, home: Path
+) -> None:
     good = {"epsilon": 3.0, "delta": 1e-5}
     if where == "budget":
-        request = scene(tmp_path, budget=good | {key: value})
+        request = write_request(tmp_path, budget=good | {key: value})
     else:
-        request = scene(tmp_path, request={"mechanism": MECHANISM | {key: value}})
+        request = write_request(tmp_path, request={"mechanism": MECHANISM | {key: value}})
     with pytest.raises(Invalid, match=key):
-        run_steps(request)
+        run_release(request)
     assert not home.exists()
 
 
 @pytest.mark.parametrize("value", NONSENSE, ids=str)
-def test_flow_parameters_are_as_strict(value: Any) -> None:
-    """As Prefect validates them, from the user interface or a deployment."""
+def test_flow_parameters_are_validated_as_strictly(value: Any) -> None:
+    """As Prefect validates them from its user interface or a deployment."""
     with pytest.raises(ValueError, match="epsilon"):
         Request.model_validate(
             {"dataset": "toy", "version": "v1", "mechanism": MECHANISM | {"epsilon": value}}
         )
 
 
-def test_impossible_charges_are_refused_by_code_and_by_the_database(
+def test_impossible_charges_are_refused_by_code_and_database(
     database: Path | str,
 ) -> None:
     ledger = Ledger(database)

@@ -42,10 +42,10 @@ from tests.acceptance.hostile.tables_refused import (
     damaged_parquet,
     whole_parquet,
 )
-from tests.support.factories import FULL, alone, plan_of
+from tests.support.factories import FULL, read_plan, seal_step
 
 
-def agreed(case: Read, sums: Accumulated, lattice: Lattice) -> Reference:
+def assert_reference(case: Read, sums: Accumulated, lattice: Lattice) -> Reference:
     """The reference, after comparing the sums with it."""
     changes = case.changes
     reference = Reference(changes.get("columns", COLUMNS), changes.get("intercept", False))
@@ -63,9 +63,9 @@ def agreed(case: Read, sums: Accumulated, lattice: Lattice) -> Reference:
 
 
 @pytest.mark.parametrize("case", ALL_READ, ids=str)
-def test_read(case: Read, tmp_path: Path) -> None:
+def test_hostile_table_equals_reference(case: Read, tmp_path: Path) -> None:
     sampled, sums, lattice = steps(lay(tmp_path, case))
-    reference = agreed(case, sums, lattice)
+    reference = assert_reference(case, sums, lattice)
     if len(case.files) == 1:  # then the sample is all of it
         for key, counts in (
             ("columns_with_gaps", reference.filled),
@@ -76,18 +76,18 @@ def test_read(case: Read, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "cell", "number"), SPELLINGS, ids=[s[0] for s in SPELLINGS])
-def test_read_cell(name: str, cell: str, number: float, tmp_path: Path) -> None:
+def test_hostile_cell_equals_reference(name: str, cell: str, number: float, tmp_path: Path) -> None:
     case = csv(name, f"c0,c1\n{cell},3\n2,5\n", [[number, 3], [2, 5]])
-    agreed(case, *summed(lay(tmp_path, case)))
+    assert_reference(case, *summed(lay(tmp_path, case)))
 
 
-def said(caught: pytest.ExceptionInfo[Invalid]) -> str:
-    """All that could be shown of an error, history included."""
+def error_texts(caught: pytest.ExceptionInfo[Invalid]) -> str:
+    """Everything that could be shown of an error, including its history."""
     return "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("case", ALL_REFUSED, ids=str)
-def test_refused(
+def test_unreadable_table_is_refused_without_values(
     case: Refused,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -104,11 +104,11 @@ def test_refused(
     assert caught.value.exit_code == 2
     out, err = capfd.readouterr()
     for planted in PLANTED:
-        assert planted not in said(caught) + out + err + caplog.text
+        assert planted not in error_texts(caught) + out + err + caplog.text
 
 
-def test_brackets_in_the_contracts_folder(tmp_path: Path) -> None:
-    """Only what the steward wrote is a pattern, not where the contract happens to lie."""
+def test_brackets_in_the_contract_folder_are_literal(tmp_path: Path) -> None:
+    """Only the source in the contract is a pattern, not the contract's own folder."""
     folder = tmp_path / "blood [2026]"
     folder.mkdir()
     for source in ("blood.csv", "blood*.csv"):
@@ -116,7 +116,7 @@ def test_brackets_in_the_contracts_folder(tmp_path: Path) -> None:
         assert sums.rows == 3
 
 
-def test_links(tmp_path: Path) -> None:
+def test_symbolic_links_to_tables(tmp_path: Path) -> None:
     case = Read("", {"t.csv": TEXT.encode()}, ROWS, "link.csv")
     request = lay(tmp_path, case)
     (tmp_path / "link.csv").symlink_to(tmp_path / "t.csv")
@@ -128,7 +128,7 @@ def test_links(tmp_path: Path) -> None:
             steps(request)
 
 
-def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+def test_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     request = lay(tmp_path, Read("", {"t.csv": TEXT.encode()}, ROWS, "pipe.csv"))
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(TableError, match=r"pipe\.csv"):
@@ -137,9 +137,11 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
 @pytest.mark.parametrize("step", [validate, accumulate], ids=["validate", "accumulate"])
-def test_unreadable(name: str, step: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_refused_at_every_step(
+    name: str, step: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = {"t.csv": PLAIN, "t.csv.gz": gzip.compress(PLAIN), "t.parquet": whole_parquet()}
-    plan = plan_of(lay(tmp_path, Refused("", {name: whole[name]})))
+    plan = read_plan(lay(tmp_path, Refused("", {name: whole[name]})))
     (tmp_path / name).chmod(0)
     if os.geteuid() == 0:  # who may read everything
 
@@ -149,12 +151,12 @@ def test_unreadable(name: str, step: Any, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(LocalFileSystem, "_open", refuse)
         monkeypatch.setattr(parquet, "_bytes", refuse)
     with pytest.raises(TableError) as caught:
-        alone(step)(plan.contract if step is validate else plan)
+        seal_step(step)(plan.contract if step is validate else plan)
     assert f"{name}: cannot be " in str(caught.value)
-    assert not any(planted in said(caught) for planted in PLANTED)
+    assert not any(planted in error_texts(caught) for planted in PLANTED)
 
 
-def test_gone_between_the_steps(tmp_path: Path) -> None:
+def test_table_changed_between_steps_is_refused_by_name(tmp_path: Path) -> None:
     """The table may change after it was validated: the error still names it."""
     good = pa.table({"c0": [2.0], "c1": [5.0]})
     bad: dict[str, Content | None] = {
@@ -168,20 +170,20 @@ def test_gone_between_the_steps(tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         request = lay(folder, Read("", {"t.parquet": good}, [[2, 5]]))
-        plan = plan_of(request)
-        alone(validate)(plan.contract)
+        plan = read_plan(request)
+        seal_step(validate)(plan.contract)
         (folder / "t.parquet").unlink()
         if content is not None:
             lay(folder, Read("", {"t.parquet": content}, [None]))
         if name == "text":  # cells that are no numbers, and take the centre
-            assert alone(accumulate)(plan).sums.repairs.filled.tolist() == [1, 0]
+            assert seal_step(accumulate)(plan).sums.repairs.filled.tolist() == [1, 0]
             continue
         with pytest.raises(TableError, match=r"t\.parquet") as caught:
-            alone(accumulate)(plan)
-        assert not any(planted in said(caught) for planted in PLANTED)
+            seal_step(accumulate)(plan)
+        assert not any(planted in error_texts(caught) for planted in PLANTED)
 
 
-def test_as_many_columns_as_may_be_declared(tmp_path: Path) -> None:
+def test_table_with_the_maximum_number_of_columns(tmp_path: Path) -> None:
     p = 5000
     names = [f"c{i}" for i in range(p)]
     signs = np.where(np.arange(p) % 3 == 0, -1.0, 1.0)
@@ -192,10 +194,10 @@ def test_as_many_columns_as_may_be_declared(tmp_path: Path) -> None:
     }
     columns = {n: {"lower": -2, "upper": 2} for n in names}
     case = Read("", files, [None] * 4, "t.*", changes={"columns": columns})
-    plan = plan_of(lay(tmp_path, case))
+    plan = read_plan(lay(tmp_path, case))
     if FULL:  # minutes
-        alone(validate)(plan.contract)
-    sums = alone(accumulate)(plan).sums
+        seal_step(validate)(plan.contract)
+    sums = seal_step(accumulate)(plan).sums
     found = sums.gram / plan.mechanism.lattice.divisor
     slack = 2 / plan.mechanism.lattice.cell
     for i, j in itertools.product((0, 1, 2, 2500, 4999), repeat=2):

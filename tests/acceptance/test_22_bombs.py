@@ -1,4 +1,4 @@
-"""Bombs: what is small on the disk is read, or refused, in memory that has a bound.
+"""Decompression bombs are read or refused in bounded memory.
 
 A huge cell is a missing one, and a line that is too long a malformed row, like any other: what is
 refused is refused for its structure alone.
@@ -18,7 +18,7 @@ from gramercy.tables.source import open_source
 from tests.acceptance.hostile.bombs import ALL_BOMBS, RUNS, Bomb
 from tests.acceptance.hostile.measure import Measured, measuring
 from tests.acceptance.hostile.tables_made import COLUMNS, PLANTED, Reference
-from tests.support.factories import at_scale, scene
+from tests.support.factories import at_scale, write_request
 
 MOST = 500_000_000  # bytes above what is in use before
 
@@ -30,7 +30,7 @@ def measure() -> Iterator[Measured]:
 
 
 def moment(case: Bomb) -> np.ndarray:
-    """What the rows sum up to, divided by their number; of the first columns."""
+    """The second moment of the first columns."""
     columns = dict(list(case.changes.get("columns", COLUMNS).items()))
     sums, rows = 0.0, sum(times for _, times in case.found)
     for row, times in case.found:
@@ -44,7 +44,9 @@ def moment(case: Bomb) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", ALL_BOMBS[:: at_scale(3, 1)], ids=str)
-def test_in_bounded_memory(case: Bomb, tmp_path: Path, measure: Measured) -> None:
+def test_bombs_are_read_or_refused_in_bounded_memory(
+    case: Bomb, tmp_path: Path, measure: Measured
+) -> None:
     found = measure(case.request(tmp_path), way=case.way, seconds=case.seconds)
     assert "took" in found, found
     assert found["took"] < MOST
@@ -63,25 +65,25 @@ def test_in_bounded_memory(case: Bomb, tmp_path: Path, measure: Measured) -> Non
         np.testing.assert_allclose(found["moment"], moment(case), atol=2e-3)
 
 
-def test_memory_is_seen(tmp_path: Path, measure: Measured) -> None:
-    """A reader that reads everything is found out."""
+def test_memory_check_detects_an_unbounded_reader(tmp_path: Path, measure: Measured) -> None:
+    """A reader that loads everything exceeds the limit."""
     found = measure(RUNS[0].request(tmp_path), way="as a library would", seconds=120)
     assert found.get("took", MOST) >= MOST
 
 
-def test_many_files(tmp_path: Path, measure: Measured) -> None:
+def test_many_files_in_bounded_memory(tmp_path: Path, measure: Measured) -> None:
     count = at_scale(300, 10_000)
     for i in range(count):
         (tmp_path / f"p{i}.csv").write_bytes(b"c0,c1\n2,5\n")
-    request = scene(tmp_path, source="p*.csv", rows=count, columns=COLUMNS)
+    request = write_request(tmp_path, source="p*.csv", rows=count, columns=COLUMNS)
     found = measure(request, seconds=at_scale(60, 300))
     assert found["rows"] == count
     assert found["took"] < MOST
 
 
 @pytest.mark.parametrize("made", ["pipe", "device", "socket"])
-def test_what_is_no_file(made: str, tmp_path: Path, measure: Measured) -> None:
-    """It may never end, and cannot be read twice: refused before it is opened."""
+def test_special_files_are_refused(made: str, tmp_path: Path, measure: Measured) -> None:
+    """Such a file may be endless, and cannot be read twice: refused before it is opened."""
     import socket
 
     path = tmp_path / "t.csv"
@@ -96,7 +98,7 @@ def test_what_is_no_file(made: str, tmp_path: Path, measure: Measured) -> None:
     for source in (str(path), str(tmp_path / "t*.csv")):
         with pytest.raises(TableError, match=r"\.csv: "):
             open_source(source)
-    found = measure(scene(tmp_path, source="t.csv"), way="request", seconds=20)
+    found = measure(write_request(tmp_path, source="t.csv"), way="request", seconds=20)
     assert found["error"] == "TableError", found
     assert "t.csv" in found["said"]
     with pytest.raises(TableError, match="is no file that can be read twice"):

@@ -1,4 +1,4 @@
-"""Ways around the budget: each is refused or found, and none gives any."""
+"""Ways around the budget: each is refused or detected."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pytest
 import sqlalchemy as sa
 
 from gramercy.application.auditing import make_audit
-from gramercy.application.request_model import read_request
-from gramercy.archive.store import Archive
+from gramercy.application.context import Context
+from gramercy.application.yaml_files import read_request
+from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import (
@@ -30,7 +31,14 @@ from gramercy.schemas.errors import (
     TermsChanged,
     UntrustedLedger,
 )
-from tests.support.factories import MECHANISM, contract_facts, run, run_steps, scene, table
+from tests.support.factories import (
+    MECHANISM,
+    contract_facts,
+    run_command,
+    run_release,
+    write_request,
+    write_table,
+)
 
 ROOT = Path(__file__).parents[2]
 BUDGET = {"epsilon": 1.2, "delta": 1e-6}  # holds one release, and not two
@@ -43,27 +51,27 @@ def charges() -> list[tuple[str, str]]:
     return [(c.release, c.state) for c in known]
 
 
-def asked(folder: Path, version: str = "v1", **changes: Any) -> Path:
+def request_for(folder: Path, version: str = "v1", **changes: Any) -> Path:
     folder.mkdir(exist_ok=True)
-    return scene(folder, request={"version": version}, **{"budget": BUDGET} | changes)
+    return write_request(folder, request={"version": version}, **{"budget": BUDGET} | changes)
 
 
-class Books:
-    """The ledger's database, as whoever owns it may treat it."""
+class LedgerDatabase:
+    """The ledger's database in the hands of its owner."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self.url = sa.make_url(home.ledger_url) if home.ledger_url else None
 
     def save(self, name: str) -> None:
-        """Make a copy, byte for byte."""
+        """Save a copy, byte for byte."""
         if self.url is None:
             shutil.copy(self.home.ledger, self.home.root / name)
         else:
             self._run(f"CREATE DATABASE {self.url.database}_{name} TEMPLATE {self.url.database}")
 
     def restore(self, name: str) -> None:
-        """Put a copy back in its place."""
+        """Restore a copy in place."""
         self.lose()
         if self.url is None:
             shutil.copy(self.home.root / name, self.home.ledger)
@@ -77,7 +85,7 @@ class Books:
             self._run(f"DROP DATABASE {self.url.database}")
 
     def empty(self) -> None:
-        """One of which nothing is left."""
+        """Delete the database."""
         self.lose()
         if self.url is None:
             self.home.ledger.touch()
@@ -85,7 +93,7 @@ class Books:
             self._run(f"CREATE DATABASE {self.url.database}")
 
     def use(self, name: str, patch: pytest.MonkeyPatch) -> None:
-        """Use a copy, where it is."""
+        """Use a copy at its own location."""
         if self.url is None:
             elsewhere = self.home.root.with_name("elsewhere")
             shutil.copytree(self.home.root, elsewhere)
@@ -103,8 +111,8 @@ class Books:
 
 
 @pytest.fixture
-def books(any_home: Home) -> Books:
-    return Books(any_home)
+def books(any_home: Home) -> LedgerDatabase:
+    return LedgerDatabase(any_home)
 
 
 CELLS = {"mechanism": MECHANISM | {"name": "rows"}, "normalisation": {"kind": "box"}}
@@ -122,30 +130,30 @@ TERMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-def test_an_edited_contract(
+def test_edited_contract_is_refused(
     tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_steps(asked(tmp_path)) == "v1-r1"
+    assert run_release(request_for(tmp_path)) == "v1-r1"
     for changes, otherwise, named in TERMS:
-        edited = scene(tmp_path, request=otherwise, **{"budget": BUDGET} | changes)
+        edited = write_request(tmp_path, request=otherwise, **{"budget": BUDGET} | changes)
         with pytest.raises((TermsChanged, RequestError), match=named) as refused:
-            run_steps(edited)
+            run_release(edited)
         assert isinstance(refused.value, TermsChanged) or named == "a year"
-        code, _, err = run("release", edited, "--yes", capsys=capsys)
+        code, _, err = run_command("release", edited, "--yes", capsys=capsys)
         assert code == 2
         assert "restore them" in err or named == "a year"
     assert charges() == [("v1-r1", "published")]
 
 
-def test_a_contract_in_another_place(tmp_path: Path, any_home: Home) -> None:
-    """Of another source, title or number of rows: it is the same data set, by its id."""
-    assert run_steps(asked(tmp_path)) == "v1-r1"
+def test_contract_in_another_folder_shares_the_budget(tmp_path: Path, any_home: Home) -> None:
+    """Another source, title or row count is still the same data set, by its id."""
+    assert run_release(request_for(tmp_path)) == "v1-r1"
     elsewhere = tmp_path / "elsewhere"
-    assert run_steps(asked(elsewhere, title="Another", curator="Somebody")) == "v1-r1"
-    table(elsewhere / "other.csv", rows=50, seed=3)
+    assert run_release(request_for(elsewhere, title="Another", curator="Somebody")) == "v1-r1"
+    write_table(elsewhere / "other.csv", rows=50, seed=3)
     for version in ("v2", "V1", "v1.0", "v01"):  # to relabel the data is no way to have it free
         with pytest.raises(BudgetRefused, match=r"remaining .*--raise"):
-            run_steps(asked(elsewhere, version, source="other.csv", rows=50))
+            run_release(request_for(elsewhere, version, source="other.csv", rows=50))
     assert charges() == [("v1-r1", "published")]
 
 
@@ -161,170 +169,174 @@ SAME: list[dict[str, Any]] = [
 ]
 
 
-def test_what_makes_no_other_request(tmp_path: Path, any_home: Home) -> None:
-    assert run_steps(scene(tmp_path, budget=BUDGET)) == "v1-r1"
+def test_equivalent_requests_are_replayed(tmp_path: Path, any_home: Home) -> None:
+    assert run_release(write_request(tmp_path, budget=BUDGET)) == "v1-r1"
     (any_home.contracts).mkdir(parents=True)
     text = (tmp_path / "contract.yaml").read_text()
     (any_home.contracts / "toy.yaml").write_text(text)
     for change in [*SAME, {"dataset": "toy"}]:
-        assert run_steps(scene(tmp_path, request=change, budget=BUDGET)) == "v1-r1"
+        assert run_release(write_request(tmp_path, request=change, budget=BUDGET)) == "v1-r1"
     assert charges() == [("v1-r1", "published")]
 
 
-def test_another_year_is_another_file(tmp_path: Path, any_home: Home) -> None:
-    """Its budget is its own, and so are its rows: last year's have no other name."""
+def test_budget_of_another_year_needs_another_file(tmp_path: Path, any_home: Home) -> None:
+    """Another year has its own budget and its own file: last year's rows cannot be relabelled."""
     yearly = {"source": "t-{year}.csv", "budget": BUDGET | {"per": "year"}}
-    table(tmp_path / "t-2025.csv")
-    assert run_steps(asked(tmp_path, "2025", **yearly)) == "2025-r1"
+    write_table(tmp_path / "t-2025.csv")
+    assert run_release(request_for(tmp_path, "2025", **yearly)) == "2025-r1"
     for version in ("2025-W01", "2025.2", "2025x"):
         with pytest.raises(BudgetRefused, match="for the data of 2025"):
-            run_steps(asked(tmp_path, version, **yearly))
+            run_release(request_for(tmp_path, version, **yearly))
     with pytest.raises(TableError, match=r"t-2026\.csv: no such file"):
-        run_steps(asked(tmp_path, "2026", **yearly))
+        run_release(request_for(tmp_path, "2026", **yearly))
     for version in ("v2025", "25", "20255", "２０２６"):
         with pytest.raises(RequestError, match=r"year|version"):
-            run_steps(asked(tmp_path, version, **yearly))
+            run_release(request_for(tmp_path, version, **yearly))
     assert charges() == [("2025-r1", "published")]
 
 
-def test_another_way_to_the_same_home(
+def test_other_paths_to_the_same_home_share_the_budget(
     tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = asked(tmp_path)
-    assert run_steps(request) == "v1-r1"
+    request = request_for(tmp_path)
+    assert run_release(request) == "v1-r1"
     (tmp_path / "link").symlink_to(any_home.root)
     (tmp_path / "deep").mkdir()
     for way in (tmp_path / "link", tmp_path / "deep" / ".." / "home", "./home", "deep/../link/"):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("GRAMERCY_HOME", str(way))
-        assert run_steps(request) == "v1-r1"
+        assert run_release(request) == "v1-r1"
         with pytest.raises(BudgetRefused):
-            run_steps(asked(tmp_path / "other", "v2"))
+            run_release(request_for(tmp_path / "other", "v2"))
     assert charges() == [("v1-r1", "published")]
 
 
-def test_another_working_directory(
+def test_working_directory_does_not_matter(
     tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked(tmp_path)
+    request_for(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert run_steps(Path("request.yaml")) == "v1-r1"
+    assert run_release(Path("request.yaml")) == "v1-r1"
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
-    assert run_steps(Path("../request.yaml")) == "v1-r1"
+    assert run_release(Path("../request.yaml")) == "v1-r1"
     assert charges() == [("v1-r1", "published")]
 
 
-def test_a_copy_of_the_ledger(
+def test_copied_ledger_is_refused(
     tmp_path: Path,
-    books: Books,
+    books: LedgerDatabase,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run_steps(asked(tmp_path))
+    run_release(request_for(tmp_path))
     books.save("copy")
     books.use("copy", monkeypatch)
     for version in ("v1", "v2"):
         with pytest.raises(UntrustedLedger, match=r"belongs at .*--moved --reason"):
-            run_steps(asked(tmp_path, version))
-        code, _, err = run("release", tmp_path / "request.yaml", "--yes", capsys=capsys)
+            run_release(request_for(tmp_path, version))
+        code, _, err = run_command("release", tmp_path / "request.yaml", "--yes", capsys=capsys)
         assert code == 2
         assert "belongs at" in err
     assert charges() == [("v1-r1", "published")]
-    assert any("is a copy" in each.words for each in make_audit().discrepancies)
+    assert any("is a copy" in each.words for each in make_audit(Context.default()).discrepancies)
 
 
-def test_a_link_to_the_ledger(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside a hard link lies another archive: nothing is charged to both."""
-    run_steps(asked(tmp_path))
+def test_hard_linked_ledger_is_refused(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hard link belongs to another archive: nothing is charged through it."""
+    run_release(request_for(tmp_path))
     other = tmp_path / "other-home"
     other.mkdir()
     os.link(home / "ledger.sqlite", other / "ledger.sqlite")
     monkeypatch.setenv("GRAMERCY_HOME", str(other))
     with pytest.raises(UntrustedLedger, match=r"--moved --reason"):
-        run_steps(asked(tmp_path, "v2"))
+        run_release(request_for(tmp_path, "v2"))
     assert charges() == [("v1-r1", "published")]
 
 
-LOSSES: dict[str, Callable[[Books], None]] = {
+LOSSES: dict[str, Callable[[LedgerDatabase], None]] = {
     "restored from before": lambda books: books.restore("older"),
     "restored from before anything": lambda books: books.restore("empty"),
-    "lost": Books.lose,
-    "emptied": Books.empty,
+    "lost": LedgerDatabase.lose,
+    "emptied": LedgerDatabase.empty,
 }
 
 
 @pytest.mark.parametrize("loss", list(LOSSES))
-def test_an_older_ledger(loss: str, tmp_path: Path, books: Books) -> None:
-    """Found by the archive: by the anchors in it, and without them by what it holds."""
+def test_rolled_back_ledger_is_refused(loss: str, tmp_path: Path, books: LedgerDatabase) -> None:
+    """Found by the anchors in the archive, and without them by its releases."""
     large = {"budget": {"epsilon": 2.2, "delta": 1e-6}}
-    archive = Archive(books.home.archive)
+    archive = LocalArchive(books.home.archive)
     Ledger.of(books.home)
     books.save("empty")
-    run_steps(asked(tmp_path, "v1", **large))
+    run_release(request_for(tmp_path, "v1", **large))
     books.save("older")
-    run_steps(asked(tmp_path, "v2", **large))
+    run_release(request_for(tmp_path, "v2", **large))
     held = archive.releases()
     LOSSES[loss](books)
     for _ in ("with anchors", "without"):
         for version in ("v1", "v2", "v3"):
-            request = asked(tmp_path, version, **large)
+            request = request_for(tmp_path, version, **large)
             if loss == "lost" and books.url is not None:  # a database is not made by itself
                 with pytest.raises(LedgerError, match="ledger cannot be used"):
-                    run_steps(request)
+                    run_release(request)
                 continue
             with pytest.raises(UntrustedLedger, match="Restore the ledger"):
-                run_steps(request)
+                run_release(request)
             assert len(charges()) == (1 if loss == "restored from before" else 0)
-            assert make_audit().discrepancies
+            assert make_audit(Context.default()).discrepancies
         shutil.rmtree(books.home.archive / ".ledger", ignore_errors=True)
     assert archive.releases() == held
 
 
-def test_an_archive_that_is_gone(
+def test_missing_archive_is_refused(
     tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_steps(asked(tmp_path))
+    run_release(request_for(tmp_path))
     away = any_home.archive.rename(tmp_path / "away")
     for version in ("v1", "v2"):
         with pytest.raises(UntrustedLedger, match=r"never heard of it.*Restore"):
-            run_steps(asked(tmp_path, version))
+            run_release(request_for(tmp_path, version))
     any_home.archive.mkdir()
     with pytest.raises(UntrustedLedger):
-        run_steps(asked(tmp_path))
+        run_release(request_for(tmp_path))
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", str(tmp_path / "new"))
     with pytest.raises(UntrustedLedger):
-        run_steps(asked(tmp_path))
+        run_release(request_for(tmp_path))
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", str(away))
-    assert run_steps(asked(tmp_path)) == "v1-r1"
+    assert run_release(request_for(tmp_path)) == "v1-r1"
     # One release alone is gone: it is missed, and not drawn again.
     shutil.rmtree(away / "toy")
     with pytest.raises(BundleError, match="never drawn again"):
-        run_steps(asked(tmp_path))
+        run_release(request_for(tmp_path))
     assert charges() == [("v1-r1", "published")]
 
 
-def test_what_the_steward_says_gives_no_budget(tmp_path: Path, any_home: Home) -> None:
-    """A ledger that was moved, on the steward's word, still knows what was spent."""
-    run_steps(asked(tmp_path))
+def test_moved_ledger_keeps_what_was_spent(tmp_path: Path, any_home: Home) -> None:
+    """A ledger that the steward declares as moved still counts what was spent."""
+    run_release(request_for(tmp_path))
     shutil.rmtree(any_home.archive)
     Ledger.of(any_home).move("the disk is gone")
     with pytest.raises(BundleError, match="never drawn again"):
-        run_steps(asked(tmp_path))
+        run_release(request_for(tmp_path))
     with pytest.raises(BudgetRefused):
-        run_steps(asked(tmp_path, "v2"))
+        run_release(request_for(tmp_path, "v2"))
     assert charges() == [("v1-r1", "published")]
 
 
-def test_two_homes_of_one_ledger(
+def test_two_homes_share_one_ledger_budget(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.support.databases import fresh
+    from tests.support.databases import ledger_location
 
-    url = str(fresh("postgresql", home))
+    url = str(ledger_location("postgresql", home))
     environ = os.environ | {"GRAMERCY_LEDGER_URL": url, "OMP_NUM_THREADS": "1"}
-    script = "import sys; from pathlib import Path; from tests.support.factories import run_steps\n"
-    script += "try: print(run_steps(Path(sys.argv[1])))\n"
+    script = (
+        "import sys; from pathlib import Path; from tests.support.factories import run_release\n"
+    )
+    script += "try: print(run_release(Path(sys.argv[1])))\n"
     script += "except Exception as e: print(type(e).__name__, e)"
 
     def start(place: Path, request: Path) -> subprocess.Popen[str]:
@@ -337,7 +349,7 @@ def test_two_homes_of_one_ledger(
         )
 
     both = [
-        start(tmp_path / name, asked(tmp_path / f"asked-{name}", version))
+        start(tmp_path / name, request_for(tmp_path / f"asked-{name}", version))
         for name, version in (("one", "v1"), ("two", "v2"))
     ]
     said = sorted(each.communicate(timeout=120)[0].strip() for each in both)
@@ -350,7 +362,7 @@ def test_two_homes_of_one_ledger(
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_new_charge_is_for_what_was_spent(
+def test_new_charge_must_name_the_spent_release(
     tmp_path: Path,
     any_home: Home,
     monkeypatch: pytest.MonkeyPatch,
@@ -362,23 +374,25 @@ def test_a_new_charge_is_for_what_was_spent(
     with monkeypatch.context() as failing:
         failing.setattr("gramercy.application.drawing.denoise", broken)
         with pytest.raises(GramercyError):
-            run_steps(asked(tmp_path))
+            run_release(request_for(tmp_path))
     for other in ("v1-r2", "v2-r1", "V1-R1", "v1-r01"):
         with pytest.raises(SpentFailure, match="--new-charge"):
-            run_steps(scene(tmp_path, request={"new_charge": other}, budget=BUDGET))
-    again = scene(tmp_path, request={"new_charge": "v1-r1"}, budget=BUDGET)
+            run_release(write_request(tmp_path, request={"new_charge": other}, budget=BUDGET))
+    again = write_request(tmp_path, request={"new_charge": "v1-r1"}, budget=BUDGET)
     with pytest.raises(BudgetRefused, match="--raise"):
-        run_steps(again)
-    code, _, err = run("release", asked(tmp_path), "--yes", "--new-charge", capsys=capsys)
+        run_release(again)
+    code, _, err = run_command(
+        "release", request_for(tmp_path), "--yes", "--new-charge", capsys=capsys
+    )
     assert code == 2
     assert "--raise" in err
     assert charges() == [("v1-r1", "spent")]
 
 
-def test_budgets_are_raised_for_a_reason_and_only_raised(
+def test_budget_is_raised_only_with_a_reason(
     tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_steps(asked(tmp_path))
+    run_release(request_for(tmp_path))
     for words in (
         ("--raise", "9", "1e-6"),
         ("--raise", "9", "1e-6", "--reason", " "),
@@ -389,32 +403,32 @@ def test_budgets_are_raised_for_a_reason_and_only_raised(
         ("--raise", "9", "-1", "--reason", "negative"),
         ("--moved",),
     ):
-        assert run("budget", "toy", *words, capsys=capsys)[0] == 2
+        assert run_command("budget", "toy", *words, capsys=capsys)[0] == 2
     with pytest.raises(BudgetRefused):
-        run_steps(asked(tmp_path, "v2"))
+        run_release(request_for(tmp_path, "v2"))
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_both_restored_together(
-    tmp_path: Path, books: Books, capsys: pytest.CaptureFixture[str]
+def test_rollback_of_ledger_and_archive_is_found_by_prefect_history(
+    tmp_path: Path, books: LedgerDatabase, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ledger and archive agree, and both have forgotten: only Prefect remembers."""
+    """Ledger and archive agree after a rollback of both: only Prefect's history shows it."""
     from gramercy.flows.release import release
 
     large = {"budget": {"epsilon": 2.2, "delta": 1e-6}}
     archive, saved = books.home.archive, tmp_path / "saved"
-    release(read_request(asked(tmp_path, "v1", **large)))
+    release(read_request(request_for(tmp_path, "v1", **large)))
     books.save("older")
     shutil.copytree(archive, saved)
-    release(read_request(asked(tmp_path, "v2", **large)))
+    release(read_request(request_for(tmp_path, "v2", **large)))
     books.restore("older")
     shutil.rmtree(archive)
     saved.rename(archive)
     for version in ("v1", "v2", "v3"):
-        request = asked(tmp_path, version, **large)
+        request = request_for(tmp_path, version, **large)
         with pytest.raises(UntrustedLedger, match=r"ends at entry .*Restore the ledger"):
             release(read_request(request))
-    code, _, err = run("release", request, "--yes", capsys=capsys)
+    code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 2
     assert "Restore the ledger" in err
     assert charges() == [("v1-r1", "published")]

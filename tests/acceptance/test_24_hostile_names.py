@@ -1,4 +1,4 @@
-"""A thousand hostile names: nothing leaves the archive's root, and nothing that is written breaks.
+"""A thousand hostile names: nothing leaves the archive's root, and no written file breaks.
 
 Names of columns and levels are the table's own, so that most are legal, whatever they look like: as
 in the contract they stand in every file. A CSV holds them as data; a spreadsheet that is told to
@@ -26,12 +26,13 @@ import pytest
 
 import gramercy
 from gramercy.application.verification import verify_release
+from gramercy.application.yaml_files import read_contract
 from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.release_bundle import read_release
-from gramercy.archive.store import Archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.contract import Contract, read_contract
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import (
     ArchiveError,
     BundleError,
@@ -44,12 +45,12 @@ from tests.acceptance.hostile.names import hostile_names
 from tests.support.factories import (
     at_scale,
     contract_facts,
-    plan_of,
-    run,
-    run_all,
-    run_steps,
-    scene,
-    write,
+    read_plan,
+    run_command,
+    run_pipeline,
+    run_release,
+    write_request,
+    write_yaml,
 )
 
 COUNT = 1000
@@ -70,7 +71,7 @@ def sample(names: list[str], count: int) -> list[str]:
 
 
 def everything(folder: Path) -> dict[str, Any]:
-    """All that lies in a folder; of files the bytes, of links where they lead."""
+    """The content of a folder: bytes of files, targets of links."""
     return {
         str(path.relative_to(folder)): path.readlink()
         if path.is_symlink()
@@ -83,7 +84,7 @@ def everything(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def outside(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The working directory, beside home and scene: nothing may be made or changed in it.
+    """The working directory, in which nothing may be created or changed.
 
     Nor elsewhere, but for the home's own files and a release's folder in the archive.
     """
@@ -92,12 +93,12 @@ def outside(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     (away / "victim/release/kept").write_text("kept")
     (away / "toy.left").mkdir()
     (away / "toy.left/kept").write_text("kept")
-    (tmp_path / "scene").mkdir()
+    (tmp_path / "inputs").mkdir()
     before = everything(away)
     monkeypatch.chdir(away)
     yield away
     assert everything(away) == before
-    assert {path.name for path in tmp_path.iterdir()} <= {"outside", "scene", "home"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"outside", "inputs", "home"}
     own = r"archive|audits|contracts|internal|keys|locks|ledger\.sqlite.*"
     assert all(re.fullmatch(own, path.name) for path in home.glob("*"))
     for path in (home / "archive").glob("*/*/*"):
@@ -110,62 +111,62 @@ def outside(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def quoted(name: str) -> str:
-    """In YAML's double quotes, every letter but the plainest by its number."""
+    """A name in YAML's double quotes, with most characters escaped."""
     plain = set("abcdefghijklmnopqrstuvwxyz0123456789")
     return '"' + "".join(x if x in plain else f"\\U{ord(x):08x}" for x in name) + '"'
 
 
 def with_name(path: Path, key: str, name: str) -> None:
-    """Give a YAML file another value of one key; as it stands, and escaped."""
+    """Replace the value of one key of a YAML file."""
     text = re.sub(rf"(?m)^{key}: .*$", lambda _: f"{key}: {quoted(name)}", path.read_text())
     path.write_text(text)
 
 
-def test_ids_of_data_sets(names: list[str], tmp_path: Path) -> None:
-    request = scene(tmp_path / "scene")
+def test_hostile_data_set_ids(names: list[str], tmp_path: Path) -> None:
+    request = write_request(tmp_path / "inputs")
     for name in names:
-        with_name(tmp_path / "scene/contract.yaml", "id", name)
+        with_name(tmp_path / "inputs/contract.yaml", "id", name)
         if ID.fullmatch(name):
-            assert plan_of(request).contract.id == name
+            assert read_plan(request).contract.id == name
             continue
         with pytest.raises(ContractError, match=r"contract\.yaml: key 'id'"):
-            plan_of(request)
+            read_plan(request)
 
 
-def test_versions(names: list[str], tmp_path: Path) -> None:
-    request = scene(tmp_path / "scene")
+def test_hostile_versions(names: list[str], tmp_path: Path) -> None:
+    request = write_request(tmp_path / "inputs")
     for name in names:
         with_name(request, "version", name)
         if LABEL.fullmatch(name):
-            assert plan_of(request).request.version == name
+            assert read_plan(request).request.version == name
             continue
         with pytest.raises(Invalid, match=r"request\.yaml: key 'version'"):
-            plan_of(request)
+            read_plan(request)
 
 
-def test_contracts_named_by_requests(names: list[str], tmp_path: Path) -> None:
-    """A name leads to a contract or to nothing, and only its own id gets into the archive."""
-    request = scene(tmp_path / "scene")
+def test_hostile_contract_names_in_requests(names: list[str], tmp_path: Path) -> None:
+    """A name leads to a contract or to nothing; only the contract's id reaches the archive."""
+    request = write_request(tmp_path / "inputs")
     for name in names:
         with_name(request, "dataset", name)
         with pytest.raises(Invalid) as caught:
-            plan_of(request)
+            read_plan(request)
         str(caught.value).encode()  # can be printed
 
 
-def test_legal_names_stay_inside(names: list[str], home: Path, tmp_path: Path) -> None:
-    """What is legal by its letters, such as names of devices elsewhere, is a folder here."""
+def test_legal_names_stay_inside_the_archive(names: list[str], home: Path, tmp_path: Path) -> None:
+    """Legal names, such as device names of other systems, are ordinary folders."""
     both = [name for name in names if ID.fullmatch(name) and LABEL.fullmatch(name)]
     assert "con" in both
     for name in both[:5]:
-        folder = tmp_path / "scene" / name
+        folder = tmp_path / "inputs" / name
         folder.mkdir()
-        release = run_steps(scene(folder, id=name, request={"version": name}))
+        release = run_release(write_request(folder, id=name, request={"version": name}))
         assert (home / "archive" / name / release / "release").is_dir()
 
 
-def test_titles(names: list[str], tmp_path: Path, home: Path) -> None:
-    """What cannot be written is refused before anything is charged."""
+def test_hostile_titles_and_curators(names: list[str], tmp_path: Path, home: Path) -> None:
+    """Titles that cannot be written are refused before anything is charged."""
     taken = []
     for name in names:
         for key in ("title", "curator"):
@@ -179,14 +180,14 @@ def test_titles(names: list[str], tmp_path: Path, home: Path) -> None:
         assert title == title.strip()
         assert not {unicodedata.category(x) for x in title} & {"Cc", "Cs", "Cn", "Zl", "Zp"}
     chosen = next(t for t in taken if "<script>" in t)
-    folder = run_all(scene(tmp_path / "scene", title=chosen, curator=chosen))
+    folder = run_pipeline(write_request(tmp_path / "inputs", title=chosen, curator=chosen))
     for page in folder.rglob("*.html"):
         Page(page.read_text())
 
 
-def test_releases_in_the_archive(names: list[str], tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path / "scene"))
-    archive = Archive(home / "archive")
+def test_hostile_release_names(names: list[str], tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path / "inputs"))
+    archive = LocalArchive(home / "archive")
     catalogue = gramercy.open(str(home / "archive"))
     for name in names:
         for place in (
@@ -209,9 +210,11 @@ def test_releases_in_the_archive(names: list[str], tmp_path: Path, home: Path) -
             str(caught.value).encode()
 
 
-def test_commands(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = scene(tmp_path / "scene")
-    run_steps(request)
+def test_hostile_command_arguments(
+    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = write_request(tmp_path / "inputs")
+    run_release(request)
     for name in sample(names, at_scale(25, 60)):
         for words in (
             ("show", "--", name),
@@ -224,21 +227,21 @@ def test_commands(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixtur
         ):
             if "v1-r1" in name or name in {"toy", ""}:
                 continue
-            code, out, err = run(*words, capsys=capsys)
+            code, out, err = run_command(*words, capsys=capsys)
             assert code == 2, (words, out, err)
             assert "Traceback" not in out + err
     for name in sample(names, at_scale(25, 60)):
         with_name(request, "version", name)
-        code, out, err = run("plan", request, capsys=capsys)
+        code, out, err = run_command("plan", request, capsys=capsys)
         assert code == (0 if LABEL.fullmatch(name) else 2), (name, out, err)
         with_name(request, "version", "v1")
         with_name(request, "dataset", name)
-        assert run("plan", request, capsys=capsys)[0] == 2
+        assert run_command("plan", request, capsys=capsys)[0] == 2
         with_name(request, "dataset", "contract.yaml")
 
 
 class Page(html.parser.HTMLParser):
-    """A page, which holds no element and no attribute that could run anything."""
+    """Checks that a page has no element or attribute that could run code."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -273,7 +276,7 @@ class Page(html.parser.HTMLParser):
 
 
 def legal(names: list[str], as_levels: bool) -> list[str]:
-    """Those that a contract takes, each by itself."""
+    """The names that a contract accepts, each by itself."""
     found = []
     for name in names:
         columns: Any = {"s": {"levels": [name]}} if as_levels else {name: {"lower": 0, "upper": 1}}
@@ -289,8 +292,8 @@ ESTIMATES = [{"name": "ridge"}, {"name": "discoveries"}, {"name": "graphical-las
 
 
 def check_bundles(release: Path, expected: list[str]) -> None:
-    """Every file is read back by its own format, and holds the names as they are."""
-    archive, home = Archive(release.parents[1]), Home.default()
+    """Read every file back in its format, and check that the names are unchanged."""
+    archive, home = LocalArchive(release.parents[1]), Home.default()
     assert release.is_relative_to(home.archive)
     bundle = read_release(release / "release")
     assert bundle.manifest.names == expected
@@ -319,7 +322,7 @@ def check_bundles(release: Path, expected: list[str]) -> None:
         assert {"entries", "head"} <= tables
 
 
-def test_columns(names: list[str], tmp_path: Path) -> None:
+def test_hostile_column_names(names: list[str], tmp_path: Path) -> None:
     taken = legal(names, as_levels=False)
     assert len(taken) > COUNT // 2
     rng = np.random.default_rng(24)
@@ -327,49 +330,53 @@ def test_columns(names: list[str], tmp_path: Path) -> None:
     size = at_scale(100, 250)
     for start in range(0, len(taken), size):
         part = taken[start : start + size]
-        folder = tmp_path / "scene" / str(start)
+        folder = tmp_path / "inputs" / str(start)
         folder.mkdir()
         rows = [rng.normal(size=400) for _ in part]
         pq.write_table(pa.table(rows, names=part), folder / "t.parquet")
         columns = {name: {"lower": -3, "upper": 3} for name in part}
         facts = {"source": "t.parquet", "rows": 400, "columns": columns, "id": f"toy{start}"}
-        release = run_all(scene(folder, request={"estimates": ESTIMATES}, **facts))
+        release = run_pipeline(write_request(folder, request={"estimates": ESTIMATES}, **facts))
         check_bundles(release, part)
 
 
-def test_columns_of_text(names: list[str], tmp_path: Path) -> None:
-    """The same in a header of a CSV, which has to be quoted."""
+def test_hostile_column_names_in_a_csv_header(names: list[str], tmp_path: Path) -> None:
+    """The same names in the quoted header of a CSV."""
     taken = legal(names, as_levels=False)
-    with (tmp_path / "scene/table.csv").open("w", newline="", encoding="utf-8") as stream:
+    with (tmp_path / "inputs/table.csv").open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows([taken, *[[k % 5] * len(taken) for k in range(40)]])
     columns = {name: {"lower": -3, "upper": 9} for name in taken}
-    run_steps(scene(tmp_path / "scene", columns=columns))
+    release = run_release(write_request(tmp_path / "inputs", columns=columns))
+    bundle = read_release(Home.default().archive / "toy" / release / "release")
+    assert bundle.manifest.names == taken
 
 
-def test_levels(names: list[str], tmp_path: Path) -> None:
+def test_hostile_level_names(names: list[str], tmp_path: Path) -> None:
     taken = legal(names, as_levels=True)
     assert len(taken) > COUNT // 2
     rng = np.random.default_rng(42)
     part = taken[: 300 : at_scale(5, 1)]
     cells = rng.choice(np.array(part, dtype=object), 500)
     table = pa.table({"s": pa.array(list(cells)), "k": rng.normal(size=500)})
-    pq.write_table(table, tmp_path / "scene/t.parquet")
+    pq.write_table(table, tmp_path / "inputs/t.parquet")
     columns = {"s": {"levels": part}, "k": {"lower": -3, "upper": 3}}
     facts = {"source": "t.parquet", "rows": 500, "columns": columns, "intercept": True}
-    release = run_all(scene(tmp_path / "scene", request={"estimates": ESTIMATES}, **facts))
+    release = run_pipeline(
+        write_request(tmp_path / "inputs", request={"estimates": ESTIMATES}, **facts)
+    )
     check_bundles(release, ["(intercept)", *(f"s={level}" for level in part), "k"])
 
 
 @pytest.mark.parametrize("where", ["toy", "toy/v1-r1", "toy/v1-r1/release"])
-def test_releases_that_lie_elsewhere(
+def test_linked_releases_are_not_listed(
     where: str, tmp_path: Path, home: Path, outside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A link in the archive is no release, however good what it leads to."""
-    run_all(scene(tmp_path / "scene"))
-    moved = tmp_path / "scene/moved"
+    """A link in the archive is not a release, even if its target is one."""
+    run_pipeline(write_request(tmp_path / "inputs"))
+    moved = tmp_path / "inputs/moved"
     (home / "archive" / where).rename(moved)
     (home / "archive" / where).symlink_to(moved)
-    archive = Archive(home / "archive")
+    archive = LocalArchive(home / "archive")
     assert archive.releases() == []
     for reach in (
         lambda: archive.release("toy", "v1-r1"),
@@ -378,58 +385,56 @@ def test_releases_that_lie_elsewhere(
         with pytest.raises(UnknownRelease):
             reach()
     for command in ("show", "verify", "estimate"):
-        code, out, err = run(command, "toy/v1-r1", capsys=capsys)
+        code, out, err = run_command(command, "toy/v1-r1", capsys=capsys)
         assert code == 2, out + err
     before = everything(moved)
     for version in ("v1", "v2"):
-        request = scene(tmp_path / "scene", request={"version": version})
+        request = write_request(tmp_path / "inputs", request={"version": version})
         if where != "toy" and version == "v2":
-            run_steps(request)  # beside the link
+            run_release(request)  # beside the link
             continue
         with pytest.raises(GramercyError):
-            run_steps(request)
+            run_release(request)
     assert everything(moved) == before
 
 
 @pytest.mark.parametrize("kind", ["estimates", "reports"])
-def test_what_lies_beside_a_release_elsewhere(kind: str, tmp_path: Path, home: Path) -> None:
-    place = run_all(scene(tmp_path / "scene")) / kind
-    moved = tmp_path / "scene/moved"
+def test_linked_estimates_and_reports_are_not_listed(kind: str, tmp_path: Path, home: Path) -> None:
+    place = run_pipeline(write_request(tmp_path / "inputs")) / kind
+    moved = tmp_path / "inputs/moved"
     one, *more = sorted(place.iterdir())
     one.rename(moved)
     one.symlink_to(moved)
-    archive = Archive(home / "archive")
+    archive = LocalArchive(home / "archive")
     listed = archive.estimates if kind == "estimates" else archive.reports
     assert listed("toy", "v1-r1") == [path.name for path in more]
 
 
-def test_staging_that_lies_elsewhere(tmp_path: Path, home: Path, outside: Path) -> None:
-    """Nothing is written or swept through a link, and nothing is charged."""
+def test_linked_staging_folder_is_refused(tmp_path: Path, home: Path, outside: Path) -> None:
+    """Nothing is written or removed through a link, and nothing is charged."""
     (home / "archive").mkdir(parents=True)
     (home / "archive/.staging").symlink_to(outside)
     with pytest.raises(ArchiveError, match="staging"):
-        run_steps(scene(tmp_path / "scene"))
-    Archive(home / "archive").sweep("toy")
+        run_release(write_request(tmp_path / "inputs"))
+    LocalArchive(home / "archive").sweep("toy")
     with sqlite3.connect(home / "ledger.sqlite") as db:
         charged = "SELECT count(*) FROM entries WHERE kind = 'reserved'"
         assert db.execute(charged).fetchone() == (0,)
 
 
-def test_a_data_set_that_lies_elsewhere_is_not_charged(
-    tmp_path: Path, home: Path, outside: Path
-) -> None:
+def test_linked_data_set_folder_is_not_charged(tmp_path: Path, home: Path, outside: Path) -> None:
     (home / "archive").mkdir(parents=True)
     (home / "archive/toy").symlink_to(outside / "victim")
     with pytest.raises(GramercyError):
-        run_steps(scene(tmp_path / "scene"))
+        run_release(write_request(tmp_path / "inputs"))
     with sqlite3.connect(home / "ledger.sqlite") as db:
         charged = "SELECT count(*) FROM entries WHERE kind = 'reserved'"
         assert db.execute(charged).fetchone() == (0,)
 
 
 @pytest.mark.parametrize("name", ["CARD.md", "SHA256SUMS", "second_moment.npy"])
-def test_files_of_a_release_that_never_end(name: str, tmp_path: Path, home: Path) -> None:
-    place = run_all(scene(tmp_path / "scene")) / "release"
+def test_endless_files_in_a_release_are_refused(name: str, tmp_path: Path, home: Path) -> None:
+    place = run_pipeline(write_request(tmp_path / "inputs")) / "release"
     (place / name).unlink()
     (place / name).symlink_to("/dev/zero")
     with pytest.raises(BundleError, match=rf"{name}: is no file"):
@@ -440,15 +445,15 @@ def test_files_of_a_release_that_never_end(name: str, tmp_path: Path, home: Path
         read_release(place)
 
 
-def test_an_archive_may_be_reached_by_a_link(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path / "scene"))
-    (tmp_path / "scene/link").symlink_to(home / "archive")
-    assert list(gramercy.open(str(tmp_path / "scene/link"))) == ["toy/v1-r1"]
+def test_archive_may_be_reached_through_a_link(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path / "inputs"))
+    (tmp_path / "inputs/link").symlink_to(home / "archive")
+    assert list(gramercy.open(str(tmp_path / "inputs/link"))) == ["toy/v1-r1"]
 
 
-def test_names_are_as_they_are_written(tmp_path: Path) -> None:
-    """The helper above hands a reader the very letters."""
-    write(tmp_path / "scene/contract.yaml", contract_facts())
+def test_yaml_helper_preserves_every_character(tmp_path: Path) -> None:
+    """`with_name` passes every character unchanged."""
+    write_yaml(tmp_path / "inputs/contract.yaml", contract_facts())
     for name in ("a\u0301", "\U0001f4a9", "x\\y", '"'):
-        with_name(tmp_path / "scene/contract.yaml", "title", name)
-        assert read_contract(tmp_path / "scene/contract.yaml").title == name
+        with_name(tmp_path / "inputs/contract.yaml", "title", name)
+        assert read_contract(tmp_path / "inputs/contract.yaml").title == name

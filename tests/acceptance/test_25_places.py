@@ -1,4 +1,4 @@
-"""Item 25: no change of a record moves more than its claim, also where it moves the record."""
+"""Item 25: no change of a record exceeds its claim, even if it moves the record to another file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gramercy.application.accumulation import accumulate
 from gramercy.application.planning import Plan
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.request import Unit
-from gramercy.tables.read import Malformed
+from gramercy.schemas.normalisation import Unit
+from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate as read
 from gramercy.tables.streaming import integer_batches
 from gramercy.tables.unchanged import hold_to, state
-from tests.support.factories import alone, at_scale, plan_of, scene
+from tests.support.factories import at_scale, read_plan, seal_step, write_request
 
 WARDS = ("A", "B", "C")
 ROWS = 12
@@ -43,7 +43,7 @@ NASTY = ("", "nan", "1e400", "-7", "0.25", "1", "-1", "text", "5e-324")
 
 @dataclass(frozen=True)
 class Row:
-    """A row, by a number that it keeps wherever it lies."""
+    """A row with a number that identifies it in any file."""
 
     number: int
     ward: str
@@ -60,7 +60,7 @@ def made(rng: random.Random, number: int, persons: int) -> Row:
 
 
 def laid_out(rows: list[Row], folder: Path, layout: str, form: str) -> list[int]:
-    """Write a table; returns the numbers of its rows in the order in which they are read."""
+    """Write a table; return the numbers of its rows in reading order."""
     shutil.rmtree(folder, ignore_errors=True)
     files: dict[Path, list[Row]] = {}
     for row in rows:
@@ -89,7 +89,7 @@ def source_of(folder: Path, layout: str, form: str) -> str:
 
 
 def neighbours(rng: random.Random, relation: str, persons: int | None) -> tuple[Any, Any]:
-    """Two tables: one row, or all rows of one person, replaced; or present in the first alone."""
+    """Two tables that differ in one row, or in all rows of one person: replaced or removed."""
     base = [made(rng, number, persons or 3) for number in range(ROWS)]
     if persons is None:
         changed = {rng.randrange(ROWS)}
@@ -116,11 +116,11 @@ def planned(folder: Path, source: str, relation: str, folds: int, persons: int |
         "folds": folds,
         "estimates": [],
     }
-    return plan_of(scene(folder, source=source, request=request, **facts))
+    return read_plan(write_request(folder, source=source, request=request, **facts))
 
 
 def sums(plan: Plan, order: list[int], fold_of: dict[int, int]) -> list[Any]:
-    """The exact matrix of every fold, with every row in the fold that goes with its number."""
+    """The exact matrix of every fold; a row's number determines its fold."""
     left: Iterator[int] = iter(order)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -128,13 +128,13 @@ def sums(plan: Plan, order: list[int], fold_of: dict[int, int]) -> list[Any]:
             "parts",
             lambda count, size: np.array([fold_of[next(left)] for _ in range(size)], dtype=int),
         )
-        parts = alone(accumulate)(plan).sums.parts
+        parts = seal_step(accumulate)(plan).sums.parts
     return [part.gram.astype(float) / plan.mechanism.lattice.ball for part in parts]
 
 
 @pytest.mark.parametrize("turn", range(at_scale(8, 50)))
-def test_one_record_moves_one_part_by_the_claim_at_most(turn: int, tmp_path: Path) -> None:
-    """Twenty pairs a turn, over every layout, form, relation and unit."""
+def test_one_record_moves_one_fold_within_the_claim(turn: int, tmp_path: Path) -> None:
+    """Twenty pairs of tables per turn, over every layout, format, relation and unit."""
     rng = random.Random(turn)
     farthest = 0.0
     for pair in range(20):
@@ -165,16 +165,18 @@ def rows_plan(folder: Path, source: str, columns: Any, **facts: Any) -> Plan:
         "estimates": [],
         **facts.pop("request", {}),
     }
-    made = scene(folder, source=source, columns=columns, rows=ROWS, request=request, **facts)
-    return plan_of(made)
+    made = write_request(
+        folder, source=source, columns=columns, rows=ROWS, request=request, **facts
+    )
+    return read_plan(made)
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("named", ["ward", "Ward", "w%61rd"])
-def test_rows_are_refused_where_a_declared_column_names_the_folders(
+def test_published_rows_refuse_declared_partition_columns(
     named: str, form: str, tmp_path: Path
 ) -> None:
-    """Also in a pattern, in other letters, and per cell; before anything is charged."""
+    """Also in a pattern, with other capitalisation, and per cell; before anything is charged."""
     rng = random.Random(3)
     rows = [made(rng, number, 3) for number in range(ROWS)]
     laid_out(rows, tmp_path / "t", "folders", form)
@@ -186,12 +188,12 @@ def test_rows_are_refused_where_a_declared_column_names_the_folders(
         for more in ({}, cell) if form == "parquet" else ({},):
             plan = rows_plan(tmp_path, str(tmp_path / source), inside | COLUMNS, **more)
             with pytest.raises(TableError, match="column 'ward'"):
-                alone(accumulate)(plan)
+                seal_step(accumulate)(plan)
     assert not (tmp_path / "home" / "ledger.sqlite").exists()
 
 
-def test_folders_that_are_no_declared_column_are_public(tmp_path: Path) -> None:
-    """Published rows: the row that changes moves, by its reach at most, and no other."""
+def test_undeclared_partition_folders_are_public(tmp_path: Path) -> None:
+    """Of published rows only the changed one moves, by at most its bound."""
     rng = random.Random(5)
     rows = [made(rng, number, 3) for number in range(ROWS)]
     other = [replace(rows[0], x="1", y="-1"), *rows[1:]]
@@ -210,10 +212,10 @@ def test_folders_that_are_no_declared_column_are_public(tmp_path: Path) -> None:
     assert apart.max() <= 2 * CLOSE
 
 
-def test_a_table_that_changes_while_it_is_read_is_not_charged(
+def test_table_changed_while_read_is_not_charged(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row that moves between two reads may count twice, with the number of rows unchanged."""
+    """A row that moves between two reads may count twice without changing the row count."""
     rng = random.Random(1)
     laid_out([made(rng, number, 3) for number in range(ROWS)], tmp_path / "t", "files", "csv")
     plan = planned(tmp_path, f"{tmp_path}/t/*.csv", "replace-one", 1, None)
@@ -226,12 +228,12 @@ def test_a_table_that_changes_while_it_is_read_is_not_charged(
 
     monkeypatch.setattr("gramercy.application.accumulation.room.accumulate", meanwhile)
     with pytest.raises(TableError):
-        alone(accumulate)(plan)
+        seal_step(accumulate)(plan)
     assert not (home / "ledger.sqlite").exists()
 
 
 @pytest.mark.parametrize("change", ["added", "removed", "replaced"])
-def test_every_change_of_the_files_is_found(change: str, tmp_path: Path) -> None:
+def test_every_change_of_the_files_is_detected(change: str, tmp_path: Path) -> None:
     rng = random.Random(2)
     laid_out([made(rng, number, 3) for number in range(ROWS)], tmp_path / "t", "files", "csv")
     source = f"{tmp_path}/t/*.csv"
@@ -252,7 +254,7 @@ def test_every_change_of_the_files_is_found(change: str, tmp_path: Path) -> None
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[str]:
-    """A file over HTTP, by a server that states its date and no ETag."""
+    """A file served over HTTP with a date and without an ETag."""
     (tmp_path / "t.csv").write_text("x,y\n1,1\n")
     handler = partial(QuietHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -266,7 +268,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
-def test_a_change_behind_a_url_is_found(served: str, tmp_path: Path) -> None:
+def test_change_behind_a_url_is_detected(served: str, tmp_path: Path) -> None:
     known = state(open_source(served))
     hold_to(known, served)
     (tmp_path / "t.csv").write_text("x,y\n2,2\n")  # of the same size
@@ -275,7 +277,7 @@ def test_a_change_behind_a_url_is_found(served: str, tmp_path: Path) -> None:
         hold_to(known, served)
 
 
-def test_a_store_that_states_a_size_alone_is_refused(
+def test_store_that_states_only_a_size_is_refused(
     served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_source(served)

@@ -1,4 +1,4 @@
-"""Item 26: no adaptive choice between mu and delta0 gets more than a budget, and many fit."""
+"""Item 26: no adaptive choice between mu and delta0 exceeds the budget, and many charges fit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from scipy.special import log_ndtr, ndtr
 from gramercy.ledger import Ledger
 from gramercy.mechanisms import registry
 from gramercy.mechanisms.accounting.composition import NOTHING, AdaptiveShare, Filter, Total
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.schemas.errors import BudgetRefused
 from tests.support.factories import at_scale
-from tests.support.table_writers import contract
+from tests.support.ledger_writers import contract
 
 EPSILON, DELTA = 1.0, 1e-6
 SPLITS = np.arange(1, 10) / 10
@@ -24,7 +25,7 @@ Array = Any
 
 
 def hockey_stick(mu: float, delta0: float, epsilon: Array) -> Array:
-    """Of the worst pair that is mu-GDP but for delta0, at any epsilon."""
+    """Hockey-stick divergence of the worst mechanism with mu and delta0, at any epsilon."""
     if mu == 0:
         gaussian = np.maximum(0, -np.expm1(epsilon))
     else:
@@ -34,7 +35,7 @@ def hockey_stick(mu: float, delta0: float, epsilon: Array) -> Array:
 
 
 def most_mu(rule: Filter | AdaptiveShare, before: Total, delta0: float) -> float | None:
-    """The largest mu that is admitted with a delta0 after other charges; None if nothing is."""
+    """The largest mu that is admitted with a delta0 after other charges, or None."""
 
     def fits(mu: float) -> bool:
         return rule.admits(before.plus(Guarantee(mu, delta0)).guarantee)
@@ -49,7 +50,7 @@ def most_mu(rule: Filter | AdaptiveShare, before: Total, delta0: float) -> float
 
 
 def adaptive_delta(rule: Filter | AdaptiveShare, split: float) -> float:
-    """What the best analyst reaches: a Gaussian release, then the best second one for its loss."""
+    """The delta of the best adaptive analyst: a Gaussian release, then the best second one."""
     first = split * gdp_mu(EPSILON, DELTA * 0.9)
     before = NOTHING.plus(Guarantee(first))
     y = np.linspace(-12, 14, at_scale(40_001, 400_001))
@@ -64,18 +65,18 @@ def adaptive_delta(rule: Filter | AdaptiveShare, split: float) -> float:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_no_trade_of_mu_against_delta0_exceeds_delta(split: float) -> None:
+def test_trading_mu_against_delta0_never_exceeds_delta(split: float) -> None:
     assert adaptive_delta(Filter(EPSILON, DELTA, DELTA / 10), split) <= DELTA * (1 + 1e-6)
 
 
-def test_the_rule_of_version_0_1_was_exceeded() -> None:
-    """The same analyst finds the flaw where there is one."""
+def test_rule_of_version_0_1_is_exceeded() -> None:
+    """The same analyst detects the flaw of the old rule."""
     reached = [adaptive_delta(AdaptiveShare(EPSILON, DELTA), float(split)) for split in SPLITS]
     assert max(reached) > 1.5 * DELTA
 
 
 def failing(p: int, relation: str, failures: float) -> list[Mechanism]:
-    """Mechanisms whose mu may fail, in every form that has one."""
+    """Every mechanism whose guarantee may fail."""
     asked: list[tuple[str, dict[str, Any]]] = [
         ("wishart", {"delta": 1e-7, "mean": "kept"}),
         ("wishart", {"delta": 1e-7, "mean": "removed"}),
@@ -102,7 +103,7 @@ def test_a_thousand_releases_fit_the_failure_share(relation: str, delta: float) 
 
 
 def test_fifty_kept_wishart_releases_compose(tmp_path: Path) -> None:
-    """Which at 0.3 delta each they never did."""
+    """At 0.3 delta each they would not."""
     terms = contract(rows=10_000, budget={"epsilon": 2.0, "delta": 1e-6})
     known: Any = registry["wishart"]
     made = known.calibrated(
@@ -121,7 +122,7 @@ def test_fifty_kept_wishart_releases_compose(tmp_path: Path) -> None:
     assert ledger.examine() == []
 
 
-def test_more_than_the_share_is_refused_and_a_gaussian_still_fits(tmp_path: Path) -> None:
+def test_exhausted_failure_share_still_admits_a_gaussian(tmp_path: Path) -> None:
     terms = contract(budget={"epsilon": 3.0, "delta": 1e-5})
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.charge(terms, "v1", "one", Guarantee(0.1, 0.9e-6), "")

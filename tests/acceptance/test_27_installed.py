@@ -1,4 +1,4 @@
-"""Item 27: the wheel, built from the sdist, disturbs nobody and is disturbed by nobody."""
+"""Item 27: the wheel, built from the sdist, does not conflict with other packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THEIRS = ("flows", "tasks", "schemas", "estimators", "tables", "ledger")
 
 
 def built(source: Path, kind: str, folder: Path) -> Path:
-    """A distribution of a source tree."""
+    """Build a distribution of a source tree."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
     return next(folder.iterdir())
@@ -37,7 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel; what it depends on is that of this environment."""
+    """An environment with the wheel, which uses this environment's dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
     known = {"base": str(folder), "platbase": str(folder)}
@@ -58,7 +58,7 @@ def run(python: Path, project: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_it_holds_one_package(wheel: Path) -> None:
+def test_wheel_holds_one_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
     tops = {name.split("/")[0] for name in names}
@@ -76,8 +76,8 @@ def test_it_holds_one_package(wheel: Path) -> None:
     } <= set(names)
 
 
-def test_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:
-    """Imports, the command line, flows and the ledger's migrations find their own."""
+def test_installed_in_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:
+    """Imports, the command line, flows and migrations find Gramercy's own modules."""
     for name in THEIRS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('theirs was imported')\n")
@@ -94,8 +94,8 @@ def test_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:
     assert "gaussian" in run(python, tmp_path, "-m", "gramercy", "mechanisms")
 
 
-def test_beside_pytables(python: Path, tmp_path: Path) -> None:
-    """Whose package is called `tables`."""
+def test_installed_beside_pytables(python: Path, tmp_path: Path) -> None:
+    """PyTables' package is called `tables`."""
     code = (
         "import gramercy, pandas as pd;"
         "pd.DataFrame({'a': [1.0, 2.0]}).to_hdf('t.h5', key='a');"

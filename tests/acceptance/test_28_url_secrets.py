@@ -1,4 +1,4 @@
-"""User, password and query of a URL: whatever fails, none of them is found anywhere."""
+"""User, password and query of a URL are never leaked, whatever fails."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ import pandas as pd
 import pytest
 
 import gramercy
-from gramercy.application.request_model import read_request
+from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
+from gramercy.schemas.engine import Dask
 from gramercy.schemas.errors import ContractError, GramercyError, RequestError, TableError
-from gramercy.schemas.request import Dask
 from gramercy.schemas.url import has_secrets, without_secrets
 from gramercy.tables.cluster import _client
-from gramercy.tables.read import column_types
+from gramercy.tables.column_types import column_types
 from gramercy.tables.source import Source, format_of, open_source
 from tests.acceptance.test_11_leaks import everything
-from tests.support.factories import FULL, run, run_steps, scene
+from tests.support.factories import FULL, run_command, run_release, write_request
 
 USER, PASSWORD, TOKEN, ANCHOR = "canaryuser", "pass@canary/word", "tokencanary=9", "fragmentcanary"
 LOGIN = "canaryuser:pass%40canary%2Fword"
@@ -53,7 +53,7 @@ def leaks(content: bytes | str) -> list[bytes]:
 
 
 class Tables(http.server.BaseHTTPRequestHandler):
-    """A server of tables that wants user, password and query, and fails as it is asked to."""
+    """A server of tables that requires user, password and query, and fails on request."""
 
     protocol_version = "HTTP/1.1"
 
@@ -93,7 +93,7 @@ class Tables(http.server.BaseHTTPRequestHandler):
             self.wfile.write(content[first : last + 1])
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: it would quote the query."""
+        """Log nothing: it would quote the query."""
 
 
 def parquet(frame: pd.DataFrame) -> bytes:
@@ -104,7 +104,7 @@ def parquet(frame: pd.DataFrame) -> bytes:
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
-    """The host and port of a server of tables, good ones and bad ones."""
+    """Host and port of a server of good and bad tables."""
     values = np.random.default_rng(7).normal(size=(40, 3))
     frame = pd.DataFrame(values, columns=["c0", "c1", "c2"])
     text = frame.to_csv(index=False).encode()
@@ -135,7 +135,7 @@ def host() -> Iterator[str]:
 
 
 def sources(host: str) -> dict[str, str]:
-    """Sources that cannot be used, by what is wrong."""
+    """Unusable sources, by what is wrong with them."""
 
     def at(name: str, place: str = host, scheme: str = "http", login: str = LOGIN) -> str:
         return f"{scheme}://{login}@{place}/{name}?{QUERY}"
@@ -183,46 +183,46 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
         yield caplog
 
 
-def said(caught: BaseException) -> str:
+def error_texts(caught: BaseException) -> str:
     """An error, its representation and its traceback, with causes and contexts."""
     return f"{caught} {caught!r} {''.join(traceback.format_exception(caught))}"
 
 
-def test_the_needles_are_in_the_urls(host: str) -> None:
+def test_every_test_url_contains_secrets(host: str) -> None:
     assert len(sources(host)) >= 20
     assert all(leaks(url) for url in sources(host).values())
     assert {USER.encode(), b"tokencanary"} <= set(leaks(sources(host)["not found"]))
 
 
-def test_a_source_is_read_by_its_user_and_query(
+def test_source_with_credentials_and_query_is_read(
     host: str, tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture
 ) -> None:
-    """As ever; also its type is known by its path alone."""
+    """Its format is known from its path alone."""
     for k, name in enumerate(("table.csv", "table.parquet")):
         url = f"http://{LOGIN}@{host}/{name}?{QUERY}#{ANCHOR}"
         assert open_source(url).formats == {name.rpartition(".")[2]}
         assert not leaks(repr(open_source(url)))
         (tmp_path / name).mkdir()
-        request = scene(tmp_path / name, source=url, request={"version": f"v{k}"})
-        assert run_steps(request) == f"v{k}-r{k + 1}"
-        assert run_steps(request) == f"v{k}-r{k + 1}"
+        request = write_request(tmp_path / name, source=url, request={"version": f"v{k}"})
+        assert run_release(request) == f"v{k}-r{k + 1}"
+        assert run_release(request) == f"v{k}-r{k + 1}"
     for where, content in everything(home, logged):
         assert not leaks(content), where
 
 
-def test_a_compressed_source_is_known_by_its_path(host: str) -> None:
+def test_format_of_a_compressed_url_comes_from_its_path(host: str) -> None:
     source = open_source(f"http://{LOGIN}@{host}/table.csv.gz?{QUERY}")
     assert list(column_types(source, *source.files)) == ["c0", "c1", "c2"]
 
 
-def test_names_that_are_no_urls_have_no_query() -> None:
+def test_format_of_plain_paths_ignores_question_marks() -> None:
     assert format_of("data/what?.csv") == "csv"
     assert format_of("https://host/table.csv.gz?a=b.parquet#c.pq") == "csv"
     assert format_of("s3://bucket/table-?.parquet") == "parquet"
     assert format_of("https://host/table?name=x.csv") is None
 
 
-def test_failing_sources_on_the_command_line(
+def test_failing_sources_leak_nothing_from_commands(
     host: str,
     tmp_path: Path,
     home: Path,
@@ -231,9 +231,9 @@ def test_failing_sources_on_the_command_line(
     prefect_server: None,
 ) -> None:
     for name, url in [*sources(host).items()][IN_A_COMMAND]:
-        request = scene(tmp_path, source=url)
+        request = write_request(tmp_path, source=url)
         for words in (("release", request, "--yes"), ("new", url, "--folder", tmp_path / "new")):
-            code, out, err = run(*words, "--json", capsys=capsys)
+            code, out, err = run_command(*words, "--json", capsys=capsys)
             assert code in {1, 2}, name
             assert '"error"' in out, name
             assert not leaks(out + err), name
@@ -242,32 +242,32 @@ def test_failing_sources_on_the_command_line(
         assert not leaks(content), where
 
 
-def test_failing_sources_in_a_run(
+def test_failing_sources_leak_nothing_from_a_flow(
     host: str, tmp_path: Path, home: Path, logged: pytest.LogCaptureFixture, prefect_server: None
 ) -> None:
     from gramercy.flows.release import release
 
     for name, url in [*sources(host).items()][IN_A_RUN]:
         with pytest.raises(GramercyError) as caught:
-            release(read_request(scene(tmp_path, source=url)))
-        assert not leaks(said(caught.value)), name
+            release(read_request(write_request(tmp_path, source=url)))
+        assert not leaks(error_texts(caught.value)), name
     for where, content in everything(home, logged):
         assert not leaks(content), where
 
 
-def test_a_table_that_is_refused_for_its_contract(host: str, tmp_path: Path) -> None:
+def test_refused_remote_table_leaks_no_secrets(host: str, tmp_path: Path) -> None:
     url = f"http://{LOGIN}@{host}/table.csv?{QUERY}"
     cells = {"unit": "cell", "rows": 40}
     rows = {"mechanism": {"name": "rows", "epsilon": 1.0, "delta": 1e-6}}
     for changes in ({"rows": 41}, {"rows": 2}, cells):
         asked = rows | {"normalisation": "box"} if changes is cells else {}
         with pytest.raises(GramercyError) as caught:
-            run_steps(scene(tmp_path, source=url, request=asked, **changes))
+            run_release(write_request(tmp_path, source=url, request=asked, **changes))
         assert "/table.csv: " in str(caught.value)
-        assert not leaks(said(caught.value))
+        assert not leaks(error_texts(caught.value))
 
 
-def test_a_file_that_is_gone(host: str) -> None:
+def test_missing_remote_file_leaks_no_secrets(host: str) -> None:
     there = open_source(f"http://{LOGIN}@{host}/table.csv?{QUERY}")
     file = f"http://{LOGIN}@{host}/404.csv?{QUERY}"
     gone = Source(there.fs, (file,), url=there.url)
@@ -275,10 +275,10 @@ def test_a_file_that_is_gone(host: str) -> None:
         with pytest.raises(TableError) as caught:
             call()
         assert f"http://{host}/404.csv: " in str(caught.value)
-        assert not leaks(said(caught.value))
+        assert not leaks(error_texts(caught.value))
 
 
-def test_a_misplaced_key_says_where_it_belongs() -> None:
+def test_key_in_a_source_url_is_refused_with_a_hint() -> None:
     with pytest.raises(TableError) as caught:
         open_source("s3://canarykey:canarysecret@bucket/table.csv")
     assert "AWS_SECRET_ACCESS_KEY" in str(caught.value)
@@ -311,7 +311,7 @@ ARCHIVES = [
 ]
 
 
-def test_failing_archives(
+def test_failing_archives_leak_no_secrets(
     tmp_path: Path,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -322,29 +322,29 @@ def test_failing_archives(
     from gramercy.flows.release import release
 
     monkeypatch.chdir(tmp_path)  # what is no URL is a folder
-    request = scene(tmp_path)
+    request = write_request(tmp_path)
     assert len(ARCHIVES) >= 20
     for url in ARCHIVES[REDUCED]:
         monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
         with pytest.raises(GramercyError) as caught:
             release(read_request(request))
-        assert not leaks(said(caught.value)), url
+        assert not leaks(error_texts(caught.value)), url
         with pytest.raises(GramercyError) as caught:
             gramercy.open(url)["toy/v1-r1"]
-        assert not leaks(said(caught.value)), url
+        assert not leaks(error_texts(caught.value)), url
         for words in (("list",), ("verify", "--archive", url), ("show", "toy/v1-r1")):
-            _, out, err = run(*words, capsys=capsys)
+            _, out, err = run_command(*words, capsys=capsys)
             assert not leaks(out + err), (words, url)
     for where, content in everything(home, logged):
         assert not leaks(content), where
 
 
-def test_an_archive_whose_url_says_too_much(tmp_path: Path) -> None:
+def test_secrets_in_an_archive_url_are_refused(tmp_path: Path) -> None:
     for url in ("s3://canarykey:canarysecret@bucket/a", f"memory://host/a?{QUERY}"):
         with pytest.raises(RequestError) as caught:
             gramercy.open(url)
         assert "environment variables" in str(caught.value)
-        assert not leaks(said(caught.value))
+        assert not leaks(error_texts(caught.value))
 
 
 LEDGERS = [
@@ -373,7 +373,7 @@ LEDGERS = [
 ]
 
 
-def test_failing_ledgers(
+def test_failing_ledgers_leak_no_secrets(
     tmp_path: Path,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -383,18 +383,18 @@ def test_failing_ledgers(
 ) -> None:
     from gramercy.flows.release import release
 
-    request = scene(tmp_path)
+    request = write_request(tmp_path)
     assert len(LEDGERS) >= 20
     for url in LEDGERS[REDUCED]:
         monkeypatch.setenv("GRAMERCY_LEDGER_URL", url)
         with pytest.raises(GramercyError) as caught:
             release(read_request(request))
-        assert not leaks(said(caught.value)), url
+        assert not leaks(error_texts(caught.value)), url
         with pytest.raises(GramercyError) as caught:
             Ledger.of(Home.default())
-        assert not leaks(said(caught.value)), url
+        assert not leaks(error_texts(caught.value)), url
         for words in (("budget",), ("release", request, "--yes"), ("list",)):
-            code, out, err = run(*words, capsys=capsys)
+            code, out, err = run_command(*words, capsys=capsys)
             assert code in {1, 2}, (words, url)
             assert not leaks(out + err), (words, url)
     for where, content in everything(home, logged):
@@ -416,21 +416,23 @@ SCHEDULERS = [
 
 
 @pytest.mark.parametrize("url", SCHEDULERS[REDUCED])
-def test_schedulers_are_refused(
+def test_scheduler_addresses_with_secrets_are_refused(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(SCHEDULERS) >= 20
-    request = scene(tmp_path, request={"engine": {"kind": "dask", "scheduler": url}})
+    request = write_request(tmp_path, request={"engine": {"kind": "dask", "scheduler": url}})
     with pytest.raises(RequestError) as caught:
         read_request(request)
     assert "'engine.scheduler'" in str(caught.value)
     assert not leaks(str(caught.value))
-    code, out, err = run("plan", request, capsys=capsys)
+    code, out, err = run_command("plan", request, capsys=capsys)
     assert code == 2
     assert not leaks(out + err)
 
 
-def test_schedulers_that_dask_itself_names(logged: pytest.LogCaptureFixture) -> None:
+def test_scheduler_addresses_of_the_dask_configuration_leak_no_secrets(
+    logged: pytest.LogCaptureFixture,
+) -> None:
     import dask
 
     for url in SCHEDULERS[REDUCED]:
@@ -440,11 +442,11 @@ def test_schedulers_that_dask_itself_names(logged: pytest.LogCaptureFixture) -> 
             _client(None),
         ):
             pass
-        assert not leaks(said(caught.value)), url
+        assert not leaks(error_texts(caught.value)), url
     assert not leaks(logged.text)
 
 
-def test_addresses_of_schedulers() -> None:
+def test_plain_scheduler_addresses_are_accepted() -> None:
     for address in ("tls://10.0.0.5:8786", "tcp://[::1]:8786", "inproc://10.0.0.5/12/1"):
         assert Dask(kind="dask", scheduler=address).scheduler == address
     pattern = Dask.model_json_schema()["properties"]["scheduler"]["anyOf"][0]["pattern"]
@@ -470,8 +472,8 @@ CONTRACTS = {
 
 
 @pytest.mark.parametrize("fault", CONTRACTS)
-def test_contracts_that_cannot_be_read(fault: str, tmp_path: Path) -> None:
-    from gramercy.schemas.contract import read_contract
+def test_unreadable_contracts_leak_no_secrets(fault: str, tmp_path: Path) -> None:
+    from gramercy.application.yaml_files import read_contract
 
     url = f"https://{LOGIN}@host/table.csv?{QUERY}"
     (tmp_path / "contract.yaml").write_text(CONTRACTS[fault].format(url=url))
@@ -480,17 +482,17 @@ def test_contracts_that_cannot_be_read(fault: str, tmp_path: Path) -> None:
     assert not leaks(str(caught.value))
 
 
-def test_the_server_of_prefect(
+def test_unreachable_prefect_server_leaks_no_secrets(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PREFECT_API_URL", f"http://{LOGIN}@127.0.0.1:1/api?{QUERY}")
-    code, out, err = run("serve", capsys=capsys)
+    code, out, err = run_command("serve", capsys=capsys)
     assert code == 1
     assert "http://127.0.0.1:1/api" in err
     assert not leaks(out + err)
 
 
-def test_what_is_left_of_a_url() -> None:
+def test_url_is_shown_without_secrets() -> None:
     for url, left in {
         "https://me:secret@host:80/x.csv?sig=abc#part": "https://host:80/x.csv",
         "https://host/x.csv": "https://host/x.csv",

@@ -1,4 +1,4 @@
-"""The connection of a publisher's turn ends: at every step, with another publisher at work.
+"""A publisher loses the connection of its lock at every step, while another one publishes.
 
 The server ends every connection that holds an advisory lock, and then another publisher runs from
 beginning to end while the first one is in the middle of that step.
@@ -16,17 +16,19 @@ import psycopg
 import pytest
 
 import gramercy.application.publishing
-import gramercy.archive.store
+import gramercy.archive.local
 import gramercy.ledger.turns
 from gramercy.archive.bundle import SIGNATURE, check
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.objects import Objects
-from gramercy.archive.store import Archive
+from gramercy.archive.open import archive_of
+from gramercy.archive.protocol import Archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import LedgerError, SpentFailure
-from tests.support.databases import fresh
-from tests.support.factories import FULL, at_scale, bundle_bytes, run_steps, scene
+from tests.support.databases import ledger_location
+from tests.support.factories import FULL, at_scale, bundle_bytes, run_release, write_request
 
 DRAWS = 2  # of one release: a diagonal, and an upper triangle
 # The step at which the turn is lost: what is called there, and whether before or after the call.
@@ -36,9 +38,9 @@ STEPS: dict[str, tuple[Any, str, str]] = {
     "while drawing": (gramercy.application.publishing, "draw_into", "after"),
     "before the seal": (Archive, "seal", "before"),
     "before the mark 'sealed'": (Archive, "keep", "after"),
-    "after the mark 'sealed'": (Archive, "commit", "before"),
-    "before the rename": (gramercy.archive.store, "renamed", "before"),
-    "after the rename": (Archive, "commit", "after"),
+    "after the mark 'sealed'": (LocalArchive, "commit", "before"),
+    "before the rename": (gramercy.archive.local, "renamed", "before"),
+    "after the rename": (LocalArchive, "commit", "after"),
 }
 CLOSED = {"after the charge", "while drawing", "before the seal", "before the mark 'sealed'"}
 
@@ -50,7 +52,7 @@ REMOTE = [("uploading", "v2"), ("signing", "v1"), ("uploading", "v1"), ("signing
 @pytest.fixture(autouse=True)
 def database(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of the ledger, on a server."""
-    url = str(fresh("postgresql", home))
+    url = str(ledger_location("postgresql", home))
     monkeypatch.setenv("GRAMERCY_LEDGER_URL", url)
     return url
 
@@ -68,13 +70,13 @@ def draws(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return made
 
 
-def asked(folder: Path, version: str) -> Path:
+def request_for(folder: Path, version: str) -> Path:
     folder.mkdir(exist_ok=True)
-    return scene(folder, request={"version": version})
+    return write_request(folder, request={"version": version})
 
 
-def end_turns(database: str) -> int:
-    """End every connection that holds an advisory lock, as the server may; how many there were."""
+def end_lock_connections(database: str) -> int:
+    """End every connection that holds an advisory lock, as the server may; return their number."""
     with psycopg.connect(database, autocommit=True) as admin:
         ended = admin.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory'"
@@ -93,7 +95,7 @@ def staged(home: Path) -> dict[str, dict[str, bytes]]:
 def once(
     monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str, str], act: Callable[[], None]
 ) -> list[str]:
-    """Do something at this step, the first time it is reached; what is returned is then filled."""
+    """Do something the first time this step is reached; the returned list is then filled."""
     holder, name, when = step
     original, reached = getattr(holder, name), list[str]()
 
@@ -111,9 +113,9 @@ def once(
     return reached
 
 
-def hold(states: dict[str, str], drawn: int, draws: list[object]) -> None:
-    """What is true at the end: these charges, bundles for those published, nothing drawn twice."""
-    books, kept = Ledger.of(Home.default()), Archive.of(Home.default())
+def check_outcome(states: dict[str, str], drawn: int, draws: list[object]) -> None:
+    """Check the end state: these charges, a bundle for each published one, nothing drawn twice."""
+    books, kept = Ledger.of(Home.default()), archive_of(Home.default())
     charges = books.charges("toy")
     assert {c.release: c.state for c in charges} == states
     published = [c for c in charges if c.state == "published"]
@@ -130,7 +132,7 @@ def hold(states: dict[str, str], drawn: int, draws: list[object]) -> None:
 
 
 @pytest.mark.parametrize("step", CHOSEN)
-def test_another_request(
+def test_lock_lost_to_another_request(
     step: str,
     database: str,
     home: Path,
@@ -138,26 +140,26 @@ def test_another_request(
     draws: list[object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Both are published, each once, and nothing of the first is touched while it is unfinished."""
-    first, other = asked(tmp_path / "first", "v1"), asked(tmp_path / "other", "v2")
+    """Both are published once, and nothing of the first is touched while it is unfinished."""
+    first, other = request_for(tmp_path / "first", "v1"), request_for(tmp_path / "other", "v2")
     answers: list[str] = []
 
     def interfere() -> None:
-        assert end_turns(database) == 1
+        assert end_lock_connections(database) == 1
         before = staged(home)
-        answers.append(run_steps(other))
+        answers.append(run_release(other))
         assert staged(home) == before
 
     reached = once(monkeypatch, STEPS[step], interfere)
-    answers.append(run_steps(first))
+    answers.append(run_release(first))
     assert reached
     early = step == "before the charge"
     assert answers == (["v2-r1", "v1-r2"] if early else ["v2-r2", "v1-r1"])
-    hold(dict.fromkeys(answers, "published"), 2, draws)
+    check_outcome(dict.fromkeys(answers, "published"), 2, draws)
 
 
 @pytest.mark.parametrize("step", CHOSEN)
-def test_the_same_request(
+def test_lock_lost_to_the_same_request(
     step: str,
     database: str,
     home: Path,
@@ -165,18 +167,18 @@ def test_the_same_request(
     draws: list[object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same release for both; or a spent charge for both, where nothing was sealed."""
-    first, other = asked(tmp_path / "first", "v1"), asked(tmp_path / "other", "v1")
+    """Both get the same release, or a spent charge if nothing was sealed."""
+    first, other = request_for(tmp_path / "first", "v1"), request_for(tmp_path / "other", "v1")
     answers: list[str] = []
 
     def answer(request: Path) -> None:
         try:
-            answers.append(run_steps(request))
+            answers.append(run_release(request))
         except SpentFailure:
             answers.append("spent")
 
     def interfere() -> None:
-        assert end_turns(database) == 1
+        assert end_lock_connections(database) == 1
         before = staged(home)
         answer(other)
         assert staged(home) == before
@@ -186,14 +188,14 @@ def test_the_same_request(
     assert reached
     if step in CLOSED:
         assert answers == ["spent"] * 2
-        hold({"v1-r1": "spent"}, step != "after the charge", draws)
+        check_outcome({"v1-r1": "spent"}, step != "after the charge", draws)
     else:
         assert answers == ["v1-r1"] * 2
-        hold({"v1-r1": "published"}, 1, draws)
+        check_outcome({"v1-r1": "published"}, 1, draws)
 
 
 @pytest.mark.parametrize(("step", "version"), REMOTE[: at_scale(2, 4)])
-def test_a_remote_archive(
+def test_lock_lost_with_a_remote_archive(
     step: str,
     version: str,
     database: str,
@@ -201,14 +203,14 @@ def test_a_remote_archive(
     draws: list[object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Files go up one by one; the other publisher finishes them from what is staged."""
+    """Files are uploaded one by one; the other publisher finishes them from the staging area."""
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", f"memory://{tmp_path.name}-{step}-{version}")
-    first, other = asked(tmp_path / "first", "v1"), asked(tmp_path / "other", version)
+    first, other = request_for(tmp_path / "first", "v1"), request_for(tmp_path / "other", version)
     answers: list[str] = []
 
     def interfere() -> None:
-        assert end_turns(database) == 1
-        answers.append(run_steps(other))
+        assert end_lock_connections(database) == 1
+        answers.append(run_release(other))
 
     if step == "uploading":
         reached = once(monkeypatch, (Objects, "upload", "after"), interfere)
@@ -222,33 +224,33 @@ def test_a_remote_archive(
             return same(self, name, data)
 
         monkeypatch.setattr(Objects, "same", signing)
-    answers.append(run_steps(first))
+    answers.append(run_release(first))
     assert reached
     assert answers == (["v1-r1", "v1-r1"] if version == "v1" else ["v2-r2", "v1-r1"])
-    hold(dict.fromkeys(answers, "published"), len(set(answers)), draws)
+    check_outcome(dict.fromkeys(answers, "published"), len(set(answers)), draws)
 
 
-def test_a_charge_called_spent_is_not_published(
+def test_charge_marked_spent_is_not_published(
     database: str, tmp_path: Path, draws: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a publisher on another machine, which does not see what is staged here."""
-    request = asked(tmp_path / "first", "v1")
+    """A publisher on another machine does not see this staging area."""
+    request = request_for(tmp_path / "first", "v1")
 
     def interfere() -> None:
-        assert end_turns(database) == 1
+        assert end_lock_connections(database) == 1
         Ledger(database).mark("toy", "v1-r1", "spent", reason="found without a release")
 
     reached = once(monkeypatch, STEPS["after the mark 'sealed'"], interfere)
     with pytest.raises(SpentFailure):
-        run_steps(request)
+        run_release(request)
     assert reached
-    hold({"v1-r1": "spent"}, 1, draws)
+    check_outcome({"v1-r1": "spent"}, 1, draws)
 
 
-def test_it_waits_for_who_has_the_turn(
+def test_publisher_waits_for_the_lock_holder(
     database: str, tmp_path: Path, draws: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is sealed while another publisher has the turn."""
+    """Nothing is sealed while another publisher holds the lock."""
     order: list[str] = []
     others: list[threading.Thread] = []
 
@@ -264,7 +266,7 @@ def test_it_waits_for_who_has_the_turn(
             order.append("ended")
 
     def interfere() -> None:
-        assert end_turns(database) == 1
+        assert end_lock_connections(database) == 1
         others.append(threading.Thread(target=take, daemon=True))
         others[0].start()
         while not order:
@@ -272,21 +274,21 @@ def test_it_waits_for_who_has_the_turn(
 
     once(monkeypatch, STEPS["while drawing"], interfere)
     once(monkeypatch, (Archive, "seal", "before"), lambda: order.append("sealed"))
-    assert run_steps(asked(tmp_path / "first", "v1")) == "v1-r1"
+    assert run_release(request_for(tmp_path / "first", "v1")) == "v1-r1"
     others[0].join()
     assert order == ["taken", "ended", "sealed"]
-    hold({"v1-r1": "published"}, 1, draws)
+    check_outcome({"v1-r1": "published"}, 1, draws)
 
 
-def test_a_turn_is_taken_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_lock_is_taken_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     books = Ledger(database)
     with books.alone("toy") as turn:
         assert turn.hold()
-        assert end_turns(database) == 1
+        assert end_lock_connections(database) == 1
         assert not turn.hold()
         assert turn.hold()
-        assert end_turns(database) == 1
-        monkeypatch.setattr("gramercy.ledger.turns._WAIT_SECONDS", 1)
+        assert end_lock_connections(database) == 1
+        monkeypatch.setattr("gramercy.common.process_lock.WAIT_SECONDS", 1)
         with Ledger(database).alone("toy"), pytest.raises(LedgerError):
             turn.hold()
         assert not turn.hold()
@@ -294,7 +296,7 @@ def test_a_turn_is_taken_again(database: str, monkeypatch: pytest.MonkeyPatch) -
         assert turn.hold()
 
 
-def test_a_lock_that_is_released_is_noticed(database: str) -> None:
+def test_released_advisory_lock_is_noticed(database: str) -> None:
     """The connection may outlive its lock, where something between it and the server resets it."""
     with Ledger(database).alone("toy") as turn:
         assert isinstance(turn, gramercy.ledger.turns._ServerTurn)
@@ -304,9 +306,7 @@ def test_a_lock_that_is_released_is_noticed(database: str) -> None:
         assert turn.hold()
 
 
-def test_its_connection_is_never_idle_for_long(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_connection_is_kept_alive(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramercy.ledger.turns._BEAT_SECONDS", 0.01)
     holder = (
         "SELECT state_change FROM pg_stat_activity JOIN pg_locks USING (pid)"
@@ -326,7 +326,9 @@ def test_its_connection_is_never_idle_for_long(
                 time.sleep(0.01)
             assert admin.execute(holder).fetchone() != before
             assert turn.hold()
-            assert end_turns(database) == 1  # which the thread that keeps it busy survives
+            assert (
+                end_lock_connections(database) == 1
+            )  # which the thread that keeps it busy survives
             assert not turn.hold()
     end = time.monotonic() + 60
     while any(t.name == "gramercy-turn" for t in threading.enumerate()) and time.monotonic() < end:
@@ -334,7 +336,7 @@ def test_its_connection_is_never_idle_for_long(
     assert not any(t.name == "gramercy-turn" for t in threading.enumerate())
 
 
-def test_a_turn_on_this_machine_is_never_lost(tmp_path: Path) -> None:
+def test_file_lock_is_never_lost(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.sqlite").alone("toy") as turn:
         assert turn.hold()
         assert turn.hold()

@@ -1,4 +1,4 @@
-"""Item 39: what earlier versions have published and charged is read, verified and carried on."""
+"""Item 39: releases and ledgers of earlier versions are read, verified and upgraded."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 
 import gramercy
 from gramercy.application.auditing import make_audit
+from gramercy.application.context import Context
 from gramercy.application.verification import verify_release
-from gramercy.archive.store import Archive
+from gramercy.archive.open import archive_of
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 
@@ -26,8 +27,8 @@ def version_0_1(home: Path) -> Home:
     return Home.default()
 
 
-def test_every_bundle_is_verified(version_0_1: Home) -> None:
-    archive, ledger = Archive.of(version_0_1), Ledger.of(version_0_1)
+def test_bundles_of_version_0_1_are_verified(version_0_1: Home) -> None:
+    archive, ledger = archive_of(version_0_1), Ledger.of(version_0_1)
     releases = archive.releases()
     assert len(releases) == 12
     for dataset, release in releases:
@@ -37,20 +38,20 @@ def test_every_bundle_is_verified(version_0_1: Home) -> None:
     assert any(check.startswith("report") for check in found.checks)
 
 
-def test_rows_that_were_told_apart_by_place_are_named(version_0_1: Home) -> None:
-    archive = Archive.of(version_0_1)
+def test_folds_by_row_order_are_reported_as_unchecked(version_0_1: Home) -> None:
+    archive = archive_of(version_0_1)
     folds = verify_release(archive, "rows-ro", "v2-r2", None).unchecked
     plain = verify_release(archive, "rows-ro", "v1-r1", None).unchecked
     assert len(folds) > len(plain)
 
 
-def test_analysts_read_them(version_0_1: Home) -> None:
+def test_release_of_version_0_1_is_read(version_0_1: Home) -> None:
     release = gramercy.open(version_0_1.archive)["rows-ro/v2-r2"]
     assert release.manifest.format == 5
     assert release.denoised.shape == (3, 3)
 
 
-def test_the_ledger_is_upgraded_and_goes_on(version_0_1: Home) -> None:
+def test_ledger_of_version_0_1_is_upgraded(version_0_1: Home) -> None:
     ledger = Ledger.of(version_0_1)
     assert ledger.examine() == []
     statement = ledger.statement("rows-ro")
@@ -61,9 +62,9 @@ def test_the_ledger_is_upgraded_and_goes_on(version_0_1: Home) -> None:
     assert ledger.elsewhere() is None
 
 
-def test_an_audit_names_what_may_be_affected(version_0_1: Home) -> None:
+def test_audit_names_what_old_versions_may_affect(version_0_1: Home) -> None:
     Ledger.of(version_0_1).move("unpacked")
-    audit = make_audit()
+    audit = make_audit(Context.default())
     assert audit.discrepancies == []
     named = {note.partition(":")[0] for note in audit.notes}
     assert {"rows-ro/v2-r2", "whole/v1-r1", "yearly/2025-r1", "rows-ro", "rows-ar"} <= named

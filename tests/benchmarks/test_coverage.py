@@ -1,4 +1,4 @@
-"""The coverage benchmark: its populations are what they are said to be, and what it counts too."""
+"""The coverage benchmark: its populations and its counts are correct."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CELL = cells.Cell("hub", 10, 1000, "unit")
 
 @pytest.mark.parametrize("rows", ["gaussian", "unit"])
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_samples_are_of_the_population(graph: str, rows: str) -> None:
+def test_samples_match_the_population(graph: str, rows: str) -> None:
     assert rows in {"gaussian", "unit"}
     made = population(graph, 10, rows)
     drawn = np.mean(list(islice(made.moments(20_000, 1), 5)), axis=0)
@@ -41,7 +41,7 @@ def test_samples_are_of_the_population(graph: str, rows: str) -> None:
 
 
 @pytest.mark.parametrize("family", releases.FAMILIES[1:])
-def test_noise_is_as_strong_as_told(family: Family) -> None:
+def test_noise_has_the_requested_strength(family: Family) -> None:
     p, n, moment, strength = 6, 500, np.eye(6) / 6, 0.01
     law = releases.law_of(family, p, n, 1 / p, strength)
     source, off = Stream(1), ~np.eye(p, dtype=bool)
@@ -58,7 +58,7 @@ def test_strong_noise_is_denoised() -> None:
     np.testing.assert_array_equal(seen.repaired, denoise(seen.raw, law, 1.0, 500.0))
 
 
-def test_intervals_are_counted() -> None:
+def test_interval_coverage_is_counted() -> None:
     moment, target = np.eye(2) / 2, np.array([[1.0, 0.1], [0.1, 1.0]])
     entries = Entries("correlation", target)
     for rows in (100.0, 100.0, 100_000.0) * 2:  # the last interval is too short for 0.1
@@ -78,7 +78,7 @@ def test_intervals_are_counted() -> None:
     assert (lost.summary().known, lost.summary().held, lost.error()) == (0, None, 0)
 
 
-def test_an_oracle_has_the_same_width() -> None:
+def test_interval_width_equals_the_oracle_width() -> None:
     made, law = population("random", 10, "gaussian"), NoiseLaw.none()
     entries = Entries("covariance", made.targets["covariance"])
     for moment in islice(made.moments(1000, 3), 60):
@@ -106,7 +106,7 @@ def measured() -> cells.Result:
     return cells.measure(CELL, 2, SOME)
 
 
-def test_a_cell_is_measured_kept_and_shown(tmp_path: Path, measured: cells.Result) -> None:
+def test_cell_is_measured_stored_and_reported(tmp_path: Path, measured: cells.Result) -> None:
     path = tmp_path / "results.jsonl"
     assert [(each.family, each.strength) for each in measured.settings] == SOME
     assert measured.stray["partial-correlation"] < 0.01
@@ -133,7 +133,7 @@ def test_a_cell_is_measured_kept_and_shown(tmp_path: Path, measured: cells.Resul
     assert (tmp_path / "figures/power.svg").exists()
 
 
-def test_releases_are_drawn_until_coverage_is_precise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_stops_when_coverage_is_precise(monkeypatch: pytest.MonkeyPatch) -> None:
     one: list[cells.Kind] = [("gaussian-iid", 0.001)]
     monkeypatch.setattr(cells, "PRECISE", 0.05)
     monkeypatch.setattr(cells, "LEAST", 5)
@@ -144,7 +144,7 @@ def test_releases_are_drawn_until_coverage_is_precise(monkeypatch: pytest.Monkey
     assert cells.measure(CELL, 4, one).settings[0].releases == 4
 
 
-def test_the_command_measures_nothing_twice(
+def test_command_skips_measured_cells(
     tmp_path: Path, measured: cells.Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Path] = []

@@ -1,4 +1,4 @@
-"""The graphs benchmark: releases have the guarantee and law they are said to have; scores are."""
+"""The graphs benchmark: releases have the stated guarantee and law, and scores are correct."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.graphs import cells, data, page, releases, run, scores, tables
 from benchmarks.graphs.methods import METHODS
 from benchmarks.graphs.truths import KINDS, truth
 from benchmarks.measuring import append
-from gramercy.mechanisms.accounting.guarantee import gdp_delta
+from gramercy.mechanisms.accounting.gdp import gdp_delta
 from gramercy.schemas.evidence import Evidence
 
 P, EPSILON = 6, 1.0
@@ -36,14 +36,14 @@ def test_population_of_unit_rows(kind: str) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "most"), [("gaussian", math.sqrt(2)), ("gaussian-iid", math.sqrt(2)), ("rows", 2)]
 )
-def test_all_releases_have_one_guarantee(mechanism: str, most: float) -> None:
+def test_all_releases_have_the_same_guarantee(mechanism: str, most: float) -> None:
     """The scale is the sensitivity over the exact mu of (epsilon, delta)."""
     mu = most / releases.scale(mechanism, P, EPSILON)
     assert gdp_delta(mu, EPSILON) == pytest.approx(releases.DELTA, rel=1e-4)
 
 
 @pytest.mark.parametrize("make", [releases.isotropic, releases.independent, releases.noisy_rows])
-def test_noise_has_the_law_of_the_evidence(make: object) -> None:
+def test_noise_matches_the_stated_law(make: object) -> None:
     assert callable(make)
     rng = np.random.default_rng(2)
     rows = np.repeat(np.eye(P), 50, axis=0)
@@ -55,7 +55,7 @@ def test_noise_has_the_law_of_the_evidence(make: object) -> None:
     assert spread == pytest.approx(made[0].law.sd_off_diagonal, rel=0.05)
 
 
-def test_folds_make_the_whole_and_cost_its_noise() -> None:
+def test_folds_sum_to_the_release_and_its_noise() -> None:
     rng = np.random.default_rng(3)
     rows = np.repeat(np.eye(P), 50, axis=0)
     made = [releases.folded(rows, EPSILON, rng) for _ in range(100)]
@@ -71,7 +71,7 @@ def test_folds_make_the_whole_and_cost_its_noise() -> None:
     assert spread == pytest.approx(one.law.sd_off_diagonal, rel=0.08)
 
 
-def test_scores() -> None:
+def test_scores_by_hand() -> None:
     moment = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, 0.0], [0.0, 0.0, 0.2]])
     edges = np.zeros((3, 3), dtype=bool)
     edges[0, 1] = edges[1, 0] = True
@@ -90,7 +90,7 @@ def test_scores() -> None:
     assert scores.auc(scores.entry(path), target.edges) == 1
 
 
-def test_a_cell_is_measured_kept_and_shown(tmp_path: Path) -> None:
+def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     result = cells.measure(cells.Cell("hub", 20, 500, 4.0, 0))
     assert result.methods.keys() == METHODS.keys()
@@ -110,7 +110,7 @@ def test_a_cell_is_measured_kept_and_shown(tmp_path: Path) -> None:
     assert tables.comparison(held, "f1", "lasso-auto", "gpp") is not None
 
 
-def test_tables_may_be_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "FOLDER", tmp_path)
     assert data.present() == []
     planned = list(cells.plan(quick=True))
@@ -127,9 +127,7 @@ def test_tables_may_be_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
 
 
-def test_the_command_measures_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_skips_measured_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "FOLDER", tmp_path)
     result = cells.Result(cells.Cell("ar1", 20, 500, 1.0, 0), 1.0, {})
     for cell in cells.plan(quick=True):

@@ -1,4 +1,4 @@
-"""The papers' frame: cells resume, the page is a function of them, and verdicts can be no."""
+"""The papers' framework: runs resume, results determine the page, and verdicts can be negative."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.papers import cells, claims, page, run, sound
 from benchmarks.papers.experiment import Figures, Mean, Measured, Setting, grid, short
 from benchmarks.papers.papers import PAPERS
 from benchmarks.papers.task import Sample, Task, measure
-from gramercy.mechanisms.accounting.guarantee import gdp_delta
+from gramercy.mechanisms.accounting.gdp import gdp_delta
 from gramercy.schemas.evidence import Evidence
 
 EPSILON = 2.0
@@ -23,7 +23,7 @@ def of(**figures: float) -> Figures:
     return dict(figures)
 
 
-def test_grid_and_measured() -> None:
+def test_settings_grid_and_means() -> None:
     settings = grid(model=(1, 2), n=(10, 20))
     assert settings[1] == (("model", 1), ("n", 20))
     found = Measured({settings[0]: [of(a=1.0), of(a=3.0), of(a=math.nan)]})
@@ -37,7 +37,7 @@ def test_grid_and_measured() -> None:
     ]  # fmt: skip
 
 
-def test_settings_are_named_once() -> None:
+def test_every_experiment_has_unique_settings() -> None:
     for key, paper in PAPERS.items():
         for name, experiment in paper.experiments.items():
             assert len(set(experiment.settings)) == len(experiment.settings), (key, name)
@@ -46,7 +46,7 @@ def test_settings_are_named_once() -> None:
             assert experiment.repetitions >= experiment.quick_repetitions > 0, (key, name)
 
 
-def test_runs_resume_and_the_page_is_made_of_them_alone(
+def test_runs_resume_and_determine_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["claims", "--jobs", "1", "--out", str(tmp_path)]
@@ -78,14 +78,14 @@ def test_runs_resume_and_the_page_is_made_of_them_alone(
         ("gpp: 10 dB, Gaussian on every cell; a typical row, 11 columns", 172),
     ],
 )
-def test_what_noise_is_worth(said: str, epsilon: float) -> None:
+def test_exact_epsilon_of_published_claims(said: str, epsilon: float) -> None:
     (key,) = (key for key in claims.ALL if key.startswith(said))
     rng = np.random.default_rng(0)
     assert claims.measure(rng, claim=key)["epsilon"] == pytest.approx(epsilon, rel=0.02)
 
 
-def test_wishart_noise_said_to_be_pure_fails_with_a_known_probability() -> None:
-    """Exactly 1 - e^(-epsilon / 3) where a row is present or absent."""
+def test_exact_delta_of_wishart_noise_claimed_as_pure() -> None:
+    """Exactly 1 - e^(-epsilon / 3) under add-remove."""
     (key,) = (
         key
         for key in claims.ALL
@@ -120,7 +120,7 @@ def _measured(task: Task, times: int = 3) -> Measured:
     return Measured({setting: [measure(rng, epsilon=EPSILON, task=task) for _ in range(times)]})
 
 
-def test_both_mechanisms_have_the_guarantee_and_the_known_ratio() -> None:
+def test_both_mechanisms_have_the_guarantee_and_noise_ratio() -> None:
     p = 6
     for mechanism in ("gaussian", "gaussian-iid"):
         mu = math.sqrt(2) / scale(mechanism, p, EPSILON)
@@ -137,14 +137,14 @@ def test_both_mechanisms_have_the_guarantee_and_the_known_ratio() -> None:
     experiment.draw(measured)
 
 
-def test_a_release_with_other_noise_is_told() -> None:
-    """The verdict looks at what was released, not at formulas."""
+def test_verdict_detects_other_noise() -> None:
+    """The verdict uses the releases, not formulas."""
     task = _task(own=lambda rows, epsilon, rng: isotropic(rows, epsilon * 0.9, rng))
     (verdict,) = sound.experiment(task).verdicts(_measured(task))
     assert not verdict.holds
 
 
-def test_a_wrong_ratio_is_told() -> None:
+def test_verdict_detects_a_wrong_ratio() -> None:
     task = _task()
     figures = {**measure(np.random.default_rng(1), epsilon=EPSILON, task=task)}
     figures["noise_ours"] *= 1.05
@@ -163,7 +163,7 @@ def test_a_wrong_ratio_is_told() -> None:
         (False, (0.4, 3.6, 3.6, 3.6), 1 / 9, (False, True)),  # not by ours, but by theirs
     ],
 )
-def test_ratios_and_what_is_hopeless(
+def test_ratios_and_hopeless_cases(
     larger: bool, scores: tuple[float, ...], ratio: float, hopeless: tuple[bool, bool]
 ) -> None:
     paper, default, without, nothing = (Mean(score, 0.0, 1) for score in scores)

@@ -16,7 +16,8 @@ from benchmarks.papers.gpp.discrete import discrete, zcdp_epsilon
 from benchmarks.papers.gpp.published import DECIBELS, Expected
 from benchmarks.papers.gpp.scoring import at, f1, scored
 from benchmarks.papers.task import measure
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.sampling.discrete import discrete_gaussian_variance
 
 AT = {level: i for i, level in enumerate(DECIBELS)}
@@ -36,13 +37,13 @@ def test_discrete_gaussian(sigma: float) -> None:
     assert (drawn != 0).mean() == pytest.approx(law.changed, abs=0.005)
 
 
-def test_small_discrete_noise_is_none() -> None:
+def test_tiny_discrete_noise_changes_nothing() -> None:
     law = discrete(0.05)
     assert law.changed < 1e-80
     assert not law.draw((1000,), _rng()).any()
 
 
-def test_discrete_gaussian_is_no_gaussian() -> None:
+def test_discrete_gaussian_is_less_private_than_gaussian() -> None:
     """Sigma 1, a shift by 1: the total variation is 0.3989, and 0.3829 for Gaussians."""
     assert discrete(1.0).delta(1, 0.0) == pytest.approx(0.3989, abs=1e-4)
     assert Guarantee(1.0).delta(0.0) == pytest.approx(0.3829, abs=1e-4)
@@ -54,7 +55,7 @@ def test_discrete_gaussian_is_no_gaussian() -> None:
 
 
 @pytest.mark.parametrize(("shift", "sigma"), [(20, 2.0), (10, 5.0), (3, 6.0)])
-def test_bounds_of_integer_rows_hold_the_exact_epsilon(shift: int, sigma: float) -> None:
+def test_zcdp_bound_exceeds_the_exact_epsilon(shift: int, sigma: float) -> None:
     law = discrete(sigma)
     assert law.delta(shift, zcdp_epsilon(shift, sigma, privacy.DELTA)) <= privacy.DELTA
     least = privacy.least(shift, sigma, discrete=True)
@@ -63,7 +64,7 @@ def test_bounds_of_integer_rows_hold_the_exact_epsilon(shift: int, sigma: float)
     assert least < gaussian < zcdp_epsilon(shift, sigma, privacy.DELTA)
 
 
-def test_noise_by_decibels_is_subtracted() -> None:
+def test_noise_in_decibels_is_debiased() -> None:
     rows = synthetic.drawn(synthetic.chain(4), 100_000, _rng())
     noisy = protocol.published(rows, 10.0, np.random.default_rng(2))
     assert noisy.variance == pytest.approx(np.mean(rows**2) / 10)
@@ -78,14 +79,14 @@ def test_distances_by_hand() -> None:
     assert (found["cell typical"], found["cell range"]) == (3.5, 8.0)
 
 
-def test_decibels_of_epsilon_one() -> None:
+def test_noise_level_of_epsilon_one() -> None:
     level = privacy.level_of_one(5.0, 4.0)
     sigma = protocol.spread(4.0, level)
     assert 5.0 / sigma == pytest.approx(gdp_mu(1.0, privacy.DELTA))
 
 
-def test_no_answer_is_a_coin() -> None:
-    """A variance below zero has no minimiser at any penalty."""
+def test_missing_minimiser_scores_as_chance() -> None:
+    """A negative variance has no minimiser at any penalty."""
     found = protocol.lasso(np.diag([1.0, -0.1, 1.0]), 0.1)
     assert found.doublings == -1
     raised = protocol.lasso(np.array([[1.0, 1.2], [1.2, 1.0]]), 0.15)
@@ -111,13 +112,13 @@ def test_ranks_and_shared_edges_by_hand() -> None:
     assert recovered.pairs(recovered.largest(found, 2)) == [[0, 1]]
 
 
-def test_random_graphs_have_the_condition_number_and_the_zeros() -> None:
+def test_random_graphs_have_the_stated_condition_and_sparsity() -> None:
     made = synthetic.random(60, 0.95, _rng())
     assert np.linalg.cond(made) == pytest.approx(60)
     assert synthetic.graph(made).sum() / (60 * 59) == pytest.approx(0.05, abs=0.015)
 
 
-def test_one_repetition_is_near_what_is_known() -> None:
+def test_one_repetition_is_near_the_known_results() -> None:
     measured = _by_size(synthetic.by_size(_rng(), n=500))
     assert at(measured, "truth debiased", AT[20.0], n=500).mean >= 0.99
     assert at(measured, "vanilla debiased", AT[20.0], n=500).mean == pytest.approx(0.95, abs=0.05)
@@ -129,7 +130,7 @@ def test_one_repetition_is_near_what_is_known() -> None:
     assert "**out**" not in page.split("against the graphical lasso")[0]
 
 
-def test_verdicts_say_no_to_wrong_figures() -> None:
+def test_verdicts_reject_wrong_figures() -> None:
     figures = synthetic.by_size(_rng(), n=500)
     figures["truth debiased"] = [0.7] * len(DECIBELS)
     figures["row typical"] = figures["row worst"] = 1e-3
@@ -142,7 +143,7 @@ def test_verdicts_say_no_to_wrong_figures() -> None:
 
 
 @pytest.mark.parametrize("reversed_", [False, True])
-def test_sparser_is_easier(reversed_: bool) -> None:
+def test_verdict_on_sparsity(reversed_: bool) -> None:
     areas = {99: 1.0, 98: 1.0, 95: 0.99, 90: 0.93}
     one = synthetic.by_size(_rng(), n=50)
     found: dict[Setting, list[Figures]] = {}
@@ -158,14 +159,14 @@ def test_sparser_is_easier(reversed_: bool) -> None:
     assert next(v for v in verdicts if "bands" in v.claim).holds is not reversed_
 
 
-def test_bands() -> None:
+def test_expected_band() -> None:
     band = Expected(0.95, 0.92, 0.98)
     assert band.holds(0.92)
     assert not band.holds(0.919)
 
 
-def test_sound_chain() -> None:
-    """Ours finds the chain at epsilon 1; noisy rows leave next to nothing of it."""
+def test_chain_at_an_exact_guarantee() -> None:
+    """Our default finds the chain at epsilon 1; noisy rows hardly do."""
     task = exact._task("chain", exact.chain)
     figures = measure(_rng(), epsilon=1.0, task=task)
     assert figures["default"] > 0.98
@@ -195,7 +196,7 @@ def test_real_tables(key: str) -> None:
     assert "Against the truth" in "\n".join(experiment.page(measured))
 
 
-def test_whole_numbers_stay_whole() -> None:
+def test_integer_noise_variance_is_subtracted() -> None:
     rows = _rng().poisson(30, (2000, 3)).astype(float)
     noisy = real.released(rows, 0.0, np.random.default_rng(2))
     assert noisy.power == pytest.approx(np.var(rows - rows.mean(axis=0)))

@@ -1,4 +1,4 @@
-"""Li and Wang's experiments: known cells, what no threshold gives, and verdicts that can be no."""
+"""Li and Wang's experiments: known cells, an oracle's limit, and verdicts that can be negative."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.papers.task import Sample, measure
 from benchmarks.papers.thresholding import METHODS
 
 
-def test_published_numbers_stand_where_they_should() -> None:
+def test_published_numbers_are_transcribed() -> None:
     assert len({row.setting for row in ROWS}) == len(ROWS) == 36
     first, last = ROWS[0], ROWS[-1]
     assert (first.printed("lw", "spectral"), first.printed("wx-local", "frobenius")) == (1.92, 9.77)
@@ -28,7 +28,7 @@ def test_published_numbers_stand_where_they_should() -> None:
     assert {(row.model, row.p, row.n, row.delta) for row in third} == {(2, 100, 200, 1 / 400)}
 
 
-def test_one_cell_of_table_1() -> None:
+def test_one_cell_of_table_1_is_reproduced() -> None:
     rng = np.random.default_rng(1)
     at: dict[str, Any] = dict(ROWS[0].setting)
     found = [tables.measure(rng, **at) for _ in range(8)]
@@ -43,7 +43,7 @@ def test_one_cell_of_table_1() -> None:
     assert mean("lw constant") <= 0.1
 
 
-def test_rows_are_what_they_should_be() -> None:
+def test_rows_have_the_model_covariance() -> None:
     rng, of = np.random.default_rng(2), covariance(2, 6)
     assert of[0, :4].tolist() == [1, 0.6, 0.3, 0]
     for rows, times in (("normal", 1.0), ("t5", 5 / 3)):
@@ -51,7 +51,7 @@ def test_rows_are_what_they_should_be() -> None:
         assert x.T @ x / len(x) == pytest.approx(times * of, abs=0.06)
 
 
-def test_cross_validation_is_that_of_every_fold() -> None:
+def test_cross_validation_equals_a_loop_over_folds() -> None:
     rng = np.random.default_rng(3)
     x = drawn(covariance(1, 8), "normal", 90, rng)
     found = thresholding.cross_validated(x, lambda _: 0.0, np.random.default_rng(4))
@@ -75,7 +75,7 @@ def test_best_threshold_of_a_matrix_by_hand() -> None:
     assert off[:, 0] == pytest.approx(np.array([[0, 0], [0.2, 0.2]]))
 
 
-def test_a_printed_number_beats_an_oracle_by_a_margin_alone() -> None:
+def test_printed_number_beats_an_oracle_only_by_a_margin() -> None:
     tight = Mean(10.0, 0.1, 20)
     assert oracle.beats(9.0, tight)
     assert not oracle.beats(9.6, tight)
@@ -185,7 +185,7 @@ def test_discriminant_analysis_of_the_table() -> None:
     assert found["without"] < found["wx"]
 
 
-def test_hopeless_where_the_exact_matrix_is_worth_nothing() -> None:
+def test_hopeless_when_the_exact_matrix_is_useless() -> None:
     def line(without: float) -> Line:
         paper, default, exact, nothing = (Mean(x, 0.0, 2) for x in (0.06, 0.05, without, 0.0505))
         return Line(1.0, paper, paper, default, exact, nothing, larger=False)

@@ -1,4 +1,4 @@
-"""Su, Guo and Zhang's experiments: what is printed, what is computed, and what is said of both."""
+"""Su, Guo and Zhang's experiments: printed values, computed values, and verdicts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def needs(table: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not data.present(table), reason=f"no table {table}")
 
 
-def test_cells_are_where_the_paper_has_them() -> None:
+def test_published_tables_are_transcribed() -> None:
     """One of each corner of both tables, read by eye."""
     assert len(TABLE_1) == len(TABLE_2) == 3 * 3 * 6 * 3
     assert TABLE_1[1, 100, 0.1, "l1"] == Printed(2033.43, 214.65)
@@ -65,7 +65,7 @@ def test_models_are_precision_matrices(model: int) -> None:
         np.testing.assert_allclose(np.diagonal(theta), 1)
 
 
-def test_rows_and_noise() -> None:
+def test_rows_and_noise_have_their_law() -> None:
     rng = np.random.default_rng(2)
     theta = precision(3, 5, rng)
     drawn = rows(theta, 100_000, rng)
@@ -78,8 +78,8 @@ def test_rows_and_noise() -> None:
     assert np.std(drawn) == pytest.approx(1, abs=0.05)
 
 
-def test_scales_are_the_published_ones() -> None:
-    """The text's is what `mechanisms` has for the paper; the tables' is above it up to 0.8."""
+def test_scales_equal_the_published_ones() -> None:
+    """The text's scale equals `mechanisms`; the tables' scale is above it up to epsilon 0.8."""
     made = GaussianIid.published(
         p=3, n=200, neighbours="replace-one", epsilon=0.8, delta=1 / 200, paper="SGZ"
     )
@@ -89,8 +89,8 @@ def test_scales_are_the_published_ones() -> None:
 
 
 @pytest.mark.parametrize("penalty", [2e-6, 1e-3, 0.1])
-def test_the_fast_iterate_is_the_plain_one(penalty: float) -> None:
-    """Zeros included, where the threshold makes any."""
+def test_fast_iteration_equals_plain_iteration(penalty: float) -> None:
+    """Including exact zeros."""
     rng = np.random.default_rng(3)
     S = moment(rows(precision(3, 25, rng), 100, rng))
     for matrix in (S, S + printed_scale(100, 0.3, 0.01) * noise(25, rng)):
@@ -99,7 +99,7 @@ def test_the_fast_iterate_is_the_plain_one(penalty: float) -> None:
         np.testing.assert_array_equal(found != 0, wanted != 0)
 
 
-def test_losses_of_a_case_by_hand() -> None:
+def test_losses_by_hand() -> None:
     other = np.diag([3.0, 4.0])
     found = norms(other + np.array([[1.0, 2.0], [2.0, 1.0]]), other)
     assert found["l1"] == pytest.approx(3 / 4)
@@ -108,7 +108,7 @@ def test_losses_of_a_case_by_hand() -> None:
     assert found["l2-frobenius"] == pytest.approx(3 / 5)
 
 
-def test_cross_validation_prefers_what_fits() -> None:
+def test_cross_validation_selects_the_best_fit() -> None:
     """The loss on held-out rows, by hand: -log det T + tr(S T) of diagonal matrices."""
     rng = np.random.default_rng(4)
     drawn = rng.standard_normal((200, 2))
@@ -118,8 +118,8 @@ def test_cross_validation_prefers_what_fits() -> None:
 
 
 @pytest.mark.parametrize(("model", "n"), [(2, 200), (3, 400)])
-def test_table_1_is_near_what_is_printed(model: int, n: int) -> None:
-    """One repetition within a quarter; the text's own scale is off where ours is not."""
+def test_table_1_is_near_the_printed_values(model: int, n: int) -> None:
+    """One repetition is within a quarter; the text's own scale is not."""
     found = ridge_losses.measure(np.random.default_rng(5), model=model, n=n)
     for loss in ("l1", "frobenius", "l2"):
         for epsilon in EPSILONS:
@@ -131,8 +131,8 @@ def test_table_1_is_near_what_is_printed(model: int, n: int) -> None:
     assert ratio == pytest.approx(math.sqrt(0.5), rel=0.1)
 
 
-def test_table_2_is_near_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two epsilons of one repetition, of the largest shape; and no minimiser behind them."""
+def test_table_2_is_near_the_printed_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two epsilons of one repetition of the largest shape, without a minimiser."""
     monkeypatch.setattr(lasso_losses, "EPSILONS", (0.1, 2.0))
     found = lasso_losses.measure(np.random.default_rng(6), model=3, n=400)
     for loss, most in (("l1", 0.15), ("frobenius", 0.1), ("l2", 0.25)):
@@ -145,13 +145,13 @@ def test_table_2_is_near_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found["unfinished"] > 0.5
 
 
-def test_minimisers_are_told() -> None:
+def test_existence_of_a_minimiser_is_detected() -> None:
     assert lasso_losses.has_minimiser(np.eye(4), 0.1) == 1
     assert lasso_losses.has_minimiser(-np.eye(4), 0.1) == 0
 
 
 def made_table(times: float) -> Measured:
-    """Table 1 with every loss so many times the printed one."""
+    """Table 1 with every printed loss multiplied by a factor."""
     found: dict[Setting, list[Figures]] = {}
     for (model, n, epsilon, loss), printed in TABLE_1.items():
         setting: Setting = (("model", model), ("n", n))
@@ -167,7 +167,7 @@ def made_table(times: float) -> Measured:
     return Measured(found)
 
 
-def test_verdicts_of_right_and_of_wrong_figures() -> None:
+def test_verdicts_of_correct_and_wrong_figures() -> None:
     right = list(ridge_losses.EXPERIMENT.verdicts(made_table(1.0)))
     reproduced = [each for each in right if "reproduced" in each.claim]
     assert [each.holds for each in reproduced] == [True] * 3
@@ -191,7 +191,7 @@ def test_bands_of_table_2() -> None:
     assert band((2, 100, 2.0, "frobenius"), 0.1) == pytest.approx(0.06 + 0.05)
 
 
-def test_curves_of_a_case_by_hand() -> None:
+def test_roc_curves_by_hand() -> None:
     """Two true pairs of three: first one of them, then both and the false one."""
     edges = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
     first = np.zeros((3, 3), dtype=bool)
@@ -206,7 +206,7 @@ def test_curves_of_a_case_by_hand() -> None:
     assert hopeless["auc"] == pytest.approx(0.5)
 
 
-def test_the_support_is_harder_to_see_with_noise() -> None:
+def test_support_recovery_degrades_with_noise() -> None:
     found = [support.measure(np.random.default_rng(seed), model=3) for seed in range(2)]
     means = [
         float(np.mean([each[f"auc {curves.named(epsilon)}"] for each in found]))
@@ -219,7 +219,7 @@ def test_the_support_is_harder_to_see_with_noise() -> None:
     assert not next(each for each in verdicts if "comparable" in each.claim).holds
 
 
-def test_the_linear_rule_is_fishers() -> None:
+def test_linear_rule_is_fishers() -> None:
     """Two far classes on a line, and their boundary half way."""
     x = np.array([[0.0], [2.0], [10.0], [12.0]])
     good = np.array([False, False, True, True])
@@ -230,7 +230,7 @@ def test_the_linear_rule_is_fishers() -> None:
 
 
 @needs(ionosphere.TABLE)
-def test_ionosphere() -> None:
+def test_ionosphere_experiment() -> None:
     found = Measured({(): [ionosphere.measure(np.random.default_rng(seed)) for seed in range(12)]})
     assert 0.1 < found.mean("non-private").mean < 0.25
     assert found.mean("epsilon 0.1").mean > found.mean("non-private").mean + 0.03
@@ -238,7 +238,7 @@ def test_ionosphere() -> None:
 
 
 @needs(sachs.TABLE)
-def test_sachs() -> None:
+def test_sachs_experiment() -> None:
     found = sachs.measure_curves(np.random.default_rng(8), scale="logarithms")
     assert found["auc truth.csv non-private"] == pytest.approx(0.64, abs=0.03)
     assert data.truth(sachs.TABLE).sum() == 2 * 20
@@ -251,7 +251,7 @@ def test_sachs() -> None:
 
 @pytest.mark.parametrize("name", ["sound-figure-1-model-3", "sound-figure-2"])
 def test_tasks_at_an_exact_guarantee(name: str) -> None:
-    """Rows in the unit ball; what is to be had without privacy is better than nothing."""
+    """Rows are in the unit ball, and the exact matrix beats the trivial answer."""
     task = sound_tasks.TASKS[name]
     if task.table is not None and not data.present(task.table):
         pytest.skip(f"no table {task.table}")
@@ -263,8 +263,8 @@ def test_tasks_at_an_exact_guarantee(name: str) -> None:
     assert better * (found["default"] - found["nothing"]) > 0.1
 
 
-def test_lost_classes_are_guessed() -> None:
-    """Where the raw weight of a class is negative, the paper's rule has nothing to go by."""
+def test_lost_classes_are_guessed_by_majority() -> None:
+    """If the raw weight of a class is negative, the paper's rule falls back to the larger class."""
     rng = np.random.default_rng(10)
     x = data.unit(rng.standard_normal((60, 3)))
     good = rng.random(60) < 0.7

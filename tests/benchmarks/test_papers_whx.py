@@ -1,4 +1,4 @@
-"""[WHX]: the tables' noise, its guarantees, what is compared with what, and the verdicts."""
+"""Wang, Huai and Xu's tables: noise, guarantees, comparisons and verdicts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def verdict(experiment: Experiment, measured: Measured, words: str) -> bool:
     return found.holds
 
 
-def test_scales_are_the_mechanisms_published_ones() -> None:
+def test_scales_equal_the_published_mechanisms() -> None:
     known = {"p": P, "n": N, "neighbours": "replace-one", "epsilon": EPSILON}
     assert noise.laplace_scale(N, P, EPSILON) == Laplace.published(**known).scale / N  # type: ignore[arg-type]
     made = Output.published(**known, penalty=noise.PENALTY)  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def test_noise_has_its_moments() -> None:
         lambda rows, epsilon, rng: noise.independent_laplace(rows, 1 / epsilon, rng),
     ],
 )
-def test_releases_have_the_law_they_name(release: Callable[..., Evidence]) -> None:
+def test_releases_have_the_stated_law(release: Callable[..., Evidence]) -> None:
     rng = np.random.default_rng(2)
     rows = np.repeat(np.eye(4), 10, axis=0)
     moment = rows.T @ rows / N
@@ -98,7 +98,7 @@ def test_releases_have_the_law_they_name(release: Callable[..., Evidence]) -> No
     assert error < 5 * made[0].law.sd_diagonal / math.sqrt(len(made))
 
 
-def test_iterate_solves_what_has_a_solution_and_grows_where_there_is_none() -> None:
+def test_iteration_converges_or_diverges_linearly() -> None:
     rows = rows_of("r = 1.5", np.random.default_rng(3))
     moment = rows.T @ rows / len(rows)
     wanted = graphical_lasso(moment, 0.2, penalize_diagonal=True).precision
@@ -109,7 +109,7 @@ def test_iterate_solves_what_has_a_solution_and_grows_where_there_is_none() -> N
     assert norms[2] == pytest.approx(2 * norms[1], rel=0.1)
 
 
-def test_columns_have_unit_rows_and_their_shape() -> None:
+def test_table_columns_have_unit_rows_and_stated_shape() -> None:
     for column, shape in SHAPES.items():
         if column in TABLES and not data.present(TABLES[column]):
             continue
@@ -118,8 +118,8 @@ def test_columns_have_unit_rows_and_their_shape() -> None:
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0)
 
 
-def test_a_cell_of_the_tables() -> None:
-    """Laplace's row as printed; Wishart's near one; neither Laplace nor Gaussian a minimiser."""
+def test_one_cell_of_the_tables() -> None:
+    """Laplace as printed, Wishart near one; neither Laplace nor Gaussian has a minimiser."""
     found = tables.measure(np.random.default_rng(5), column="r = 1.5")
     for epsilon in EPSILONS:
         ours, theirs = found[f"laplace at {epsilon:g}"], printed("laplace", epsilon, "r = 1.5")
@@ -147,7 +147,7 @@ def _as_printed(times: float, *, column: str) -> Figures:
     return figures | others | {f"output at {epsilon:g}": 1.0 for epsilon in EPSILONS}
 
 
-def test_verdicts_on_the_tables_tell_right_from_wrong() -> None:
+def test_verdicts_of_correct_and_wrong_tables() -> None:
     experiment = PAPER.experiments["synthetic"]
     same, doubled = (of(experiment, partial(_as_printed, times)) for times in (1.0, 2.0))
     assert verdict(experiment, same, "reproduce")
@@ -168,8 +168,8 @@ def test_verdicts_on_the_tables_tell_right_from_wrong() -> None:
     assert "| 0% |" in page
 
 
-def test_the_order_is_not_tested_on_one_side_alone() -> None:
-    """A Wishart error above Laplace's is out of order, too."""
+def test_order_verdict_is_two_sided() -> None:
+    """A Wishart error above Laplace's is also out of order."""
     experiment = PAPER.experiments["synthetic"]
     found = of(
         experiment,
@@ -178,13 +178,13 @@ def test_the_order_is_not_tested_on_one_side_alone() -> None:
     assert not verdict(experiment, found, "order")
 
 
-def test_printed_gaussian_errors_hardly_fall() -> None:
+def test_verdict_on_printed_gaussian_errors() -> None:
     for name, falls in (("synthetic", False), ("parkinsons", False), ("colon", True)):
         experiment = PAPER.experiments[name]
         assert verdict(experiment, of(experiment, partial(_as_printed, 1.0)), "fall") is falls
 
 
-def test_readings_of_r() -> None:
+def test_verdicts_on_readings_of_r() -> None:
     assert max(readings.products()) < 1.1 * min(readings.products())
     experiment = PAPER.experiments["readings"]
 
@@ -200,7 +200,7 @@ def test_readings_of_r() -> None:
     assert 20 < drawn["laplace"] < 120
 
 
-def test_a_row_is_fitted_by_what_is_left_of_it() -> None:
+def test_reproduction_compares_remaining_error() -> None:
     assert penalties.reproduces("wishart", 0.991, 0.99)
     assert not penalties.reproduces("wishart", 0.98, 0.99)  # near in error, twice what is left
     assert not penalties.reproduces("wishart-approximate", 0.99, 1.0)
@@ -208,7 +208,7 @@ def test_a_row_is_fitted_by_what_is_left_of_it() -> None:
     assert not penalties.reproduces("laplace", 20.0, 10.0)
 
 
-def test_one_penalty_for_all_rows() -> None:
+def test_verdict_on_a_common_penalty() -> None:
     experiment = PAPER.experiments["penalties"]
 
     def figures(offsets: dict[str, int], *, column: str) -> Figures:
@@ -230,13 +230,13 @@ def test_one_penalty_for_all_rows() -> None:
         assert penalties.fitting(together, column, "gaussian") == [penalties.GRID[2]]
 
 
-def test_penalties_know_which_problems_have_a_minimiser() -> None:
+def test_penalty_path_stops_without_a_minimiser() -> None:
     matrix = np.diag([0.5, -0.05])
     assert len(penalties._path(matrix)) == 3  # 1, 0.3 and 0.1
     assert not penalties._path(np.diag([0.5, -2.0]))
 
 
-def test_guarantees_of_the_tables() -> None:
+def test_exact_guarantees_of_the_tables() -> None:
     found = guarantees.measure(np.random.default_rng(0), column="Parkinson's", epsilon=1.0)
     assert found["wishart epsilon"] == math.inf
     assert found["wishart delta"] == pytest.approx(1 - math.exp(-1 / 3), rel=1e-6)
@@ -256,7 +256,7 @@ def test_guarantees_of_the_tables() -> None:
     assert not verdict(experiment, measured, "1: Wishart")
 
 
-def test_their_estimator_gets_the_best_penalty_and_no_worse_than_any() -> None:
+def test_their_estimator_uses_the_best_penalty() -> None:
     rng = np.random.default_rng(7)
     sample = precision.drawn(rng)
     evidence = noise.isotropic(sample.rows, 4.0, rng)
@@ -267,7 +267,7 @@ def test_their_estimator_gets_the_best_penalty_and_no_worse_than_any() -> None:
     assert precision.ours(evidence, sample) < best
 
 
-def test_truth_of_a_real_table_is_what_is_had_without_noise() -> None:
+def test_truth_of_a_real_table_is_the_noiseless_solution() -> None:
     rows = rows_of("r = 1.5", np.random.default_rng(8))
     sample = precision.solved(rows)
     moment = rows.T @ rows / len(rows)
@@ -276,7 +276,7 @@ def test_truth_of_a_real_table_is_what_is_had_without_noise() -> None:
     assert precision.by_length_at_penalty(replace(sample)) > 0.1
 
 
-def test_pure_epsilon() -> None:
+def test_pure_epsilon_experiment() -> None:
     assert pure.laplace_excess(1000) == pytest.approx(2 * math.sqrt(2), rel=0.01)
     found = pure.measure(np.random.default_rng(9), epsilon=2.0)
     ratio = found["laplace-published noise"] / found["matrix-laplace noise"]
@@ -298,7 +298,7 @@ def test_pure_epsilon() -> None:
     experiment.draw(right)
 
 
-def test_output_perturbation() -> None:
+def test_output_perturbation_experiment() -> None:
     found = output.measure(np.random.default_rng(10), epsilon=1.0)
     assert found["output at 0.05"] > 3 > found["covariance at 0.05"]
     measured = of(PAPER.experiments["sound-output"], lambda epsilon: found)
@@ -311,7 +311,7 @@ def test_output_perturbation() -> None:
 
 
 @pytest.mark.skipif(not data.present(TABLES["Parkinson's"]), reason="the table is absent")
-def test_parkinsons_rows_need_different_penalties() -> None:
+def test_parkinsons_table_needs_different_penalties() -> None:
     experiment = PAPER.experiments["penalties-parkinsons"]
     (setting,) = experiment.settings
     drawn = penalties.measure(np.random.default_rng(11), column="Parkinson's")

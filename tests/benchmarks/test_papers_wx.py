@@ -1,4 +1,4 @@
-"""Wang and Xu's experiments: their covariance, known errors, and verdicts that can be no."""
+"""Wang and Xu's experiments: their covariance, known errors, and verdicts that can be negative."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.papers.wx.models import covariance, moment
 Line = tuple[int, float, float]
 
 
-def test_the_covariance_is_sparse_and_definite() -> None:
+def test_model_covariance_is_sparse_and_definite() -> None:
     made = covariance(60, 0.2, np.random.default_rng(1))
     off = made - np.diag(np.diag(made))
     assert np.array_equal(made, made.T)
@@ -28,7 +28,7 @@ def test_the_covariance_is_sparse_and_definite() -> None:
 
 
 @pytest.mark.parametrize("n", [3, 12])
-def test_moments_have_the_law_of_rows(n: int) -> None:
+def test_drawn_moments_have_wishart_mean_and_variance(n: int) -> None:
     """Mean S, and variance (S_ij^2 + S_ii S_jj) / n, with fewer rows than columns too."""
     rng = np.random.default_rng(2)
     of = covariance(5, 0.4, rng) + 0.1
@@ -51,7 +51,7 @@ def test_known_errors_at_2000_rows(p: int, sr: float, known: float) -> None:
     assert found["off at 1"] == 0
 
 
-def test_reports_leave_the_zero_matrix() -> None:
+def test_local_reports_give_the_zero_matrix() -> None:
     found = figures.measure(
         np.random.default_rng(4), p=200, sr=0.2, n=2000, deviation=figures.local
     )
@@ -87,7 +87,7 @@ def test_verdicts_of_the_figures() -> None:
     assert not verdicts("local", lambda _: 1.0, zero=False)[-1].holds
 
 
-def test_no_row_is_as_short_as_the_noise_takes_it_to_be() -> None:
+def test_rows_are_longer_than_the_noise_assumes() -> None:
     found = lengths.measure(np.random.default_rng(5), p=50)
     assert found["median"] == pytest.approx(3.5, abs=0.1)
     assert found["within"] == 0
@@ -98,7 +98,7 @@ def test_no_row_is_as_short_as_the_noise_takes_it_to_be() -> None:
     assert next(iter(lengths.EXPERIMENT.verdicts(short))).holds
 
 
-def test_reports_have_the_noise_of_a_sum_each() -> None:
+def test_averaged_reports_have_the_stated_noise() -> None:
     rng, rows = np.random.default_rng(6), np.zeros((400, 30))
     found = tasks.reports(rows, 1.0, rng)
     sd = scale("gaussian-iid", 30, 1.0) / 20

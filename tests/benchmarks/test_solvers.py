@@ -1,4 +1,4 @@
-"""The solvers benchmark: accuracy is measured, not believed, and the page says what was."""
+"""The solvers benchmark: accuracy is measured, and the page reports the measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P = 20
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("regime", REGIMES)
-def test_every_matrix_has_its_path(kind: str, regime: str) -> None:
+def test_every_matrix_kind_has_a_penalty_path(kind: str, regime: str) -> None:
     S = matrix(kind, regime, 3 * P, np.random.default_rng(5))
     assert np.diagonal(S).mean() == pytest.approx(1.0)
     assert (S == S.T).all()
@@ -34,7 +34,7 @@ def test_every_matrix_has_its_path(kind: str, regime: str) -> None:
     assert (graphical_lasso(S, grid[-1]).precision != 0).sum() > 3 * P
 
 
-def test_accuracy_is_what_the_objective_says() -> None:
+def test_accuracy_is_measured_by_the_objective() -> None:
     S = matrix("ar1", "clean", P, np.random.default_rng(1))
     found = graphical_lasso(S, 0.2, tol=1e-12)
     least = cells.objective(S, 0.2, found.precision) - P * found.gap
@@ -54,7 +54,7 @@ def test_accuracy_is_what_the_objective_says() -> None:
         assert tables.reached(seen) == (share < 1e-2)
 
 
-def test_a_solver_that_fails_is_said_to() -> None:
+def test_failing_solver_is_reported() -> None:
     def breaks(S: np.ndarray, grid: np.ndarray, tolerance: float) -> Steps:
         yield 0.1, np.eye(len(S))
         raise FloatingPointError
@@ -66,7 +66,7 @@ def test_a_solver_that_fails_is_said_to() -> None:
 
 
 @pytest.mark.parametrize("what", ["path", "single"])
-def test_a_cell_is_measured_kept_and_shown(what: cells.What, tmp_path: Path) -> None:
+def test_cell_is_measured_stored_and_reported(what: cells.What, tmp_path: Path) -> None:
     cell = Cell("random", "noisy", P, what)
     made = cells.measure(cell)
     assert {"newton", "admm", "scikit-learn"} <= made.solvers.keys()
@@ -84,7 +84,7 @@ def test_a_cell_is_measured_kept_and_shown(what: cells.What, tmp_path: Path) -> 
         assert (tmp_path / "figures" / f"{each}.svg").read_text().startswith("<?xml")
 
 
-def test_ratios_are_of_one_run() -> None:
+def test_time_ratios_compare_one_run() -> None:
     def result(theirs: float, ours: float, accuracy: float = 0.0) -> Result:
         solvers = {OURS: Measured(ours, 0.0, 20), "other": Measured(theirs, accuracy, 20)}
         return Result(Cell("ar1", "clean", P, "path"), 1.0, 0.1, 0.1, solvers)
@@ -109,7 +109,7 @@ def test_ratios_are_of_one_run() -> None:
     assert tables.sizes(results) == [P]
 
 
-def test_plan_is_large_and_quick_is_not() -> None:
+def test_quick_plan_is_a_subset() -> None:
     whole, quick = list(cells.plan(False)), list(cells.plan(True))
     assert set(quick) < set(whole)
     assert {cell.p for cell in whole} == set(cells.COLUMNS)

@@ -1,4 +1,4 @@
-"""The throughput benchmark: its contenders do the same job, and the page says what was measured."""
+"""The throughput benchmark: contenders do the same job, and the page reports the measurements."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchmarks.throughput.cells import Cell, Contender, Measured, Result
 from benchmarks.throughput.jobs import csv, gram, making, noise, parquet, persons, rows, stream
 
 
-def test_all_sum_the_same_rows(tmp_path: Path) -> None:
-    """In memory and from files: the same integers, which are those that numpy rounds."""
+def test_contenders_sum_the_same_rows(tmp_path: Path) -> None:
+    """The same integers in memory and from files, equal to numpy's rounding."""
     cell = Cell("gram", 3000, 4)
     with gram.job(cell, tmp_path) as found:
         whole = found["Gramercy: repair, normalisation, Gram"].run()
@@ -33,14 +33,14 @@ def test_all_sum_the_same_rows(tmp_path: Path) -> None:
                 np.testing.assert_array_equal(ours.gram, alone)  # type: ignore[attr-defined]
 
 
-def test_persons_are_all_there(tmp_path: Path) -> None:
+def test_person_contenders_count_all_persons(tmp_path: Path) -> None:
     with persons.job(Cell("persons", 500, 3), tmp_path) as found:
         of_persons, of_rows = (each.run() for each in found.values())
     assert of_persons.rows == 50  # type: ignore[attr-defined]
     assert of_rows.rows == 500  # type: ignore[attr-defined]
 
 
-def test_a_stream_is_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_contender_reads_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_ROWS", 200)
     with stream.job(Cell("stream", 600, 3), tmp_path) as found:
         summed = found["Gramercy"].run()
@@ -48,7 +48,7 @@ def test_a_stream_is_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert summed.gram is not None  # type: ignore[attr-defined]
 
 
-def test_noise_and_rows_are_drawn(tmp_path: Path) -> None:
+def test_noise_and_row_contenders_draw_noise(tmp_path: Path) -> None:
     with noise.job(Cell("noise", 1000, 1), tmp_path) as found:
         for name, each in found.items():
             drawn = np.asarray(each.run())
@@ -60,8 +60,8 @@ def test_noise_and_rows_are_drawn(tmp_path: Path) -> None:
     assert np.asarray(moment).shape == (3, 3)
 
 
-def test_what_is_measured() -> None:
-    """Seconds, of a share all of them; and the peak of memory that is gone afterwards."""
+def test_seconds_and_peak_memory_are_measured() -> None:
+    """Seconds, scaled up from a share, and peak memory even if it is freed."""
 
     def greedy() -> None:
         time.sleep(0.05)
@@ -74,7 +74,7 @@ def test_what_is_measured() -> None:
     assert tables.added(again) < 5
 
 
-def test_ratios_are_of_one_round() -> None:
+def test_time_ratios_compare_one_round() -> None:
     one, other = Measured([1.0, 4.0, 9.0], 10, 30), Measured([1.0, 2.0], 10, 20)
     result = Result(Cell("gram", 10, 2), 1.0, {"a": one, "b": other})
     assert tables.ratio(result, "a", "b") == 1.5
@@ -83,8 +83,8 @@ def test_ratios_are_of_one_round() -> None:
     assert tables.slope([(1, 2.0), (10, 200.0), (100, 20_000.0)]) == pytest.approx(2.0)
 
 
-def test_page(tmp_path: Path) -> None:
-    """All of it from the results, whatever was measured."""
+def test_page_is_written_from_results(tmp_path: Path) -> None:
+    """The page is made from the results alone."""
     contenders = {
         "gram": [page.OURS, page.PRODUCT],
         "parquet": ["ours", "pyarrow: read, X.T @ X"],

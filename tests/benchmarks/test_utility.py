@@ -15,7 +15,7 @@ from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy, zcdp_delta
 from benchmarks.utility.ours import OURS, scale, unit_noise
 from benchmarks.utility.peers import PEERS, classical
-from gramercy.mechanisms.accounting.guarantee import gdp_delta
+from gramercy.mechanisms.accounting.gdp import gdp_delta
 
 N, P = 1000, 16
 DATA = Dataset("zeros", np.zeros((N, P)))
@@ -43,7 +43,7 @@ def rms(noise: list[np.ndarray]) -> float:
         ("matrix-laplace", "pure", unit_noise("matrix-laplace", P) / 0.5),
     ],
 )
-def test_noise_has_the_scale_of_its_formula(name: str, kind: str, expected: float) -> None:
+def test_noise_matches_its_formula(name: str, kind: str, expected: float) -> None:
     assert rms(raw(name, Privacy(kind, 0.5))) == pytest.approx(expected, rel=0.05)
 
 
@@ -55,7 +55,7 @@ def test_wishart_and_nuclear_noise() -> None:
     assert np.mean(lengths) == pytest.approx(P * (P + 1), rel=0.05)
 
 
-def test_our_scales_are_those_of_the_design() -> None:
+def test_our_scales_match_the_formulas() -> None:
     pure = Privacy("pure", 0.5)
     assert scale("gaussian", DATA, Privacy("zcdp", 0.5)) == pytest.approx(math.sqrt(2))
     assert scale("laplace", DATA, pure) == pytest.approx(math.sqrt((P * P + 3 * P) / 2) / 0.5)
@@ -70,7 +70,7 @@ def test_conversions_agree_with_gaussian_noise() -> None:
     assert asked.rho < asked.mu**2 / 2 < 1.3 * asked.rho
 
 
-def test_a_cell_is_measured_kept_and_shown(tmp_path: Path) -> None:
+def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
     for name in ("gaussian", "gausscov", "separatecov", "adaptivecov", "emcov"):
         result = cells.measure(cells.Cell("breast-cancer", "zcdp", 0.1, name), 2)
         append(tmp_path / "results.jsonl", result)

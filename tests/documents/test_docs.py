@@ -1,4 +1,4 @@
-"""The documents: their links lead somewhere, their tables are true, every word has an entry."""
+"""The documents: links resolve, tables are correct, the glossary is complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from scipy.special import ndtr
 from gramercy import estimators, mechanisms
 from gramercy.application.request_model import Request
 from gramercy.cli.main import app
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import ContractError, RequestError
 from gramercy.schemas.model import parse
@@ -26,13 +27,13 @@ CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
 def anchors(page: Path) -> set[str]:
-    """Names of headings, as code hosts make them."""
+    """Anchors of headings, as code hosts generate them."""
     headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 _-]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 @pytest.mark.parametrize("page", documents(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_document_links_resolve(page: Path) -> None:
     text = CODE.sub("", page.read_text(encoding="utf-8"))
     for place, heading in LINK.findall(text):
         target = (page.parent / place).resolve() if place else page
@@ -47,7 +48,7 @@ def test_every_page_is_in_the_index() -> None:
     assert {page for page in pages if not page.startswith("mechanisms/")} - {"README.md"} <= named
 
 
-def test_what_the_best_attacker_can_do_is_true() -> None:
+def test_best_attacker_table_is_correct() -> None:
     text = (DOCS / "privacy-explained.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
     assert len(rows) == 7
@@ -61,8 +62,8 @@ def test_what_the_best_attacker_can_do_is_true() -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/how-to/publish.md", "docs/tutorial.md"])
-def test_contracts_and_requests_can_be_used(name: str) -> None:
-    """What a steward copies from a page is accepted, together."""
+def test_contracts_and_requests_are_valid(name: str) -> None:
+    """A contract and a request copied from a page are accepted together."""
     facts = [
         YAML(typ="safe", pure=True).load(block.text)
         for block in blocks(ROOT / name)
@@ -75,7 +76,7 @@ def test_contracts_and_requests_can_be_used(name: str) -> None:
     assert asked.dataset == "contract.yaml"
 
 
-def test_every_option_that_is_shown_is_one() -> None:
+def test_every_option_shown_exists() -> None:
     known = {
         name: {word for each in command.params for word in each.opts}
         for name, command in typer.main.get_group(app).commands.items()
@@ -92,7 +93,7 @@ def test_every_option_that_is_shown_is_one() -> None:
     assert seen > 10
 
 
-def test_the_glossary_has_every_word() -> None:
+def test_glossary_has_every_mechanism_and_estimator() -> None:
     text = (DOCS / "glossary.md").read_text(encoding="utf-8")
     entries = re.findall(r"^\*\*(.+?)\*\*: (.+)$", text, re.MULTILINE)
     words = [word for word, _ in entries]
@@ -102,7 +103,7 @@ def test_the_glossary_has_every_word() -> None:
     assert all(said.endswith(".") for _, said in entries)
 
 
-def test_the_readme_can_be_read_in_one_sitting() -> None:
+def test_readme_is_short_and_starts_with_the_demo() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 200
     first = "\n".join(lines[:20])

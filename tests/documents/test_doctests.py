@@ -1,4 +1,4 @@
-"""The examples in docstrings and documents run, and give what they show."""
+"""The examples in docstrings and documents run, and give the shown output."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.store import Archive
+from gramercy.archive.open import archive_of
 from gramercy.common.home import Home
 from tests.support.documents import ROOT, blocks, documents
-from tests.support.factories import run_steps, scene
+from tests.support.factories import run_release, write_request
 from tests.test_architecture import sources
 
 AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
@@ -27,17 +27,18 @@ PAGES = [
 
 @pytest.fixture
 def archive(tmp_path: Path) -> str:
-    """An archive with one small release, under the name that examples use."""
-    run_steps(scene(tmp_path))
-    return str(Archive.of(Home.default()).root)
+    """An archive with one small release, under the name used by the examples."""
+    run_release(write_request(tmp_path))
+    return str(archive_of(Home.default()).root)
 
 
 def names(path: Path, request: pytest.FixtureRequest) -> dict[str, object]:
-    """What examples may use without making it themselves."""
+    """The names that examples may use without defining them."""
     needed = "(archive)" in path.read_text(encoding="utf-8")
     return {"archive": request.getfixturevalue("archive")} if needed else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples_in_docstrings(path: Path, request: pytest.FixtureRequest) -> None:
     module = importlib.import_module(
@@ -50,7 +51,7 @@ def test_examples_in_docstrings(path: Path, request: pytest.FixtureRequest) -> N
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples_in_documents(page: Path, request: pytest.FixtureRequest) -> None:
-    """Those of a page in one go: a later block knows the names of an earlier one."""
+    """All examples of a page run together: later blocks use names of earlier ones."""
     text = "\n".join(each.text for each in blocks(page) if ">>>" in each.text)
     example = doctest.DocTestParser().get_doctest(
         text, names(page, request), page.name, str(page), 0
@@ -60,7 +61,7 @@ def test_examples_in_documents(page: Path, request: pytest.FixtureRequest) -> No
     assert not found.failed
 
 
-def test_the_public_face_has_examples() -> None:
+def test_public_modules_have_examples() -> None:
     shown = {path.relative_to(ROOT).as_posix() for path in WITH_EXAMPLES}
     assert {
         "gramercy/__init__.py",

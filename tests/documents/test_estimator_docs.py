@@ -1,4 +1,4 @@
-"""docs/estimators.md says what the estimators take, and its code runs."""
+"""docs/estimators.md lists every estimator and setting."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ROWS = {
 
 
 def choices(annotation: Any) -> list[str]:
-    """The words that a setting may be, wherever they stand in its type."""
+    """All literal values in the type of a setting."""
     if get_origin(annotation) is Literal:
         return [each for each in get_args(annotation) if isinstance(each, str)]
     return [each for part in get_args(annotation) for each in choices(part)]
 
 
-def test_every_estimator_has_its_row() -> None:
+def test_every_estimator_has_a_row() -> None:
     assert list(ROWS) == list(estimators.registry)
 
 

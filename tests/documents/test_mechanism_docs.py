@@ -1,4 +1,4 @@
-"""The pages of docs/mechanisms: one a mechanism, snippets that work, numbers that are true."""
+"""docs/mechanisms: a page for every mechanism, working snippets, correct numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gramercy.application.planning import asked
 from gramercy.application.public_parameters import setting
 from gramercy.application.request_model import Request
 from gramercy.mechanisms.accounting.concentrated import zcdp_delta
-from gramercy.mechanisms.accounting.guarantee import gdp_epsilon, gdp_mu, pure_gdp
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, pure_gdp
 from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
 from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
 from gramercy.schemas.contract import Contract, Neighbours
@@ -52,7 +52,7 @@ def test_every_mechanism_has_a_page_named_in_the_index() -> None:
         assert f"]({name}.md)" in text(INDEX)
 
 
-def test_links_lead_somewhere() -> None:
+def test_mechanism_page_links_resolve() -> None:
     for page in PAGES.glob("*.md"):
         for target, place in re.findall(r"\]\(([^)#:]+)#?([^):]*)\)", text(page.stem)):
             assert (PAGES / target).exists(), (page.name, target)
@@ -61,7 +61,7 @@ def test_links_lead_somewhere() -> None:
             assert not place or place in known, (page.name, target, place)
 
 
-def test_every_page_has_a_snippet_of_its_own() -> None:
+def test_every_mechanism_page_has_a_snippet() -> None:
     shown = {(each.values[0], each.values[1]["mechanism"]["name"]) for each in snippets()}
     assert {(name, name) for name in mechanisms.registry} <= shown
 
@@ -128,7 +128,7 @@ def of_output(epsilon: float) -> str:
 
 
 def claims() -> list[tuple[str, str, list[str]]]:
-    """Key, relation, and what exactly holds at each epsilon."""
+    """Key, relation, and the exact guarantee at each epsilon."""
 
     def row(key: str, relation: str, found: Any) -> tuple[str, str, list[str]]:
         return key, relation, [found(epsilon) for epsilon in EPSILONS]
@@ -162,7 +162,7 @@ def claims() -> list[tuple[str, str, list[str]]]:
 
 
 def holds(table: list[list[str]], page: str) -> None:
-    """Every row's cells stand in one line of the page, from the first column on or from later."""
+    """Check that the cells of every row are in one line of the page."""
     lines = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text(page).splitlines()
@@ -174,7 +174,7 @@ def holds(table: list[list[str]], page: str) -> None:
         ), row
 
 
-def test_claimed_against_exact() -> None:
+def test_claimed_and_exact_guarantees() -> None:
     found = claims()
     for key, relation, cells in found:
         holds([[key, relation, *cells]], INDEX)
@@ -185,7 +185,7 @@ def test_claimed_against_exact() -> None:
 
 
 def deviations(name: str) -> list[str]:
-    """Of an entry off the diagonal of the Gram matrix, at 30 columns, epsilon 1, delta 1e-6."""
+    """Noise of an off-diagonal entry of the Gram matrix at 30 columns, epsilon 1, delta 1e-6."""
     case, row = CASES[name], [f"[{name}]({name}.md)"]
     for neighbours in BOTH:
         if neighbours not in case.neighbours:
@@ -199,7 +199,7 @@ def deviations(name: str) -> list[str]:
     return row
 
 
-def test_noise_side_by_side() -> None:
+def test_noise_table_of_all_mechanisms() -> None:
     names = [name for name in mechanisms.registry if name not in {"integer-rows", "output"}]
     holds([deviations(name) for name in names], INDEX)
 
@@ -218,7 +218,7 @@ def by_columns(p: int) -> list[str]:
     return found
 
 
-def test_pure_noise_by_columns() -> None:
+def test_pure_noise_table_by_columns() -> None:
     table = [by_columns(p) for p in (2, 3, 4, 10, 30, 100)]
     lines = [line.replace(" ", "") for line in text("matrix-laplace").splitlines()]
     for row in table:
@@ -229,7 +229,7 @@ def test_pure_noise_by_columns() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_k_norm_charges_what_the_page_says(epsilon: float) -> None:
+def test_k_norm_page_states_the_charge(epsilon: float) -> None:
     made = mechanisms.registry["k-norm"].calibrated(
         p=P, n=N, neighbours="replace-one", epsilon=epsilon, **CASES["k-norm"].keys
     )
@@ -238,7 +238,7 @@ def test_k_norm_charges_what_the_page_says(epsilon: float) -> None:
     assert made.guarantee.mu < pure_gdp(epsilon) / 15
 
 
-def test_the_discrete_gaussian_is_not_as_private_as_was_claimed() -> None:
+def test_discrete_gaussian_page_states_the_total_variation() -> None:
     """Its total variation at a shift of one is P[X = 0], above that of N(0, s^2)."""
     for sigma in (0.5, 1.0, 2.0, 5.0, 30.0):
         weights = [math.exp(-(j**2) / (2 * sigma**2)) for j in range(-500, 501)]
@@ -247,8 +247,8 @@ def test_the_discrete_gaussian_is_not_as_private_as_was_claimed() -> None:
     assert "0.3829" in text("integer-rows")
 
 
-def test_the_classical_scale_fails_beyond_some_epsilon() -> None:
-    """At delta 1e-6; the page of gaussian-iid says where."""
+def test_page_states_where_the_classical_scale_fails() -> None:
+    """At delta 1e-6, as stated on the page of gaussian-iid."""
 
     def slack(epsilon: float) -> float:
         mu = epsilon / math.sqrt(2 * math.log(1.25 / DELTA))
@@ -262,8 +262,8 @@ def test_the_classical_scale_fails_beyond_some_epsilon() -> None:
 
 
 @pytest.mark.parametrize(("neighbours", "most"), [("replace-one", 7), ("add-remove", 16)])
-def test_a_pure_epsilon_has_less_noise_for_few_columns(neighbours: Neighbours, most: int) -> None:
-    """Up to so many, at epsilon 1 and delta 1e-6."""
+def test_pure_noise_is_less_for_few_columns(neighbours: Neighbours, most: int) -> None:
+    """Up to the stated number of columns, at epsilon 1 and delta 1e-6."""
 
     def off(name: str, p: int, **keys: Any) -> float:
         made = mechanisms.registry[name].calibrated(
@@ -285,8 +285,8 @@ def matrix_laplace(p: int, neighbours: Neighbours, **asked: Any) -> Any:
     return known.calibrated(p=p, n=N, neighbours=neighbours, **asked)
 
 
-def test_mu_of_matrix_laplace_by_columns() -> None:
-    """What is charged at epsilon 1, and what no mu is below."""
+def test_matrix_laplace_mu_table_by_columns() -> None:
+    """The mu charged at epsilon 1, and a lower bound of any mu."""
     for p in (1, 2, 3, 5, 10, 20, 30, 100):
         row = [str(p)]
         for rows, neighbours in zip((2 if p > 1 else 1, 1), BOTH, strict=True):
@@ -298,7 +298,7 @@ def test_mu_of_matrix_laplace_by_columns() -> None:
 
 @pytest.mark.parametrize(("neighbours", "first"), [("replace-one", 17), ("add-remove", 24)])
 @pytest.mark.parametrize("mu", [0.01, 0.25, 2.0])
-def test_k_norm_has_less_noise_at_one_mu_for_many_columns(
+def test_k_norm_has_less_noise_for_many_columns_at_equal_mu(
     neighbours: Neighbours, first: int, mu: float
 ) -> None:
     """Under a budget with a delta of 1e-6, of which a tenth is set aside."""
@@ -320,7 +320,9 @@ def test_k_norm_has_less_noise_at_one_mu_for_many_columns(
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("p", [1, 2, 5, 30])
-def test_gaussian_noise_is_least_at_one_mu(p: int, epsilon: float, neighbours: Neighbours) -> None:
+def test_gaussian_noise_is_least_at_equal_mu(
+    p: int, epsilon: float, neighbours: Neighbours
+) -> None:
     for name in ("laplace", "k-norm", "matrix-laplace"):
         made = mechanisms.registry[name].calibrated(
             p=p, n=N, neighbours=neighbours, epsilon=epsilon, **CASES[name].keys

@@ -1,4 +1,4 @@
-"""docs/reference.md is what the docstrings say, and leaves nothing public out."""
+"""docs/reference.md is up to date and complete."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gramercy.cli.main import app
 from tests.support.documents import ROOT
 
 
-def test_the_reference_is_of_these_docstrings() -> None:
+def test_reference_is_up_to_date() -> None:
     made = runpy.run_path(str(ROOT / "docs" / "generate.py"))["page"]()
     written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     assert written == made, "docs/reference.md is not of this code: run 'python docs/generate.py'"
 
 
-def test_nothing_public_is_left_out() -> None:
+def test_reference_covers_the_public_interface() -> None:
     written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     headings = {line.strip("# `\n") for line in written.splitlines() if line.startswith("###")}
     commands = typer.main.get_group(app).commands

@@ -1,4 +1,4 @@
-"""docs/tutorial.md is run from top to bottom, and prints what it shows."""
+"""docs/tutorial.md runs from top to bottom, and prints the shown output."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from tests.support.documents import ROOT, About, blocks
-from tests.support.factories import run
+from tests.support.documents import ROOT, ApproximateOutput, blocks
+from tests.support.factories import run_command
 
 PAGE = ROOT / "docs" / "tutorial.md"
 AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -25,12 +25,13 @@ def command(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         monkeypatch.setenv(name, value.replace("$PWD", str(Path.cwd())))
         return ""
     assert program == "gramercy"
-    code, out, err = run(*words, capsys=capsys)
+    code, out, err = run_command(*words, capsys=capsys)
     assert code == 0, err
     return out
 
 
-def test_the_tutorial_from_top_to_bottom(
+@pytest.mark.slow
+def test_tutorial_runs_from_top_to_bottom(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -53,7 +54,7 @@ def test_the_tutorial_from_top_to_bottom(
             shown += 1
         elif ">>>" in text:
             example = read.get_doctest(text, names, PAGE.name, str(PAGE), line)
-            runner = doctest.DocTestRunner(About(TOLERANCE), False, AS_SHOWN)
+            runner = doctest.DocTestRunner(ApproximateOutput(TOLERANCE), False, AS_SHOWN)
             said: list[str] = []
             found = runner.run(example, out=said.append, clear_globs=False)
             assert not found.failed, "".join(said)
@@ -66,9 +67,9 @@ def test_the_tutorial_from_top_to_bottom(
     assert os.path.getsize("checkups.graphml")
 
 
-def test_what_the_page_shows_is_not_taken_for_granted() -> None:
-    """A wrong sign, another number of edges or a number far off is found."""
-    check = About(TOLERANCE).check_output
+def test_output_check_detects_wrong_output() -> None:
+    """A wrong sign, a missing line or a distant number is detected."""
+    check = ApproximateOutput(TOLERANCE).check_output
     shown = "steps - bmi -0.44\n"
     assert check(shown, "steps - bmi -0.46\n", AS_SHOWN)
     for wrong in ("steps - bmi 0.44\n", "steps - bmi -0.6\n", "bmi - sleep -0.44\n", 2 * shown, ""):

@@ -14,16 +14,16 @@ from ruamel.yaml import YAML
 
 import gramercy
 from gramercy.cli.main import app
-from gramercy.cli.output import view
-from tests.support.factories import MECHANISM, answer, run, run_steps, scene
+from gramercy.cli.output import terminal
+from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_plan_reads_no_data(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = scene(tmp_path)
+    request = write_request(tmp_path)
     (tmp_path / "table.csv").unlink()
-    facts = answer("plan", request, capsys=capsys)
+    facts = run_json("plan", request, capsys=capsys)
     # s = sqrt2 sigma, with sigma of sensitivity 1 at epsilon 1, delta 1e-6 (Balle and Wang 2018).
     assert facts["scale"] == pytest.approx(2**0.5 * 4.2246788, rel=1e-6)
     assert facts["mu"] == pytest.approx(2**0.5 / facts["scale"], rel=1e-15)
@@ -32,70 +32,72 @@ def test_plan_reads_no_data(tmp_path: Path, home: Path, capsys: pytest.CaptureFi
     assert facts["budget_before"]["spent_epsilon"] == 0
     assert facts["budget_after"]["spent_mu"] == facts["mu"]
     assert facts["matrix_error"] == pytest.approx((6 / 2) ** 0.5 * 2**0.5 * facts["sd_diagonal"])
-    code, out, _ = run("plan", request, capsys=capsys)
+    code, out, _ = run_command("plan", request, capsys=capsys)
     assert code == 0
     assert "sd" in out
     assert not (home / "archive").exists()
 
 
-def test_the_main_job(
+@pytest.mark.slow
+def test_release_estimate_and_verify_commands(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str], prefect_server: None
 ) -> None:
-    request = scene(tmp_path)
-    released = answer("release", request, "--yes", capsys=capsys)
+    request = write_request(tmp_path)
+    released = run_json("release", request, "--yes", capsys=capsys)
     assert released["release"] == "toy/v1-r1"
     assert released["replayed"] is False
     assert Path(released["path"]).is_dir()
-    planned = answer("plan", request, capsys=capsys)
+    planned = run_json("plan", request, capsys=capsys)
     assert planned["published_as"] == "v1-r1"
     assert planned["budget_after"] == planned["budget_before"]
-    assert "nothing would be charged" in run("plan", request, capsys=capsys)[1]
-    again = answer("release", request, "--yes", capsys=capsys)
+    assert "nothing would be charged" in run_command("plan", request, capsys=capsys)[1]
+    again = run_json("release", request, "--yes", capsys=capsys)
     assert again == released | {"replayed": True}
 
-    (listed,) = answer("list", capsys=capsys)
+    (listed,) = run_json("list", capsys=capsys)
     assert listed["release"] == "toy/v1-r1"
-    assert answer("show", "toy/v1-r1", capsys=capsys)["guarantee"]["epsilon"] <= 1
-    (budget,) = answer("budget", capsys=capsys)
+    assert run_json("show", "toy/v1-r1", capsys=capsys)["guarantee"]["epsilon"] <= 1
+    (budget,) = run_json("budget", capsys=capsys)
     assert len(budget["charges"]) == 1
-    (verified,) = answer("verify", capsys=capsys)
+    (verified,) = run_json("verify", capsys=capsys)
     assert any("ledger" in words for words in verified["checks"])
     twice = ("--penalty", "0.5", "--set", "penalty=0.4")
     for wrong in (twice, ("--set", "penalty"), ("--set", "rate=2"), ("--set", "input='no'")):
-        assert run("estimate", "toy/v1-r1", *wrong, capsys=capsys)[0] == 2
-    estimated = answer("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
+        assert run_command("estimate", "toy/v1-r1", *wrong, capsys=capsys)[0] == 2
+    estimated = run_json("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
     assert Path(estimated["path"]).is_dir()
-    assert len(answer("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 14
+    assert len(run_json("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 14
 
     for words in (["list"], ["show", "toy/v1-r1"], ["budget", "toy"], ["verify"]):
-        code, out, _ = run(*words, capsys=capsys)
+        code, out, _ = run_command(*words, capsys=capsys)
         assert code == 0
         assert "toy" in out
     # A copy is verified without the ledger, and a damaged one is refused by name.
     copy = tmp_path / "copy"
     shutil.copytree(home / "archive", copy)
-    assert run("verify", "--archive", copy, capsys=capsys)[0] == 0
+    assert run_command("verify", "--archive", copy, capsys=capsys)[0] == 0
     matrix = copy / "toy/v1-r1/release/second_moment.npy"
     matrix.chmod(0o644)
     matrix.write_bytes(matrix.read_bytes()[:-1])
-    code, out, _ = run("verify", "--archive", copy, capsys=capsys)
+    code, out, _ = run_command("verify", "--archive", copy, capsys=capsys)
     assert code == 2
     assert "second_moment.npy" in out
 
 
-def test_steward_hears_of_repairs(
+@pytest.mark.slow
+def test_repairs_are_shown_only_on_a_terminal(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     prefect_server: None,
 ) -> None:
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765,x\n4,5\n")
-    request = scene(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5})
-    code, out, err = run("release", request, "--yes", capsys=capsys)
+    request = write_request(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5})
+    code, out, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 0, err
     assert "c0" not in err  # into a file or a pipe, nothing private
-    monkeypatch.setattr(view, "err", Console(stderr=True, force_terminal=True, width=200))
-    code, out, err = run("release", request, "--yes", capsys=capsys)
+    monkeypatch.setattr(terminal, "err", Console(stderr=True, force_terminal=True, width=200))
+    code, out, err = run_command("release", request, "--yes", capsys=capsys)
     assert "c0 (1), c2 (1)" in err
     assert "c1 (1)" in err
     assert "1 lines are blank, broken or of the wrong width" in err
@@ -139,34 +141,35 @@ def test_steward_hears_of_repairs(
     ],
     ids=str,
 )
-def test_mistakes_are_named(
+def test_invalid_keys_are_refused_by_name(
     request_change: Any,
     contract_change: Any,
     words: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    request = scene(tmp_path, request=request_change, **contract_change)
-    code, out, err = run("plan", request, capsys=capsys)
+    request = write_request(tmp_path, request=request_change, **contract_change)
+    code, out, err = run_command("plan", request, capsys=capsys)
     assert (code, out) == (2, "")
     assert words in err
     assert "Traceback" not in err
 
 
-def test_a_file_with_much_wrong_is_told_some(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    request = scene(tmp_path)
+def test_many_errors_are_shown_in_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = write_request(tmp_path)
     columns = "".join(f"  c{i}: {{}}\n" for i in range(50))
     (tmp_path / "contract.yaml").write_text(f"id: toy\ncolumns:\n{columns}")
-    code, _, err = run("plan", request, capsys=capsys)
+    code, _, err = run_command("plan", request, capsys=capsys)
     assert code == 2
     assert "columns.c0.lower" in err
     assert re.search(r"; and \d+ more", err)
     assert len(err) < 1000
 
 
-def test_broken_yaml_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_broken_yaml_is_reported_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     request = tmp_path / "request.yaml"
     for text, words in (
         ("dataset: x\nversion: [", "request.yaml, line"),
@@ -178,18 +181,20 @@ def test_broken_yaml_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("", "table of keys"),
     ):
         request.write_text(text)
-        code, _, err = run("plan", request, capsys=capsys)
+        code, _, err = run_command("plan", request, capsys=capsys)
         assert code == 2
         assert words in err
-    code, _, err = run("plan", tmp_path / "absent.yaml", capsys=capsys)
+    code, _, err = run_command("plan", tmp_path / "absent.yaml", capsys=capsys)
     assert code == 2
     assert "no such file" in err
     request.write_bytes(b"\xff\xfe")
-    assert run("plan", request, capsys=capsys)[0] == 2
+    assert run_command("plan", request, capsys=capsys)[0] == 2
 
 
-def test_nobody_publishes_by_accident(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run("release", scene(tmp_path), capsys=capsys)
+def test_release_without_a_terminal_needs_yes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run_command("release", write_request(tmp_path), capsys=capsys)
     assert code == 2
     assert "--yes" in err
 
@@ -197,40 +202,44 @@ def test_nobody_publishes_by_accident(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "words", [["nothing"], ["plan"], ["show", "no/such"], ["verify"], ["budget", "nobody"]]
 )
-def test_refused_words(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(*words, capsys=capsys)
+def test_unusable_arguments_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run_command(*words, capsys=capsys)
     assert code == 2
     assert err
 
 
-def test_failures_speak_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run("plan", tmp_path / "absent.yaml", "--json", capsys=capsys)
+def test_errors_are_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run_command("plan", tmp_path / "absent.yaml", "--json", capsys=capsys)
     told = json.loads(out)
     assert code == told["exit_code"] == 2
     assert "absent.yaml: no such file" in told["error"]
     assert "absent.yaml: no such file" in err.replace("\n", "")
-    assert run("--version", capsys=capsys)[1].strip() == gramercy.__version__
+    assert run_command("--version", capsys=capsys)[1].strip() == gramercy.__version__
 
 
-def test_published_and_gone(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_steps(scene(tmp_path))
-    run_steps(scene(tmp_path, request={"version": "v2"}))
-    assert len(answer("verify", "toy", capsys=capsys)) == 2
-    assert len(answer("verify", "toy/v1-r1", capsys=capsys)) == 1
+def test_missing_release_is_reported_by_list_and_verify(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_release(write_request(tmp_path))
+    run_release(write_request(tmp_path, request={"version": "v2"}))
+    assert len(run_json("verify", "toy", capsys=capsys)) == 2
+    assert len(run_json("verify", "toy/v1-r1", capsys=capsys)) == 1
     shutil.rmtree(home / "archive/toy/v1-r1")
-    gone, there = answer("list", capsys=capsys)
+    gone, there = run_json("list", capsys=capsys)
     assert "holds no release 'toy/v1-r1'" in gone["error"]
     assert there["release"] == "toy/v2-r2"
     for words in (["verify"], ["verify", "toy/v1-r1"]):
-        code, out, _ = run(*words, capsys=capsys)
+        code, out, _ = run_command(*words, capsys=capsys)
         assert code == 2
         assert "was published, and is gone" in out
-    code, out, _ = run("verify", "nonsense", capsys=capsys)
+    code, out, _ = run_command("verify", "nonsense", capsys=capsys)
     assert code == 2
 
 
-def test_a_catalogue_is_a_mapping(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
+def test_catalogue_is_a_mapping(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
     catalogue = gramercy.open(str(home / "archive"))
     assert "toy/v1-r1" in catalogue
     assert "toy/v9-r9" not in catalogue
@@ -240,49 +249,56 @@ def test_a_catalogue_is_a_mapping(tmp_path: Path, home: Path) -> None:
         catalogue["toy/v9-r9"]
 
 
-def test_nothing_yet(capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer("list", capsys=capsys) == []
-    assert answer("budget", capsys=capsys) == []
-    assert run("list", capsys=capsys)[0] == 0
-    assert run("budget", capsys=capsys)[0] == 0
+def test_list_and_budget_of_an_empty_home(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_json("list", capsys=capsys) == []
+    assert run_json("budget", capsys=capsys) == []
+    assert run_command("list", capsys=capsys)[0] == 0
+    assert run_command("budget", capsys=capsys)[0] == 0
 
 
-def test_budget_is_raised_for_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = scene(tmp_path)
-    run_steps(request)
+def test_raising_the_budget_needs_a_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = write_request(tmp_path)
+    run_release(request)
     raising = ["budget", "toy", "--raise", "4", "2e-5"]
-    code, _, err = run(*raising, capsys=capsys)
+    code, _, err = run_command(*raising, capsys=capsys)
     assert code == 2
     assert "--reason" in err
-    (facts,) = answer(*raising, "--reason", "board, 3 May", capsys=capsys)
+    (facts,) = run_json(*raising, "--reason", "board, 3 May", capsys=capsys)
     assert (facts["epsilon"], facts["delta"]) == (4, 2e-5)
-    assert run("budget", "toy", "--raise", "1", "2e-5", "--reason", "x", capsys=capsys)[0] == 2
+    assert (
+        run_command("budget", "toy", "--raise", "1", "2e-5", "--reason", "x", capsys=capsys)[0] == 2
+    )
     assert facts["budgets"][1]["reason"] == "board, 3 May"
-    assert "board, 3 May" in run("budget", "toy", capsys=capsys)[1]
+    assert "board, 3 May" in run_command("budget", "toy", capsys=capsys)[1]
     # The contract may state the old budget or the new one; the one in force is the ledger's.
-    assert answer("plan", request, capsys=capsys)["budget_before"]["epsilon"] == 4
+    assert run_json("plan", request, capsys=capsys)["budget_before"]["epsilon"] == 4
     raised = {"epsilon": 4.0, "delta": 2e-5}
-    assert run_steps(scene(tmp_path, budget=raised)) == "v1-r1"
-    code, _, err = run("plan", scene(tmp_path, budget=raised | {"epsilon": 5.0}), capsys=capsys)
+    assert run_release(write_request(tmp_path, budget=raised)) == "v1-r1"
+    code, _, err = run_command(
+        "plan", write_request(tmp_path, budget=raised | {"epsilon": 5.0}), capsys=capsys
+    )
     assert code == 2
     assert "budget.epsilon" in err
 
 
-def test_one_damaged_bundle_hides_no_other(
+def test_damaged_bundle_does_not_hide_others(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_steps(scene(tmp_path))
-    run_steps(scene(tmp_path, request={"version": "v2"}))
+    run_release(write_request(tmp_path))
+    run_release(write_request(tmp_path, request={"version": "v2"}))
     card = home / "archive/toy/v1-r1/release/CARD.md"
     card.chmod(0o644)
     card.write_text("forged")
-    damaged, whole = answer("list", capsys=capsys)
+    damaged, whole = run_json("list", capsys=capsys)
     assert "CARD.md" in damaged["error"]
     assert whole["release"] == "toy/v2-r2"
-    assert "CARD.md" in run("list", capsys=capsys)[1]
+    assert "CARD.md" in run_command("list", capsys=capsys)[1]
 
 
-def test_names_with_brackets(
+@pytest.mark.slow
+def test_names_with_brackets_are_printed_literally(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -291,62 +307,63 @@ def test_names_with_brackets(
     columns = {"rate [/min]": {"lower": 0.0, "upper": 1.0}, "[bold]": {"lower": 0.0, "upper": 1.0}}
     (tmp_path / "table.csv").write_text("rate [/min],[bold]\n5,1\n0.5,0.5\n")
     facts = {"columns": columns, "title": "Blood [/b] [red]", "rows": 2}
-    request = scene(tmp_path, **facts, curator="[link]")
-    monkeypatch.setattr(view, "err", Console(stderr=True, force_terminal=True, width=200))
-    code, _, err = run("release", request, "--yes", capsys=capsys)
+    request = write_request(tmp_path, **facts, curator="[link]")
+    monkeypatch.setattr(terminal, "err", Console(stderr=True, force_terminal=True, width=200))
+    code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 0, err
     assert "rate [/min] (1)" in err
     for words in (["list"], ["show", "toy/v1-r1"], ["verify"], ["plan", request]):
-        code, _, err = run(*words, capsys=capsys)
+        code, _, err = run_command(*words, capsys=capsys)
         assert code == 0, err
-    assert "Blood [/b] [red]" in run("show", "toy/v1-r1", capsys=capsys)[1]
+    assert "Blood [/b] [red]" in run_command("show", "toy/v1-r1", capsys=capsys)[1]
 
 
-def test_paying_again_from_the_command_line(
+@pytest.mark.slow
+def test_new_charge_option_recharges_a_spent_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], prefect_server: None
 ) -> None:
-    request = scene(tmp_path)
+    request = write_request(tmp_path)
 
     def broken(*_: object) -> None:
         raise MemoryError("63.1234")
 
     with pytest.MonkeyPatch.context() as broke:
         broke.setattr("gramercy.application.drawing.denoise", broken)
-        code, _, err = run("release", request, "--yes", capsys=capsys)
+        code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 1
     assert "publish: MemoryError." in err
     assert "63" not in err
-    code, _, err = run("release", request, "--yes", capsys=capsys)
+    code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 2
     assert "--new-charge" in err
-    assert "needs --new-charge" in run("plan", request, capsys=capsys)[1]
-    code, out, err = run("release", request, "--yes", "--new-charge", capsys=capsys)
+    assert "needs --new-charge" in run_command("plan", request, capsys=capsys)[1]
+    code, out, err = run_command("release", request, "--yes", "--new-charge", capsys=capsys)
     assert code == 0, err
     assert "budget after" in out
     assert "toy/v1-r2" in out
 
 
-def test_failures_around_the_steps(
+def test_failures_outside_the_steps_are_typed_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(*_: object) -> None:
         raise RuntimeError("connection to 10.0.0.1 failed")
 
-    monkeypatch.setattr("gramercy.flows.release.release", unreachable)
-    code, _, err = run("release", scene(tmp_path), "--yes", capsys=capsys)
+    monkeypatch.setattr("gramercy.flows.release.release_as_planned", lambda *_: unreachable)
+    code, _, err = run_command("release", write_request(tmp_path), "--yes", capsys=capsys)
     assert code == 1
     assert "PREFECT_API_URL" in err
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where the home should be")
     monkeypatch.setenv("GRAMERCY_HOME", str(blocked))
     for words in (["demo"], ["budget", "toy"], ["plan", tmp_path / "request.yaml"]):
-        code, _, err = run(*words, capsys=capsys)
+        code, _, err = run_command(*words, capsys=capsys)
         assert code == 1
         assert "blocked" in err
 
 
 def test_readme_commands_exist() -> None:
-    """Every `gramercy` command that the documents show is one."""
+    """Every `gramercy` command shown in the documents exists."""
     import re
 
     import typer.main
@@ -359,7 +376,7 @@ def test_readme_commands_exist() -> None:
     assert named <= known
 
 
-def test_demo_files_are_what_the_demo_says() -> None:
+def test_demo_contract_has_30_complete_columns() -> None:
     contract = YAML(typ="safe", pure=True).load(ROOT / "gramercy/application/demo/contract.yaml")
     assert len(contract["columns"]) == 30
     for column in contract["columns"].values():

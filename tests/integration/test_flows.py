@@ -1,4 +1,4 @@
-"""The flows on a real Prefect: what runs, what is stored, what is not."""
+"""The flows on a real Prefect: what runs, what is stored, and what is not."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from prefect import Task
 from prefect.cache_policies import INPUTS
 from prefect.settings import get_current_settings
 
-from gramercy.application.request_model import read_request
 from gramercy.application.verification import verify_release
-from gramercy.archive.store import Archive
+from gramercy.application.yaml_files import read_request
+from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import (
@@ -29,8 +29,8 @@ from gramercy.schemas.errors import (
 )
 from gramercy.tasks.history import ledger_tag
 from gramercy.tasks.policy import private_flow, private_task
-from tests.support.factories import bundle_bytes, scene
-from tests.support.leaks import stored, unpickled
+from tests.support.factories import bundle_bytes, write_request
+from tests.support.leaks import prefect_results, prefect_texts
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -64,7 +64,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
-    request = read_request(scene(tmp_path))
+    request = read_request(write_request(tmp_path))
     late = itertools.count(step=1000.0)  # as if every step took long
     monkeypatch.setattr(
         "gramercy.application.progress.time", SimpleNamespace(monotonic=lambda: next(late))
@@ -126,23 +126,23 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
         == tags_of("report")
         == {"dataset:toy", "release:toy/v1-r1"}
     )
-    text = "\n".join(stored())
+    text = "\n".join(prefect_texts())
     for step in ("replay", "validate", "accumulate", "publish"):
         assert step in text
 
 
 def test_deployments_pass_plain_data(tmp_path: Path) -> None:
-    """As from a schedule or the user interface: parameters are JSON."""
+    """Parameters are JSON, as from a schedule or the user interface."""
     from gramercy.flows.release import release
 
-    request = read_request(scene(tmp_path))
+    request = read_request(write_request(tmp_path))
     assert release(request.model_dump(mode="json")) == "toy/v1-r1"
 
 
-def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
+def test_refusal_is_typed_and_stores_no_values(tmp_path: Path) -> None:
     from gramercy.flows.release import release
 
-    request = scene(tmp_path, rows=41)
+    request = write_request(tmp_path, rows=41)
     frame = pd.read_csv(tmp_path / "table.csv")
     frame.loc[0] = SECRET
     frame.iloc[:40].to_csv(tmp_path / "table.csv", index=False)
@@ -151,10 +151,10 @@ def test_refusals_are_typed_and_leave_no_trace(tmp_path: Path) -> None:
     assert tags_of("release") == {"dataset:toy", of_ledger()}
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
-    assert not any(str(SECRET) in text for text in stored())
+    assert not any(str(SECRET) in text for text in prefect_texts())
 
 
-def test_unknown_failures_tell_their_type_alone() -> None:
+def test_unknown_failure_shows_only_its_type() -> None:
     @private_task
     def step(value: float) -> float:
         raise ValueError(f"cannot use {value}")
@@ -172,10 +172,10 @@ def test_unknown_failures_tell_their_type_alone() -> None:
     assert caught.value.__context__ is None
     with pytest.raises(StepFailed, match=r"^leaky_itself: KeyError\.$"):
         leaky_itself()
-    assert not any(str(SECRET) in text for text in stored())
+    assert not any(str(SECRET) in text for text in prefect_texts())
 
 
-def test_a_private_task_is_a_task_whose_policy_stays() -> None:
+def test_private_task_keeps_its_policy_under_options() -> None:
     @private_task
     def double(value: float) -> float:
         return 2 * value
@@ -199,11 +199,11 @@ def test_a_private_task_is_a_task_whose_policy_stays() -> None:
             task.map([1.0])
         with pytest.raises(TypeError):
             task.delay(1.0)
-    assert not any(str(SECRET) in text or str(2 * SECRET) in text for text in stored())
+    assert not any(str(SECRET) in text or str(2 * SECRET) in text for text in prefect_texts())
 
 
-def test_stored_results_would_be_seen() -> None:
-    """The search above is no empty promise: a task that does store its result is found."""
+def test_leak_search_finds_a_stored_result() -> None:
+    """A task that stores its result is found by the search used above."""
     from prefect import flow, task
 
     @task(persist_result=True, result_storage_key="leak")
@@ -215,14 +215,14 @@ def test_stored_results_would_be_seen() -> None:
         leak()
 
     leaking()
-    found = [x for x in unpickled() if isinstance(x, np.ndarray)]
+    found = [x for x in prefect_results() if isinstance(x, np.ndarray)]
     assert len(found) == 1
     for file in Path(get_current_settings().results.local_storage_path).rglob("*leak*"):
         file.unlink()
 
 
-def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prefect may run the flow again, by itself or by hand: the charge is spent, and no more."""
+def test_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefect may rerun the flow, by itself or by hand: the charge stays spent."""
     from gramercy.flows.release import release
     from gramercy.mechanisms.sampling import sampler
 
@@ -238,28 +238,31 @@ def test_a_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(sampler, "rounded_gaussian", counted)
     monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
-    request = read_request(scene(tmp_path))
+    request = read_request(write_request(tmp_path))
     stubborn = release.with_options(retries=2)
     with pytest.raises((StepFailed, SpentFailure)):
         stubborn(request)
     assert len(draws) == 2  # one draw: a diagonal and an upper triangle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persons", [None, 8])
-def test_private_values_stay_private(tmp_path: Path, home: Path, persons: int | None) -> None:
+def test_private_values_are_not_stored_or_published(
+    tmp_path: Path, home: Path, persons: int | None
+) -> None:
     """A cell's digits, or a name, appear nowhere outside the table: not stored, not published."""
     from gramercy.flows.release import release
 
-    request = scene(tmp_path, **({"unit": "who", "persons": persons} if persons else {}))
+    request = write_request(tmp_path, **({"unit": "who", "persons": persons} if persons else {}))
     frame = pd.read_csv(tmp_path / "table.csv")
     frame.loc[3, "c1"] = SECRET
     frame["who"] = [NAME.replace("0", str(k % 8)) for k in range(len(frame))]
     frame.to_csv(tmp_path / "table.csv", index=False)
     done = release(read_request(request))
     release_id = done.removeprefix("toy/")
-    assert not verify_release(Archive(home / "archive"), "toy", release_id, None).unchecked
-    assert all(isinstance(each, GramercyError) for each in unpickled())
+    assert not verify_release(LocalArchive(home / "archive"), "toy", release_id, None).unchecked
+    assert all(isinstance(each, GramercyError) for each in prefect_results())
     for secret in (str(SECRET), NAME[:-1]):
         for file in home.rglob("*"):
             assert not file.is_file() or secret.encode() not in file.read_bytes(), file
-        assert not any(secret in text for text in stored())
+        assert not any(secret in text for text in prefect_texts())

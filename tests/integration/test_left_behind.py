@@ -1,4 +1,4 @@
-"""What is found when something was lost, or broke: it is paid for again, restored, or refused."""
+"""After a loss or a failure, a release is charged again, restored, or refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gramercy.application.verification import verify_release
-from gramercy.archive.store import Archive
+from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import (
@@ -19,7 +19,7 @@ from gramercy.schemas.errors import (
     StepFailed,
     UntrustedLedger,
 )
-from tests.support.factories import bundle_bytes, run_steps, scene
+from tests.support.factories import bundle_bytes, run_release, write_request
 
 
 def states() -> list[str]:
@@ -31,106 +31,109 @@ def broken(*_: object) -> None:
     raise MemoryError
 
 
-def test_what_was_interrupted_is_paid_for_again(
+@pytest.mark.slow
+def test_interrupted_release_needs_a_new_charge(
     tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = scene(tmp_path)
+    request = write_request(tmp_path)
     with monkeypatch.context() as failing:
         failing.setattr("gramercy.application.drawing.denoise", broken)
         with pytest.raises(StepFailed):
-            run_steps(request)
+            run_release(request)
     with pytest.raises(SpentFailure):
-        run_steps(scene(tmp_path, request={"new_charge": "v1-r9"}))
-    again = scene(tmp_path, request={"new_charge": "v1-r1"})
-    assert run_steps(again) == "v1-r2"
+        run_release(write_request(tmp_path, request={"new_charge": "v1-r9"}))
+    again = write_request(tmp_path, request={"new_charge": "v1-r1"})
+    assert run_release(again) == "v1-r2"
     assert states() == ["spent", "published"]
-    assert run_steps(again) == run_steps(scene(tmp_path)) == "v1-r2"
+    assert run_release(again) == run_release(write_request(tmp_path)) == "v1-r2"
     assert states() == ["spent", "published"]
-    verify_release(Archive(any_home.archive), "toy", "v1-r2", Ledger.of(any_home))
+    verify_release(LocalArchive(any_home.archive), "toy", "v1-r2", Ledger.of(any_home))
 
 
-def test_new_charges_are_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paying again is paying, once each time it is asked for, until the budget refuses."""
+def test_every_new_charge_counts_against_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every new charge is charged once, until the budget refuses."""
     monkeypatch.setattr("gramercy.application.drawing.denoise", broken)
     budget = {"epsilon": 1.9, "delta": 1e-6}
     with pytest.raises(StepFailed, match=r"^publish: MemoryError\.$"):
-        run_steps(scene(tmp_path, budget=budget))
+        run_release(write_request(tmp_path, budget=budget))
     for turn in (1, 2):
-        request = scene(tmp_path, request={"new_charge": f"v1-r{turn}"}, budget=budget)
+        request = write_request(tmp_path, request={"new_charge": f"v1-r{turn}"}, budget=budget)
         with pytest.raises(StepFailed, match=r"^publish: MemoryError\.$"):
-            run_steps(request)
+            run_release(request)
         with pytest.raises(SpentFailure, match=f"v1-r{turn + 1}"):  # a retry of the very same
-            run_steps(request)
+            run_release(request)
         assert states() == ["spent"] * (turn + 1)
-    last = scene(tmp_path, request={"new_charge": "v1-r3"}, budget=budget)
+    last = write_request(tmp_path, request={"new_charge": "v1-r3"}, budget=budget)
     with pytest.raises(BudgetRefused, match=r"asked .* spent .* remaining"):
-        run_steps(last)
+        run_release(last)
     assert states() == ["spent"] * 3
 
 
-def test_an_archive_that_is_none_costs_nothing(tmp_path: Path, home: Path) -> None:
-    request = scene(tmp_path)
+def test_unusable_archive_costs_nothing(tmp_path: Path, home: Path) -> None:
+    request = write_request(tmp_path)
     home.mkdir()
     (home / "archive").write_text("a file where the folder should be")
     with pytest.raises(ArchiveError, match=r"archive.*cannot read the archive \(Not a directory\)"):
-        run_steps(request)
+        run_release(request)
     assert states() == []
 
 
-def test_a_lost_archive_is_not_drawn_again(tmp_path: Path, home: Path) -> None:
-    request = scene(tmp_path)
-    run_steps(request)
+def test_lost_archive_is_not_drawn_again(tmp_path: Path, home: Path) -> None:
+    request = write_request(tmp_path)
+    run_release(request)
     (home / "archive/toy").rename(tmp_path / "elsewhere")
     with pytest.raises(BundleError, match="never drawn again"):
-        run_steps(request)
+        run_release(request)
     assert states() == ["published"]
 
 
-def test_a_lost_ledger_is_found(tmp_path: Path, home: Path) -> None:
-    """A new one has forgotten the charge; the archive has not."""
-    request = scene(tmp_path)
-    run_steps(request)
+def test_lost_ledger_is_found_by_the_archive(tmp_path: Path, home: Path) -> None:
+    """A new ledger lacks the charge, but the archive has an anchor of it."""
+    request = write_request(tmp_path)
+    run_release(request)
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
     (home / "ledger.sqlite").unlink()
     with pytest.raises(UntrustedLedger, match="archive belongs to another ledger"):
-        run_steps(request)
+        run_release(request)
     assert states() == []
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
 
 
-def test_a_foreign_bundle_is_not_adopted(tmp_path: Path, home: Path) -> None:
-    """Only the very bundle that was sealed for a charge can complete it."""
-    request = scene(tmp_path)
-    run_steps(request)
+def test_foreign_bundle_is_not_adopted(tmp_path: Path, home: Path) -> None:
+    """Only the bundle that was sealed for a charge can complete it."""
+    request = write_request(tmp_path)
+    run_release(request)
     place = home / "archive/toy/v1-r1/release"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    other = scene(elsewhere)
+    other = write_request(elsewhere)
     with pytest.MonkeyPatch.context() as away:
         away.setenv("GRAMERCY_HOME", str(elsewhere / "home"))
-        run_steps(other)
+        run_release(other)
     shutil.rmtree(place)
     shutil.copytree(elsewhere / "home/archive/toy/v1-r1/release", place)
     with pytest.raises(BundleError, match="not the bundle that was published"):
-        run_steps(request)
+        run_release(request)
 
 
-def test_what_was_sealed_survives_other_requests(
+def test_sealed_release_is_finished_by_another_request(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next release of the data set, of whatever version, finishes it with the same bytes."""
+    """The next release of the data set, of any version, finishes it with the same bytes."""
 
     def broken(*_: object) -> None:
         raise OSError(28, "no space left")
 
     with monkeypatch.context() as full:
-        full.setattr(Archive, "commit", broken)
+        full.setattr(LocalArchive, "commit", broken)
         with pytest.raises(ArchiveError):
-            run_steps(scene(tmp_path))
+            run_release(write_request(tmp_path))
     (sealed,) = Ledger.of(Home.default()).charges("toy")
     assert sealed.state == "sealed"
-    assert run_steps(scene(tmp_path, request={"version": "v2"})) == "v2-r2"
+    assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r2"
     first, second = Ledger.of(Home.default()).charges("toy")
     assert (first.state, first.sha256, second.state) == ("published", sealed.sha256, "published")
-    assert run_steps(scene(tmp_path)) == "v1-r1"
+    assert run_release(write_request(tmp_path)) == "v1-r1"
     assert not list((home / "archive/.staging").iterdir())

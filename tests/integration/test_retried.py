@@ -1,4 +1,4 @@
-"""Prefect may run a flow again, by itself or by hand: noise is drawn once, whatever it does."""
+"""Prefect may rerun a flow, by itself or by hand: noise is drawn only once."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from prefect.settings import (
 )
 from prefect.states import AwaitingRetry, Scheduled, State
 
-from gramercy.application.request_model import read_request
+from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.flows.release import release
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import GramercyError
-from tests.support.factories import bundle_bytes, scene
+from tests.support.factories import bundle_bytes, write_request
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = [pytest.mark.usefixtures("prefect_server"), pytest.mark.slow]
 
 
 def broken(*_: object, **__: object) -> None:
@@ -37,7 +37,7 @@ def broken(*_: object, **__: object) -> None:
 # What breaks once the charge is made; what becomes of it, and what the next run answers.
 BROKEN = {
     "drawn": ("gramercy.application.drawing.denoise", "spent", "SpentFailure"),
-    "sealed": ("gramercy.archive.store.Archive.commit", "published", "toy/v1-r1"),
+    "sealed": ("gramercy.archive.local.LocalArchive.commit", "published", "toy/v1-r1"),
 }
 
 
@@ -66,7 +66,7 @@ def last_run() -> FlowRun:
 
 
 def pressed_retry(run: FlowRun, state: Callable[[], State]) -> str:
-    """What becomes of a failed run that is scheduled again, and taken up by a worker."""
+    """The result of a failed run that is scheduled again and run by a worker."""
     with get_client(sync_client=True) as client:
         client.set_flow_run_state(run.id, state(), force=True)
         again = client.read_flow_run(run.id)
@@ -89,7 +89,7 @@ def test_retries_draw_nothing(
         PREFECT_TASK_DEFAULT_RETRY_DELAY_SECONDS: 0,
     }
     with temporary_settings(settings), pytest.raises(GramercyError):
-        again(read_request(scene(tmp_path)))
+        again(read_request(write_request(tmp_path)))
     assert last_run().run_count == (3 if retries == "of the flow" else 1)
     assert (len(draws), states()) == (2, ["spent"])
 
@@ -98,7 +98,7 @@ def test_retries_draw_nothing(
     ("when", "state"),
     [("drawn", AwaitingRetry), ("drawn", Scheduled), ("sealed", AwaitingRetry)],
 )
-def test_a_run_that_is_run_again_draws_nothing(
+def test_rerun_of_a_failed_run_draws_nothing(
     when: str,
     state: Callable[[], State],
     tmp_path: Path,
@@ -110,7 +110,7 @@ def test_a_run_that_is_run_again_draws_nothing(
     with monkeypatch.context() as failing:
         failing.setattr(broken_step, broken)
         with pytest.raises(GramercyError):
-            release(read_request(scene(tmp_path)))
+            release(read_request(write_request(tmp_path)))
     run = last_run()
     assert run.state is not None
     assert run.state.is_failed()

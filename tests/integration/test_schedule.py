@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.deployments.runner import RunnerDeployment
+from ruamel.yaml import YAML
 
-from gramercy.application.planning import refuse_late
-from gramercy.application.request_model import Request, read_request
+from gramercy.application.context import Context
+from gramercy.application.planning import make_plan, refuse_late
+from gramercy.application.request_model import Request
+from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
-from gramercy.flows.deployments import deployments
+from gramercy.flows.deployments import deployments, packaged, served_tag
 from gramercy.schemas.errors import LateRun, RequestError
 from gramercy.tasks.announce import HOME
-from tests.support.factories import scene
+from tests.support.factories import write_request
 
 UTC = datetime.UTC
 MONDAY = datetime.datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
 
 def request(folder: Path, version: str, **changes: str) -> Request:
-    return read_request(scene(folder, request={"version": version, **changes}))
+    return read_request(write_request(folder, request={"version": version, **changes}))
 
 
-def test_a_version_comes_from_the_day(tmp_path: Path) -> None:
+def cron_of(deployment: RunnerDeployment) -> tuple[str, str | None]:
+    """The one schedule of a deployment: when it runs, and the time zone."""
+    (schedule,) = deployment.schedules or []
+    assert isinstance(schedule.schedule, CronSchedule)
+    return schedule.schedule.cron, schedule.schedule.timezone
+
+
+def test_version_is_formatted_from_the_date(tmp_path: Path) -> None:
     for pattern, label in (
         ("%G-W%V", "2026-W48"),
         ("%Y-%m-%d", "2026-11-23"),
@@ -39,30 +52,29 @@ def test_a_version_comes_from_the_day(tmp_path: Path) -> None:
     assert [berlin.on(each).version for each in times] == ["2027-03-28", "2027-03-29"]
 
 
-def test_the_time_zone_is_no_part_of_what_was_asked(tmp_path: Path) -> None:
+def test_time_zone_does_not_change_the_request_key(tmp_path: Path) -> None:
     one = request(tmp_path, "v1")
-    from gramercy.application.planning import make_plan
-
     other = one.model_copy(update={"timezone": "Europe/Berlin"})
-    assert make_plan(one).key == make_plan(other).key
+    assert make_plan(Context.default(), one).key == make_plan(Context.default(), other).key
 
 
 def test_late_runs_are_refused(tmp_path: Path) -> None:
-    weekly = request(tmp_path, "%G-W%V")
+    context = Context.default()
+    weekly = make_plan(context, request(tmp_path, "%G-W%V"), at=MONDAY)
     hours = datetime.timedelta(hours=1)
     for late in (0 * hours, 0.5 * hours, 5 * hours, 6 * 24 * hours):
-        refuse_late(weekly, MONDAY, MONDAY + late)  # still the same week
+        refuse_late(weekly, MONDAY + late)  # still the same week
     with pytest.raises(LateRun, match="planned for version '2026-W48', and it is '2026-W49'"):
-        refuse_late(weekly, MONDAY, MONDAY + 7 * 24 * hours)
+        refuse_late(weekly, MONDAY + 7 * 24 * hours)
     night = MONDAY.replace(hour=23, minute=50)
-    daily = request(tmp_path, "%Y-%m-%d")
-    refuse_late(daily, night, night + 0.5 * hours)  # a run that waited for a worker
+    daily = make_plan(context, request(tmp_path, "%Y-%m-%d"), at=night)
+    refuse_late(daily, night + 0.5 * hours)  # a run that waited for a worker
     with pytest.raises(LateRun, match="Nothing was charged"):
-        refuse_late(daily, night, night + 2 * hours)
+        refuse_late(daily, night + 2 * hours)
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_late_run_charges_nothing(
+def test_late_run_charges_nothing(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gramercy.flows.release import release
@@ -83,33 +95,53 @@ def test_a_late_run_charges_nothing(
 def test_deployments_for_several_requests(tmp_path: Path) -> None:
     weekly, monthly = (request(tmp_path, each) for each in ("%G-W%V", "%Y-%m"))
     (tmp_path / "other").mkdir()
-    other = read_request(scene(tmp_path / "other", request={"version": "%Y"}, id="other"))
-    facts = deployments([weekly, monthly, other], "30 1 * * *", "Europe/Berlin")
-    names = [each["name"] for each in facts["deployments"]]
-    assert names == ["toy", "toy.2", "other", "published", "published", "weekly"]
-    first = facts["deployments"][0]
-    assert first["schedules"] == [
-        {"slug": "schedule", "cron": "30 1 * * *", "timezone": "Europe/Berlin"}
+    other = read_request(write_request(tmp_path / "other", request={"version": "%Y"}, id="other"))
+    context = Context.default()
+    made = deployments(context, [weekly, monthly, other], "30 1 * * *", "Europe/Berlin")
+    assert [each.full_name for each in made] == [
+        *("release/toy", "release/toy.2", "release/other"),
+        *("estimate/published", "report/published", "audit/weekly"),
     ]
-    assert first["parameters"]["request"]["timezone"] == "Europe/Berlin"
-    assert first["concurrency_limit"] == {"limit": 1, "collision_strategy": "CANCEL_NEW"}
+    assert cron_of(made[0]) == ("30 1 * * *", "Europe/Berlin")
+    assert made[0].parameters["request"]["timezone"] == "Europe/Berlin"
+    assert made[0].concurrency_limit == 1
+    assert made[0].concurrency_options is not None
+    assert made[0].concurrency_options.collision_strategy == "CANCEL_NEW"
     own = request(tmp_path, "%Y-%m", timezone="Asia/Tokyo")
-    (tokyo, *_) = deployments([own], "30 1 * * *", None)["deployments"]
-    assert tokyo["schedules"][0]["timezone"] == "Asia/Tokyo"
-    assert "A toy" not in str(facts)  # titles may hold what Prefect would fill in
+    (tokyo, *_) = deployments(context, [own], "30 1 * * *", None)
+    assert cron_of(tokyo) == ("30 1 * * *", "Asia/Tokyo")
+    assert "A toy" not in str(made)  # titles may hold what Prefect would fill in
     with pytest.raises(RequestError, match="would be published once"):
-        deployments([request(tmp_path, "v1")], "30 1 * * *", "UTC")
+        deployments(context, [request(tmp_path, "v1")], "30 1 * * *", "UTC")
 
 
-def test_deployments_of_one_of_many_stewards(tmp_path: Path, home: Path) -> None:
-    """Run by a pool of its own, under names of its own, after releases of its own home."""
-    asked = request(tmp_path, "%G-W%V")
-    served = deployments([asked], "30 1 * * *", "UTC", "cardiology")["deployments"]
-    names = [each["name"] for each in served]
+def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
+    """In their own work pool, under their own names, triggered by their own home's releases."""
+    context, asked = Context.default(), request(tmp_path, "%G-W%V")
+    served = deployments(context, [asked], "30 1 * * *", "UTC", "cardiology")
+    names = [each.name for each in served]
     assert names == ["toy@cardiology", *["published@cardiology"] * 2, "weekly@cardiology"]
-    assert {each["work_pool"]["name"] for each in served} == {"cardiology"}
-    triggers = [each for one in served for each in one.get("triggers", [])]
-    assert [each["match"] for each in triggers] == [{HOME: Home(home).address}] * 2
+    assert {each.work_pool_name for each in served} == {"cardiology"}
+    assert {tuple(each.tags) for each in served} == {(served_tag(Home(home)),)}
+    triggers: list[Any] = [each for one in served for each in one.triggers]
+    assert [each.match.root for each in triggers] == [{HOME: Home(home).address}] * 2
     for pool in ("", "Prefect", "prefect-pool", "two words", "a/b"):
         with pytest.raises(RequestError, match="no name of a work pool"):
-            deployments([asked], "30 1 * * *", "UTC", pool)
+            deployments(context, [asked], "30 1 * * *", "UTC", pool)
+
+
+def test_deployments_say_what_prefect_yaml_says() -> None:
+    """Which is also what `prefect deploy` reads."""
+    stated = YAML(typ="safe", pure=True).load(packaged().read_text())["deployments"][1:]
+    made = deployments(Context.default(), [], "30 1 * * *", "UTC")
+    for deployment, facts in zip(made, stated, strict=True):
+        schedules = [(each["cron"], each["timezone"]) for each in facts.get("schedules", [])]
+        assert deployment.name == facts["name"]
+        assert deployment.entrypoint == facts["entrypoint"]
+        assert deployment.description == facts["description"]
+        assert ([cron_of(deployment)] if deployment.schedules else []) == schedules
+        triggers: list[Any] = deployment.triggers
+        for trigger, each in zip(triggers, facts.get("triggers", []), strict=True):
+            assert trigger.expect == set(each["expect"])
+            assert trigger.parameters == each["parameters"]
+            assert trigger.enabled

@@ -16,20 +16,41 @@ from typing import Any
 import pytest
 
 from gramercy.api.release import Release
+from gramercy.application.context import Context
 from gramercy.application.demo import lay_out
-from gramercy.application.request_model import read_request
-from gramercy.archive.store import Archive
-from gramercy.cli.prefect_services import written
+from gramercy.application.yaml_files import read_request
+from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
-from gramercy.flows.deployments import check_pool, deployments, retire
+from gramercy.flows.deployments import POOL, deployments
+from gramercy.flows.work_pool import WorkPool
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import RequestError
-from tests.support.factories import at_scale, scene
-from tests.support.prefect_services import ROOT, environment, free_port, prefect, process, wait_for
+from tests.support.factories import at_scale, write_request
+from tests.support.prefect_services import (
+    ROOT,
+    free_port,
+    prefect_environment,
+    run_prefect,
+    running,
+    wait_for,
+)
+
+pytestmark = pytest.mark.slow
+
+# What a deployment has of its own, however it was made.
+SAME = (
+    "description",
+    "parameters",
+    "parameter_openapi_schema",
+    "enforce_parameter_schema",
+    "concurrency_options",
+    "job_variables",
+    "path",
+)
 
 
-def ask(api: str, path: str, body: Any, patience: int = 10) -> Any:
-    """POST to the server's API; again, as Prefect's clients do, while its database is locked."""
+def post(api: str, path: str, body: Any, patience: int = 10) -> Any:
+    """POST to the server's API, retrying while its database is locked, like Prefect's clients."""
     request = urllib.request.Request(
         f"{api}{path}",
         data=json.dumps(body).encode(),
@@ -42,7 +63,12 @@ def ask(api: str, path: str, body: Any, patience: int = 10) -> Any:
         if refused.code != 503 or not patience:
             raise
         time.sleep(0.5)
-    return ask(api, path, body, patience - 1)
+    return post(api, path, body, patience - 1)
+
+
+def deployed_on(api: str) -> list[dict[str, Any]]:
+    deployments: list[dict[str, Any]] = post(api, "/deployments/filter", {})
+    return deployments
 
 
 def answers(api: str) -> bool:
@@ -53,8 +79,8 @@ def answers(api: str) -> bool:
         return False
 
 
-def left_over(word: str) -> list[str]:
-    """Command lines of processes that name it."""
+def remaining_processes(word: str) -> list[str]:
+    """Command lines of running processes that mention the folder."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -65,14 +91,14 @@ def left_over(word: str) -> list[str]:
 def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
     lay_out(Home(home))
     port = free_port()
-    environ = environment(tmp_path, home, port)
+    environ = prefect_environment(tmp_path, home, port)
     api, logs = environ["PREFECT_API_URL"], tmp_path / "server.log"
     starting = ("prefect", "server", "start", "--port", str(port))
-    with process(environ, logs, *starting):
+    with running(environ, logs, *starting):
         wait_for(lambda: answers(api), 120, logs)
-        prefect(environ, "work-pool", "create", "gramercy", "--type", "process")
-        prefect(environ, "deploy", "--all")
-        deployed = {each["entrypoint"]: each for each in ask(api, "/deployments/filter", {})}
+        run_prefect(environ, "work-pool", "create", "gramercy", "--type", "process")
+        run_prefect(environ, "deploy", "--all")
+        deployed = {each["entrypoint"]: each for each in deployed_on(api)}
         weekly = deployed["gramercy.flows.release.release"]
         (schedule,) = weekly["schedules"]
         assert schedule["schedule"]["cron"] == "0 6 * * 1"
@@ -80,28 +106,39 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert weekly["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
         # The scheduler does insert the runs that are planned.
         planned = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
-        wait_for(lambda: len(ask(api, "/flow_runs/filter", planned)) > 0, 60, logs)
+        wait_for(lambda: len(post(api, "/flow_runs/filter", planned)) > 0, 60, logs)
         # What `gramercy serve` deployed before and serves no more is taken back, and nothing else.
-        mine = [read_request(scene(tmp_path, request={"version": "%Y"}))]
-        served = str(written(deployments(mine, "0 6 * * 1", "UTC")))
-        prefect(environ, "deploy", "--all", "--prefect-file", served)
-        assert retire(api, deployments(mine, "0 6 * * 1", "UTC")) == []
-        usual = deployments(mine, "0 6 * * 1", "UTC")
-        own = deployments(mine, "0 6 * * 1", "UTC", "cardiology")
-        check_pool(api, own, "cardiology")
-        check_pool(api, usual, "no-pool")
-        with pytest.raises(RequestError, match="'weekly' in the work pool 'gramercy'"):
-            check_pool(api, usual, "gramercy")  # there is one that was deployed by hand
-        with pytest.MonkeyPatch.context() as elsewhere:
-            elsewhere.setenv("GRAMERCY_HOME", str(tmp_path / "another"))
-            check_pool(api, own, "cardiology")
-            for asked, pool in ((own, "gramercy"), (usual, "no-pool")):  # the pool, the names
-                with pytest.raises(RequestError, match="deployed from elsewhere, or by hand"):
-                    check_pool(api, asked, pool)
-            assert retire(api, deployments([], "0 6 * * 1", "UTC")) == []
-        assert retire(api, deployments([], "0 6 * * 1", "UTC")) == ["release/toy"]
-        names = {each["name"] for each in ask(api, "/deployments/filter", {})}
-        assert names == {"weekly", "published"}
+        context = Context.default()
+        mine = [read_request(write_request(tmp_path, request={"version": "%Y"}))]
+        usual, own, nothing = (
+            deployments(context, requests, "0 6 * * 1", "UTC", pool)
+            for requests, pool in ((mine, POOL), (mine, "cardiology"), ([], "cardiology"))
+        )
+        cardiology = WorkPool(api, "cardiology", context.home)
+        assert cardiology.deploy(own) == []
+        assert cardiology.deploy(own) == []
+        elsewhere = Home(tmp_path / "another")
+        for here, pool, asked in (
+            (context.home, POOL, usual),  # a pool in which somebody deployed by hand
+            (context.home, "oncology", usual),  # names that somebody gave by hand
+            (elsewhere, "cardiology", usual),
+            (elsewhere, "oncology", own),
+        ):
+            with pytest.raises(RequestError, match="deployed from elsewhere, or by hand"):
+                WorkPool(api, pool, here).deploy(asked)
+        assert WorkPool(api, "cardiology", elsewhere).retire(nothing) == []
+        assert cardiology.deploy(nothing) == ["release/toy@cardiology"]
+        left = {(each["entrypoint"], each["name"]): each for each in deployed_on(api)}
+        assert {name for _, name in left} == {
+            *("weekly", "published"),
+            *("weekly@cardiology", "published@cardiology"),
+        }
+        assert not any(each["pull_steps"] for each in left.values())
+        # From Python and from prefect.yaml the same is deployed.
+        for entrypoint, by_hand in deployed.items():
+            if entrypoint != weekly["entrypoint"]:
+                by_serve = left[entrypoint, f"{by_hand['name']}@cardiology"]
+                assert [by_serve[fact] for fact in SAME] == [by_hand[fact] for fact in SAME]
         # What cannot be run is refused before it is, whoever fills in the form.
         create = f"/deployments/{weekly['id']}/create_flow_run"
         sound = weekly["parameters"]["request"]
@@ -114,34 +151,34 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             {key: value for key, value in sound.items() if key != "dataset"},
         ):
             with pytest.raises(urllib.error.HTTPError) as refused:
-                ask(api, create, {"parameters": {"request": wrong}})
+                post(api, create, {"parameters": {"request": wrong}})
             assert refused.value.code in {409, 422}, wrong
             refused.value.close()
-        assert all(run["auto_scheduled"] for run in ask(api, "/flow_runs/filter", {}))
+        assert all(run["auto_scheduled"] for run in post(api, "/flow_runs/filter", {}))
 
         log = tmp_path / "worker.log"
-        with process(environ, log, "prefect", "worker", "start", "--pool", "gramercy"):
-            ask(api, create, {})
-            archive = Archive(home / "archive")
+        with running(environ, log, "prefect", "worker", "start", "--pool", "gramercy"):
+            post(api, create, {})
+            archive = LocalArchive(home / "archive")
             wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
             (done,) = archive.releases()
             # The release, and what its event has triggered.
             finished = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED"]}}}}
-            wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 3, 120, log)
+            wait_for(lambda: len(post(api, "/flow_runs/filter", finished)) == 3, 120, log)
             audit = deployed["gramercy.flows.audit.audit"]
-            ask(api, f"/deployments/{audit['id']}/create_flow_run", {})
+            post(api, f"/deployments/{audit['id']}/create_flow_run", {})
             wait_for(lambda: any((home / "audits").glob("*/audit.json")), 120, log)
-            wait_for(lambda: len(ask(api, "/flow_runs/filter", finished)) == 4, 120, log)
+            wait_for(lambda: len(post(api, "/flow_runs/filter", finished)) == 4, 120, log)
         tag = f"release:{'/'.join(done)}"
         tagged = {"flow_runs": {"tags": {"all_": [tag]}}}
-        runs = ask(api, "/flow_runs/filter", tagged)
+        runs = post(api, "/flow_runs/filter", tagged)
         assert len(runs) == 3
         assert all("dataset:breast-cancer" in run["tags"] for run in runs)
         (audited,) = (home / "audits").glob("*/audit.json")
         told = json.loads(audited.read_text())
         assert (told["discrepancies"], told["notes"], told["runs"]) == ([], [], True)
         assert len(told["releases"][0]["runs"]) == 1
-        found = ask(api, "/artifacts/latest/filter", {})
+        found = post(api, "/artifacts/latest/filter", {})
         kinds = {"privacy", "budget", "noise", "bundle", "estimates", "report"}
         assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in found}
 
@@ -155,26 +192,26 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
     assert len(Ledger(home / "ledger.sqlite").charges("breast-cancer")) == 1
 
 
-def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:
-    request = scene(tmp_path, request={"version": "%Y-%m-%d-%H%M"})
+def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> None:
+    request = write_request(tmp_path, request={"version": "%Y-%m-%d-%H%M"})
     port = free_port()
-    environ = environment(tmp_path, home, port)
+    environ = prefect_environment(tmp_path, home, port)
     api = environ.pop("PREFECT_API_URL")
     log = tmp_path / "serve.log"
     command = ("gramercy", "serve", str(request), "--port", str(port))
-    with process(environ, log, *command) as serving:
+    with running(environ, log, *command) as serving:
         wait_for(lambda: b"Serving at" in log.read_bytes(), 180, log)
         # Its pages ask this server, whatever its port.
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
             assert json.loads(reply.read())["api_url"] == api
-        archive = Archive(home / "archive")
-        prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
+        archive = LocalArchive(home / "archive")
+        run_prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
         wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
         # Ended as a service manager does it, it leaves nothing behind that goes on charging.
         serving.send_signal(signal.SIGTERM)
         serving.wait(60)
     assert serving.returncode == 128 + signal.SIGTERM
-    assert not left_over(str(port))
+    assert not remaining_processes(str(port))
     assert not answers(api)
     assert "Traceback" not in log.read_text()
     ((dataset, name), *_) = archive.releases()
@@ -182,10 +219,10 @@ def test_serve_starts_and_stops_all_of_it(tmp_path: Path, home: Path) -> None:
 
 
 def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> None:
-    request = str(scene(tmp_path))
+    request = str(write_request(tmp_path))
     doubtful = tmp_path / "{{ $HOME }}"
     doubtful.mkdir()
-    braces = str(scene(doubtful, request={"version": "%Y"}))
+    braces = str(write_request(doubtful, request={"version": "%Y"}))
     for words, told in (
         ([request], "would be published once"),
         ([braces], "the path holds '{{'"),
@@ -197,7 +234,7 @@ def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> Non
     )[:: at_scale(3, 1)]:
         done = subprocess.run(
             [sys.executable, "-m", "gramercy", "serve", *words],
-            env=environment(tmp_path, home, 1),
+            env=prefect_environment(tmp_path, home, 1),
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -1,1 +1,1 @@
-"""The parts of proofs that are computed, each as a module that can be run again."""
+"""The computed parts of proofs, as modules that can be rerun."""

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri, roots_genlaguerre, roots_jacobi, roots_laguerre
 
-from gramercy.mechanisms.accounting.guarantee import Guarantee, pure_gdp, shift_epsilon, shift_mu
+from gramercy.mechanisms.accounting.gdp import pure_gdp, shift_epsilon, shift_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace, one_row, two_rows
 from gramercy.mechanisms.mechanism import Setting
 from gramercy.schemas.contract import Neighbours
-from gramercy.schemas.request import PureSpec
+from gramercy.schemas.specs import PureSpec
 from tests.proofs.matrix_laplace import FIRST_OF_THE_REST, largest_ratio, least_mu, stop_loss
 from tests.support.factories import FULL
 
@@ -36,18 +37,18 @@ def rows(p: int, neighbours: Neighbours) -> int:
 
 
 @pytest.mark.parametrize("p", BY_COMPUTATION)
-def test_the_score_of_one_row_is_below_the_normal_law(p: int) -> None:
+def test_one_row_bound_is_proven_by_computation(p: int) -> None:
     assert largest_ratio(p, one_row(p)) < 0.98
 
 
-def test_so_it_is_for_all_other_dimensions() -> None:
+def test_one_row_bound_is_proven_for_larger_dimensions() -> None:
     p = FIRST_OF_THE_REST
     assert one_row(p) == one_row(10**6)
     assert largest_ratio(p, one_row(p), onwards=True) < 0.98
 
 
 @pytest.mark.parametrize("p", [2, 5, 20])
-def test_the_computation_refutes_what_a_test_refutes(p: int) -> None:
+def test_computation_rejects_impossible_bounds(p: int) -> None:
     """No c is below the mu of a test, over epsilon."""
     assert largest_ratio(p, least_mu(p, 0.1, rows=1) / 0.1) > 1.01
 
@@ -68,7 +69,7 @@ def by_quadrature(p: int, t: float) -> float:
 
 
 @pytest.mark.parametrize("p", [2, 3, 7, 20, 100])
-def test_the_computed_bound_is_one(p: int) -> None:
+def test_computed_stop_loss_is_a_tight_upper_bound(p: int) -> None:
     c = one_row(p)
     t = c * np.array([0.0, 0.3, 0.9, 2.0])
     exact = np.array([by_quadrature(p, each) for each in t])
@@ -78,7 +79,7 @@ def test_the_computed_bound_is_one(p: int) -> None:
 
 
 @pytest.mark.parametrize("p", [2, 3, 4, 5, 20, 64, 500, 1937, 1938, 5000])
-def test_two_rows(p: int) -> None:
+def test_two_row_bound_equals_its_formula(p: int) -> None:
     """1 / E chi_(p-1), rounded up; and no less than one row at half the epsilon."""
     half = mpmath.mpf(p) / 2
     exact = mpmath.gamma(half - 0.5) / mpmath.gamma(half) / mpmath.sqrt(2)
@@ -89,7 +90,7 @@ def test_two_rows(p: int) -> None:
 # What the noise promises.
 
 
-def test_mu_falls_with_the_columns() -> None:
+def test_mu_decreases_with_the_columns() -> None:
     assert made(20, "replace-one", epsilon=1.0).guarantee.mu < 0.24
     assert made(20, "add-remove", epsilon=1.0).guarantee.mu < 0.3
     for p in (2, 20, 500):
@@ -105,7 +106,9 @@ def test_mu_falls_with_the_columns() -> None:
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("p", [1, 2, 5, 20, 64])
-def test_mu_is_never_below_that_of_a_test(p: int, epsilon: float, neighbours: Neighbours) -> None:
+def test_mu_is_at_least_that_of_the_best_test(
+    p: int, epsilon: float, neighbours: Neighbours
+) -> None:
     mu = made(p, neighbours, epsilon=epsilon).guarantee.mu
     least = least_mu(p, epsilon, rows=rows(p, neighbours))
     assert least * (1 - 1e-9) <= mu <= pure_gdp(epsilon)
@@ -114,7 +117,7 @@ def test_mu_is_never_below_that_of_a_test(p: int, epsilon: float, neighbours: Ne
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-def test_mu_with_a_count_is_never_below_that_of_a_test(epsilon: float) -> None:
+def test_mu_with_a_count_is_at_least_that_of_a_test(epsilon: float) -> None:
     """One column: two Laplace variables, whose likelihood ratio is above 1 by this chance."""
     of_matrix = epsilon / 1.1
     wrong = (0.5 + 0.1 * of_matrix / 4) * math.exp(-epsilon / 2)
@@ -123,7 +126,7 @@ def test_mu_with_a_count_is_never_below_that_of_a_test(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("p", [2, 20, 500])
-def test_a_count_costs_little(p: int) -> None:
+def test_cost_of_a_count_equals_its_formula(p: int) -> None:
     alone = made(p, "add-remove", epsilon=0.1)
     counted = made(p, "add-remove", epsilon=0.1, counted=True)
     assert counted.scale == pytest.approx(1.1 * alone.scale, rel=1e-12)
@@ -137,7 +140,7 @@ def test_a_count_costs_little(p: int) -> None:
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("p", [1, 2, 5, 64, 2000])
-def test_from_mu_to_the_scale_and_back(p: int, neighbours: Neighbours, counted: bool) -> None:
+def test_mu_and_scale_are_inverse(p: int, neighbours: Neighbours, counted: bool) -> None:
     for mu in (1e-6, 0.01, 0.1, 0.25, 1.0, 3.0, 20.0, 50.0):
         noise = made(p, neighbours, mu=mu, counted=counted and neighbours == "add-remove")
         assert mu * (1 - 1e-9) <= noise.guarantee.mu <= mu
@@ -158,7 +161,7 @@ def test_earlier_formats_keep_their_mu() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.1, 1.0, 10.0, 100.0, 2200.0])
-def test_the_mu_of_laplace_noise(epsilon: float) -> None:
+def test_mu_of_laplace_noise_is_exact(epsilon: float) -> None:
     """Exactly that of the test halfway: a miss has probability exp(-epsilon / 2) / 2."""
     mu = shift_mu(epsilon)
     with mpmath.workdps(60):
@@ -169,7 +172,7 @@ def test_the_mu_of_laplace_noise(epsilon: float) -> None:
     assert shift_mu(shift_epsilon(mu)) <= mu
 
 
-def test_other_pure_noise_may_need_more() -> None:
+def test_staircase_noise_attains_the_pure_bound() -> None:
     """Staircase noise of steps at half of the shift attains the mu of any pure epsilon."""
     epsilon = 1.0
     wrong = math.exp(-epsilon) / (1 + math.exp(-epsilon))  # P(Z > 1/2), for a shift of 1

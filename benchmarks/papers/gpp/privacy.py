@@ -15,7 +15,8 @@ from benchmarks.papers.experiment import Figures, Measured, Scalar, Verdict, sho
 from benchmarks.papers.gpp.discrete import zcdp_epsilon
 from benchmarks.papers.gpp.protocol import spread
 from benchmarks.papers.gpp.scoring import decibels
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 
 Array = NDArray[np.float64]
 DELTA = 1e-5

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
 from gramercy.tables.cluster import Cluster
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate

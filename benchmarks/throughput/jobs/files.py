@@ -14,7 +14,7 @@ from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
 from benchmarks.throughput.jobs.making import Array
 from gramercy.application.validation import validate
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
 from gramercy.tasks.policy import sealed

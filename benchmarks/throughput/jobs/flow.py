@@ -26,10 +26,11 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     from prefect.testing.utilities import prefect_test_harness
 
     from gramercy.application.accumulation import accumulate
+    from gramercy.application.context import Context
     from gramercy.application.planning import make_plan
     from gramercy.application.publishing import publish, replay
-    from gramercy.application.request_model import read_request
     from gramercy.application.validation import validate
+    from gramercy.application.yaml_files import read_request
     from gramercy.flows.release import release
     from gramercy.tasks.policy import sealed
 
@@ -39,10 +40,11 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
         return making.request(folder, of, _ASKED, f"v{next(versions)}")
 
     def steps() -> None:
-        plan = make_plan(read_request(asked()))
-        sealed(replay)(plan)
+        context = Context.default()
+        plan = make_plan(context, read_request(asked()))
+        sealed(replay)(context, plan)
         sealed(validate)(plan.contract)
-        sealed(publish)(plan, sealed(accumulate)(plan))
+        sealed(publish)(context, plan, sealed(accumulate)(plan))
 
     with prefect_test_harness(server_startup_timeout=120):
         yield {

@@ -16,7 +16,7 @@ from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
 from benchmarks.throughput.jobs.making import Array
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs

@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making, noise
 from gramercy.application.accumulation import Collected
+from gramercy.application.context import Context
 from gramercy.application.drawing import draw_into
 from gramercy.application.planning import make_plan
 from gramercy.application.public_parameters import normalised
-from gramercy.application.request_model import read_request
+from gramercy.application.yaml_files import read_request
 from gramercy.archive.rows_file import read_rows
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.tables.source import open_source
@@ -33,7 +34,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     del cells
     asked = {"name": "rows", "epsilon": 8.0, "delta": 1e-9}
     of = making.facts(str(path), cell.rows, cell.columns)
-    plan = make_plan(read_request(making.request(folder, of, asked, "v1")))
+    plan = make_plan(Context.default(), read_request(making.request(folder, of, asked, "v1")))
     turns = itertools.count()
     mechanism = plan.mechanism
     assert isinstance(mechanism, RowWise)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
 from benchmarks.throughput.jobs import making
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
 

@@ -7,19 +7,22 @@ import shutil
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gramercy.api.release import Release
 from gramercy.archive import disk
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.collection import Held, write_collection
 from gramercy.archive.listing import listed
+from gramercy.archive.protocol import Archive
 from gramercy.archive.registry_entry import Stated, entry_text, file_name, registry_entry
-from gramercy.archive.store import Archive
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.cli.output.page_file import written
-from gramercy.ledger import Ledger
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.timeline import Timeline
+
+if TYPE_CHECKING:
+    from gramercy.ledger import Ledger
 
 
 def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str] = ()) -> list[Timeline]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from gramercy.cli.output import view
+from gramercy.cli.output import terminal
 from gramercy.schemas.timeline import Charged, Event, Timeline
 
 _WIDTH, _HEIGHT = 64, 9
@@ -23,11 +23,11 @@ def timeline_text(timeline: Timeline) -> None:
     """Print a budget's timeline: a picture, and a line for every event."""
     last = timeline.events[-1]
     spent = f"epsilon {_number(last.spent)} of {last.budget:g} spent at delta {last.delta:g}"
-    view.say(view.bold(timeline.name), f"  {spent}, {_counted(len(timeline.charges))}")
+    terminal.say(terminal.bold(timeline.name), f"  {spent}, {_counted(len(timeline.charges))}")
     for line in chart(timeline.events):
-        view.out.print(line, no_wrap=True, overflow="crop")
+        terminal.out.print(line, no_wrap=True, overflow="crop")
     for line in _lines(timeline.events):
-        view.say(line)
+        terminal.say(line)
 
 
 def chart(events: Sequence[Event]) -> list[Text]:

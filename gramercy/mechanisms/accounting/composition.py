@@ -13,13 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from gramercy.mechanisms.accounting.guarantee import (
-    Guarantee,
-    gdp_epsilon,
-    gdp_mu,
-    gdp_within,
-    less,
-)
+from gramercy.mechanisms.accounting.directed_rounding import less
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, gdp_within
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 
 _MOST = 1e9  # of a mu: beyond it nothing is private, and no budget holds it
 _BITS = 256  # every double above 2^-204, and the square of every mu above 2^-76, is whole

@@ -1,179 +1,25 @@
-"""Exact guarantees: Gaussian differential privacy and its conversions.
-
-Everything is evaluated with 60 digits and rounded towards less privacy: epsilon, delta, mu upwards,
-calibrated mu downwards. Sources: Dong, Roth, Su (2022), Corollary 1 for delta(epsilon); Balle and
-Wang (2018) for the calibration.
-"""
+"""What a release guarantees: as mu, as epsilon and delta, and as the power of an attacker."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
-from mpmath import MPContext
-from scipy.special import log_ndtr, ndtr
-
-_mp = MPContext()
-_mp.dps = 60
-
-UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
+from gramercy.mechanisms.accounting.directed_rounding import less, mp, up
+from gramercy.mechanisms.accounting.gdp import (
+    exact_delta,
+    gdp_delta,
+    gdp_epsilon,
+    gdp_mu,
+    pure_gdp,
+    quick_delta,
+)
 
 _GRID = 1000  # steps of epsilon, for the mu that holds a whole profile
 _ROUNDED = 2.0**-52
 _LEAST_MU = 1e-9  # no release is free
-_KEPT = 4096  # results: a release asks for each of its own several times, and digits take long
 _MOST_PURE = 700.0  # beyond it a pure epsilon says nothing that a double could show
-
-
-def _up(value: Any) -> float:
-    """The smallest double at or above `value`."""
-    near = float(value)
-    return near if _mp.mpf(near) >= value else math.nextafter(near, math.inf)
-
-
-def _down(value: Any) -> float:
-    """The largest double at or below `value`."""
-    near = float(value)
-    return near if _mp.mpf(near) <= value else math.nextafter(near, -math.inf)
-
-
-def _delta(mu: Any, epsilon: Any) -> Any:
-    """delta(epsilon) = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2), in 60 digits."""
-    if mu == 0:
-        return _mp.mpf(0)
-    mu, epsilon = _mp.mpf(mu), _mp.mpf(epsilon)
-    middle = -epsilon / mu
-    return _mp.ncdf(middle + mu / 2) - _mp.exp(epsilon) * _mp.ncdf(middle - mu / 2)
-
-
-def _quick_delta(mu: float, epsilon: float) -> float:
-    """The same in double precision: good to nine digits, and not rounded up."""
-    middle = -epsilon / mu
-    return float(ndtr(middle + mu / 2) - math.exp(epsilon + log_ndtr(middle - mu / 2)))
-
-
-@lru_cache(_KEPT)
-def gdp_delta(mu: float, epsilon: float) -> float:
-    """The exact delta at `epsilon` of a mu-GDP mechanism, rounded up."""
-    return _up(_delta(mu, epsilon)) if mu < math.inf else 1.0
-
-
-@lru_cache(_KEPT)
-def gdp_epsilon(mu: float, delta: float) -> float:
-    """The exact epsilon at `delta` of a mu-GDP mechanism, rounded up.
-
-    Infinite when `delta` is not positive and `mu` is, since a Gaussian has no pure epsilon.
-    """
-    if mu == 0 and delta >= 0:
-        return 0.0
-    if not (delta > 0 and mu < math.inf):
-        return math.inf
-    if _delta(mu, 0) <= delta:
-        return 0.0
-    low, high = _mp.mpf(0), _mp.mpf(1)
-    while _delta(mu, high) > delta:
-        low, high = high, 2 * high
-    for _ in range(40):
-        half = (low + high) / 2
-        low, high = (half, high) if _delta(mu, half) > delta else (low, half)
-    for _ in range(4):  # Newton on log delta, from 40 bits: 60 digits after three steps
-        at = _delta(mu, high)
-        slope = -_mp.exp(high) * _mp.ncdf(-high / mu - _mp.mpf(mu) / 2) / at
-        high -= _mp.log(at / _mp.mpf(delta)) / slope
-    found = _up(high)
-    while _delta(mu, found) > delta:
-        found = math.nextafter(found, math.inf)
-    return found
-
-
-@lru_cache(_KEPT)
-def gdp_mu(epsilon: float, delta: float) -> float:
-    """The largest mu that is (epsilon, delta)-differentially private, rounded down.
-
-    Raises
-    ------
-    ValueError
-        Unless 0 <= epsilon < inf and 0 < delta < 1.
-    """
-    if not (0 <= epsilon < math.inf and 0 < delta < 1):
-        raise ValueError("needs 0 <= epsilon < inf and 0 < delta < 1")
-    low, high = _mp.mpf(0), _mp.mpf(1)
-    while _delta(high, epsilon) < delta:
-        low, high = high, 2 * high
-    while low == 0:  # bracket from below as well, so that tiny mu get their relative digits
-        half = high / 2
-        low, high = (half, high) if _delta(half, epsilon) <= delta else (low, half)
-    for _ in range(40):
-        half = (low + high) / 2
-        low, high = (half, high) if _delta(half, epsilon) <= delta else (low, half)
-    for _ in range(4):
-        at = _delta(low, epsilon)
-        slope = _mp.npdf(-epsilon / low + low / 2) / at
-        low -= _mp.log(at / _mp.mpf(delta)) / slope
-    found = _down(low)
-    while _delta(found, epsilon) > delta:
-        found = math.nextafter(found, 0)
-    return found
-
-
-@lru_cache(_KEPT)
-def pure_gdp(epsilon: float) -> float:
-    """The mu of a pure epsilon, -2 Phi^-1(1 / (1 + e^epsilon)), rounded up."""
-    ctx = MPContext()
-    ctx.dps = 60 + int(epsilon)
-    return _up(_mp.mpf(2 * ctx.sqrt(2) * ctx.erfinv(ctx.tanh(ctx.mpf(epsilon) / 2))))
-
-
-def gdp_pure(mu: float) -> float:
-    """The largest pure epsilon whose `pure_gdp` is at most `mu`, rounded down."""
-    half = _mp.mpf(mu) / 2
-    epsilon = _down(_mp.log(_mp.ncdf(half) / _mp.ncdf(-half)))
-    while pure_gdp(epsilon) > mu:
-        epsilon = math.nextafter(epsilon, 0)
-    return epsilon
-
-
-@lru_cache(_KEPT)
-def shift_mu(epsilon: float) -> float:
-    """The mu of noise whose log density changes at a rate of at most `epsilon`, rounded up.
-
-    It holds where noise Z is added to what a neighbour moves by D, and where the density of
-    Z + t D, 0 <= t <= 1, has a logarithm whose derivative in t stays within +-epsilon: for Laplace
-    noise, for densities proportional to exp(-norm), for `mechanisms.matrix_laplace`, and for
-    post-processing of these, such as rounding. It does not hold for every pure epsilon, for which
-    `pure_gdp` is exact: the density of staircase noise jumps, and discrete noise has none.
-
-    Notes
-    -----
-    Let an event have the probability Phi(z(t)) once the noise is moved by t D. The derivative of
-    that probability is the mean of the score over the event; the score has mean zero, so it is at
-    most epsilon Phi(-|z|). Such a path gets furthest if it is symmetric about z = 0, from -mu/2 to
-    mu/2, and there d(-log Phi(-z)) = epsilon dt: Phi(-mu/2) = exp(-epsilon/2) / 2. Laplace noise
-    attains it.
-    """
-    mu = 2 * _mp.sqrt(epsilon)  # not too small: Phi(-mu/2) <= exp(-mu^2/8) / 2
-    for _ in range(8 if epsilon else 0):  # Newton on a convex function, from the right: 60 digits
-        mu -= (_rate(mu) - epsilon) * _mp.ncdf(-mu / 2) / _mp.npdf(mu / 2)
-    found = _up(mu)
-    while _rate(found) < epsilon:
-        found = math.nextafter(found, math.inf)
-    return found
-
-
-def _rate(mu: Any) -> Any:
-    """The epsilon of `shift_mu`, in 60 digits: -2 log(2 Phi(-mu/2))."""
-    return -2 * _mp.log(2 * _mp.ncdf(-_mp.mpf(mu) / 2))
-
-
-def shift_epsilon(mu: float) -> float:
-    """The largest rate whose `shift_mu` is at most `mu`, rounded down."""
-    epsilon = _down(_rate(mu))
-    while shift_mu(epsilon) > mu:
-        epsilon = math.nextafter(epsilon, 0)
-    return epsilon
 
 
 @dataclass(frozen=True)
@@ -246,11 +92,11 @@ class Guarantee:
         mu = _LEAST_MU
         steps = list(zip(grid[1:], excess, strict=False))
         for after, needed in [*steps[::40], *steps]:  # a coarse look first: few improve on it
-            if _quick_delta(mu, after) > needed * (1 + 1e-6):
+            if quick_delta(mu, after) > needed * (1 + 1e-6):
                 continue
-            if _delta(mu, after) < needed:
+            if exact_delta(mu, after) < needed:
                 mu = math.nextafter(gdp_mu(after, needed), math.inf)
-            while _delta(mu, after) < needed:
+            while exact_delta(mu, after) < needed:
                 mu = math.nextafter(mu, math.inf)
         return cls(mu, min(1.0, delta0), profile=profile)
 
@@ -258,7 +104,7 @@ class Guarantee:
         """The smallest delta known to hold at `epsilon`, rounded up."""
         if epsilon >= self.pure:
             return 0.0
-        known = min(1.0, _up(_mp.mpf(gdp_delta(self.mu, epsilon)) + self.delta0))
+        known = min(1.0, up(mp.mpf(gdp_delta(self.mu, epsilon)) + self.delta0))
         return known if self.profile is None else min(known, self.profile(epsilon))
 
     def epsilon(self, delta: float) -> float:
@@ -283,8 +129,8 @@ class Guarantee:
         has rho <= epsilon^2 / 2 itself (Bun and Steinke 2016).
         """
         named = self.delta0 == 0 or math.isfinite(self.pure)
-        by_gdp = _up(_mp.mpf(self.mu) ** 2 / 2) if named else math.inf
-        by_pure = _up(_mp.mpf(self.pure) ** 2 / 2)
+        by_gdp = up(mp.mpf(self.mu) ** 2 / 2) if named else math.inf
+        by_pure = up(mp.mpf(self.pure) ** 2 / 2)
         return (by_pure, 0.0) if by_pure <= by_gdp else (by_gdp, self.delta0)
 
     def power(self, alarms: float) -> float:
@@ -292,32 +138,9 @@ class Guarantee:
 
         Phi(Phi^-1(alarms) + mu) + delta0, or by the pure epsilon, whichever is less.
         """
-        level = _mp.mpf(alarms)
-        bounds = [_mp.ncdf(_mp.sqrt(2) * _mp.erfinv(2 * level - 1) + self.mu) + self.delta0]
+        level = mp.mpf(alarms)
+        bounds = [mp.ncdf(mp.sqrt(2) * mp.erfinv(2 * level - 1) + self.mu) + self.delta0]
         if self.pure < _MOST_PURE:
-            grows = _mp.exp(self.pure)
+            grows = mp.exp(self.pure)
             bounds += [grows * level, 1 - (1 - level) / grows]
-        return min(1.0, _up(min(bounds)))
-
-
-def gdp_within(mu: float, epsilon: float, delta: float) -> bool:
-    """Whether mu-GDP is (epsilon, delta)-private. NaN never is."""
-    return bool(delta > 0 and mu < math.inf and _delta(mu, epsilon) <= delta)
-
-
-def less(delta: float, aside: float) -> float:
-    """What is left of a delta once some of it is set aside, rounded down."""
-    return _down(_mp.mpf(delta) - aside)
-
-
-def noise_scale(squared_sensitivity: float, mu: float) -> float:
-    """The smallest Gaussian scale s whose guarantee Delta/s, rounded up, is at most `mu`."""
-    scale = _up(_mp.sqrt(squared_sensitivity) / mu)
-    while gaussian_mu(squared_sensitivity, scale) > mu:
-        scale = math.nextafter(scale, math.inf)
-    return scale
-
-
-def gaussian_mu(squared_sensitivity: float, scale: float) -> float:
-    """Mu = Delta / s of Gaussian noise with standard deviation `scale`, rounded up."""
-    return _up(_mp.sqrt(squared_sensitivity) / _mp.mpf(scale))
+        return min(1.0, up(min(bounds)))

@@ -47,18 +47,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from mpmath import MPContext
 from scipy import special
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 
-from gramercy.schemas.contract import Neighbours
+from gramercy.mechanisms.accounting.directed_rounding import mp, up
 
-LARGEST_SHAPE = 1e6  # the noise is then within 1 % of its limit, a Gaussian's
 _MOST_SHAPE, _LEAST_VARIANCE = 1e9, 1e-6  # the series has about L + 10 sqrt(k) terms
 _MOST_VARIANCE = 1e250  # no subnormal numbers in the series
-
-_mp = MPContext()
-_mp.dps = 60
 
 
 def profile(k: float, variance: float, epsilon: float) -> float:
@@ -78,7 +73,7 @@ def profile(k: float, variance: float, epsilon: float) -> float:
         ``sum_n pi_n (1 - q^(n+1))``, see the module; at k = 2, ``1 - exp(-1 / (2 s^2))`` always.
     """
     _check(k, variance, epsilon)
-    return _up(_delta(k, variance, epsilon))
+    return min(1.0, up(_delta(k, variance, epsilon)))
 
 
 def two_steps(k: float, variance: float, epsilon: float) -> float:
@@ -101,94 +96,13 @@ def two_steps(k: float, variance: float, epsilon: float) -> float:
         The bound, rounded up by less than 1e-9, and at most 1; at k = 2, that of `profile`: exact.
     """
     _check(k, variance, epsilon)
-    half, rate = k / 2, 1 / (2 * _mp.mpf(variance))
+    half, rate = k / 2, 1 / (2 * mp.mpf(variance))
     y = _outer_quantile(half, 0.5 / variance, epsilon)
     if y == math.inf:  # b = L, beyond which removal has no delta
-        return _up(_delta(k, variance, epsilon - rate))
-    log_ratio = _mp.log1p(rate / y)
-    a = epsilon - rate + (_mp.mpf(half) - 1) * log_ratio
-    return _up(_delta(k, variance, a) + _mp.exp(a) * _removal(half, y, log_ratio))
-
-
-def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighbours) -> float:
-    """The least s^2 with delta(epsilon) <= delta, rounded up.
-
-    The root of a function that falls in s^2, moved up until the rounded-up delta is small enough:
-    for delta up to 1/2, within 1e-10 of the exact root.
-
-    Parameters
-    ----------
-    k, epsilon
-        As in `profile`.
-    delta
-        Between 0 and 1; at least 1e-200.
-    neighbours
-        ``add-remove`` for `profile`, ``replace-one`` for `two_steps`.
-
-    Raises
-    ------
-    ValueError
-        Outside these ranges, or if the answer would be below 1e-6.
-    """
-    if not 1e-200 <= delta < 1:
-        raise ValueError("needs 1e-200 <= delta < 1")
-    known = two_steps if neighbours == "replace-one" else profile
-    high = 1.0
-    while known(k, high, epsilon) > delta:
-        high *= 4
-    low = high / 4
-    while known(k, low, epsilon) <= delta:
-        low, high = low / 4, low
-
-    def excess(log_variance: float) -> float:
-        return math.log(known(k, math.exp(log_variance), epsilon) / delta)
-
-    # A little further apart: the signs must not hang on the rounding of exp and log.
-    found = math.exp(brentq(excess, math.log(low) - 1e-9, math.log(high) + 1e-9, xtol=1e-15))
-    step = 2.0**-50
-    while known(k, found, epsilon) > delta:
-        found, step = found * (1 + step), 2 * step
-    return found
-
-
-def best_shape(
-    p: int, epsilon: float, delta: float, neighbours: Neighbours, kept: bool = False
-) -> tuple[float, float]:
-    """The k in [2, 1e6] with the least noise at a guarantee, and its variance.
-
-    The error is the root mean square of what is added, in Frobenius norm: proportional to
-    ``sqrt(m) s^2``, as is the standard deviation off the diagonal, when the mean m s^2 I is
-    removed; to ``sqrt(m (m + p + 1)) s^2`` when it is `kept`; m = k + p - 1. Brent's search on
-    log k, and the two ends. Removed, k is in the thousands or above, where the law is close to a
-    Gaussian's: added or removed, the error fell in k for every guarantee tried, and the answer is
-    1e6; replaced, it may be least before. Kept, k is of the order of p + 100.
-
-    Parameters
-    ----------
-    p, kept
-        The columns, and whether the noise keeps its mean.
-    epsilon, delta, neighbours
-        As in `smallest_variance`.
-
-    Returns
-    -------
-    tuple[float, float]
-        k and s^2.
-    """
-
-    def tried(k: float) -> tuple[float, float, float]:
-        variance = smallest_variance(k, epsilon, delta, neighbours)
-        m = k + p - 1
-        return variance * math.sqrt(m * (m + p + 1) if kept else m), k, variance
-
-    def at(log_k: float) -> tuple[float, float, float]:  # few bits: m - p + 1 returns k exactly
-        return tried(max(2.0, round(64 * math.exp(log_k)) / 64))
-
-    ends = math.log(2), math.log(LARGEST_SHAPE)
-    found = minimize_scalar(
-        lambda log_k: at(log_k)[0], bounds=ends, method="bounded", options={"xatol": 1e-3}
-    )
-    return min(at(float(found.x)), tried(2.0), tried(LARGEST_SHAPE))[1:]
+        return min(1.0, up(_delta(k, variance, epsilon - rate)))
+    log_ratio = mp.log1p(rate / y)
+    a = epsilon - rate + (mp.mpf(half) - 1) * log_ratio
+    return min(1.0, up(_delta(k, variance, a) + mp.exp(a) * _removal(half, y, log_ratio)))
 
 
 def _check(k: float, variance: float, epsilon: float) -> None:
@@ -205,12 +119,12 @@ def _delta(k: float, variance: float, epsilon: Any) -> Any:
     8 n; what is beyond the last term is below a geometric series, since the ratio of terms,
     x_1/(h + n + 1) (1 - q^(n+2))/(1 - q^(n+1)), falls and is below x_1/(h + n + 1) (n + 2)/(n + 1).
     """
-    half, rate = k / 2, 1 / (2 * _mp.mpf(variance))
-    a = _mp.mpf(half) - 1
-    decay = (epsilon + rate) / a if a else _mp.inf  # -log q
-    threshold = rate / -_mp.expm1(-decay)
+    half, rate = k / 2, 1 / (2 * mp.mpf(variance))
+    a = mp.mpf(half) - 1
+    decay = (epsilon + rate) / a if a else mp.inf  # -log q
+    threshold = rate / -mp.expm1(-decay)
     x, slope, peak = float(threshold), float(decay), max(0, math.floor(threshold - half))
-    log_largest = (a + 1 + peak) * _mp.log(threshold) - threshold - _log_gamma(half, peak)
+    log_largest = (a + 1 + peak) * mp.log(threshold) - threshold - _log_gamma(half, peak)
     steps = 64 + int(10 * math.sqrt(half + peak))
     while True:
         last = peak + steps
@@ -223,7 +137,7 @@ def _delta(k: float, variance: float, epsilon: Any) -> Any:
     weights = np.concatenate([below, [1.0], above])
     terms = weights * -np.expm1(-slope * np.arange(1, last + 2))
     total = float(terms.sum()) + float(terms[-1]) * ratio / (1 - ratio)
-    return _mp.exp(log_largest) * _mp.mpf(total) * (1 + _mp.mpf(last + 16) * 2**-50)
+    return mp.exp(log_largest) * mp.mpf(total) * (1 + mp.mpf(last + 16) * 2**-50)
 
 
 def _removal(half: float, y: float, log_ratio: Any) -> Any:
@@ -250,8 +164,8 @@ def _removal(half: float, y: float, log_ratio: Any) -> Any:
         power = (a - whole) * np.log1p(u * math.expm1(-slope) / (y + u))
         tail = float(mass @ ((1 + u / y) ** (a - whole) * -np.expm1(power - slope * whole)))
     total = float(weights[1:last] @ -np.expm1(-slope * steps)) + float(weights[last]) * tail
-    log_density = _mp.mpf(a) * _mp.log(y) - y - _log_gamma(half, -1)
-    return _mp.exp(log_density) * _mp.mpf(total) * (1 + _mp.mpf(last + 1024) * 2**-50)
+    log_density = mp.mpf(a) * mp.log(y) - y - _log_gamma(half, -1)
+    return mp.exp(log_density) * mp.mpf(total) * (1 + mp.mpf(last + 1024) * 2**-50)
 
 
 def _outer_quantile(half: float, rate: float, epsilon: float) -> float:
@@ -293,9 +207,4 @@ def _laguerre() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=1024)
 def _log_gamma(half: float, peak: int) -> Any:
-    return _mp.loggamma(_mp.mpf(half) + peak + 1)
-
-
-def _up(value: Any) -> float:
-    near = float(value)
-    return min(1.0, near if _mp.mpf(near) >= value else math.nextafter(near, math.inf))
+    return mp.loggamma(mp.mpf(half) + peak + 1)

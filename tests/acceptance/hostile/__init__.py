@@ -1,1 +1,1 @@
-"""Hostile tables, and what is to become of them."""
+"""Hostile tables, and the expected result of each."""

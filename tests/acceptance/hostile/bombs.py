@@ -1,4 +1,4 @@
-"""Tables that are small on the disk and large in memory, or say that they are."""
+"""Tables that are small on disk and large in memory, or claim to be."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.acceptance.hostile.parquet_made import (
     varint,
 )
 from tests.acceptance.hostile.tables_made import COLUMNS, OTHER, SECRET
-from tests.support.factories import FULL, at_scale, scene
+from tests.support.factories import FULL, at_scale, write_request
 
 MIB = 1 << 20
 GROUP: dict[str, Any] = {"g": {"levels": ["a", "b"]}, "c1": COLUMNS["c1"]}
@@ -45,18 +45,18 @@ Pieces = Iterable[tuple[bytes, int]]  # bytes, and how often
 
 @dataclass(frozen=True)
 class Bomb:
-    """A table that has a name, and what becomes of it.
+    """A named table, and its expected result.
 
     Parameters
     ----------
     lay
-        Writes the file into a folder.
+        Function that writes the file into a folder.
     file
         Its name there.
     rows
         As the contract declares them.
     said
-        What the error says; nothing where the table is read.
+        Words of the error; empty if the table is read.
     found
         Otherwise its rows, each with the number of times it is there. None is a malformed one.
     seconds
@@ -82,11 +82,11 @@ class Bomb:
         facts = {"source": self.file, "rows": self.rows, "columns": COLUMNS} | self.changes
         asked = {"mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-13}}
         facts["budget"] = {"epsilon": 2.0, "delta": 1e-12}
-        return scene(folder, request=asked, **facts)
+        return write_request(folder, request=asked, **facts)
 
 
 def packed(codec: str | None, pieces: Pieces) -> bytes:
-    """Pieces compressed as one, without ever being there as one."""
+    """Compress pieces as one stream, without joining them in memory."""
     if codec == "snappy":
         return _snappy(list(pieces))
     if codec == "gzip":
@@ -103,7 +103,7 @@ def _each(pieces: Pieces, pack: Callable[[bytes], bytes]) -> Iterable[bytes]:
 
 
 def _snappy(pieces: list[tuple[bytes, int]]) -> bytes:
-    """A piece that is repeated is one byte many times."""
+    """A repeated piece is one byte many times."""
     out = bytearray(varint(_size(pieces)))
     for piece, times in pieces:
         first = piece if times == 1 else piece[:1]
@@ -249,7 +249,7 @@ def long_cell(codec: str | None, in_dictionary: bool = False) -> bytes:
 
 
 def repeated_cell() -> bytes:
-    """A text that is told once, and meant a million times."""
+    """A text that is stored once and repeated a million times."""
     entries = Page(told(b"a" * MIB) + told(b"b"), 2, dictionary=True)
     indices = Page(bytes([1]) + run(0, SOME, 1) + run(1, 1, 1), SOME + 1, RLE_DICTIONARY)
     chunk = Chunk("g", [entries, indices], SOME + 1, BYTES, "zstd")
@@ -257,7 +257,7 @@ def repeated_cell() -> bytes:
 
 
 def prefixes() -> bytes:
-    """Texts that each begin as the one before."""
+    """Texts that each share a prefix with the previous one."""
     few = at_scale(200_000, SOME)
     long = 4 * MIB
     kept = delta_packed([0, *[long] * (few - 1), 0])
@@ -421,7 +421,7 @@ def sparse(path: Path, size: int = LINE) -> None:
 
 
 def wide_window(path: Path) -> None:
-    """Unpacked with a window of 1.5 GiB."""
+    """Decompressed with a window of 1.5 GiB."""
     lzma2 = {"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 3 << 29}
     squeeze = lzma.LZMACompressor(filters=[lzma2])
     pieces = [(f"c0,c1\n{SECRET},{OTHER}\n".encode(), 1), (bytes(16 * MIB), at_scale(24, 96))]

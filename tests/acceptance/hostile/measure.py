@@ -36,20 +36,20 @@ def _outcome(request: Path, way: str) -> dict[str, Any]:
     from gramercy.schemas.errors import GramercyError
     from gramercy.tables.source import open_source
     from gramercy.tables.streaming import accumulate
-    from tests.support.factories import alone, plan_of, run_steps
+    from tests.support.factories import read_plan, run_release, seal_step
 
     try:
         if way == "request":
-            return {"release": run_steps(request)}
-        plan = plan_of(request)
-        sampled = alone(validate)(plan.contract)["sample"] if way == "tables" else None
+            return {"release": run_release(request)}
+        plan = read_plan(request)
+        sampled = seal_step(validate)(plan.contract)["sample"] if way == "tables" else None
         source, how, lattice = plan.contract.source, normalised(plan.asked), plan.mechanism.lattice
         if way == "as a library would":
             pq.read_table(source)
         if way == "in place":
             sums = accumulate(open_source(source), plan.contract, how, lattice, in_place=True)
         else:
-            sums = alone(accumulated)(plan).sums
+            sums = seal_step(accumulated)(plan).sums
     except GramercyError as error:
         return {"error": type(error).__name__, "said": str(error), "exit_code": error.exit_code}
     return {
@@ -74,12 +74,12 @@ def _measured(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve() -> None:
-    from tests.support.factories import run_steps, scene
+    from tests.support.factories import run_release, write_request
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["GRAMERCY_HOME"] = f"{folder}/home"
-        _outcome(scene(Path(folder)), "tables")
-        run_steps(scene(Path(folder)))
+        _outcome(write_request(Path(folder)), "tables")
+        run_release(write_request(Path(folder)))
     print("ready", flush=True)
     for line in sys.stdin:
         read, write = os.pipe()
@@ -96,7 +96,7 @@ def _serve() -> None:
 
 
 class Measured:
-    """Asks the server, one case at a time."""
+    """Client of the server: one case at a time."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -112,7 +112,7 @@ class Measured:
 
 @contextmanager
 def measuring() -> Iterator[Measured]:
-    """The server, while it is needed."""
+    """Run the server until the context ends."""
     words = [sys.executable, "-m", "tests.acceptance.hostile.measure"]
     root = Path(__file__).parents[3]
     pipe = subprocess.PIPE

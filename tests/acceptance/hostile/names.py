@@ -1,4 +1,4 @@
-"""A thousand names that someone may have put in a contract, a request, a command or a header."""
+"""A thousand hostile names for contracts, requests, commands and headers."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ _LONG = [
 
 
 def _paths(inside: str) -> list[str]:
-    """Paths to somewhere else, in every spelling of a separator."""
+    """Paths that lead elsewhere, with every spelling of a separator."""
     found = []
     for up, word in itertools.product(_UP, ["", "x", *_WORDS[:2]]):
         path = f"{up}/{word}" if word else up
@@ -276,7 +276,7 @@ def _devices() -> list[str]:
 
 
 def hostile_names(inside: str, count: int) -> list[str]:
-    """So many names, no two alike, every kind of them among the first.
+    """Return distinct names, every kind among the first ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Parquet files put together byte by byte: small ones that no library would write."""
+"""Parquet files built byte by byte: small ones that no library would write."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def numbers(values: Sequence[int]) -> tuple[int, Any]:
 
 @dataclass(frozen=True)
 class Page:
-    """One page as it lies in the file; `body` is not compressed yet."""
+    """One page as stored in the file; `body` is not compressed yet."""
 
     body: bytes
     values: int
@@ -89,7 +89,7 @@ class Page:
 
     @property
     def stated(self) -> int:
-        """Bytes of the body, as its head states them."""
+        """Size of the body as stated in the page header."""
         return len(self.body) if self.size is None else self.size
 
     def bytes(self, codec: str | None) -> bytes:
@@ -201,7 +201,7 @@ def delta_packed(numbers: Sequence[int]) -> bytes:
 
 
 def constant(name: str, value: float, rows: int, codec: str | None = None) -> Chunk:
-    """A column of one number, by one dictionary entry and one run."""
+    """A constant column: one dictionary entry and one run."""
     dictionary = Page(struct.pack("<d", value), 1, dictionary=True)
     indices = Page(bytes([1]) + run(0, rows, 1), rows, RLE_DICTIONARY)
     return Chunk(name, [dictionary, indices], rows, codec=codec)

@@ -1,4 +1,4 @@
-"""How a hostile table is described, laid out, read, and worked out in plain Python."""
+"""How a hostile table is described, written, read, and computed in plain Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.errors import Invalid, TableError
 from gramercy.tables.streaming import Accumulated
-from tests.support.factories import alone, plan_of, scene
+from tests.support.factories import read_plan, seal_step, write_request
 
 NAN, INF = math.nan, math.inf
 BIG = 2**53
@@ -42,7 +42,7 @@ Content: TypeAlias = bytes | pa.Table
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """A table that is read, and the rows that are found in it."""
+    """A table that is read, and its expected rows."""
 
     name: str
     files: Mapping[str, Content]
@@ -56,7 +56,7 @@ class Read:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """A table that is refused, and what the error says beside the name of the source."""
+    """A table that is refused, and the words of the error besides the source's name."""
 
     name: str
     files: Mapping[str, Content]
@@ -80,26 +80,26 @@ def lay(folder: Path, case: Read | Refused) -> Path:
             pq.write_table(content, path)
     rows = len(case.rows) if isinstance(case, Read) else 2
     facts = {"source": case.source or next(iter(case.files)), "rows": rows, "columns": COLUMNS}
-    return scene(folder, **(facts | dict(case.changes)))
+    return write_request(folder, **(facts | dict(case.changes)))
 
 
 def steps(request: Path) -> tuple[dict[str, Any], Accumulated, Lattice]:
     """Validate and accumulate on the finest lattice, as a release does."""
-    sampled = alone(validate)(plan_of(request).contract)
+    sampled = seal_step(validate)(read_plan(request).contract)
     return sampled, *summed(request)
 
 
 def summed(request: Path) -> tuple[Accumulated, Lattice]:
-    plan = plan_of(request)
+    plan = read_plan(request)
     fine = Lattice(plan.columns, 20)
     with pytest.MonkeyPatch.context() as finest:
         finest.setattr(Gaussian, "lattice", fine)
-        return alone(accumulate)(plan).sums, fine
+        return seal_step(accumulate)(plan).sums, fine
 
 
 @dataclasses.dataclass
 class Reference:
-    """The exact Gram matrix and the repairs, worked out cell by cell in plain Python."""
+    """The exact Gram matrix and the repairs, computed cell by cell in plain Python."""
 
     columns: Mapping[str, Mapping[str, Any]]
     intercept: bool = False
@@ -143,13 +143,13 @@ def csv(name: str, text: str | bytes, found: Sequence[Row], /, **changes: Any) -
 
 
 def parquet(name: str, values: pa.Array, numbers: Sequence[float]) -> Read:
-    """A column of Parquet beside one of threes."""
+    """A Parquet column next to one of threes."""
     table = pa.table({"c1": [3.0] * len(values), "c0": values})
     return Read(name, {"t.parquet": table}, [[x, 3] for x in numbers])
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
-    """As Parquet, in other ways than the usual."""
+    """Parquet files written with unusual options."""
     made = io.BytesIO()
     pq.write_table(table, made, **options)
     return made.getvalue()

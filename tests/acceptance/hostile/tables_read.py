@@ -1,4 +1,4 @@
-"""Tables that are read, with the rows that are found in them."""
+"""Tables that are read, with their expected rows."""
 
 from __future__ import annotations
 

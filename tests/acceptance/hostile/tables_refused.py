@@ -1,4 +1,4 @@
-"""Tables and contracts that are refused, with what the error says."""
+"""Tables and contracts that are refused, with the words of the error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refused(name: str, text: str | bytes, *words: str, **changes: Any) -> Refuse
 
 
 def not_numbers(name: str, values: pa.Array | list[Any], *words: str) -> Refused:
-    """A column of Parquet that is refused for its type."""
+    """A Parquet column that is refused for its type."""
     table = pa.table({"c0": values, "c1": [OTHER] * len(values)})
     return Refused(f"parquet-{name}", {"t.parquet": table}, ("'c0'", *words))
 
@@ -50,7 +50,7 @@ def whole_parquet() -> bytes:
 
 
 def damaged_parquet() -> bytes:
-    """A good footer over pages that are none."""
+    """A valid footer over invalid pages."""
     whole = whole_parquet()
     footer = int.from_bytes(whole[-8:-4], "little") + 8
     return whole[:4] + b"\xff" * (len(whole) - footer - 4) + whole[-footer:]

@@ -16,6 +16,7 @@ import pytest
 import gramercy
 from gramercy.api.measured import Measured
 from gramercy.api.release import Release
+from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
 from gramercy.common.home import Home
 from gramercy.estimators.intervals import Intervals
@@ -23,7 +24,7 @@ from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.uncertainty.entries import second_moment
 from gramercy.schemas.evidence import Divisor, Evidence
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.factories import MECHANISM, run_all, run_steps, scene, table
+from tests.support.factories import MECHANISM, run_pipeline, run_release, write_request, write_table
 
 PUBLISHED = {"estimates": [{"name": "graphical-lasso"}]}
 CLASSES = {"c0": {"lower": -5.0, "upper": 5.0}, "c1": {"lower": -5.0, "upper": 5.0}}
@@ -33,7 +34,7 @@ def released(folder: Path, **changes: Any) -> Release:
     """A release of 40 rows, with little noise."""
     request = changes.pop("request", {}) | {"mechanism": MECHANISM | {"epsilon": 900.0}}
     budget = {"budget": {"epsilon": 1000.0, "delta": 1e-5}}
-    run_all(scene(folder, request=PUBLISHED | request, **(budget | changes)))
+    run_pipeline(write_request(folder, request=PUBLISHED | request, **(budget | changes)))
     return gramercy.open(Home.default().archive)["toy/v1-r1"]
 
 
@@ -42,10 +43,11 @@ def release(tmp_path: Path) -> Release:
     return released(tmp_path)
 
 
-def test_a_catalogue_knows_data_sets_order_and_words(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_catalogue_lists_orders_and_searches_releases(tmp_path: Path) -> None:
     for version in [f"v{k}" for k in range(1, 11)]:
-        run_steps(
-            scene(
+        run_release(
+            write_request(
                 tmp_path,
                 request={"version": version, "mechanism": MECHANISM | {"epsilon": 0.1}},
                 budget={"epsilon": 10.0, "delta": 1e-5},
@@ -53,7 +55,7 @@ def test_a_catalogue_knows_data_sets_order_and_words(tmp_path: Path) -> None:
         )
     other = tmp_path / "other"
     other.mkdir()
-    run_steps(scene(other, id="hospital", title="Hôpital: Sodium"))
+    run_release(write_request(other, id="hospital", title="Hôpital: Sodium"))
     catalogue = gramercy.open(Home.default().archive)
     assert catalogue.datasets == ["hospital", "toy"]
     assert catalogue.latest("toy").id == "toy/v10-r10"
@@ -66,7 +68,7 @@ def test_a_catalogue_knows_data_sets_order_and_words(tmp_path: Path) -> None:
     assert catalogue.search("c1 v7").index.tolist() == ["toy/v7-r7"]
     assert catalogue.search("nowhere").empty
     assert catalogue.search("nowhere").columns.tolist() == found.columns.tolist()
-    withdraw("toy", "v10-r10", "wrong bounds")
+    withdraw(Context.default(), "toy", "v10-r10", "wrong bounds")
     assert catalogue.latest("toy").id == "toy/v9-r9"
     assert catalogue.history("toy")["withdrawn"].iloc[-1] == "wrong bounds"
     with pytest.raises(gramercy.UnknownRelease, match=r"nothing.*Data sets: hospital, toy"):
@@ -75,7 +77,7 @@ def test_a_catalogue_knows_data_sets_order_and_words(tmp_path: Path) -> None:
         catalogue.latest("nothing")
 
 
-def test_a_changed_description_is_in_no_listing(release: Release) -> None:
+def test_changed_description_is_refused_in_listings(release: Release) -> None:
     path = release.path / "datapackage.json"
     path.chmod(0o644)
     path.write_text(path.read_text().replace("gaussian", "laplace"))
@@ -85,7 +87,7 @@ def test_a_changed_description_is_in_no_listing(release: Release) -> None:
             ask()
 
 
-def test_entries_are_labelled_and_know_their_errors(release: Release) -> None:
+def test_entries_are_labelled_with_errors_and_intervals(release: Release) -> None:
     names = ["c0", "c1", "c2"]
     for of, told in (
         ("covariance", release.covariance),
@@ -115,7 +117,7 @@ def test_entries_are_labelled_and_know_their_errors(release: Release) -> None:
         release.correlation.interval(95)
 
 
-def test_what_is_made_of_entries_is_a_plain_frame(release: Release) -> None:
+def test_derived_frames_are_plain_data_frames(release: Release) -> None:
     told = release.second_moment
     for made in (told.loc["c0":"c1"], told @ told, told.copy(), pickle.loads(pickle.dumps(told))):
         assert type(made) is pd.DataFrame
@@ -127,7 +129,7 @@ def test_what_is_made_of_entries_is_a_plain_frame(release: Release) -> None:
     assert listed["estimate"].iloc[1] == told.loc["c0", "c1"]
 
 
-def test_a_changed_frame_has_no_errors(release: Release) -> None:
+def test_modified_frame_has_no_intervals(release: Release) -> None:
     def renamed(frame: pd.DataFrame) -> None:
         frame.index = list("abc")
 
@@ -142,10 +144,14 @@ def test_a_changed_frame_has_no_errors(release: Release) -> None:
         assert (release.covariance.listed()["estimate"].abs() < 1).all()
 
 
-def test_a_mean_of_the_noise_is_in_no_estimate(tmp_path: Path) -> None:
+def test_noise_mean_is_subtracted_from_estimates(tmp_path: Path) -> None:
     kept = {"name": "wishart", "epsilon": 4.0, "delta": 1e-6, "mean": "kept"}
     kept["arithmetic"] = "floating-point"
-    run_steps(scene(tmp_path, request={"mechanism": kept}, budget={"epsilon": 50.0, "delta": 1e-5}))
+    run_release(
+        write_request(
+            tmp_path, request={"mechanism": kept}, budget={"epsilon": 50.0, "delta": 1e-5}
+        )
+    )
     told = gramercy.open(Home.default().archive)["toy/v1-r1"].second_moment
     lines = told.listed()
     assert (lines["lower"] <= lines["estimate"]).all()
@@ -154,8 +160,8 @@ def test_a_mean_of_the_noise_is_in_no_estimate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("divisor", ["noisy", "itself"])
-def test_what_a_noisy_divisor_does(divisor: Divisor) -> None:
-    """Noise alone, drawn again: the entries vary as much as they are said to."""
+def test_noisy_divisor_is_included_in_the_errors(divisor: Divisor) -> None:
+    """The stated errors match repeated draws of the noise."""
     truth = np.array([[0.5, 0.2, 0.1], [0.2, 0.3, 0.0], [0.1, 0.0, 0.2]])
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.01 * 2**0.5, sd_off_diagonal=0.01)
     seen = Evidence(truth, truth, law, 100.0, divisor=divisor, rows_sd=5.0)
@@ -167,7 +173,7 @@ def test_what_a_noisy_divisor_does(divisor: Divisor) -> None:
     np.testing.assert_allclose(np.std(found, axis=0), second_moment(seen).noise, rtol=0.03)
 
 
-def test_about_the_means_the_column_of_ones_is_left_out(tmp_path: Path) -> None:
+def test_covariance_about_means_drops_the_intercept(tmp_path: Path) -> None:
     release = released(tmp_path, intercept=True)
     assert release.second_moment.shape == (4, 4)
     for told in (release.covariance, release.correlation):
@@ -178,8 +184,8 @@ def test_about_the_means_the_column_of_ones_is_left_out(tmp_path: Path) -> None:
     np.testing.assert_allclose(release.covariance, about, atol=1e-15)
 
 
-def test_where_noise_hides_all_nothing_is_told(tmp_path: Path) -> None:
-    run_steps(scene(tmp_path, request={"mechanism": MECHANISM | {"epsilon": 0.01}}))
+def test_entries_hidden_by_noise_are_missing(tmp_path: Path) -> None:
+    run_release(write_request(tmp_path, request={"mechanism": MECHANISM | {"epsilon": 0.01}}))
     told = gramercy.open(Home.default().archive)["toy/v1-r1"].partial_correlation
     lower, upper = told.interval()
     off = ~np.eye(3, dtype=bool)
@@ -189,8 +195,8 @@ def test_where_noise_hides_all_nothing_is_told(tmp_path: Path) -> None:
     assert (upper.to_numpy()[off] == 1).all()
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say(release: Release) -> None:
-    """Of the very release's own law: rows and noise drawn again."""
+def test_intervals_have_nominal_coverage(release: Release) -> None:
+    """Rows and noise are redrawn from the release's own law."""
     from dataclasses import replace
 
     from gramercy.estimators.tuning.stability import redrawn
@@ -229,7 +235,7 @@ def test_estimates_in_the_style_of_scikit_learn(release: Release, tmp_path: Path
     )
 
 
-def test_an_estimate_that_cannot_be_is_told_with_the_mend(release: Release) -> None:
+def test_invalid_estimate_is_refused_with_a_hint(release: Release) -> None:
     for name, settings, words in (
         ("lasso", {}, r"no estimator 'lasso'.*ridge, graphical-lasso"),
         ("intervals", {}, r"\.correlation\.interval"),
@@ -243,8 +249,8 @@ def test_an_estimate_that_cannot_be_is_told_with_the_mend(release: Release) -> N
         release.graph("x")
 
 
-def test_discriminants_tell_classes_apart(tmp_path: Path) -> None:
-    kinds = pd.read_csv(table(tmp_path / "table.csv", rows=400))
+def test_discriminant_separates_classes(tmp_path: Path) -> None:
+    kinds = pd.read_csv(write_table(tmp_path / "table.csv", rows=400))
     kinds["kind"] = np.where(kinds["c0"] > 0, "high", "low")
     kinds.to_csv(tmp_path / "table.csv", index=False)
     columns = CLASSES | {"kind": {"levels": ["high", "low"]}}
@@ -255,7 +261,8 @@ def test_discriminants_tell_classes_apart(tmp_path: Path) -> None:
     assert (fitted.predict(kinds[["c0", "c1"]]) == kinds["kind"]).mean() > 0.9
 
 
-def test_a_precision_matrix_has_no_second_moment(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_precision_release_has_no_second_moment(tmp_path: Path) -> None:
     release = released(
         tmp_path,
         request={"estimates": []},
@@ -268,8 +275,9 @@ def test_a_precision_matrix_has_no_second_moment(tmp_path: Path) -> None:
             getattr(release, ask)
 
 
-def test_analysts_need_no_pipeline(release: Release) -> None:
-    """Neither Prefect nor Great Expectations nor a ledger is imported by what analysts do."""
+@pytest.mark.slow
+def test_analysis_imports_no_pipeline(release: Release) -> None:
+    """Analysis imports neither Prefect nor Great Expectations nor a ledger."""
     code = f"""
 import sys, gramercy
 release = gramercy.open({str(Home.default().archive)!r}).latest("toy")

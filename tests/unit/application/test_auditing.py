@@ -1,4 +1,4 @@
-"""The audit: nothing is found where all is well, and whatever is tampered with is named."""
+"""The audit: nothing is found in an intact home, and every tampering is named."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from gramercy.api.release import Release
-from gramercy.application.auditing import facts, make_audit, write_audit
+from gramercy.application.audit_record import facts, write_audit
+from gramercy.application.auditing import make_audit
+from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
-from gramercy.application.request_model import read_request
 from gramercy.application.withdrawal import withdraw
-from gramercy.archive.store import Archive
+from gramercy.application.yaml_files import read_request
+from gramercy.archive.local import LocalArchive
+from gramercy.archive.open import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
@@ -28,34 +31,35 @@ from gramercy.schemas.errors import Discrepancies, GramercyError, SpentFailure, 
 from gramercy.schemas.model import canonical
 from gramercy.tasks.history import History
 from tests.support.factories import (
-    answer,
     contract_facts,
     edit_json,
-    run,
-    run_all,
-    run_steps,
-    scene,
+    run_command,
+    run_json,
+    run_pipeline,
+    run_release,
+    write_request,
 )
-from tests.support.table_writers import contract
+from tests.support.ledger_writers import contract
 
 
-def told() -> list[tuple[str, str]]:
-    return [(each.subject, each.words) for each in make_audit().discrepancies]
+def audit_findings() -> list[tuple[str, str]]:
+    return [(each.subject, each.words) for each in make_audit(Context.default()).discrepancies]
 
 
 @pytest.fixture
 def audited(tmp_path: Path, home: Path) -> Home:
     """A home with two releases, and an estimate from one of them."""
-    run_steps(scene(tmp_path))
-    run_steps(scene(tmp_path, request={"version": "v2"}))
-    make_estimate(Archive.of(Home.default()), "toy", "v1-r1", Ridge())
+    run_release(write_request(tmp_path))
+    run_release(write_request(tmp_path, request={"version": "v2"}))
+    make_estimate(Context.default(), "toy", "v1-r1", Ridge())
     return Home.default()
 
 
-def test_all_is_well(any_home: Home, tmp_path: Path) -> None:
-    run_all(scene(tmp_path))
-    run_steps(scene(tmp_path, request={"version": "v2"}))
-    audit = make_audit()
+@pytest.mark.slow
+def test_audit_of_an_intact_home_finds_nothing(any_home: Home, tmp_path: Path) -> None:
+    run_pipeline(write_request(tmp_path))
+    run_release(write_request(tmp_path, request={"version": "v2"}))
+    audit = make_audit(Context.default())
     assert audit.discrepancies == []
     assert audit.notes == []
     assert audit.anchors == 1
@@ -77,11 +81,11 @@ def test_all_is_well(any_home: Home, tmp_path: Path) -> None:
 
 
 def reseal(place: Path, change: Callable[[dict], None]) -> None:
-    """Change a bundle as one could who has the steward's key."""
+    """Change a bundle, as an attacker with the steward's key could."""
     edit_json(place / "datapackage.json", change)
     for name in ("SHA256SUMS", "SHA256SUMS.sig"):
         (place / name).unlink()
-    Archive.of(Home.default()).seal(place)
+    archive_of(Home.default()).seal(place)
 
 
 def forged_guarantee(home: Home) -> None:
@@ -90,7 +94,7 @@ def forged_guarantee(home: Home) -> None:
 
 
 def forged_reason(home: Home) -> None:
-    withdraw("toy", "v1-r1", "wrong file")
+    withdraw(Context.default(), "toy", "v1-r1", "wrong file")
     place = home.archive / "toy/v1-r1/withdrawn"
     notice = place / "NOTICE.md"
     notice.chmod(0o644)
@@ -120,11 +124,11 @@ def stranger_signs(home: Home) -> None:
     place = home.archive / "toy/v1-r1/release"
     for name in ("SHA256SUMS", "SHA256SUMS.sig"):
         (place / name).unlink()
-    Archive(home.archive, keys=home.root / "stranger").seal(place)
+    LocalArchive(home.archive, keys=home.root / "stranger").seal(place)
 
 
 def notice_without_a_withdrawal(home: Home) -> None:
-    withdraw("toy", "v2-r2", "wrong file")
+    withdraw(Context.default(), "toy", "v2-r2", "wrong file")
     shutil.move(home.archive / "toy/v2-r2/withdrawn", home.archive / "toy/v1-r1/withdrawn")
 
 
@@ -141,7 +145,7 @@ def spent_with_a_bundle(home: Home) -> None:
 
 
 def older_ledger(home: Home) -> None:
-    archive = Archive.of(home)
+    archive = archive_of(home)
     anchor = archive.anchor()
     assert anchor is not None
     archive.write_anchor(anchor.model_copy(update={"seq": anchor.seq + 5}))
@@ -199,22 +203,23 @@ WRONG: dict[Callable[[Home], None], list[tuple[str, str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.__name__)
-def test_what_is_wrong_is_named(
+def test_audit_names_each_discrepancy(
     wrong: Callable[[Home], None], audited: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong(audited)
-    found, expected = told(), WRONG[wrong]
+    found, expected = audit_findings(), WRONG[wrong]
     assert sorted(subject for subject, _ in found) == [subject for subject, _ in expected]
     for (_, words), (_, part) in zip(sorted(found), expected, strict=True):
         assert part in words
-    code, out, _ = run("audit", capsys=capsys)
+    code, out, _ = run_command("audit", capsys=capsys)
     assert code == 2
     assert all(subject in out for subject, _ in expected)
 
 
 def rewritten(home: Path, *statements: str) -> None:
-    """What somebody does who owns the database."""
+    """Change the database, as its owner could."""
     with sqlite3.connect(home / "ledger.sqlite") as db:
         for name in ("no_update", "no_delete", "in_order"):
             db.execute(f"DROP TRIGGER IF EXISTS entries_{name}")
@@ -228,10 +233,11 @@ COLUMNS = [each.name for each in fields(Entry)]
 VALUES = ["NULL", "''", "'x'", "x'00ff'", "-1", "0.5", "'[]'", "'{}'", "1e999"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
-def test_no_column_can_be_changed(tmp_path: Path, home: Path, column: str) -> None:
-    """Whatever is put there, in whatever entry: an audit names it, and is written to its end."""
-    run_steps(scene(tmp_path))
+def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, column: str) -> None:
+    """Whatever value is written into any entry, the audit names it and completes."""
+    run_release(write_request(tmp_path))
     kept = (home / "ledger.sqlite").read_bytes()
     nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
     nullable |= column in {"epsilon", "delta"}
@@ -248,23 +254,23 @@ def test_no_column_can_be_changed(tmp_path: Path, home: Path, column: str) -> No
                 continue
             rewritten(home, f"UPDATE entries SET {column} = {value} WHERE seq = {seq}")
             try:
-                found = told()
+                found = audit_findings()
             except GramercyError as refused:  # it cannot even say which ledger it is
                 found = [("ledger", str(refused))]
             assert found, (column, value, seq)
     (home / "ledger.sqlite").write_bytes(kept)
-    assert told() == []
+    assert audit_findings() == []
 
 
 @pytest.mark.parametrize("seq", range(1, 7))
-def test_no_entry_can_be_removed(tmp_path: Path, home: Path, seq: int) -> None:
-    run_steps(scene(tmp_path))
+def test_audit_finds_removed_ledger_entries(tmp_path: Path, home: Path, seq: int) -> None:
+    run_release(write_request(tmp_path))
     rewritten(home, f"DELETE FROM entries WHERE seq = {seq}")
     if seq == 1:
         with pytest.raises(UntrustedLedger, match="the entry that opened it"):
-            told()
+            audit_findings()
     else:
-        assert told()
+        assert audit_findings()
 
 
 FORGED: dict[str, Entry] = {
@@ -286,9 +292,9 @@ FORGED: dict[str, Entry] = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_entries_that_were_never_made(tmp_path: Path, home: Path, name: str) -> None:
-    """Appended with a correct chain, and a correct sum."""
-    run_steps(scene(tmp_path))
+def test_audit_finds_forged_ledger_entries(tmp_path: Path, home: Path, name: str) -> None:
+    """Entries appended with a correct hash chain and a correct total."""
+    run_release(write_request(tmp_path))
     entry = FORGED[name]
     ledger = Ledger.of(Home.default())
     if entry.kind == "reserved":
@@ -305,25 +311,23 @@ def test_entries_that_were_never_made(tmp_path: Path, home: Path, name: str) -> 
     db.close()
     with Ledger.of(Home.default())._writing() as connection:
         append(connection, entry)
-    assert [words for _, words in told() if "entry 7" in words]
+    assert [words for _, words in audit_findings() if "entry 7" in words]
 
 
-def test_an_audit_on_the_command_line(
-    audited: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = answer("audit", "--output", tmp_path / "here", capsys=capsys)
+def test_audit_command(audited: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run_json("audit", "--output", tmp_path / "here", capsys=capsys)
     assert found["discrepancies"] == []
     assert len(found["releases"]) == 2
     assert (tmp_path / "here/audit.html").exists()
-    code, out, _ = run("audit", capsys=capsys)
+    code, out, _ = run_command("audit", capsys=capsys)
     assert code == 0
     assert "everything agrees" in out
     assert str(audited.audits) in out
 
 
-def test_runs_are_held_against_the_ledger(audited: Home) -> None:
+def test_audit_compares_runs_with_the_ledger(audited: Home) -> None:
     history = History({"toy/v1-r1": ["calm-owl"], "toy/v8-r8": ["odd-fox"]}, ())
-    audit = make_audit(history)
+    audit = make_audit(Context.default(), history)
     assert [each.runs for each in audit.releases] == [("calm-owl",), ()]
     (found,) = audit.discrepancies
     assert (found.subject, found.words) == (
@@ -333,22 +337,23 @@ def test_runs_are_held_against_the_ledger(audited: Home) -> None:
     assert audit.notes == ["toy/v2-r2: its flow run is no longer in Prefect's history."]
 
 
-def test_prefect_remembers(
+@pytest.mark.slow
+def test_rolled_back_home_is_found_in_prefect_history(
     tmp_path: Path, home: Path, prefect_server: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its runs are joined to releases; and a home rolled back as a whole is refused and found."""
+    """Runs are matched with releases, and a home rolled back as a whole is found."""
     from gramercy.flows.audit import audit
     from gramercy.flows.release import release
     from gramercy.tasks.history import recall
 
-    release(read_request(scene(tmp_path)))
+    release(read_request(write_request(tmp_path)))
     shutil.copytree(home, tmp_path / "older")
-    release(read_request(scene(tmp_path, request={"version": "v2"})))
-    history = recall()
+    release(read_request(write_request(tmp_path, request={"version": "v2"})))
+    history = recall(Ledger.of(Home.default()))
     assert set(history.runs) == {"toy/v1-r1", "toy/v2-r2"}
     assert all(len(runs) == 1 for runs in history.runs.values())
     assert history.anchors[0] == Ledger.of(Home.default()).head()
-    found = answer("audit", "--runs", capsys=capsys)
+    found = run_json("audit", "--runs", capsys=capsys)
     assert (found["discrepancies"], found["notes"], found["anchors"]) == ([], [], 3)
     assert [each["runs"] for each in found["releases"]] == [
         list(history.runs["toy/v1-r1"]),
@@ -356,56 +361,63 @@ def test_prefect_remembers(
     ]
     shutil.rmtree(home)
     (tmp_path / "older").rename(home)
-    assert [subject for subject, _ in told()] == ["ledger"]  # another file is in its place
+    assert [subject for subject, _ in audit_findings()] == [
+        "ledger"
+    ]  # another file is in its place
     Ledger.of(Home.default()).move("restored from a backup")
-    assert told() == []  # ledger and archive agree with each other
+    assert audit_findings() == []  # ledger and archive agree with each other
     with pytest.raises(UntrustedLedger, match="and Prefect's history has seen entry"):
-        release(read_request(scene(tmp_path, request={"version": "v3"})))
+        release(read_request(write_request(tmp_path, request={"version": "v3"})))
     with pytest.raises(Discrepancies, match=r"toy/v2-r2: was published by run"):
         audit(str(tmp_path / "found"))
     assert "its anchor outside has seen" in (tmp_path / "found/audit.json").read_text()
-    assert run("audit", "--runs", capsys=capsys)[0] == 2
+    assert run_command("audit", "--runs", capsys=capsys)[0] == 2
 
 
-def test_a_withdrawn_release(audited: Home, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_withdrawal_needs_a_reason_and_refunds_nothing(
+    audited: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
     spent = Ledger.of(audited).statement("toy").spent
-    refused = run("withdraw", "toy/v1-r1", "--yes", capsys=capsys)
+    refused = run_command("withdraw", "toy/v1-r1", "--yes", capsys=capsys)
     assert refused[0] == 2
     assert "reason" in refused[2]
-    assert run("withdraw", "toy/v9-r9", "--reason", "x", "--yes", capsys=capsys)[0] == 2
-    assert run("withdraw", "toy/v1-r1", "--reason", "x", capsys=capsys)[0] == 2  # nobody to ask
-    facts = answer("withdraw", "toy/v1-r1", "--reason", "wrong file", "--yes", capsys=capsys)
+    assert run_command("withdraw", "toy/v9-r9", "--reason", "x", "--yes", capsys=capsys)[0] == 2
+    assert (
+        run_command("withdraw", "toy/v1-r1", "--reason", "x", capsys=capsys)[0] == 2
+    )  # nobody to ask
+    facts = run_json("withdraw", "toy/v1-r1", "--reason", "wrong file", "--yes", capsys=capsys)
     assert facts["withdrawn"] == "wrong file"
-    assert Release(Archive.of(audited), "toy", "v1-r1").withdrawn == "wrong file"
+    assert Release(archive_of(audited), "toy", "v1-r1").withdrawn == "wrong file"
     assert Ledger.of(audited).statement("toy").spent == spent
-    assert told() == []
-    again = answer("withdraw", "toy/v1-r1", "--reason", "other", "--yes", capsys=capsys)
+    assert audit_findings() == []
+    again = run_json("withdraw", "toy/v1-r1", "--reason", "other", "--yes", capsys=capsys)
     assert again["withdrawn"] == "wrong file"  # it was said once, and stands
-    listed = answer("list", capsys=capsys)
+    listed = run_json("list", capsys=capsys)
     assert [each["withdrawn"] for each in listed] == ["wrong file", None]
-    assert "withdrawn: wrong file" in run("list", capsys=capsys)[1]
-    assert "wrong file" in run("show", "toy/v1-r1", capsys=capsys)[1]
-    assert "withdrawn" in run("budget", capsys=capsys)[1]
+    assert "withdrawn: wrong file" in run_command("list", capsys=capsys)[1]
+    assert "wrong file" in run_command("show", "toy/v1-r1", capsys=capsys)[1]
+    assert "withdrawn" in run_command("budget", capsys=capsys)[1]
 
 
-def test_a_withdrawn_release_answers_no_request(tmp_path: Path, home: Path) -> None:
-    request = scene(tmp_path)
-    run_steps(request)
-    withdraw("toy", "v1-r1", "wrong file")
+def test_withdrawn_release_is_not_reused(tmp_path: Path, home: Path) -> None:
+    request = write_request(tmp_path)
+    run_release(request)
+    withdraw(Context.default(), "toy", "v1-r1", "wrong file")
     with pytest.raises(SpentFailure, match=r"withdrawn: wrong file.*--new-charge"):
-        run_steps(request)
-    assert run_steps(scene(tmp_path, request={"new_charge": "v1-r1"})) == "v1-r2"
-    assert told() == []
+        run_release(request)
+    assert run_release(write_request(tmp_path, request={"new_charge": "v1-r1"})) == "v1-r2"
+    assert audit_findings() == []
 
 
-def test_an_interrupted_withdrawal_is_finished(
+def test_interrupted_withdrawal_can_be_finished(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     with monkeypatch.context() as broken:
         broken.setattr("gramercy.application.withdrawal.write_withdrawal", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            withdraw("toy", "v1-r1", "wrong file")
-    assert [subject for subject, _ in told()] == ["toy/v1-r1"]
-    withdraw("toy", "v1-r1", "another reason")
-    assert told() == []
+            withdraw(Context.default(), "toy", "v1-r1", "wrong file")
+    assert [subject for subject, _ in audit_findings()] == ["toy/v1-r1"]
+    withdraw(Context.default(), "toy", "v1-r1", "another reason")
+    assert audit_findings() == []

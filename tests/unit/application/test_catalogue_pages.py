@@ -1,4 +1,4 @@
-"""The catalogue's pages: what they say, where they lead, and what a browser makes of them."""
+"""The catalogue's pages: contents, links, and search in a browser."""
 
 from __future__ import annotations
 
@@ -17,24 +17,30 @@ import pytest
 
 from gramercy.api.release import Release
 from gramercy.application.catalogue_pages import write_site
+from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
 from gramercy.archive.listing import listing
-from gramercy.archive.remote import open_archive
-from gramercy.archive.store import Archive
+from gramercy.archive.open import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.estimators.uncertainty.difference import change, comparable
-from gramercy.ledger import Ledger
 from gramercy.mechanisms import registry
 from gramercy.schemas.errors import ArchiveError, BundleError
-from tests.support.browser import needs_chromium, opened
-from tests.support.factories import MECHANISM, answer, run, run_all, run_steps, scene
+from tests.support.browser import needs_chromium, rendered
+from tests.support.factories import (
+    MECHANISM,
+    run_command,
+    run_json,
+    run_pipeline,
+    run_release,
+    write_request,
+)
 
 LITTLE = MECHANISM | {"epsilon": 0.5}
 TITLE = 'Ward <b>7</b> & "friends"'
 
 
 class Page(HTMLParser):
-    """Where a page leads, and the rows that its search knows."""
+    """Collects a page's links and the rows of its search."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -60,26 +66,27 @@ class Page(HTMLParser):
 def published(folder: Path) -> None:
     """Four releases of one data set, the first withdrawn; one of another."""
     little = {"mechanism": MECHANISM | {"epsilon": 0.5}, "estimates": [{"name": "graphical-lasso"}]}
-    run_all(scene(folder, request=little | {"version": "v1"}))
+    run_pipeline(write_request(folder, request=little | {"version": "v1"}))
     for version in ("v2", "v3", "v4"):
-        run_steps(scene(folder, request=little | {"version": version}))
-    withdraw("toy", "v1-r1", "wrong & bounds")
-    run_steps(scene(folder, id="ward", title=TITLE))
+        run_release(write_request(folder, request=little | {"version": version}))
+    withdraw(Context.default(), "toy", "v1-r1", "wrong & bounds")
+    run_release(write_request(folder, id="ward", title=TITLE))
 
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of a catalogue that nobody changes."""
+    """The home of a catalogue, which no test changes."""
     folder = tmp_path_factory.mktemp("catalogue")
     with pytest.MonkeyPatch.context() as environ:
         environ.setenv("GRAMERCY_HOME", str(folder / "home"))
         published(folder)
         home = Home.default()
-        assert write_site(Archive.of(home), Ledger.known(home)) == 5
+        assert write_site(Context(home)) == 5
     return folder / "home"
 
 
-def test_every_link_leads_somewhere(catalogue: Path) -> None:
+@pytest.mark.slow
+def test_catalogue_links_resolve(catalogue: Path) -> None:
     root = catalogue / "archive"
     pages = {path: Page(path.read_text()) for path in root.rglob("index.html")}
     pages[root / "glossary.html"] = Page((root / "glossary.html").read_text())
@@ -103,7 +110,7 @@ def test_every_link_leads_somewhere(catalogue: Path) -> None:
     assert seen == pages.keys()  # none that nothing leads to
 
 
-def test_what_is_on_the_pages(catalogue: Path) -> None:
+def test_catalogue_page_contents(catalogue: Path) -> None:
     root = catalogue / "archive"
     index = (root / "index.html").read_text()
     assert "5 releases of 2 data sets" in index
@@ -126,17 +133,18 @@ def test_what_is_on_the_pages(catalogue: Path) -> None:
         assert f'<dt id="{name}">' in (root / "glossary.html").read_text()
 
 
-def test_each_publish_writes_what_it_changes(tmp_path: Path, prefect_server: None) -> None:
-    from gramercy.application.request_model import read_request
+@pytest.mark.slow
+def test_publishing_rewrites_only_affected_pages(tmp_path: Path, prefect_server: None) -> None:
+    from gramercy.application.yaml_files import read_request
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
-    request = read_request(scene(tmp_path))
+    request = read_request(write_request(tmp_path))
     root = Home.default().archive
     done = release(request)
     report(done, ())
     first = (root / done / "index.html").stat().st_mtime_ns
-    again = read_request(scene(tmp_path, request={"version": "v2", "mechanism": MECHANISM}))
+    again = read_request(write_request(tmp_path, request={"version": "v2", "mechanism": MECHANISM}))
     later = release(again)
     report(later, ())
     assert len(Page((root / "index.html").read_text()).rows) == 2
@@ -145,26 +153,31 @@ def test_each_publish_writes_what_it_changes(tmp_path: Path, prefect_server: Non
     assert "Read the full report" in (root / later / "index.html").read_text()
 
 
-def test_pages_are_neither_stray_nor_verified(
+@pytest.mark.slow
+def test_pages_are_neither_unknown_files_nor_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = Home.default()
-    run_steps(scene(tmp_path))
-    archive, root = Archive.of(home), home.archive
-    assert write_site(archive, Ledger.known(home)) == 1
+    run_release(write_request(tmp_path))
+    archive, root = archive_of(home), home.archive
+    assert write_site(Context(home)) == 1
     assert archive.strays() == []
     assert len(archive.releases()) == 1
     (root / "index.html").write_text("changed")
-    assert run("audit", capsys=capsys)[0] == 0
-    assert answer("site", capsys=capsys) == {"releases": 1, "page": str(root / "index.html")}
+    assert run_command("audit", capsys=capsys)[0] == 0
+    assert run_json("site", capsys=capsys) == {"releases": 1, "page": str(root / "index.html")}
     assert "1 release of 1 data set," in (root / "index.html").read_text()
     (root / "other.html").write_text("")
     assert archive.strays() == ["other.html"]
 
 
-def test_a_withdrawal_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_steps(scene(tmp_path))
-    code, out, err = run("withdraw", "toy/v1-r1", "--reason", "wrong", "--yes", capsys=capsys)
+def test_withdrawal_is_shown_on_all_pages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_release(write_request(tmp_path))
+    code, out, err = run_command(
+        "withdraw", "toy/v1-r1", "--reason", "wrong", "--yes", capsys=capsys
+    )
     assert code == 0, err
     assert "Withdrawn" in out
     root = Home.default().archive
@@ -172,56 +185,55 @@ def test_a_withdrawal_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert "ithdrawn" in (root / name).read_text().partition("</style>")[2]
 
 
-def test_a_damaged_release_hides_no_other(tmp_path: Path) -> None:
+def test_damaged_release_does_not_hide_others(tmp_path: Path) -> None:
     home = Home.default()
     for version in ("v1", "v2"):
-        run_steps(scene(tmp_path, request={"version": version}))
+        run_release(write_request(tmp_path, request={"version": version}))
     path = home.archive / "toy/v2-r2/release/datapackage.json"
     path.chmod(0o644)
     path.write_text(path.read_text().replace("1e-06", "1e-07"))
-    assert write_site(Archive.of(home), Ledger.known(home)) == 1
+    assert write_site(Context(home)) == 1
     text = (home.archive / "toy/index.html").read_text()
     assert "toy/v2-r2" in text
     assert "could not be verified" in text
     assert "v1-r1/index.html" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["v1-r1", "v2-r2"])
-def test_a_damaged_matrix_hides_no_other(tmp_path: Path, version: str) -> None:
+def test_damaged_matrix_does_not_hide_others(tmp_path: Path, version: str) -> None:
     home = Home.default()
     for each in ("v1", "v2"):
-        run_steps(scene(tmp_path, request={"version": each, "mechanism": LITTLE}))
+        run_release(write_request(tmp_path, request={"version": each, "mechanism": LITTLE}))
     path = home.archive / f"toy/{version}/release/second_moment.npy"
     path.chmod(0o644)
     path.write_bytes(path.read_bytes()[:-1])
-    assert write_site(Archive.of(home), Ledger.known(home)) == 1
+    assert write_site(Context(home)) == 1
     text = (home.archive / "toy/index.html").read_text()
     assert "could not be verified" in text
     assert "What changed" not in text
     assert len(Page((home.archive / "index.html").read_text()).rows) == 1
     # A new release is published beside it, whichever it is.
-    done = run_steps(scene(tmp_path, request={"version": "v3", "mechanism": LITTLE}))
-    assert write_site(Archive.of(home), Ledger.known(home), ("toy", done)) == 1
+    done = run_release(write_request(tmp_path, request={"version": "v3", "mechanism": LITTLE}))
+    assert write_site(Context(home), ("toy", done)) == 1
     assert "v3" in (home.archive / "index.html").read_text()
 
 
-def test_a_store_that_cannot_be_reached_accuses_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_store_writes_no_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> None:
         raise ArchiveError("timeout", "Try again.")
 
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     home = Home.default()
     monkeypatch.setattr("gramercy.archive.listing.read_facts", away)
     with pytest.raises(ArchiveError, match="timeout"):
-        write_site(Archive.of(home), Ledger.known(home))
+        write_site(Context(home))
     assert not (home.archive / "index.html").exists()
 
 
-def test_no_link_is_followed(tmp_path: Path) -> None:
-    run_steps(scene(tmp_path))
-    archive, elsewhere = Archive.of(Home.default()), tmp_path / "elsewhere"
+def test_pages_are_never_written_through_links(tmp_path: Path) -> None:
+    run_release(write_request(tmp_path))
+    archive, elsewhere = archive_of(Home.default()), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "index.html").write_text("mine")
     (archive.root / "led").symlink_to(elsewhere)
@@ -234,12 +246,15 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     assert (archive.root / "index.html").read_text() == "theirs"
 
 
-def test_elsewhere(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_pages_of_an_archive_at_a_url(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
-    run_all(scene(tmp_path))
+    run_pipeline(write_request(tmp_path))
     home = Home.default()
-    archive = Archive.of(home)
-    assert write_site(archive, Ledger.known(home)) == 1
+    archive = archive_of(home)
+    assert write_site(Context(home)) == 1
     assert archive.strays() == []
     seen = open_archive(url)
     if objects := getattr(seen, "objects", None):
@@ -251,19 +266,24 @@ def test_elsewhere(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert seen.releases() == [("toy", "v1-r1")]
 
 
-def test_no_ledger_no_budget(tmp_path: Path) -> None:
-    run_all(scene(tmp_path))
-    archive = Archive.of(Home.default())
-    write_site(archive, None)
+@pytest.mark.slow
+def test_pages_without_a_ledger_show_no_budget(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_pipeline(write_request(tmp_path))
+    monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", str(home / "archive"))
+    archive = archive_of(Home.default())
+    write_site(Context(Home(tmp_path / "reader")))
     assert "meter" not in (archive.root / "toy/index.html").read_text().partition("</style>")[2]
 
 
-def test_changes_are_those_beyond_the_noise(tmp_path: Path) -> None:
+def test_changes_are_measured_against_the_noise(tmp_path: Path) -> None:
     request = {"mechanism": MECHANISM | {"epsilon": 0.5}}
     names = [
-        run_steps(scene(tmp_path, request=request | {"version": version})) for version in ("a", "b")
+        run_release(write_request(tmp_path, request=request | {"version": version}))
+        for version in ("a", "b")
     ]
-    one, other = (Release(Archive.of(Home.default()), "toy", name) for name in names)
+    one, other = (Release(archive_of(Home.default()), "toy", name) for name in names)
     assert comparable(one.manifest, other.manifest)
     found = change(other.evidence, one.evidence)
     np.testing.assert_array_equal(found.difference, other.second_moment - one.second_moment)
@@ -286,7 +306,7 @@ def test_changes_are_those_beyond_the_noise(tmp_path: Path) -> None:
     assert comparable(penalties[0], penalties[0])
 
 
-def test_compare(
+def test_compare_command(
     catalogue: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -294,36 +314,38 @@ def test_compare(
 ) -> None:
     monkeypatch.setenv("GRAMERCY_HOME", str(catalogue))
     page = tmp_path / "change.html"
-    facts = answer("compare", "toy/v2-r2", "toy/v3-r3", "--page", page, capsys=capsys)
+    facts = run_json("compare", "toy/v2-r2", "toy/v3-r3", "--page", page, capsys=capsys)
     assert facts["entries"] == 6
     assert [facts["earlier"], facts["later"]] == ["toy/v2-r2", "toy/v3-r3"]
     assert facts["beyond"] == sum(abs(line[-1]) > 2 for line in facts["strongest"])
     assert "<svg" in page.read_text()
     assert json.dumps(facts)
-    code, out, _ = run("compare", "toy/v2-r2", "toy/v3-r3", capsys=capsys)
+    code, out, _ = run_command("compare", "toy/v2-r2", "toy/v3-r3", capsys=capsys)
     assert code == 0
     assert "of 6 entries" in out
-    swapped = answer("compare", "toy/v3-r3", "toy/v2-r2", capsys=capsys)
+    swapped = run_json("compare", "toy/v3-r3", "toy/v2-r2", capsys=capsys)
     assert swapped == facts
-    assert "v1-r1 was withdrawn" in run("compare", "toy/v1-r1", "toy/v2-r2", capsys=capsys)[2]
+    assert (
+        "v1-r1 was withdrawn" in run_command("compare", "toy/v1-r1", "toy/v2-r2", capsys=capsys)[2]
+    )
     for other, words in (
         ("ward/v1-r1", "same matrix"),
         ("toy/v9-r9", "holds no release"),
         ("toy/v2-r2", "both of them"),
     ):
-        code, _, err = run("compare", "toy/v2-r2", other, capsys=capsys)
+        code, _, err = run_command("compare", "toy/v2-r2", other, capsys=capsys)
         assert code == 2
         assert words in err
 
 
 @needs_chromium
-def test_a_browser_searches(catalogue: Path, tmp_path: Path) -> None:
-    """Without a network; also what is not among the newest, and whatever is written there."""
+def test_catalogue_search_in_a_browser(catalogue: Path, tmp_path: Path) -> None:
+    """Without a network; older releases and special characters included."""
     archive = catalogue / "archive"
     page = (archive / "index.html").as_uri()
 
     def found(words: str) -> list[str]:
-        rows = Page(opened(f"{page}#{words}", tmp_path)).rows
+        rows = Page(rendered(f"{page}#{words}", tmp_path)).rows
         return [str(row["data-text"]).split()[0] for row in rows if "hidden" not in row]
 
     assert found("") == ["toy/v4-r4", "toy/v3-r3", "toy/v2-r2", "ward/v1-r1"]
@@ -332,17 +354,22 @@ def test_a_browser_searches(catalogue: Path, tmp_path: Path) -> None:
     assert found("%3Cscript%3E") == []
     assert found("%") == found("")
     for name in ("toy/index.html", "toy/v1-r1/index.html", "glossary.html"):
-        assert "Catalogue" in opened((archive / name).as_uri(), tmp_path, "dark")
+        assert "Catalogue" in rendered((archive / name).as_uri(), tmp_path, "dark")
 
 
-def test_a_listing_of_what_lies_elsewhere_fetches_descriptions_alone(
+@pytest.mark.slow
+def test_remote_listing_fetches_only_descriptions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3: str
 ) -> None:
     place = f"{s3}/{uuid.uuid4().hex}"
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", place)
-    run_steps(scene(tmp_path))
-    run_steps(scene(tmp_path, request={"version": "v2", "mechanism": MECHANISM | {"epsilon": 0.5}}))
-    withdraw("toy", "v1-r1", "wrong")
+    run_release(write_request(tmp_path))
+    run_release(
+        write_request(
+            tmp_path, request={"version": "v2", "mechanism": MECHANISM | {"epsilon": 0.5}}
+        )
+    )
+    withdraw(Context.default(), "toy", "v1-r1", "wrong")
     archive = replace(open_archive(place), root=tmp_path / "mirror")
     first, second = listing(archive)
     assert [first.name, second.name] == ["toy/v1-r1", "toy/v2-r2"]
@@ -357,11 +384,11 @@ def test_a_listing_of_what_lies_elsewhere_fetches_descriptions_alone(
         listing(again)
 
 
-def test_a_notice_of_another_release_withdraws_nothing(tmp_path: Path) -> None:
+def test_withdrawal_notice_of_another_release_is_refused(tmp_path: Path) -> None:
     for version in ("v1", "v2"):
-        run_steps(scene(tmp_path, request={"version": version, "mechanism": LITTLE}))
-    withdraw("toy", "v1-r1", "wrong")
+        run_release(write_request(tmp_path, request={"version": version, "mechanism": LITTLE}))
+    withdraw(Context.default(), "toy", "v1-r1", "wrong")
     root = Home.default().archive
     shutil.copytree(root / "toy/v1-r1/withdrawn", root / "toy/v2-r2/withdrawn")
     with pytest.raises(BundleError, match="of another release"):
-        listing(Archive.of(Home.default()))
+        listing(archive_of(Home.default()))

@@ -1,4 +1,4 @@
-"""What every estimator of the registry owes: one that is not sound here fails, whatever it is."""
+"""Conformance of every estimator of the registry."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pandas as pd
 import pytest
 
 from gramercy import estimators
-from gramercy.application.estimating import make_estimate
+from gramercy.application.context import Context
+from gramercy.application.estimating import make_estimate, restored
 from gramercy.application.reporting import make_report
-from gramercy.application.request_model import restored
 from gramercy.application.verification import verify_release
 from gramercy.archive.estimate_bundle import read_estimate
-from gramercy.archive.store import Archive
+from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.noise import Family, NoiseLaw
-from tests.support.factories import run_steps, scene
+from tests.support.factories import run_release, write_request
 
 NAMES = list(estimators.registry)
 # Discriminant analysis needs a column of levels, which no plain matrix has.
@@ -40,15 +40,17 @@ def law(family: Family, p: int, sd: float) -> NoiseLaw:
     return NoiseLaw(family=family, sd_diagonal=float(diagonal), sd_off_diagonal=sd, dof=dof, **rows)
 
 
-def seen(p: int, sd: float, family: Family = "gaussian-isotropic", rows: float = 500) -> Evidence:
-    """A chain, the same for the same p, behind noise."""
+def chain_evidence(
+    p: int, sd: float, family: Family = "gaussian-isotropic", rows: float = 500
+) -> Evidence:
+    """The noisy second moment of a chain, deterministic for each p."""
     truth = 0.5 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p))) / p
     noise = law(family, p, sd)
     raw = truth + (draw(stream(), p, noise) if sd else 0.0)
     return Evidence(raw, project(raw), noise, rows, tuple(f"c{i}" for i in range(p)))
 
 
-def sound(found: Estimate, p: int) -> None:
+def assert_sound(found: Estimate, p: int) -> None:
     for matrix in found.matrices.values():
         assert matrix.shape == (p, p)
         assert np.isfinite(matrix).all()
@@ -66,11 +68,13 @@ def sound(found: Estimate, p: int) -> None:
 @pytest.mark.parametrize("sd", [1e-5, 0.02, 5.0])
 @pytest.mark.parametrize("p", [1, 2, 7])
 @pytest.mark.parametrize("name", PLAIN)
-def test_any_matrix_will_do(name: str, p: int, sd: float) -> None:
-    """From hardly any noise to nothing but noise; and the same twice."""
-    evidence = seen(p, sd)
+def test_estimators_accept_any_noise_level_and_are_deterministic(
+    name: str, p: int, sd: float
+) -> None:
+    """From hardly any noise to pure noise, with equal results twice."""
+    evidence = chain_evidence(p, sd)
     found = estimator(name).fit(evidence)
-    sound(found, p)
+    assert_sound(found, p)
     again = estimator(name).fit(evidence)
     for key, matrix in found.matrices.items():
         assert (again.matrices[key] == matrix).all()
@@ -82,13 +86,13 @@ def test_any_matrix_will_do(name: str, p: int, sd: float) -> None:
     ["gaussian-iid", "laplace", "k-norm", "matrix-laplace", "wishart", "noisy-rows", "none"],
 )
 @pytest.mark.parametrize("name", PLAIN)
-def test_any_noise_will_do(name: str, family: Family) -> None:
-    evidence = seen(6, 0.0 if family == "none" else 0.02, family)
-    sound(estimator(name).fit(evidence), 6)
+def test_estimators_accept_every_noise_family(name: str, family: Family) -> None:
+    evidence = chain_evidence(6, 0.0 if family == "none" else 0.02, family)
+    assert_sound(estimator(name).fit(evidence), 6)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_settings_come_back_from_a_manifest(name: str) -> None:
+def test_settings_round_trip_through_a_manifest(name: str) -> None:
     made = estimator(name)
     assert restored(made.model_dump()) == made
     assert made.id.startswith(f"{name}-")
@@ -103,20 +107,22 @@ def with_levels(folder: Path) -> None:
     table.assign(kind=np.array(["a", "b"])[kind]).to_csv(folder / "table.csv", index=False)
 
 
-def test_all_of_them_beside_one_release(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
     """Sealed, shown in one report, and verified."""
     with_levels(tmp_path)
     columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
     columns["kind"] = {"levels": ["a", "b"]}
     request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
     facts = {"rows": 400, "columns": columns, "intercept": True}
-    release = run_steps(scene(tmp_path, request=request, **facts))
-    archive = Archive(Home.default().archive)
-    made = [make_estimate(archive, "toy", release, estimator(name)) for name in NAMES]
+    release = run_release(write_request(tmp_path, request=request, **facts))
+    archive = LocalArchive(Home.default().archive)
+    made = [make_estimate(Context.default(), "toy", release, estimator(name)) for name in NAMES]
     for bundle in made:
         stamp = "post-processing of the release; no further privacy cost"
         assert bundle.manifest.privacy == stamp
-    page = make_report(archive, "toy", release, [each.manifest.estimate for each in made]).page
+    ids = [each.manifest.estimate for each in made]
+    page = make_report(Context.default(), "toy", release, ids).page
     for name in NAMES:
         assert f"<h3>{name}" in page
     found = verify_release(archive, "toy", release, None)
@@ -126,22 +132,22 @@ def test_all_of_them_beside_one_release(tmp_path: Path) -> None:
     assert again.edges is not None
 
 
-def test_classes_need_levels() -> None:
+def test_discriminant_requires_levels() -> None:
     with pytest.raises(RequestError, match="level"):
-        estimator("discriminant").fit(seen(4, 0.01))
+        estimator("discriminant").fit(chain_evidence(4, 0.01))
 
 
-def test_a_class_that_is_lost_in_the_noise(tmp_path: Path) -> None:
-    """What is not known of it is not a number, on disk and when it is verified."""
+def test_class_lost_in_the_noise_has_no_share(tmp_path: Path) -> None:
+    """Its unknown values are NaN, on disk and in verification."""
     with_levels(tmp_path)
     columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
     columns["kind"] = {"levels": ["a", "b", "c", "d", "e"]}  # nobody is one of the last three
     request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
     request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
     facts = {"rows": 400, "columns": columns, "intercept": True}
-    release = run_steps(scene(tmp_path, request=request, **facts))
-    archive = Archive(Home.default().archive)
-    made = make_estimate(archive, "toy", release, estimator("discriminant"))
+    release = run_release(write_request(tmp_path, request=request, **facts))
+    archive = LocalArchive(Home.default().archive)
+    made = make_estimate(Context.default(), "toy", release, estimator("discriminant"))
     assert made.tables["classes"].set_index("class")["share"][["c", "d", "e"]].isna().any()
-    make_report(archive, "toy", release, [made.manifest.estimate])
+    make_report(Context.default(), "toy", release, [made.manifest.estimate])
     assert not verify_release(archive, "toy", release, None).unchecked

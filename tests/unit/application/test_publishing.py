@@ -1,4 +1,4 @@
-"""What is published is the table's second moment plus noise of exactly the stated law."""
+"""A release is the table's second moment plus noise of exactly the stated law."""
 
 from __future__ import annotations
 
@@ -14,18 +14,25 @@ import pytest
 
 import gramercy
 from gramercy.api.catalogue import Catalogue
-from gramercy.application.calibration import fit
+from gramercy.application.estimating import fit
 from gramercy.application.validation import validate
 from gramercy.application.verification import verify_release
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.release_bundle import read_release
-from gramercy.archive.store import Archive
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.additive import COUNT_WEIGHT
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.errors import BudgetRefused, RequestError, TableError, TermsChanged
-from tests.support.factories import alone, contract_facts, plan_of, run_steps, scene, table
+from tests.support.factories import (
+    contract_facts,
+    read_plan,
+    run_release,
+    seal_step,
+    write_request,
+    write_table,
+)
 
 ROWS, P = 3000, 40
 NORMALISATIONS = {"unit": "unit", "clip": {"kind": "clip", "radius": 5.0}}
@@ -39,13 +46,16 @@ def exact(folder: Path, how: str) -> np.ndarray:
     return rows.T @ rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", list(NORMALISATIONS))
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_release(neighbours: str, how: str, tmp_path: Path, home: Path) -> None:
-    table(tmp_path / "table.csv", ROWS, P)
+def test_released_noise_has_the_stated_law(
+    neighbours: str, how: str, tmp_path: Path, home: Path
+) -> None:
+    write_table(tmp_path / "table.csv", ROWS, P)
     facts = contract_facts(rows=ROWS if neighbours == "replace-one" else 2000, p=P)
     asked = {"normalisation": NORMALISATIONS[how]}
-    run_steps(scene(tmp_path, request=asked, **facts | {"neighbours": neighbours}))
+    run_release(write_request(tmp_path, request=asked, **facts | {"neighbours": neighbours}))
 
     release = Catalogue(home / "archive")["toy/v1-r1"]
     law, rows = release.noise, release.manifest.rows
@@ -65,14 +75,15 @@ def test_release(neighbours: str, how: str, tmp_path: Path, home: Path) -> None:
     denoised = release.denoised.to_numpy()
     truth = exact(tmp_path, how) / ROWS
     assert np.linalg.norm(denoised - truth) < np.linalg.norm(release.second_moment - truth)
-    archive, ledger = Archive(home / "archive"), Ledger(Home.default().ledger)
+    archive, ledger = LocalArchive(home / "archive"), Ledger(Home.default().ledger)
     assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("wrong", [0.7, 1.0, 1.3])
-def test_the_noise_has_its_scale(neighbours: str, wrong: float) -> None:
-    """Right at the true scale, and told apart from one that is wrong by 30 %."""
+def test_noise_has_the_stated_scale(neighbours: str, wrong: float) -> None:
+    """The check passes at the true scale, and fails if the scale is wrong by 30 %."""
     p = 150
     made = Gaussian.calibrated(
         p=p, n=1000, neighbours=neighbours, epsilon=1.0, delta=1e-6, counted=True
@@ -87,7 +98,7 @@ def test_the_noise_has_its_scale(neighbours: str, wrong: float) -> None:
     assert close == (wrong == 1.0)
 
 
-def test_a_noisy_count_is_paid_for() -> None:
+def test_noisy_row_count_raises_the_noise_scale() -> None:
     asked = {"p": 5, "n": 1000, "neighbours": "add-remove", "epsilon": 1.0, "delta": 1e-6}
     plain, counted = Gaussian.calibrated(**asked), Gaussian.calibrated(**asked, counted=True)
     assert counted.scale / plain.scale == pytest.approx(np.sqrt(1 + COUNT_WEIGHT**2), rel=1e-12)
@@ -98,16 +109,16 @@ def test_a_noisy_count_is_paid_for() -> None:
     assert plain.perturb(zero, 1000).rows is None
 
 
-def test_nothing_private_is_in_the_bundle(tmp_path: Path, home: Path) -> None:
+def test_bundles_of_two_tables_differ_only_by_noise(tmp_path: Path, home: Path) -> None:
     """Two tables, one request: everything but the noise and its consequences is the same."""
     public = []
     for seed in (1, 2):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        table(folder / "table.csv", seed=seed)
+        write_table(folder / "table.csv", seed=seed)
         with pytest.MonkeyPatch.context() as away:
             away.setenv("GRAMERCY_HOME", str(folder / "home"))
-            run_steps(scene(folder))
+            run_release(write_request(folder))
         text = (folder / "home/archive/toy/v1-r1/release/datapackage.json").read_text()
         facts = json.loads(text)
         for resource in facts["resources"]:
@@ -119,44 +130,46 @@ def test_nothing_private_is_in_the_bundle(tmp_path: Path, home: Path) -> None:
 
 
 def test_row_counts_stay_private_under_add_remove(tmp_path: Path, home: Path) -> None:
-    """The published facts do not contain the true count, nor is the planning figure compared."""
-    run_steps(scene(tmp_path, neighbours="add-remove", rows=31))
+    """The true row count is neither published nor compared with the contract's."""
+    run_release(write_request(tmp_path, neighbours="add-remove", rows=31))
     manifest = Catalogue(home / "archive")["toy/v1-r1"].manifest
     assert manifest.rows.value != 40
     assert manifest.rows.sd > 1
 
 
 def test_terms_are_checked_before_the_table_is_read(tmp_path: Path) -> None:
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     (tmp_path / "table.csv").unlink()
     with pytest.raises(TermsChanged, match=r"budget\.epsilon"):
-        run_steps(scene(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
+        run_release(write_request(tmp_path, budget={"epsilon": 9.0, "delta": 1e-5}))
 
 
-def test_what_does_not_fit_is_refused_before_the_table_is_read(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path, budget={"epsilon": 1.0, "delta": 1.2e-6}))
+def test_budget_is_checked_before_the_table_is_read(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path, budget={"epsilon": 1.0, "delta": 1.2e-6}))
     (tmp_path / "table.csv").unlink()
-    request = scene(tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1.2e-6})
+    request = write_request(
+        tmp_path, request={"version": "v2"}, budget={"epsilon": 1.0, "delta": 1.2e-6}
+    )
     (tmp_path / "table.csv").unlink()
     with pytest.raises(BudgetRefused):
-        run_steps(request)
+        run_release(request)
     assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
 
 
-def test_contracts_of_the_home_go_by_their_id(tmp_path: Path, home: Path) -> None:
-    scene(tmp_path)
+def test_contracts_in_the_home_are_found_by_id(tmp_path: Path, home: Path) -> None:
+    write_request(tmp_path)
     (home / "contracts").mkdir(parents=True)
     text = (tmp_path / "contract.yaml").read_text()
     named = text.replace("table.csv", str(tmp_path / "table.csv"))
     (home / "contracts/toy.yaml").write_text(named)
     (home / "contracts/other.yaml").write_text(named)
-    assert run_steps(scene(tmp_path, request={"dataset": "toy"})) == "v1-r1"
+    assert run_release(write_request(tmp_path, request={"dataset": "toy"})) == "v1-r1"
     with pytest.raises(RequestError, match="names itself 'toy'"):
-        run_steps(scene(tmp_path, request={"dataset": "other"}))
+        run_release(write_request(tmp_path, request={"dataset": "other"}))
 
 
-def test_a_catalogue_for_analysts(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
+def test_catalogue_for_analysts(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
     catalogue = gramercy.open(str(home / "archive"))
     assert list(catalogue) == ["toy/v1-r1"]
     release = catalogue["toy/v1-r1"]
@@ -171,43 +184,43 @@ def test_a_catalogue_for_analysts(tmp_path: Path, home: Path) -> None:
         gramercy.open(str(tmp_path / "nowhere"))
 
 
-def test_a_header_that_is_none_is_not_told(tmp_path: Path) -> None:
-    """Without a header the first row stands in its place, and errors must not repeat it."""
-    scene(tmp_path)
-    plan = plan_of(tmp_path / "request.yaml")
+def test_headerless_csv_does_not_leak_first_row(tmp_path: Path) -> None:
+    """Without a header the first row takes its place, and errors must not quote it."""
+    write_request(tmp_path)
+    plan = read_plan(tmp_path / "request.yaml")
     for first in ("63.12345678,1,2.5", "63.12345678,63.12345678,2.5"):
         (tmp_path / "table.csv").write_text(first + "\n1,2,3\n")
         with pytest.raises(TableError) as caught:
-            alone(validate)(plan.contract)
+            seal_step(validate)(plan.contract)
         assert "63" not in str(caught.value)
         assert "table.csv" in str(caught.value)
 
 
 def test_validation_names_file_and_column(tmp_path: Path) -> None:
-    scene(tmp_path)
-    plan = plan_of(tmp_path / "request.yaml")
+    write_request(tmp_path)
+    plan = read_plan(tmp_path / "request.yaml")
     (tmp_path / "table.csv").write_text("c0,c2,more\n1,2,3\n")
     with pytest.raises(TableError, match=r"table\.csv.*'c1'"):
-        alone(validate)(plan.contract)
+        seal_step(validate)(plan.contract)
     parquet = tmp_path / "table.parquet"
     pq.write_table(pa.table({"c0": [1], "c1": ["SECRET"], "c2": [[1.0]]}), parquet)
     named = plan.contract.model_copy(update={"source": str(parquet)})
     with pytest.raises(TableError, match=r"table\.parquet.*'c1' \(text\), 'c2' \(list"):
-        alone(validate)(named)
+        seal_step(validate)(named)
 
 
-def test_values_never_refuse(tmp_path: Path) -> None:
-    """Whatever stands in the cells is counted for the steward, and no reason to stop."""
+def test_cell_values_never_refuse_a_release(tmp_path: Path) -> None:
+    """Invalid cells are counted for the steward, and never stop the release."""
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1e999,x,\n-1e9,nan,2\n" + "?,,\n" * 38)
-    plan = plan_of(scene(tmp_path))
-    sampled = alone(validate)(plan.contract)["sample"]
+    plan = read_plan(write_request(tmp_path))
+    sampled = seal_step(validate)(plan.contract)["sample"]
     assert sampled["columns_with_gaps"] == ["c0", "c1", "c2"]
     assert "c0" in sampled["columns_out_of_bounds"]
-    assert run_steps(tmp_path / "request.yaml") == "v1-r1"
+    assert run_release(tmp_path / "request.yaml") == "v1-r1"
 
 
-def test_estimates_that_are_none_are_refused(tmp_path: Path, home: Path) -> None:
-    run_steps(scene(tmp_path))
+def test_indefinite_estimate_is_refused(tmp_path: Path, home: Path) -> None:
+    run_release(write_request(tmp_path))
     bundle = read_release(home / "archive/toy/v1-r1/release")
     indefinite = replace(bundle, raw=np.diag([1.0, 0.5, -1.0]))
     with pytest.raises(RequestError, match="larger penalty"):
@@ -217,7 +230,7 @@ def test_estimates_that_are_none_are_refused(tmp_path: Path, home: Path) -> None
 
 @pytest.mark.parametrize("name", ["..", "../x", "a/../../b", ".staging", "", "a\x00b", "ａ"])
 def test_names_stay_inside_the_archive(name: str, home: Path) -> None:
-    archive = Archive(home / "archive")
+    archive = LocalArchive(home / "archive")
     for call in (
         lambda: archive.release(name, "v1-r1"),
         lambda: archive.release("toy", name),
@@ -227,11 +240,11 @@ def test_names_stay_inside_the_archive(name: str, home: Path) -> None:
             call()
 
 
-def test_what_a_killed_publisher_left_is_swept(tmp_path: Path, home: Path) -> None:
+def test_abandoned_staging_folder_is_removed(tmp_path: Path, home: Path) -> None:
     left = home / "archive/.staging/toy.left"
     other = home / "archive/.staging/other.busy"
     for folder in (left, other):
         folder.mkdir(parents=True)
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     assert not left.exists()
     assert other.exists()

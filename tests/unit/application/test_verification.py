@@ -1,4 +1,4 @@
-"""Bundles that were forged and sealed anew: their seal holds, and they are refused all the same."""
+"""Forged bundles with a valid new seal are refused all the same."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gramercy.application.comparison import close
+from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.verification import verify_release
 from gramercy.archive.bundle import seal
 from gramercy.archive.matrices import matrix_files, write_matrix
-from gramercy.archive.store import Archive
+from gramercy.archive.open import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.errors import BundleError
-from tests.support.factories import edit_json, run, run_steps, scene
+from tests.support.factories import edit_json, run_command, run_release, write_request
 
 FORGERIES: dict[str, Any] = {
     "mu": lambda f: f["dp"]["guarantee"].update(mu=0.01),
@@ -58,21 +60,22 @@ FORGERIES: dict[str, Any] = {
 
 
 def forge(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """Seal a changed bundle anew, so that its own seal holds, and verify it."""
+    """Seal a changed bundle again, and verify it; return the error."""
     (folder / "SHA256SUMS").chmod(0o644)
     seal(folder)
     archive = next(parent for parent in folder.parents if parent.name == "copy")
-    code, out, err = run("verify", "--archive", archive, capsys=capsys)
+    code, out, err = run_command("verify", "--archive", archive, capsys=capsys)
     assert code == 2, out
     assert "✗" in out
     assert "Traceback" not in err
     return out
 
 
-def test_forged_descriptions(
+@pytest.mark.slow
+def test_forged_descriptions_fail_verification(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     place = tmp_path / "copy/toy/v1-r1/release"
     for name, edit in FORGERIES.items():
         shutil.copytree(home / "archive", tmp_path / "copy")
@@ -82,8 +85,11 @@ def test_forged_descriptions(
         shutil.rmtree(tmp_path / "copy")
 
 
-def test_forged_files(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_steps(scene(tmp_path))
+@pytest.mark.slow
+def test_forged_files_fail_verification(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_release(write_request(tmp_path))
     place = tmp_path / "copy/toy/v1-r1/release"
     matrix = np.load(home / "archive/toy/v1-r1/release/second_moment.npy")
     wrong = {"inf": np.full((3, 3), np.inf), "shape": np.eye(4), "huge": np.full((3, 3), 1e9)}
@@ -103,9 +109,11 @@ def test_forged_files(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[
         shutil.rmtree(tmp_path / "copy")
 
 
-def test_forged_estimates(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_steps(scene(tmp_path))
-    done = make_estimate(Archive(home / "archive"), "toy", "v1-r1", Ridge()).manifest.estimate
+def test_forged_estimates_fail_verification(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_release(write_request(tmp_path))
+    done = make_estimate(Context.default(), "toy", "v1-r1", Ridge()).manifest.estimate
     place = tmp_path / "copy/toy/v1-r1/estimates" / done
     for name, edit in {
         "penalty": lambda f: f["dp"].update(penalty=0.1),
@@ -131,12 +139,22 @@ def test_forged_estimates(tmp_path: Path, home: Path, capsys: pytest.CaptureFixt
         {"epsilon": -1.0},
     ],
 )
-def test_a_budget_that_cannot_be_is_found(tmp_path: Path, budget: dict[str, float]) -> None:
-    place = Archive.of(Home.default()).release("toy", run_steps(scene(tmp_path)))
+def test_impossible_budget_in_a_manifest_fails_verification(
+    tmp_path: Path, budget: dict[str, float]
+) -> None:
+    place = archive_of(Home.default()).release("toy", run_release(write_request(tmp_path)))
     edit_json(place / "datapackage.json", lambda facts: facts["dp"]["budget"].update(budget))
     for path in place.iterdir():
         path.chmod(0o644)
     (place / "SHA256SUMS").unlink()
     seal(place)
     with pytest.raises(BundleError):
-        verify_release(Archive.of(Home.default()), "toy", "v1-r1", None)
+        verify_release(archive_of(Home.default()), "toy", "v1-r1", None)
+
+
+def test_edges_that_are_rounding_errors_agree_on_all_machines() -> None:
+    """Ridge of a diagonal matrix: its partial correlations are zero but for their last digits."""
+    here, there = np.array([[0.0, 1e-16], [1e-16, 0.0]]), np.array([[0.0, -3e-17], [-3e-17, 0.0]])
+    assert close(here, there, scale=1.0)
+    assert not close(here, there)
+    assert not close(np.array([0.2]), np.array([0.2 + 1e-5]), scale=1.0)

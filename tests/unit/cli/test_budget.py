@@ -10,8 +10,8 @@ import pytest
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.errors import BudgetRefused, Invalid
-from tests.support.factories import answer, run, run_steps, scene, table
-from tests.support.table_writers import charge
+from tests.support.factories import run_command, run_json, run_release, write_request, write_table
+from tests.support.ledger_writers import charge
 
 YEARLY = {
     "source": "visits-{year}.csv",
@@ -19,59 +19,64 @@ YEARLY = {
 }
 
 
-def test_what_a_planned_release_would_leave(
+@pytest.mark.slow
+def test_budget_plan_predicts_the_remaining_budget(
     tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = scene(tmp_path)
-    planned = answer("budget", "--plan", request, capsys=capsys)
+    request = write_request(tmp_path)
+    planned = run_json("budget", "--plan", request, capsys=capsys)
     assert planned["admitted"] is True
     assert planned["budget_before"]["spent_epsilon"] == 0
     assert Ledger.of(any_home).datasets() == []  # it was only asked
-    _, out, _ = run("budget", "--plan", request, capsys=capsys)
+    _, out, _ = run_command("budget", "--plan", request, capsys=capsys)
     assert "▒" in out
     assert "planned: epsilon" in out
-    run_steps(request)
-    (facts,) = answer("budget", "toy", capsys=capsys)
+    run_release(request)
+    (facts,) = run_json("budget", "toy", capsys=capsys)
     assert facts["spent_epsilon"] == planned["budget_after"]["spent_epsilon"]
     assert facts["remaining_epsilon"] == planned["budget_after"]["remaining_epsilon"]
     assert facts["charges"][0]["state"] == "published"
-    _, out, _ = run("budget", "--plan", request, capsys=capsys)
+    _, out, _ = run_command("budget", "--plan", request, capsys=capsys)
     assert "published already, as v1-r1: it would cost nothing" in out
     greedy = {"mechanism": {"name": "gaussian", "epsilon": 9.0, "delta": 1e-6}, "version": "v2"}
-    _, out, _ = run("budget", "--plan", scene(tmp_path, request=greedy), capsys=capsys)
+    _, out, _ = run_command(
+        "budget", "--plan", write_request(tmp_path, request=greedy), capsys=capsys
+    )
     assert "does not fit" in out
-    _, out, _ = run("budget", capsys=capsys)
+    _, out, _ = run_command("budget", capsys=capsys)
     assert "█" in out
     assert "░" in out
     assert "▪" in out
 
 
-def test_many_charges_are_shown_in_part(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_budget_shows_the_last_30_charges(capsys: pytest.CaptureFixture[str]) -> None:
     for turn in range(33):
         charge(Ledger.of(Home.default()), f"v{turn}")
-    _, out, _ = run("budget", "toy", capsys=capsys)
+    _, out, _ = run_command("budget", "toy", capsys=capsys)
     assert "v32-r33" in out
     assert "v2-r3" not in out
     assert "the last 30 of 33" in out
-    assert len(answer("budget", "toy", capsys=capsys)[0]["charges"]) == 33
+    assert len(run_json("budget", "toy", capsys=capsys)[0]["charges"]) == 33
 
 
-def test_a_budget_for_every_year_of_data(
+@pytest.mark.slow
+def test_budget_per_year_of_data(
     tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for year in (2025, 2026):
-        table(tmp_path / f"visits-{year}.csv", seed=year)
+        write_table(tmp_path / f"visits-{year}.csv", seed=year)
 
     def asked(version: str) -> Path:
-        return scene(tmp_path, request={"version": version}, **YEARLY)
+        return write_request(tmp_path, request={"version": version}, **YEARLY)
 
-    assert run_steps(asked("2025")) == "2025-r1"
-    assert run_steps(asked("2026-W01")) == "2026-W01-r2"
-    first, second = answer("budget", "toy", capsys=capsys)
+    assert run_release(asked("2025")) == "2025-r1"
+    assert run_release(asked("2026-W01")) == "2026-W01-r2"
+    first, second = run_json("budget", "toy", capsys=capsys)
     assert (first["year_of_data"], second["year_of_data"]) == ("2025", "2026")
     assert [c["release"] for c in first["charges"]] == ["2025-r1"]
     assert first["spent_epsilon"] == second["spent_epsilon"]
-    assert "data of 2026" in run("budget", capsys=capsys)[1]
+    assert "data of 2026" in run_command("budget", capsys=capsys)[1]
     for version, told in (
         ("2026-W02", "for the data of 2026"),  # a second one does not fit
         ("2027", r"visits-2027\.csv"),  # the clock may say so; the files are not there
@@ -79,22 +84,22 @@ def test_a_budget_for_every_year_of_data(
         ("20267", "does not begin with a year"),
     ):
         with pytest.raises((Invalid, BudgetRefused), match=told):
-            run_steps(asked(version))
+            run_release(asked(version))
     assert len(Ledger.of(any_home).charges("toy")) == 2
 
 
-def test_a_ledger_that_was_moved(
+def test_moved_ledger_is_accepted_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request, moved = scene(tmp_path), tmp_path / "moved"
-    run_steps(request)
+    request, moved = write_request(tmp_path), tmp_path / "moved"
+    run_release(request)
     shutil.move(tmp_path / "home", moved)
     monkeypatch.setenv("GRAMERCY_HOME", str(moved))
-    code, _, err = run("plan", request, capsys=capsys)
+    code, _, err = run_command("plan", request, capsys=capsys)
     assert code == 2
     assert "--moved" in err
-    assert run("budget", "--moved", capsys=capsys)[0] == 2  # not without a reason
-    assert answer("budget", "--moved", "--reason", "a new disk", capsys=capsys)[0]["charges"]
-    assert run_steps(request) == "v1-r1"
-    assert run_steps(scene(tmp_path, request={"version": "v2"})) == "v2-r2"
-    assert answer("audit", capsys=capsys)["discrepancies"] == []
+    assert run_command("budget", "--moved", capsys=capsys)[0] == 2  # not without a reason
+    assert run_json("budget", "--moved", "--reason", "a new disk", capsys=capsys)[0]["charges"]
+    assert run_release(request) == "v1-r1"
+    assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r2"
+    assert run_json("audit", capsys=capsys)["discrepancies"] == []

@@ -1,4 +1,4 @@
-"""``gramercy export``: the registry's entries and data packages, as others read them."""
+"""``gramercy export``: registry entries and data packages, as other tools read them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ import yaml
 from ruamel.yaml import YAML
 
 from gramercy.api.release import Release
+from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
+from gramercy.archive.open import archive_of
 from gramercy.archive.registry_entry import Stated, entry_text, registry_entry
 from gramercy.archive.release_bundle import read_release
-from gramercy.archive.store import Archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.contract import Budget
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.deployments_registry import RegistryEntry
 from tests.support.conformance import CASES
 from tests.support.factories import (
     MECHANISM,
-    answer,
     contract_facts,
-    run,
-    run_all,
-    run_steps,
-    scene,
+    run_command,
+    run_json,
+    run_pipeline,
+    run_release,
+    write_request,
 )
-from tests.support.table_writers import charge, contract
+from tests.support.ledger_writers import charge, contract
 
 with warnings.catch_warnings():
     # What it is made of warns while it is imported; what it says of our packages, it returns.
@@ -53,8 +54,8 @@ TIER_3 = """
 """
 
 
-def of(name: str, folder: Path) -> Path:
-    """A release by this mechanism."""
+def publish_with(name: str, folder: Path) -> Path:
+    """Publish a release with this mechanism."""
     case = CASES[name]
     mechanism: dict[str, Any] = {"name": name, "epsilon": 1.0, **case.keys}
     if not case.pure:
@@ -65,16 +66,19 @@ def of(name: str, folder: Path) -> Path:
     asked = {"mechanism": mechanism, "normalisation": case.normalisation, "estimates": []}
     budget = {"epsilon": 9.0, "delta": 1e-5}
     given = {"columns": columns, "budget": budget, "neighbours": case.neighbours[-1]}
-    return run_all(scene(folder, request=asked, **given)) / "release"
+    return run_pipeline(write_request(folder, request=asked, **given)) / "release"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_every_mechanism_is_an_entry(
+def test_registry_entry_of_every_mechanism(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts = read_release(of(name, tmp_path)).manifest
+    facts = read_release(publish_with(name, tmp_path)).manifest
     folder = tmp_path / "entries"
-    done = answer("export", "--registry", folder, *STATED, "--sector", "Healthcare", capsys=capsys)
+    done = run_json(
+        "export", "--registry", folder, *STATED, "--sector", "Healthcare", capsys=capsys
+    )
     (path,) = map(Path, done["registry"])
     assert re.fullmatch(r"[a-z0-9_]+\.yaml", path.name)
     said = yaml.safe_load(path.read_text(encoding="utf-8"))  # YAML 1.1, as the registry reads it
@@ -108,8 +112,9 @@ def test_every_mechanism_is_an_entry(
         assert all(told[part][key] for key in keys.split())
 
 
-def test_words_stay_words(tmp_path: Path) -> None:
-    release = run_all(scene(tmp_path, title="yes", curator="1e3 # *x*: |")).parent
+@pytest.mark.slow
+def test_text_survives_a_yaml_round_trip(tmp_path: Path) -> None:
+    release = run_pipeline(write_request(tmp_path, title="yes", curator="1e3 # *x*: |")).parent
     read = read_release(release / "v1-r1/release")
     stated = Stated("Government", "2026-01-01\nnull", None, ("~", "007"))
     entry = registry_entry(read.manifest, read.sha256, stated, None)
@@ -121,13 +126,13 @@ def test_words_stay_words(tmp_path: Path) -> None:
         assert told["deployment"]["administrative"]["registry_authors"] == ["~", "007"]
 
 
-def test_what_is_asked_for_before_anything_is_written(
+def test_export_checks_its_options_before_writing(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, full = tmp_path / "entries", tmp_path / "full"
-    empty = run("export", "--registry", folder, *STATED, capsys=capsys)
+    empty = run_command("export", "--registry", folder, *STATED, capsys=capsys)
     assert (empty[0], "holds no release" in empty[2]) == (2, True)
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     full.mkdir()
     (full / "mine.txt").write_text("mine")
     refused: dict[tuple[object, ...], str] = {
@@ -146,21 +151,21 @@ def test_what_is_asked_for_before_anything_is_written(
         ("--registry", folder, "--package", folder / "y/z", *STATED): "one folder is, or holds",
     }
     for words, told in refused.items():
-        code, _, err = run("export", *words, capsys=capsys)
+        code, _, err = run_command("export", *words, capsys=capsys)
         assert code == 2, words
         assert told in " ".join(err.split()), words
     damaged = home / "archive/toy/v1-r1/release/second_moment.csv"
     damaged.chmod(0o644)
     damaged.write_text("0")
-    code, _, err = run("export", "--package", folder, capsys=capsys)
+    code, _, err = run_command("export", "--package", folder, capsys=capsys)
     assert code == 2
     assert "second_moment.csv" in err
     assert not folder.exists()
     assert [each.name for each in full.iterdir()] == ["mine.txt"]
 
 
-def wrong(descriptor: Path) -> list[str]:
-    """What frictionless finds wrong with a data package: descriptor, contents, sizes and digests.
+def package_errors(descriptor: Path) -> list[str]:
+    """Errors that frictionless finds in a data package: descriptor, contents, sizes and digests.
 
     It counts no bytes of Parquet that it reads as a table. So every such file is held to its
     schema as a table, and to its size and digest as a file.
@@ -188,32 +193,34 @@ def wrong(descriptor: Path) -> list[str]:
     ]
 
 
-def test_every_bundle_is_a_data_package(tmp_path: Path, home: Path) -> None:
+@pytest.mark.slow
+def test_every_bundle_is_a_valid_data_package(tmp_path: Path, home: Path) -> None:
     columns = contract_facts()["columns"] | {"ward": {"levels": ["A", "B"]}}
-    scene(tmp_path)
+    write_request(tmp_path)
     frame = pd.read_csv(tmp_path / "table.csv").assign(ward=["A", "B"] * 20)
     frame.to_csv(tmp_path / "table.csv", index=False)
     names = ("ridge", "graphical-lasso", "neighbourhood", "thresholded", "intervals", "discoveries")
     asked = [{"name": name} for name in names] + [{"name": "discriminant", "classes": "ward"}]
     ample = {"mechanism": MECHANISM | {"epsilon": 50.0}, "estimates": asked, "folds": 2}
     budget = {"epsilon": 90.0, "delta": 1e-5}
-    request = scene(tmp_path, request=ample, columns=columns, intercept=True, budget=budget)
-    folder = run_all(request)
-    withdraw("toy", "v1-r1", "a column was shifted")
+    request = write_request(tmp_path, request=ample, columns=columns, intercept=True, budget=budget)
+    folder = run_pipeline(request)
+    withdraw(Context.default(), "toy", "v1-r1", "a column was shifted")
     found = sorted(folder.rglob("datapackage.json"))
     assert len(found) == 1 + len(asked) + 1 + 1  # release, estimates, report, notice
     for descriptor in found:
-        assert wrong(descriptor) == [], descriptor
+        assert package_errors(descriptor) == [], descriptor
     # And it would have found something.
     moment = folder / "release/second_moment.parquet"
     moment.chmod(0o644)
     moment.write_bytes(moment.read_bytes()[:-1] + b"\0")
-    assert any("hash" in each for each in wrong(folder / "release/datapackage.json"))
+    assert any("hash" in each for each in package_errors(folder / "release/datapackage.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows", "local", "output"])
-def test_bundles_of_other_kinds_are_data_packages(name: str, tmp_path: Path) -> None:
-    assert wrong(of(name, tmp_path) / "datapackage.json") == []
+def test_bundles_of_other_kinds_are_valid_data_packages(name: str, tmp_path: Path) -> None:
+    assert package_errors(publish_with(name, tmp_path) / "datapackage.json") == []
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -221,12 +228,15 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def test_the_whole_catalogue_as_a_data_package(
+@pytest.mark.slow
+def test_catalogue_is_exported_as_a_data_package(
     tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for version in ("v1", "V.2"):
-        run_steps(scene(tmp_path, request={"version": version}, title='A "toy", of course'))
-    withdraw("toy", "V.2-r2", "a column was shifted")
+        run_release(
+            write_request(tmp_path, request={"version": version}, title='A "toy", of course')
+        )
+    withdraw(Context.default(), "toy", "V.2-r2", "a column was shifted")
     ledger = Ledger.of(any_home)
     failed = ledger.charge(
         contract(title='A "toy", of course'), "v3", "request", Guarantee(0.1, 2e-7), "of the files"
@@ -235,16 +245,16 @@ def test_the_whole_catalogue_as_a_data_package(
     ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
     charge(ledger, "v1", under=contract(id="unpublished-study"))
     folder = tmp_path / "package"
-    done = answer("export", "--package", folder, capsys=capsys)
+    done = run_json("export", "--package", folder, capsys=capsys)
     assert done["package"] == str(folder / "datapackage.json")
-    assert wrong(folder / "datapackage.json") == []
+    assert package_errors(folder / "datapackage.json") == []
     assert frictionless.validate(str(folder / "datapackage.json")).valid  # as it is, too
 
     one, two = rows(folder / "releases.csv")
     assert (one["release"], two["release"]) == ("toy/V.2-r2", "toy/v1-r1")
     assert (one["state"], one["reason"]) == ("withdrawn", "a column was shifted")
     assert (two["state"], two["reason"], two["withdrawn"]) == ("published", "", "")
-    release = Release(Archive.of(any_home), "toy", "v1-r1")
+    release = Release(archive_of(any_home), "toy", "v1-r1")
     assert float(two["mu"]) == release.guarantee.mu
     assert two["title"] == 'A "toy", of course'
     matrix = release.path / "second_moment.parquet"
@@ -271,20 +281,20 @@ def test_the_whole_catalogue_as_a_data_package(
     assert paths == there
 
     twice, again = tmp_path / "twice", tmp_path / "again"
-    answer("export", "--package", twice, capsys=capsys)
+    run_json("export", "--package", twice, capsys=capsys)
     assert all((twice / name).read_bytes() == (folder / name).read_bytes() for name in there)
-    answer("export", "toy/v1-r1", "--package", again, capsys=capsys)
+    run_json("export", "toy/v1-r1", "--package", again, capsys=capsys)
     assert [each["release"] for each in rows(again / "releases.csv")] == ["toy/v1-r1"]
     # A changed number is found.
     text = (folder / "releases.csv").read_text()
     (folder / "releases.csv").write_text(text.replace(",withdrawn,20", ",forgotten,20"))
-    assert any("enum" in each for each in wrong(folder / "datapackage.json"))
+    assert any("enum" in each for each in package_errors(folder / "datapackage.json"))
 
 
-def test_a_package_is_whole_or_not_there(
+def test_interrupted_package_export_leaves_nothing(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_steps(scene(tmp_path))
+    run_release(write_request(tmp_path))
     folder = tmp_path / "packages/one"
 
     def full(*_: Any) -> None:
@@ -296,36 +306,37 @@ def test_a_package_is_whole_or_not_there(
     for stopped, code in ((full, 2), (interrupted, 130)):
         with monkeypatch.context() as disk:
             disk.setattr(shutil, "copyfile", stopped)
-            done, _, err = run("export", "--package", folder, capsys=capsys)
+            done, _, err = run_command("export", "--package", folder, capsys=capsys)
         assert done == code
         assert list(folder.parent.iterdir()) == []
         assert code != 2 or f"--package: {folder} cannot be written" in err.replace("\n", "")
     folder.mkdir()  # an empty one is filled
-    answer("export", "--package", folder, capsys=capsys)
+    run_json("export", "--package", folder, capsys=capsys)
     assert [each.name for each in folder.parent.iterdir()] == ["one"]
-    assert wrong(folder / "datapackage.json") == []
+    assert package_errors(folder / "datapackage.json") == []
 
 
-def test_a_guarantee_without_an_epsilon_is_an_entry(
+def test_registry_entry_with_epsilon_zero(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hardly = {"name": "gaussian", "mu": 0.001, "delta": 0.01}
     budget = {"epsilon": 50.0, "delta": 0.01}
-    run_steps(scene(tmp_path, request={"mechanism": hardly}, budget=budget))
-    done = answer("export", "--registry", tmp_path / "entries", *STATED, capsys=capsys)
+    run_release(write_request(tmp_path, request={"mechanism": hardly}, budget=budget))
+    done = run_json("export", "--registry", tmp_path / "entries", *STATED, capsys=capsys)
     told = yaml.safe_load(Path(done["registry"][0]).read_text(encoding="utf-8"))
     stated = told["deployment"]["privacy_loss"]["privacy_parameters"]
     assert stated == {"epsilon": 0.0, "delta": 0.01}
 
 
-def test_an_archive_of_others(
+@pytest.mark.slow
+def test_export_of_a_foreign_archive(
     tmp_path: Path,
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run_steps(scene(tmp_path))
-    withdraw("toy", "v1-r1", "a column was shifted.")
+    run_release(write_request(tmp_path))
+    withdraw(Context.default(), "toy", "v1-r1", "a column was shifted.")
     charge(Ledger.of(Home.default()), "v2")
     key = next((home / "keys").glob("*.pub"))
     monkeypatch.setenv("GRAMERCY_HOME", str(tmp_path / "another"))
@@ -333,10 +344,10 @@ def test_an_archive_of_others(
     entries.mkdir()
     (entries / "another.yaml").write_text("kept")
     asked = ("--archive", home / "archive", "--package", folder, "--registry", entries, *STATED)
-    done = answer("export", *asked, "--key", key, "--author", "An Auditor", capsys=capsys)
+    done = run_json("export", *asked, "--key", key, "--author", "An Auditor", capsys=capsys)
     assert done["releases"] == ["toy/v1-r1"]
     assert not (folder / "budgets.csv").exists()  # there is no ledger to tell
-    assert wrong(folder / "datapackage.json") == []
+    assert package_errors(folder / "datapackage.json") == []
     told = yaml.safe_load((entries / "toy__v1_r1.yaml").read_text())["deployment"]
     assert told["basic"]["name"] == "A toy, version v1 (withdrawn)"
     assert told["basic"]["description"].startswith("Withdrawn by its curator on 2")

@@ -1,20 +1,23 @@
-"""Every command says what it is for, and shows an example that it takes."""
+"""Every command's help has a description and a valid example."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer.main
 
+from gramercy.cli.commands import COMMANDS
 from gramercy.cli.main import app
 
 
 def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """A command and all those below it, each with the words that name it."""
+    """A command and its subcommands, each with the words that name it."""
     yield path, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands(below, *path, name)
@@ -44,3 +47,26 @@ def test_help_ends_with_an_example_that_parses(path: tuple[str, ...]) -> None:
             reached.make_context(name, left, parent=context)
     assert path == () or reached is command
     assert all(option.help for option in command.params if option.name != "help")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_line_of_a_command_in_the_help_is_its_docstring(name: str) -> None:
+    first, _, _ = EVERY[(name,)].help.partition("\n")
+    assert COMMANDS[name][1] == first
+
+
+def test_help_imports_no_command() -> None:
+    code = (
+        "import sys\n"
+        "from gramercy.cli.main import app\n"
+        "sys.argv = ['gramercy', '--help']\n"
+        "try: app()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+    imported = set(done.stderr.split())
+    assert not imported & {
+        f"gramercy.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()
+    }
+    assert not imported & {"numpy", "pydantic", "prefect", "sqlalchemy"}

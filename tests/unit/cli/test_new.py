@@ -1,4 +1,4 @@
-"""Drafts of a contract and a request: from names and types alone, asked for or to be filled in."""
+"""Drafts of a contract and a request, from names and types alone."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from gramercy.application.request_model import read_request
-from gramercy.cli.draft import draft, in_yaml, write
-from gramercy.cli.draft.asking import usual_delta
-from gramercy.schemas.contract import Levels, read_contract
+from gramercy.application.yaml_files import read_contract, read_request
+from gramercy.cli.draft.drafting import draft
+from gramercy.cli.draft.files import write
+from gramercy.cli.draft.questions import usual_delta
+from gramercy.cli.draft.scalars import in_yaml
+from gramercy.schemas.column import Levels
 from gramercy.schemas.errors import TableError
-from tests.support.factories import answer, run
-from tests.support.factories import write as write_yaml
+from tests.support.factories import run_command, run_json, write_yaml
 from tests.support.prefect_services import ROOT
 
 CANARY = "63.1234"
@@ -57,7 +58,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30))
-def test_any_text_comes_back_as_it_was(text: str) -> None:
+def test_any_text_survives_a_yaml_round_trip(text: str) -> None:
     told = in_yaml(text)
     yaml = YAML(typ="safe", pure=True)
     assert yaml.load(f"{told}: 1  # c\n") == {text: 1}
@@ -65,13 +66,11 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
     assert "\n" not in told
 
 
-def test_a_csv_is_drafted_from_its_header_alone(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_csv_draft_uses_only_the_header(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header = ",".join(f'"{name}"' for name in [*NASTY, " lead"])
     (here / "blood.csv").write_text(f'{header}\n"{CANARY},broken\n{CANARY}\n', encoding="utf-8")
     words = ("new", "blood.csv", "--columns", header)
-    code, out, err = run(*words, capsys=capsys)
+    code, out, err = run_command(*words, capsys=capsys)
     assert code == 0, err
     assert "gramercy plan blood/request.yaml" in out
     contract, text = load(here / "blood/contract.yaml"), (here / "blood/contract.yaml").read_text()
@@ -82,22 +81,24 @@ def test_a_csv_is_drafted_from_its_header_alone(
     assert contract["rows"] is contract["title"] is contract["budget"]["epsilon"] is None
     assert CANARY not in text + out + err
     before = text
-    code, _, err = run(*words, capsys=capsys)
+    code, _, err = run_command(*words, capsys=capsys)
     assert code == 2
     assert "blood/contract.yaml: is there already." in err
     assert "--folder" in err
     assert (here / "blood/contract.yaml").read_text() == before
 
 
-def test_what_is_empty_is_refused_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unfilled_keys_of_a_draft_are_refused_by_name(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "blood.csv").write_text("glucose,ward\n")
-    made = answer("new", "blood.csv", "--folder", "drafts/first", capsys=capsys)
+    made = run_json("new", "blood.csv", "--folder", "drafts/first", capsys=capsys)
     assert made["next"] == "gramercy plan drafts/first/request.yaml"
     contract = Path(made["contract"])
     contract.write_text(
         contract.read_text().replace("ward: {lower: , upper: }", "ward: {levels: }")
     )
-    code, out, err = run("plan", made["request"], capsys=capsys)
+    code, out, err = run_command("plan", made["request"], capsys=capsys)
     assert (code, out) == (2, "")
     for key in ("title", "curator", "rows", "budget.epsilon", "budget.delta"):
         assert f"key '{key}': is empty; write it" in err
@@ -106,10 +107,10 @@ def test_what_is_empty_is_refused_by_name(here: Path, capsys: pytest.CaptureFixt
     assert "key 'columns.ward.levels': is empty; write the levels that somebody knows" in err
 
 
-def test_a_filled_draft_can_be_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_filled_draft_can_be_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "blood-1.csv").write_text("glucose,sodium\n")
     (here / "blood-2.csv").write_text("sodium,glucose,late\n")
-    made = answer("new", "blood-*.csv", "--id", "clinic", capsys=capsys)
+    made = run_json("new", "blood-*.csv", "--id", "clinic", capsys=capsys)
     assert made["left_out"] == {"late": "not in every file"}
     contract = Path(made["contract"])
     assert contract == Path("clinic/contract.yaml")
@@ -118,12 +119,12 @@ def test_a_filled_draft_can_be_planned(here: Path, capsys: pytest.CaptureFixture
     facts["budget"] = {"epsilon": 3, "delta": 1e-6}
     facts["columns"] = {name: {"lower": 2, "upper": 30} for name in facts["columns"]}
     write_yaml(contract, facts)
-    planned = answer("plan", made["request"], capsys=capsys)
+    planned = run_json("plan", made["request"], capsys=capsys)
     assert (planned["dataset"], planned["columns"], planned["admitted"]) == ("clinic", 3, True)
     assert read_contract(contract).source == f"{here}/clinic/../blood-*.csv"
 
 
-def test_parquet_states_its_types(here: Path) -> None:
+def test_parquet_draft_uses_the_stated_types(here: Path) -> None:
     table = pa.table(
         {
             "age": pa.array([63], pa.int16()),
@@ -163,15 +164,19 @@ def test_parquet_states_its_types(here: Path) -> None:
     assert "north" not in text
 
 
-def test_wide_and_chosen(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_draft_of_a_wide_table_and_of_chosen_columns(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = [f"marker {i}" for i in range(700)] + ["a,b"]
     pd.DataFrame(np.zeros((0, 701)), columns=names).to_csv(here / "wide.csv", index=False)
-    made = answer("new", "wide.csv", "--folder", "all", capsys=capsys)
+    made = run_json("new", "wide.csv", "--folder", "all", capsys=capsys)
     assert list(load(here / "all/contract.yaml")["columns"]) == names == made["columns"]
     words = ("new", "wide.csv", "--folder", "some", "--columns", 'marker 7,"a,b",marker 7')
-    assert answer(*words, capsys=capsys)["columns"] == ["marker 7", "a,b"]
+    assert run_json(*words, capsys=capsys)["columns"] == ["marker 7", "a,b"]
     for wrong, told in (("marker 701", "is no column"), ("", "--columns A,B"), ("a,", "A,B")):
-        code, _, err = run("new", "wide.csv", "--folder", "x", "--columns", wrong, capsys=capsys)
+        code, _, err = run_command(
+            "new", "wide.csv", "--folder", "x", "--columns", wrong, capsys=capsys
+        )
         assert code == 2
         assert told in err
     assert not (here / "x").exists()
@@ -191,11 +196,11 @@ def test_wide_and_chosen(here: Path, capsys: pytest.CaptureFixture[str]) -> None
         " 34 ,Anna,Berlin",
     ],
 )
-def test_a_first_line_that_may_be_a_row_is_told_to_nobody(
+def test_first_line_that_looks_like_data_is_not_printed(
     row: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "blood.csv").write_text(f"{row}\n1,2,A\n")
-    code, out, err = run("new", "blood.csv", capsys=capsys)
+    code, out, err = run_command("new", "blood.csv", capsys=capsys)
     assert code == 2
     assert "seems to be a row" in err
     assert "--columns" in err
@@ -203,21 +208,21 @@ def test_a_first_line_that_may_be_a_row_is_told_to_nobody(
     assert not (here / "blood").exists()
 
 
-def test_names_that_seem_to_be_cells_are_given(
+def test_column_names_that_look_like_data_can_be_given(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "years.csv").write_text("region,2019,2020\n")
-    made = answer("new", "years.csv", "--columns", "2019,2020", capsys=capsys)
+    made = run_json("new", "years.csv", "--columns", "2019,2020", capsys=capsys)
     assert made["columns"] == ["2019", "2020"]
     names = ["marker 7", "CD4/CD8", "1st", "May", "x_2", "c\x01"]
     (here / "names.csv").write_text("," + ",".join(names) + "\n")  # the first one of an index
-    made = answer("new", "names.csv", capsys=capsys)
+    made = run_json("new", "names.csv", capsys=capsys)
     assert made["columns"] == names[:-1]
     assert made["left_out"].keys() == {"", "c\x01"}
     assert "\x01" not in Path(made["contract"]).read_text()
 
 
-def test_a_home_in_quotes_is_found(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tilde_in_a_source_is_expanded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(here / "someone"))
     (here / "someone").mkdir()
     (here / "someone/blood-1.csv").write_text("glucose\n")
@@ -225,7 +230,7 @@ def test_a_home_in_quotes_is_found(here: Path, monkeypatch: pytest.MonkeyPatch) 
     assert load(contract)["source"] == str(here / "someone/blood-*.csv")
 
 
-def test_both_files_or_none(
+def test_draft_writes_both_files_or_none(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "blood.csv").write_text("glucose\n")
@@ -238,14 +243,16 @@ def test_both_files_or_none(
 
     with monkeypatch.context() as disk:
         disk.setattr(Path, "open", full)
-        code, _, err = run("new", "blood.csv", capsys=capsys)
+        code, _, err = run_command("new", "blood.csv", capsys=capsys)
     assert code == 2
     assert "--folder: blood cannot be written (No space left on device)" in " ".join(err.split())
     assert list((here / "blood").iterdir()) == []
-    assert run("new", "blood.csv", capsys=capsys)[0] == 0
+    assert run_command("new", "blood.csv", capsys=capsys)[0] == 0
 
 
-def test_refused_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_arguments_are_refused_by_name(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (here / "blood").mkdir()
     (here / "blood/part.csv").write_text("glucose\n")
     (here / "afile").touch()
@@ -257,14 +264,14 @@ def test_refused_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None
         (("blood", "--folder", "afile"), "--folder: afile is there, and no folder."),
         (("blood", "--folder", "afile/x"), "--folder: afile is there, and no folder."),
     ):
-        code, _, err = run("new", *words, capsys=capsys)
+        code, _, err = run_command("new", *words, capsys=capsys)
         assert code == 2
         assert told in err
     with pytest.raises(TableError, match="no such file"):
         draft(str(here / "elsewhere-*.csv"))
 
 
-def test_years_lie_in_files_of_their_own(here: Path) -> None:
+def test_year_placeholder_drafts_a_yearly_budget(here: Path) -> None:
     (here / "blood-2025.csv").write_text("glucose\n")
     (here / "blood-2026.csv").write_text("glucose\n")
     made = draft("blood-{year}.csv")
@@ -275,7 +282,7 @@ def test_years_lie_in_files_of_their_own(here: Path) -> None:
 
 
 def on_a_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> tuple[int, str]:
-    """Run a command whose input is a terminal; its exit code, and all that it says."""
+    """Run a command whose input is a terminal; return its exit code and output."""
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "wb", buffering=0) as keyboard:
         typed = "".join(f"{line}\n" for line in lines)
@@ -294,7 +301,10 @@ def on_a_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> tu
     return done.returncode, done.stdout.decode()
 
 
-def test_asked_on_a_terminal(here: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_draft_is_filled_in_on_a_terminal(
+    here: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     header = "patient,glucose,notes,ward,zip,spare,last"
     (here / "blood.csv").write_text(f"{header}\n{CANARY}\n")
     said = ["Blood values", "City Hospital", "nobody", "patient", "y", "2105", "12", "7466"]
@@ -315,11 +325,12 @@ def test_asked_on_a_terminal(here: Path, home: Path, capsys: pytest.CaptureFixtu
     assert contract.levels("ward") == ("A", "B", "C")
     request = here / "blood/request.yaml"
     assert read_request(request).mechanism.delta == pytest.approx(1e-7)
-    planned = answer("plan", request, capsys=capsys)
+    planned = run_json("plan", request, capsys=capsys)
     assert (planned["columns"], planned["persons"], planned["admitted"]) == (7, 2105, True)
 
 
-def test_nothing_chosen_is_nothing_written(here: Path, home: Path) -> None:
+@pytest.mark.slow
+def test_interactive_draft_without_columns_writes_nothing(here: Path, home: Path) -> None:
     (here / "blood.csv").write_text("glucose\n")
     lines = ["Blood", "Hospital", "", "", "900", "done"]
     code, told = on_a_terminal(here, home, lines, "new", "blood.csv")
@@ -328,7 +339,7 @@ def test_nothing_chosen_is_nothing_written(here: Path, home: Path) -> None:
     assert not (here / "blood").exists()
 
 
-def test_usual_delta_is_far_below_one_over_the_rows() -> None:
+def test_usual_delta_is_well_below_one_over_rows() -> None:
     for count in (1, 999, 10**5, 10**5 + 1, 10**9):
         assert usual_delta(count) <= 0.1 / count
     assert usual_delta(1) == 1e-6

@@ -1,4 +1,4 @@
-"""Output perturbation's solver reaches its distance for every table, or the request is refused."""
+"""Output perturbation's solver reaches its tolerance for every table, or refuses the request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def within(S: Array) -> Array:
 
 
 def nasty(p: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Second moments of trace 1 at most that try a solver."""
+    """Second moments of trace at most 1 that are hard for a solver."""
     v, m = rng.normal(size=p), int(rng.integers(2, 4 * p + 3))
     v /= np.linalg.norm(v)
     little = 10.0 ** rng.uniform(-8, -0.5)
@@ -75,8 +75,9 @@ def charged(p: int, penalty: float, n: int = 10**9) -> float:
 SIZES = [(1, 500), (2, 60), (3, 30), (6, 12), (10, 6), (30, 1), (60, 1), (100, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "rounds"), SIZES)
-def test_every_table_is_solved(p: int, rounds: int) -> None:
+def test_solver_reaches_charged_distance_for_every_table(p: int, rounds: int) -> None:
     rng = np.random.default_rng(p)
     for _ in range(at_scale(1, rounds)):
         # At full scale at the least penalty that is accepted, where it is hardest.
@@ -86,7 +87,9 @@ def test_every_table_is_solved(p: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 6, 10])
-def test_the_plain_solver_does_it_alone(p: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_solver_suffices_without_acceleration(
+    p: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(certified, "_accelerated", lambda *_: None)
     rng = np.random.default_rng(p)
     penalty = at_scale(10, 1) * LEAST
@@ -95,7 +98,7 @@ def test_the_plain_solver_does_it_alone(p: int, monkeypatch: pytest.MonkeyPatch)
             solve_within(S, penalty, charged(p, penalty))
 
 
-def test_where_the_accelerated_iteration_diverges() -> None:
+def test_nearly_collinear_rows_are_solved() -> None:
     """Nearly collinear rows: about one in four of these raised LinAlgError."""
     for seed in range(at_scale(6, 300)):
         rows = 1 + 0.1 * np.random.default_rng(seed).normal(size=(1000, 6))
@@ -103,8 +106,8 @@ def test_where_the_accelerated_iteration_diverges() -> None:
 
 
 @pytest.mark.parametrize("penalty", [LEAST, 0.03, 1.0, 100.0])
-def test_what_is_charged_is_more_than_what_it_is_off(penalty: float) -> None:
-    """Against a solution of a certified gap 1e4 times smaller, whose own distance is counted."""
+def test_charged_tolerance_covers_the_solver_error(penalty: float) -> None:
+    """Compared with a solution of a certified gap 1e4 times smaller, whose own error is added."""
     for p in (2, 4):
         tolerance, rng = charged(p, penalty), np.random.default_rng(p)
         for _ in range(at_scale(1, 20)):
@@ -132,8 +135,8 @@ def exact_gap(S: Array, penalty: float, Z: Array, dual: Array) -> Any:
 
 
 @pytest.mark.parametrize("p", [1, 3, at_scale(4, 12)])
-def test_the_gap_is_not_understated(p: int) -> None:
-    """Neither near the minimiser, where differences of large numbers would be noise, nor far."""
+def test_certified_gap_is_not_understated(p: int) -> None:
+    """Near the minimiser, where differences of large numbers lose digits, and far from it."""
     rng = np.random.default_rng(p)
     for penalty in (LEAST, 0.1):
         for S in list(nasty(p, rng))[: at_scale(12, 100)]:
@@ -150,7 +153,7 @@ def test_the_gap_is_not_understated(p: int) -> None:
                 assert stated >= min(least, edge) - moved
 
 
-def test_a_penalty_too_small_is_refused_in_public() -> None:
+def test_too_small_penalty_is_refused_from_public_facts() -> None:
     with pytest.raises(RequestError, match=r"not every table could be solved") as caught:
         charged(6, 0.9e-2)
     assert "0.01 or more" in str(caught.value)
@@ -159,7 +162,7 @@ def test_a_penalty_too_small_is_refused_in_public() -> None:
     assert charged(200, 2e-2) < np.inf
 
 
-def test_no_certificate_no_release() -> None:
+def test_missing_certificate_fails_the_step() -> None:
     words = set()
     for S, penalty, distance in (
         (np.eye(3) / 3, 0.1, 0.0),
@@ -175,6 +178,6 @@ def test_no_certificate_no_release() -> None:
     assert len(words) == 1
 
 
-def test_the_limit_is_public() -> None:
+def test_iteration_limit_depends_on_public_facts() -> None:
     assert limit(100, LEAST) == 40_000
     assert certified_gap(np.eye(2) / 2, 0.1, -np.eye(2), np.eye(2)) == np.inf

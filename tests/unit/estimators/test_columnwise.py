@@ -38,8 +38,10 @@ def assert_optimal(S: np.ndarray, C: np.ndarray, penalties: np.ndarray, found: C
 @pytest.mark.parametrize("share", [0.3, 0.05, 0.005])
 @pytest.mark.parametrize("spread", [0.0, 2.0])
 @pytest.mark.parametrize(("p", "n"), [(1, 5), (2, 30), (12, 200), (40, 60)])
-def test_optimal(p: int, n: int, spread: float, share: float) -> None:
-    """With a penalty of its own for every entry, and some coefficients held at zero."""
+def test_solutions_satisfy_optimality_conditions(
+    p: int, n: int, spread: float, share: float
+) -> None:
+    """With a separate penalty for every entry, and some coefficients fixed at zero."""
     S = sample(p, p, n, spread)
     rng = np.random.default_rng(1)
     C = S @ rng.normal(size=(p, 7))
@@ -50,7 +52,7 @@ def test_optimal(p: int, n: int, spread: float, share: float) -> None:
     assert found.residual <= 1e-11
 
 
-def test_without_penalty_it_is_the_inverse() -> None:
+def test_zero_penalty_gives_the_inverse() -> None:
     S = sample(3, 8, 100)
     found = columnwise(S, np.eye(8), np.zeros((8, 8))).coefficients
     np.testing.assert_allclose(found, np.linalg.inv(S), rtol=1e-9, atol=1e-9)
@@ -61,7 +63,8 @@ def test_one_column_in_closed_form() -> None:
     np.testing.assert_allclose(found.coefficients, [[0.5, -0.5, 0.0]], rtol=1e-15)
 
 
-def test_nearly_singular_matrices_settle() -> None:
+@pytest.mark.slow
+def test_nearly_singular_matrices_converge() -> None:
     """Fewer rows than columns and a tiny floor: descent alone takes thousands of sweeps."""
     S = sample(5, 60, 40) + 1e-3 * np.eye(60)
     penalties = np.full((60, 60), 0.03)
@@ -72,7 +75,8 @@ def test_nearly_singular_matrices_settle() -> None:
     assert (found.coefficients == same.coefficients).all()
 
 
-def test_many_problems_are_solved_as_few_are() -> None:
+@pytest.mark.slow
+def test_batched_problems_equal_single_problems() -> None:
     """Large supports and crossings on the way; more problems than are solved at once."""
     S = sample(6, 60, 90) + 1e-2 * np.eye(60)
     C = S @ np.random.default_rng(2).normal(size=(60, 300))
@@ -84,7 +88,7 @@ def test_many_problems_are_solved_as_few_are() -> None:
         np.testing.assert_allclose(alone[:, 0], found.coefficients[:, j], rtol=1e-6, atol=1e-8)
 
 
-def test_a_singular_matrix_has_an_answer_where_there_is_one() -> None:
+def test_singular_matrix_is_solved_where_a_minimum_exists() -> None:
     S = np.ones((2, 2))
     found = columnwise(S, S, np.array([[math.inf, 0.25], [0.25, math.inf]]))
     np.testing.assert_allclose(found.coefficients, [[0.0, 0.75], [0.75, 0.0]], rtol=1e-12)
@@ -92,7 +96,7 @@ def test_a_singular_matrix_has_an_answer_where_there_is_one() -> None:
         columnwise(S, np.eye(2), np.full((2, 2), 0.1))  # no bottom along (1, -1)
 
 
-def test_refuses_what_is_no_problem() -> None:
+def test_invalid_problems_are_refused() -> None:
     good, eye = np.eye(2), np.zeros((2, 2))
     for bad, words in [
         (np.array([[1.0, 2.0], [2.0, 1.0]]), "semidefinite"),
@@ -115,7 +119,7 @@ def test_refuses_what_is_no_problem() -> None:
             columnwise(good, C, penalties)
 
 
-def test_correlations_of_what_was_repaired() -> None:
+def test_correlations_of_a_repaired_matrix() -> None:
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.1, sd_off_diagonal=0.07)
     repaired = np.array([[0.49, 0.2, 0.0], [0.2, 0.24, 0.0], [0.0, 0.0, 0.0]])
     found, root = correlations(Evidence(repaired, repaired, law, 100.0))

@@ -1,4 +1,4 @@
-"""Noisy rows without the bias of their noise, and the exact variance of whole-number noise."""
+"""Debiased second moments of noisy rows, and the exact variance of integer noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIGMAS = [0.08, 0.2, 0.4, 0.7, 0.999, 1.0, 1.5, 1.999, 2.0, 3.3, 20.0]
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
-def test_discrete_variance_is_the_sum(sigma: float) -> None:
+def test_discrete_variance_equals_exact_sum(sigma: float) -> None:
     mp = MPContext()
     mp.dps = 40
     weights = [mp.exp(-(mp.mpf(j) ** 2) / (2 * mp.mpf(sigma) ** 2)) for j in range(1, 300)]
@@ -27,8 +27,9 @@ def test_discrete_variance_is_the_sum(sigma: float) -> None:
     assert discrete_variance(sigma) == pytest.approx(discrete_gaussian_variance(sigma), rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", SIGMAS)
-def test_rounded_variance_is_the_sum(sigma: float) -> None:
+def test_rounded_variance_equals_exact_sum(sigma: float) -> None:
     """By the probability of every integer, as differences of the normal law's tails."""
     mp = MPContext()
     mp.dps = 40
@@ -41,7 +42,7 @@ def test_rounded_variance_is_the_sum(sigma: float) -> None:
     assert rounded_variance(sigma) == pytest.approx(of_the_mechanisms(sigma), rel=1e-12)
 
 
-def test_where_the_name_is_not_the_variance() -> None:
+def test_small_scales_differ_from_their_variance() -> None:
     assert discrete_variance(0.2) < 1e-3 * 0.2**2
     assert discrete_variance(0.5) < 0.9 * 0.5**2
     assert 1e-8 < 1 - discrete_variance(1.0) < 1e-6
@@ -54,7 +55,7 @@ def test_where_the_name_is_not_the_variance() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_refuses_nonsense(bad: float) -> None:
+def test_invalid_variance_and_rows_are_refused(bad: float) -> None:
     for variance in (discrete_variance, rounded_variance):
         with pytest.raises(ValueError, match="sigma"):
             variance(bad)
@@ -77,8 +78,8 @@ def noise(kind: str, sigma: float, size: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("sigma", [0.4, 0.8])
 @pytest.mark.parametrize("kind", ["discrete", "rounded"])
-def test_without_bias(kind: str, sigma: float) -> None:
-    """Right within six deviations of the mean of many tables; with sigma^2 it would not be."""
+def test_debiased_moment_is_unbiased(kind: str, sigma: float) -> None:
+    """Within six standard errors over many tables; with sigma^2 it would not be."""
     rng, times, n = np.random.default_rng(3), 4000, 100
     rows = rng.integers(-2, 3, size=(n, 3)).astype(float)
     added = noise(kind, sigma, (times, n, 3))
@@ -90,7 +91,7 @@ def test_without_bias(kind: str, sigma: float) -> None:
     assert abs(v - sigma**2) > 12 * deviation.max() or (kind, sigma) == ("discrete", 0.8)
 
 
-def test_closed_form() -> None:
+def test_debiased_moment_in_closed_form() -> None:
     rows = np.array([[1.0, 2.0], [3.0, -1.0]])
     expected = np.array([[4.5, -0.5], [-0.5, 2.0]])
     np.testing.assert_allclose(debiased(rows, 0.5), expected, rtol=1e-15)

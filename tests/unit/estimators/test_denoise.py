@@ -1,4 +1,4 @@
-"""Denoising: better than projection at the sizes that are judged, for every noise law."""
+"""Denoising beats projection on the reference tables, for every noise law."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def goe(rng: np.random.Generator, p: int, sd: float) -> Array:
 
 
 def nearest(matrix: Array) -> Array:
-    """The nearest matrix that is positive semidefinite with trace at most 1, worked out here."""
+    """The nearest positive semidefinite matrix with trace at most 1, computed independently."""
     values, vectors = np.linalg.eigh(matrix)
     kept = np.maximum(values, 0)
     excess = (np.cumsum(kept[::-1]) - 1) / np.arange(1, kept.size + 1)
@@ -71,6 +71,7 @@ def table(name: str) -> tuple[Array, int]:
     return rows.T @ rows / len(rows), len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "turns", "raw", "projected", "most"),
     [
@@ -80,7 +81,7 @@ def table(name: str) -> tuple[Array, int]:
         ("slow", 0.2, (1, 10), 0.076, 0.061, 0.036),
     ],
 )
-def test_judged_errors(
+def test_denoising_errors_on_reference_tables(
     name: str, epsilon: float, turns: tuple[int, int], raw: float, projected: float, most: float
 ) -> None:
     """Unit rows, replace-one, delta 1e-6, the default mechanism."""
@@ -94,9 +95,10 @@ def test_judged_errors(
     assert found[2] <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [40, SIMULATED_UP_TO + 20])
-def test_a_flat_spectrum(p: int) -> None:
-    """Nothing to see but noise: shrinkage finds the flat spectrum, projection cannot."""
+def test_flat_spectrum_is_recovered(p: int) -> None:
+    """With noise above the signal, shrinkage finds the flat spectrum and projection cannot."""
     raw, projected, denoised = errors(np.eye(p) / p, 2 / p**1.5, 2)
     share = 0.15 if p <= SIMULATED_UP_TO else 0.6
     assert denoised < share * projected < 0.6 * raw
@@ -142,8 +144,9 @@ def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int
     return float(denoised / projected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_law_is_better_denoised(family: Family) -> None:
+def test_denoising_beats_projection_for_every_law(family: Family) -> None:
     """Axes of the truth along those of the noise, or not: shrinkage beats projection, or ties."""
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
     turns = at_scale(6, 30)
@@ -155,15 +158,15 @@ def test_every_law_is_better_denoised(family: Family) -> None:
                 assert shares[1] <= 0.6, (name, shares)
 
 
-def test_full_trace_of_few_directions_is_where_projection_is_better() -> None:
-    """A corner of the matrices that can be, where projection lands: this much is lost at most."""
+def test_loss_to_projection_is_bounded_at_low_rank() -> None:
+    """The worst case, where projection finds the exact boundary: the loss is bounded."""
     for p, rank, size, most in ((3, 1, 1.0, 1.6), (12, 2, 5.0, 1.2), (12, 2, 0.3, 1.0)):
         spectrum = np.where(np.arange(p) < rank, 1.0, 0.0) / rank
         share = ratio("gaussian-isotropic", spectrum, np.eye(p), size, at_scale(30, 150))
         assert share <= most, (p, share)
 
 
-def test_denoised_is_a_second_moment() -> None:
+def test_denoised_matrix_is_a_valid_second_moment() -> None:
     rng = np.random.default_rng(2)
     for sd in (1e-6, 0.01, 1.0, 1e3):
         for p in (1, 2, 3):
@@ -177,8 +180,8 @@ def test_denoised_is_a_second_moment() -> None:
     np.testing.assert_array_equal(denoise(-again, law(0.1)), np.zeros((3, 3)))
 
 
-def test_last_digits_stay_last_digits() -> None:
-    """A verifier's eigenvalues differ in their last digits: so may the result, and no more."""
+def test_denoising_is_stable_to_rounding() -> None:
+    """A verifier's eigenvalues differ in their last digits; so may the result, but no more."""
     rng = np.random.default_rng(8)
     matrix = np.eye(6) / 6 + goe(rng, 6, 0.1)
     noise = law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
@@ -187,7 +190,7 @@ def test_last_digits_stay_last_digits() -> None:
         np.testing.assert_allclose(near, denoise(matrix, one, 1.0, 40), atol=1e-10)
 
 
-def test_denoising_rotates_with_the_matrix() -> None:
+def test_denoising_is_rotation_equivariant() -> None:
     rng = np.random.default_rng(3)
     matrix = np.diag([0.5, 0.3, 0.2, 0.0]) + goe(rng, 4, 0.05)
     turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
@@ -195,7 +198,7 @@ def test_denoising_rotates_with_the_matrix() -> None:
     np.testing.assert_allclose(turned, turn @ denoise(matrix, law(0.05)) @ turn.T, atol=1e-10)
 
 
-def test_trace_and_noise_scale_together() -> None:
+def test_denoising_is_scale_equivariant() -> None:
     matrix = np.diag([0.5, 0.3, 0.2]) + goe(np.random.default_rng(5), 3, 0.05)
     np.testing.assert_allclose(
         denoise(7 * matrix, law(0.35), 7.0), 7 * denoise(matrix, law(0.05)), atol=1e-10
@@ -203,7 +206,7 @@ def test_trace_and_noise_scale_together() -> None:
     assert np.isfinite(denoise(matrix, law(0.05), math.inf)).all()
 
 
-def test_what_is_not_denoised_is_projected() -> None:
+def test_matrix_without_known_noise_is_projected() -> None:
     matrix = np.diag([0.9, 0.3, -0.2])
     rows = law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})
     for noise in (NoiseLaw.none(), rows):
@@ -212,8 +215,9 @@ def test_what_is_not_denoised_is_projected() -> None:
         np.testing.assert_allclose(project(matrix), nearest(matrix), atol=1e-15)
 
 
-def test_noise_on_many_columns_of_rows() -> None:
-    """Beyond simulation: its deviations follow from the released trace, for short rows too."""
+@pytest.mark.slow
+def test_denoising_noisy_rows_with_many_columns() -> None:
+    """Above the simulated sizes, deviations follow from the released trace, also for short rows."""
     p = SIMULATED_UP_TO + 20
     spectrum = np.arange(1.0, p + 1) ** -0.5
     for length in (1.0, 0.05):

@@ -1,4 +1,4 @@
-"""Discriminant analysis from one noisy matrix: the classical one without noise, honest with it."""
+"""Discriminant analysis from one noisy matrix: classical without noise, honest with it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.release_bundle import read_release
-from gramercy.archive.store import Archive
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw
 from gramercy.estimators.own_evidence import of_matrix
 from gramercy.estimators.scikit import DiscriminantClassifier
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.schemas.contract import INTERCEPT, features
+from gramercy.schemas.column import INTERCEPT, features
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.factories import at_scale, run_steps, scene
+from tests.support.factories import at_scale, run_release, write_request
 
 WEAK = 1e-20  # a penalty that changes nothing that matters
 
@@ -35,7 +36,7 @@ def goe(sd: float) -> NoiseLaw:
     return NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
 
 
-class Made:
+class ClassSample:
     """Rows with classes, as a release sees them."""
 
     def __init__(
@@ -91,7 +92,7 @@ def scores(tables: Any, x: np.ndarray) -> np.ndarray:
     return found
 
 
-def wrong(tables: Any, x: np.ndarray, label: np.ndarray) -> float:
+def error_rate(tables: Any, x: np.ndarray, label: np.ndarray) -> float:
     told = tables["coefficients"]["class"].to_numpy()[scores(tables, x).argmax(axis=1)]
     return float((told != label).mean())
 
@@ -105,17 +106,19 @@ def classes(n: int, d: int, apart: float, seed: int) -> tuple[np.ndarray, np.nda
     return rng.normal(size=(n, d)) @ root.T + means[label], np.array(["a", "b", "c"])[label]
 
 
-def test_without_noise_it_is_the_classical_one() -> None:
+def test_noiseless_fit_equals_classical_lda() -> None:
     table, label = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[label]
-    made = Made(table, names, centre=[5.0, 3.0, 4.0, 1.0], scale=[2.0, 1.0, 3.0, 0.5], radius=9.0)
+    made = ClassSample(
+        table, names, centre=[5.0, 3.0, 4.0, 1.0], scale=[2.0, 1.0, 3.0, 0.5], radius=9.0
+    )
     found = Discriminant(penalty=WEAK).fit(made.seen())
     known = LinearDiscriminantAnalysis(solver="lsqr").fit(table, names)
     ours = scores(found.tables, table)
     ours -= ours.max(axis=1, keepdims=True)
     ours -= np.log(np.exp(ours).sum(axis=1, keepdims=True))
     np.testing.assert_allclose(ours, known.predict_log_proba(table), atol=1e-4)
-    assert wrong(found.tables, table, names) == pytest.approx(1 - known.score(table, names))
+    assert error_rate(found.tables, table, names) == pytest.approx(1 - known.score(table, names))
     means = found.tables["means"].pivot(index="class", columns="feature", values="mean")
     np.testing.assert_allclose(means.to_numpy(), known.means_, rtol=1e-12)
     np.testing.assert_allclose(found.tables["classes"]["share"], 1 / 3, rtol=1e-12)
@@ -128,10 +131,10 @@ def test_without_noise_it_is_the_classical_one() -> None:
         _ = found.matrix
 
 
-def test_its_precision_is_the_penalised_one() -> None:
+def test_precision_solves_the_penalised_equation() -> None:
     """In scaled units T solves -T^-1 + S + 2 penalty T = 0, S within classes, times the weight."""
     x, label = classes(400, 3, 1.0, 1)
-    made, penalty, radius = Made(x, label, radius=9.0), 1e-3, 9.0
+    made, penalty, radius = ClassSample(x, label, radius=9.0), 1e-3, 9.0
     tables = Discriminant(penalty=penalty).fit(made.seen()).tables
     within = sum(np.cov(x[label == k].T, bias=True) * np.mean(label == k) for k in "abc")
     precision = tables["precision"].iloc[:, 1:].to_numpy()
@@ -147,12 +150,12 @@ def test_its_precision_is_the_penalised_one() -> None:
     np.testing.assert_allclose(tables["coefficients"]["constant"], constants, rtol=1e-9)
 
 
-def test_units_do_not_matter() -> None:
+def test_fit_is_invariant_to_units() -> None:
     x, label = classes(300, 4, 1.5, 2)
     x = x * [1.0, 10.0, 100.0, 0.1] + [0.0, 50.0, -300.0, 1.0]
     kept = [
         Discriminant(penalty=WEAK)
-        .fit(Made(x, label, centre=centre, scale=scale, radius=radius).seen())
+        .fit(ClassSample(x, label, centre=centre, scale=scale, radius=radius).seen())
         .tables
         for centre, scale, radius in (
             ([0.0, 50.0, -300.0, 1.0], [1.0, 10.0, 100.0, 0.1], 20.0),
@@ -164,9 +167,9 @@ def test_units_do_not_matter() -> None:
     np.testing.assert_allclose(kept[0]["means"]["mean"], kept[1]["means"]["mean"], rtol=1e-9)
 
 
-def test_unit_rows_weigh_by_their_length() -> None:
+def test_unit_rows_are_weighted_by_length() -> None:
     x, label = classes(500, 3, 1.0, 3)
-    made = Made(x, label)
+    made = ClassSample(x, label)
     tables = Discriminant(penalty=WEAK).fit(made.seen()).tables
     weight = made.weight**2
     within = sum(
@@ -179,23 +182,23 @@ def test_unit_rows_weigh_by_their_length() -> None:
     np.testing.assert_allclose(tables["classes"]["share"], shares, rtol=1e-9)
 
 
-def test_rows_of_no_class_are_a_group_of_their_own() -> None:
+def test_rows_without_a_class_form_their_own_group() -> None:
     """With an intercept their weight and sum are known; without it nothing is."""
     x, label = classes(600, 3, 2.0, 4)
-    made = Made(x, label, levels=("a", "b"), radius=12.0)
+    made = ClassSample(x, label, levels=("a", "b"), radius=12.0)
     tables = Discriminant(penalty=WEAK).fit(made.seen()).tables
     within = sum(np.cov(x[label == k].T, bias=True) * np.mean(label == k) for k in "abc")
     np.testing.assert_allclose(
         tables["precision"].iloc[:, 1:], np.linalg.inv(np.asarray(within)), rtol=1e-5
     )
     assert tables["coefficients"]["class"].tolist() == ["a", "b"]
-    bare = Made(x, label, radius=12.0, intercept=False)
-    with_all = Made(x, label, radius=12.0)
+    bare = ClassSample(x, label, radius=12.0, intercept=False)
+    with_all = ClassSample(x, label, radius=12.0)
     one, other = (scores(Discriminant().fit(m.seen()).tables, x) for m in (bare, with_all))
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-def test_other_levels_are_features() -> None:
+def test_other_level_columns_become_features() -> None:
     rng = np.random.default_rng(5)
     colour = rng.choice(["red", "blue"], size=2000)
     kind = np.where(rng.uniform(size=2000) < 0.9, np.where(colour == "red", "a", "b"), "a")
@@ -207,16 +210,16 @@ def test_other_levels_are_features() -> None:
     seen = of_matrix(rows.T @ rows / 2000, 2000, names=names, columns=columns)
     tables = Discriminant(classes="kind").fit(seen).tables
     assert list(tables["coefficients"].columns) == ["class", "constant", "colour=red"]
-    assert wrong(tables, 2 * rows[:, 3:], kind) < 0.08
+    assert error_rate(tables, 2 * rows[:, 3:], kind) < 0.08
     with pytest.raises(RequestError, match=r"which column is meant.*'kind', 'colour'"):
         Discriminant().fit(seen)
     with pytest.raises(RequestError, match=r"called 'shape'.*'kind', 'colour'"):
         Discriminant(classes="shape").fit(seen)
 
 
-def test_a_column_may_be_called_anything() -> None:
+def test_reserved_column_names_are_disambiguated() -> None:
     x, label = classes(200, 3, 1.0, 6)
-    seen = Made(x, label, radius=9.0).seen()
+    seen = ClassSample(x, label, radius=9.0).seen()
     names = (INTERCEPT, "class", "constant", "feature", *seen.names[4:])
     seen = Evidence(seen.raw, seen.repaired, seen.law, seen.rows, names, seen.columns)
     tables = Discriminant().fit(seen).tables
@@ -228,16 +231,16 @@ def test_a_column_may_be_called_anything() -> None:
 
 @pytest.mark.parametrize("precision", ["ridge", "graphical-lasso"])
 @pytest.mark.parametrize("radius", [None, 9.0])
-def test_weak_noise_costs_little(precision: Any, radius: float | None) -> None:
+def test_weak_noise_hardly_raises_the_error(precision: Any, radius: float | None) -> None:
     x, label = classes(4000, 5, 1.0, 7)
     fresh, truth = x[2000:], label[2000:]
-    made = Made(x[:2000], label[:2000], radius=radius)
+    made = ClassSample(x[:2000], label[:2000], radius=radius)
     spec = Discriminant(precision=precision)
-    best = wrong(spec.fit(made.seen()).tables, fresh, truth)
+    best = error_rate(spec.fit(made.seen()).tables, fresh, truth)
     known = LinearDiscriminantAnalysis().fit(x[:2000], label[:2000])
     assert best <= 1 - known.score(fresh, truth) + 0.03
     cost = [
-        wrong(spec.fit(made.seen(3e-4, k)).tables, fresh, truth) - best
+        error_rate(spec.fit(made.seen(3e-4, k)).tables, fresh, truth) - best
         for k in range(at_scale(4, 20))
     ]
     assert np.mean(cost) < 0.02
@@ -245,21 +248,23 @@ def test_weak_noise_costs_little(precision: Any, radius: float | None) -> None:
 
 
 @pytest.mark.parametrize("precision", ["ridge", "graphical-lasso"])
-def test_overwhelming_noise_is_no_worse_than_chance(precision: Any) -> None:
-    """The sizes of classes are seen, and nothing of their means."""
+def test_overwhelming_noise_is_not_worse_than_chance(precision: Any) -> None:
+    """The class sizes are visible, but not the class means."""
     x, label = classes(2000, 5, 1.0, 8)
-    made = Made(x, label, scale=300.0, radius=1.5)
+    made = ClassSample(x, label, scale=300.0, radius=1.5)
     spec = Discriminant(precision=precision)
-    lost = [wrong(spec.fit(made.seen(0.015, k)).tables, x, label) for k in range(at_scale(20, 100))]
+    lost = [
+        error_rate(spec.fit(made.seen(0.015, k)).tables, x, label) for k in range(at_scale(20, 100))
+    ]
     chance = 1 - np.unique(label, return_counts=True)[1].max() / len(label)
     assert np.mean(lost) < chance + 0.05
 
 
-def test_a_lost_class_is_named() -> None:
+def test_class_lost_in_noise_is_named() -> None:
     rng = np.random.default_rng(9)
     label = np.repeat(["a", "b", "rare"], [500, 480, 20])
     x = rng.normal(size=(1000, 2)) + np.where(label == "a", 2.0, 0.0)[:, None]
-    made = Made(x, label, radius=8.0)
+    made = ClassSample(x, label, radius=8.0)
     tables = Discriminant().fit(made.seen(2e-3)).tables
     told = tables["classes"].set_index("class")
     assert told["status"].to_dict() == {"a": "used", "b": "used", "rare": "lost in noise"}
@@ -268,11 +273,11 @@ def test_a_lost_class_is_named() -> None:
     assert set(tables["coefficients"]["class"]) == {"a", "b"} == set(tables["means"]["class"])
     with pytest.raises(RequestError, match="Fewer than two classes of 'kind'"):
         Discriminant().fit(made.seen(0.5))
-    empty = Made(x, label, radius=8.0, levels=("a", "b", "none")).seen()
+    empty = ClassSample(x, label, radius=8.0, levels=("a", "b", "none")).seen()
     assert Discriminant().fit(empty).tables["classes"]["status"].iloc[2] == "lost in noise"
 
 
-def test_what_has_no_classes_is_refused() -> None:
+def test_data_without_classes_is_refused() -> None:
     with pytest.raises(RequestError, match="no column of levels"):
         Discriminant().fit(of_matrix(np.eye(3), 10))
     levels = LevelsFacts(name="kind", levels=(0.0, 1.0))
@@ -280,45 +285,47 @@ def test_what_has_no_classes_is_refused() -> None:
         Discriminant().fit(of_matrix(np.eye(2), 10, columns=[levels, levels]))
 
 
-def test_priors() -> None:
+def test_equal_priors_shift_the_constants() -> None:
     x, label = classes(500, 3, 1.0, 10)
-    seen = Made(x, label, radius=9.0).seen()
+    seen = ClassSample(x, label, radius=9.0).seen()
     shares, equal = (Discriminant(prior=prior).fit(seen).tables for prior in ("shares", "equal"))
     apart = shares["coefficients"]["constant"] - equal["coefficients"]["constant"]
     expected = np.log(3 * shares["classes"]["share"])
     np.testing.assert_allclose(apart, expected, rtol=1e-9)
 
 
-def projected(made: Made, noisy: np.ndarray, law: NoiseLaw) -> Evidence:
-    """Not denoised, which takes longer and is not what is tested."""
+def projected(made: ClassSample, noisy: np.ndarray, law: NoiseLaw) -> Evidence:
+    """Projected instead of denoised, which is faster and not tested here."""
     names, columns = tuple(made.names), tuple(made.columns)
     return Evidence(noisy, project(noisy), law, made.n, names, columns)
 
 
-def told(seen: Evidence) -> tuple[np.ndarray, np.ndarray]:
+def shares_and_means(seen: Evidence) -> tuple[np.ndarray, np.ndarray]:
     tables = Discriminant().fit(seen).tables
     shares, means = tables["classes"], tables["means"]
     value = np.concatenate([shares["share"], means["mean"]])
     return value, np.concatenate([shares["share_sd"], means["sd"]])
 
 
-def test_deviations_are_honest() -> None:
+@pytest.mark.slow
+def test_stated_deviations_match_simulation() -> None:
     x, label = classes(800, 2, 1.0, 11)
-    made = Made(x, label, centre=1.0, scale=3.0, radius=6.0)
+    made = ClassSample(x, label, centre=1.0, scale=3.0, radius=6.0)
     sd = 1e-4  # of weights of 0.005 and more
     law = NoiseLaw(family="gaussian-iid", sd_diagonal=sd, sd_off_diagonal=sd)
     source, p = np.random.RandomState(0), len(made.moment)
     noisy = [made.moment + draw(source, p, law) for _ in range(400)]
-    found = np.array([told(projected(made, each, law))[0] for each in noisy])
-    truth, _ = told(made.seen())
-    told_sd = told(projected(made, noisy[0], law))[1]
+    found = np.array([shares_and_means(projected(made, each, law))[0] for each in noisy])
+    truth, _ = shares_and_means(made.seen())
+    told_sd = shares_and_means(projected(made, noisy[0], law))[1]
     np.testing.assert_allclose(found.std(axis=0), told_sd, rtol=0.2)
     assert (np.abs(found.mean(axis=0) - truth) < 0.3 * told_sd).all()
 
 
-def test_deviations_of_noisy_rows_are_no_smaller_than_they_should_be() -> None:
+@pytest.mark.slow
+def test_deviations_of_noisy_rows_are_not_understated() -> None:
     x, label = classes(800, 2, 1.0, 12)
-    made, v = Made(x, label, radius=6.0), 1e-3
+    made, v = ClassSample(x, label, radius=6.0), 1e-3
     law = NoiseLaw(family="noisy-rows", sd_diagonal=1e-3, sd_off_diagonal=1e-3, cell_variance=v)
     rng, p = np.random.default_rng(0), len(made.moment)
     rows = np.hstack([np.ones((800, 1)), x, label[:, None] == np.array(["a", "b", "c"])]) / 6.0
@@ -326,34 +333,36 @@ def test_deviations_of_noisy_rows_are_no_smaller_than_they_should_be() -> None:
     for _ in range(400):
         noisy = rows + math.sqrt(v) * rng.normal(size=rows.shape)
         moment = noisy.T @ noisy / 800 - v * np.eye(p)
-        found.append(told(projected(made, moment, law)))
+        found.append(shares_and_means(projected(made, moment, law)))
     seen_sd = np.std([value for value, _ in found], axis=0)
     claimed = np.mean([sd for _, sd in found], axis=0)
     assert (claimed > 0.85 * seen_sd).all()
     assert (claimed < 2.5 * seen_sd).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "most"), [(2.0, 0.10), (8.0, 0.06)])
 def test_breast_cancer(epsilon: float, most: float) -> None:
     """569 rows of 30 columns, replace-one, delta 1e-6; 0.373 is chance."""
     data = load_breast_cancer()
     x, label = data.data, data.target.astype(float)
-    made = Made(x, label, centre=x.mean(axis=0), scale=2 * x.std(axis=0))
+    made = ClassSample(x, label, centre=x.mean(axis=0), scale=2 * x.std(axis=0))
     p, n = len(made.moment), len(x)
     law = Gaussian.calibrated(p=p, n=n, neighbours="replace-one", epsilon=epsilon, delta=1e-6)
     sd = law.scale / math.sqrt(2) / n
     found = [
-        wrong(Discriminant().fit(made.seen(sd, k)).tables, x, label) for k in range(at_scale(3, 12))
+        error_rate(Discriminant().fit(made.seen(sd, k)).tables, x, label)
+        for k in range(at_scale(3, 12))
     ]
     assert np.mean(found) < most
 
 
-def test_from_a_release_to_its_archive(tmp_path: Path, home: Path) -> None:
+def test_discriminant_estimate_of_a_release_is_archived(tmp_path: Path, home: Path) -> None:
     rng = np.random.default_rng(13)
     kind = rng.choice(["a", "b"], size=3000, p=[0.6, 0.4])
     age = np.where(kind == "a", 30, 60) + rng.uniform(-20, 20, size=3000)
     pd.DataFrame({"age": age, "kind": kind}).to_csv(tmp_path / "table.csv", index=False)
-    request = scene(
+    request = write_request(
         tmp_path,
         rows=3000,
         columns={
@@ -367,13 +376,15 @@ def test_from_a_release_to_its_archive(tmp_path: Path, home: Path) -> None:
             "mechanism": {"name": "gaussian", "epsilon": 50.0, "delta": 1e-6},
         },
     )
-    done, archive = run_steps(request), Archive(home / "archive")
-    tables = make_estimate(archive, "toy", done, Discriminant()).tables
+    done, archive = run_release(request), LocalArchive(home / "archive")
+    tables = make_estimate(Context.default(), "toy", done, Discriminant()).tables
     assert tables["classes"]["status"].tolist() == ["used", "used", "lost in noise"]
     mean = tables["means"].set_index("class")["mean"]
     assert mean["a"] == pytest.approx(30, abs=1)
     assert mean["b"] == pytest.approx(60, abs=1)
     known = LinearDiscriminantAnalysis().fit(age[:, None], kind)
     fitted = DiscriminantClassifier().fit(read_release(archive.release("toy", done)))
-    assert fitted.score(pd.DataFrame({"age": age}), kind) == 1 - wrong(tables, age[:, None], kind)
-    assert wrong(tables, age[:, None], kind) <= 1 - known.score(age[:, None], kind) + 0.02
+    assert fitted.score(pd.DataFrame({"age": age}), kind) == 1 - error_rate(
+        tables, age[:, None], kind
+    )
+    assert error_rate(tables, age[:, None], kind) <= 1 - known.score(age[:, None], kind) + 0.02

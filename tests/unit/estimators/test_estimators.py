@@ -30,7 +30,7 @@ def law(sd: float) -> NoiseLaw:
 
 @pytest.mark.parametrize("phi", [-1e3, -1.0, -1e-8, 0.0, 1e-8, 1.0, 1e3])
 @pytest.mark.parametrize("penalty", [1e-8, 1e-3, 1.0, 1e3])
-def test_ridge_has_no_cancellation(phi: float, penalty: float) -> None:
+def test_ridge_is_accurate_without_cancellation(phi: float, penalty: float) -> None:
     from mpmath import MPContext
 
     mp = MPContext()
@@ -70,7 +70,7 @@ def test_ridge_on_rotated_matrices() -> None:
             assert np.linalg.norm(mine) <= 1e-10 * size * np.linalg.cond(found)
 
 
-def test_ridge_is_the_minimiser() -> None:
+def test_ridge_minimises_its_objective() -> None:
     rng = np.random.default_rng(6)
     matrix = goe(rng, 3, 0.5)  # indefinite, as released matrices are
     found = ridge_precision(matrix, 0.3)
@@ -92,7 +92,7 @@ def test_ridge_is_the_minimiser() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_ridge_refuses_nonsense(bad: float) -> None:
+def test_ridge_refuses_invalid_penalties(bad: float) -> None:
     with pytest.raises(ValueError, match="penalty"):
         ridge_precision(np.eye(2), bad)
     with pytest.raises(ValueError, match="penalty"):
@@ -107,7 +107,7 @@ def evidence(n: float, sd: float) -> Evidence:
     return Evidence(noisy, denoise(noisy, law(sd)), law(sd), n)
 
 
-def test_auto_penalty_follows_what_is_unknown() -> None:
+def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
     def penalty(n: float, sd: float) -> float:
         return auto_penalty(evidence(n, sd), "denoised")
 
@@ -118,6 +118,7 @@ def test_auto_penalty_follows_what_is_unknown() -> None:
     assert np.linalg.eigvalsh(Ridge().fit(nothing).matrix).min() > 0
 
 
+@pytest.mark.slow
 def test_auto_penalty_is_near_the_best() -> None:
     """Stein loss against the population, for AR(1) rows divided by their norm."""
     p, n, rng = 30, 2000, np.random.default_rng(9)
@@ -140,7 +141,7 @@ def test_auto_penalty_is_near_the_best() -> None:
         assert chosen <= slack * min(loss(penalty, matrix) for penalty in grid)
 
 
-def test_ridge_settings_name_the_estimate() -> None:
+def test_ridge_settings_determine_the_estimate_id() -> None:
     names: set[Any] = {
         Ridge(penalty=penalty, input=source).id
         for penalty in ("auto", 0.1, 0.2)
@@ -168,8 +169,9 @@ SIMULATED: list[tuple[Family, float | None]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "more"), SIMULATED)
-def test_draws_have_their_law(family: Family, more: float | None) -> None:
+def test_noise_draws_have_the_stated_deviations(family: Family, more: float | None) -> None:
     p, stream = 4, np.random.RandomState(8)
     law = family_law(family, p, more and p + more).divided_by(5.0)
     draws = np.array([draw(stream, p, law) for _ in range(20_000)])
@@ -178,10 +180,13 @@ def test_draws_have_their_law(family: Family, more: float | None) -> None:
     np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [5, 30])
 @pytest.mark.parametrize(("family", "more"), SIMULATED)
-def test_noise_alone_stays_within_the_band(family: Family, more: float | None, p: int) -> None:
-    """In 99 releases of 100, and a band that is a tenth narrower does not hold."""
+def test_pure_noise_stays_within_the_spectral_band(
+    family: Family, more: float | None, p: int
+) -> None:
+    """In 99 of 100 releases; a band narrower by a tenth does not hold."""
     law, stream = family_law(family, p, more and p + more), np.random.RandomState(p)
     seen = np.array([np.linalg.eigvalsh(draw(stream, p, law)) for _ in range(3000)])
     found = spectrum(np.eye(p), np.eye(p), law)
@@ -195,9 +200,10 @@ def test_noise_alone_stays_within_the_band(family: Family, more: float | None, p
     np.testing.assert_allclose(found.noise, seen.mean(axis=0)[::-1], atol=0.02 * found.upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "more"), SIMULATED[1:4:2] + SIMULATED[4:5])
-def test_edges_beyond_what_is_simulated(family: Family, more: float | None) -> None:
-    """The known edges join those that are simulated."""
+def test_asymptotic_band_joins_the_simulated_one(family: Family, more: float | None) -> None:
+    """The asymptotic band edges are close to the simulated ones."""
     few, many = (
         spectrum(np.eye(p), np.eye(p), family_law(family, p, more and p + more))
         for p in (SIMULATED_UP_TO, SIMULATED_UP_TO + 1)
@@ -214,7 +220,7 @@ def rows_of(n: int, p: int, stream: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("n", "p"), [(400, 5), (40, 30), (10, 30)])
-def test_the_band_of_noisy_rows(n: int, p: int) -> None:
+def test_spectral_band_of_noisy_rows(n: int, p: int) -> None:
     stream = np.random.default_rng(n)
     rows, variance = rows_of(n, p, stream), 0.02
     truth, outside, seen = rows.T @ rows / n, [], []

@@ -1,4 +1,4 @@
-"""The graphical lasso's solvers, penalties and paths, against solvers that are not ours."""
+"""The graphical lasso's solvers, penalties and paths, against independent solvers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def charged(penalty: float | np.ndarray, p: int, diagonal: bool) -> np.ndarray:
 
 
 def residual(S: np.ndarray, P: np.ndarray, T: np.ndarray) -> float:
-    """How far the subgradient at T is from holding zero; P has what every entry costs."""
+    """The distance of the subgradient at T from zero; P has the penalty of every entry."""
     np.linalg.cholesky(T)
     assert (T == T.T).all()
     smooth = S - np.linalg.inv(T)
@@ -94,6 +94,7 @@ def least_by_cone(S: np.ndarray, P: np.ndarray) -> float:
     return float(multiple.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", EVERY)
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("kind", ["number", "matrix", "some free"])
@@ -112,7 +113,7 @@ def test_agrees_with_a_conic_solver(solver: Solver, diagonal: bool, kind: str) -
 
 @pytest.mark.parametrize("seed", range(at_scale(3, 12)))
 @pytest.mark.parametrize("solver", EVERY)
-def test_the_edge_is_where_a_conic_solver_has_it(solver: Solver, seed: int) -> None:
+def test_feasibility_edge_agrees_with_a_conic_solver(solver: Solver, seed: int) -> None:
     p = 6
     S = noisy(seed, p, 0.5)
     np.fill_diagonal(S, np.maximum(np.diagonal(S), 0.3))
@@ -162,9 +163,10 @@ def hard(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
     return S, penalty, diagonal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", EVERY)
-def test_a_minimiser_or_a_proof(solver: Solver) -> None:
-    """On 200 matrices, most of them indefinite: never a wrong answer, and never none."""
+def test_every_problem_gives_a_minimiser_or_a_proof(solver: Solver) -> None:
+    """On 200 mostly indefinite matrices: always an answer, and never a wrong one."""
     none, indefinite = 0, 0
     for seed in range(at_scale(200, 2000)):
         S, penalty, diagonal = hard(seed)
@@ -187,7 +189,7 @@ def test_a_minimiser_or_a_proof(solver: Solver) -> None:
     assert seed / 5 < none < 4 * seed / 5
 
 
-def test_solvers_agree_and_say_who_it_was() -> None:
+def test_solvers_agree_and_name_themselves() -> None:
     S = noisy(1, 15, 0.1)
     found = {solver: graphical_lasso(S, 0.2, solver=solver, tol=1e-13) for solver in EVERY}
     first, *others = (found[solver].precision for solver in EVERY)
@@ -203,7 +205,7 @@ def test_solvers_agree_and_say_who_it_was() -> None:
     assert graphical_lasso(S, 5.0).solver == "closed-form"
 
 
-def test_descent_leaves_to_admm_what_it_cannot_begin() -> None:
+def test_coordinate_descent_falls_back_to_admm() -> None:
     """Between the edge and where soft-thresholding is positive definite."""
     S = noisy(0, 20, 0.5)
     np.fill_diagonal(S, 1.0)
@@ -222,7 +224,7 @@ def test_descent_leaves_to_admm_what_it_cannot_begin() -> None:
     assert residual(both, off(P), mixed.precision) < 1e-5
 
 
-def test_descent_proves_nothing_and_never_lies() -> None:
+def test_coordinate_descent_reports_failure_as_unsettled() -> None:
     for seed in range(20):
         S = noisy(seed, 10, 0.6)
         np.fill_diagonal(S, 1.0)
@@ -238,7 +240,7 @@ def test_descent_proves_nothing_and_never_lies() -> None:
 
 
 @pytest.mark.parametrize("solver", [newton, admm, coordinate_descent])
-def test_a_start_at_the_end_is_the_end(solver: Any) -> None:
+def test_warm_start_at_the_solution_stops_at_once(solver: Any) -> None:
     S, P = noisy(4, 12, 0.1), charged(0.2, 12, False)
     S /= np.sqrt(np.outer(np.diagonal(S), np.diagonal(S)))
     np.fill_diagonal(S, 1.0)
@@ -250,7 +252,7 @@ def test_a_start_at_the_end_is_the_end(solver: Any) -> None:
     assert duality_gap(cold.matrix, cold.dual) == pytest.approx(cold.gap, abs=1e-14)
 
 
-def test_gap_keeps_its_digits() -> None:
+def test_duality_gap_is_accurate_near_singularity() -> None:
     """Of nearly singular matrices it is known: tr E - log det(I + E) with W = R^-T (I + E) R^-1."""
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
@@ -265,8 +267,8 @@ def test_gap_keeps_its_digits() -> None:
 
 
 @pytest.mark.parametrize("solver", EVERY)
-def test_gap_is_honest(solver: Solver) -> None:
-    """Nearly singular: what is still to gain, by a much tighter solve, is no more than the gap."""
+def test_stated_gap_bounds_the_remaining_improvement(solver: Solver) -> None:
+    """Near singularity, a much tighter solve improves the objective by no more than the gap."""
     S, penalty = np.ones((4, 4)) + np.diag([0, 0.01, 0.02, 0.03]), 1e-3
 
     def objective(T: np.ndarray) -> float:
@@ -279,7 +281,7 @@ def test_gap_is_honest(solver: Solver) -> None:
         assert -1e-9 <= (objective(found.precision) - best) / 4 <= found.gap + 1e-9
 
 
-def test_a_matrix_of_one_number_is_that_number() -> None:
+def test_constant_penalty_matrix_equals_scalar_penalty() -> None:
     S = noisy(3, 12, 0.1)
     for diagonal in (False, True):
         one = graphical_lasso(S, 0.25, penalize_diagonal=diagonal)
@@ -296,7 +298,7 @@ def test_a_matrix_of_one_number_is_that_number() -> None:
     np.testing.assert_allclose(both.precision, shifted.precision, atol=1e-12)
 
 
-def test_units_of_columns_move_into_the_penalties() -> None:
+def test_rescaled_columns_with_rescaled_penalties() -> None:
     S, units = noisy(5, 10, 0.1), np.geomspace(1e-3, 1e3, 10)
     scale = np.outer(units, units)
     one = graphical_lasso(S, 0.2, tol=1e-13).precision
@@ -305,8 +307,9 @@ def test_units_of_columns_move_into_the_penalties() -> None:
     assert ((other == 0) == (one == 0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "p", "share"), [(3, 60, 0.03), (2, 60, 0.01), (1, 20, 1e-3)])
-def test_of_rank_one_with_a_tiny_penalty(seed: int, p: int, share: float) -> None:
+def test_rank_one_matrix_with_a_tiny_penalty(seed: int, p: int, share: float) -> None:
     """The minimiser is nearly singular, and only coordinate descent gets there."""
     v = np.random.default_rng(seed).standard_normal(p)
     S, penalty = np.outer(v, v), share * float(np.mean(v**2))
@@ -315,8 +318,8 @@ def test_of_rank_one_with_a_tiny_penalty(seed: int, p: int, share: float) -> Non
     assert residual(S, charged(penalty, p, True), found.precision) < 1e-5
 
 
-def test_forbidden_edges() -> None:
-    """Penalties that are as good as infinite, in every solver."""
+def test_huge_penalties_forbid_edges() -> None:
+    """Practically infinite penalties, in every solver."""
     S = noisy(3, 40, 0.0)
     sane = np.full((40, 40), 0.1)
     sane[0, 1] = sane[1, 0] = 1e3
@@ -332,7 +335,7 @@ def test_forbidden_edges() -> None:
         graphical_lasso(S - 5 * np.eye(40), np.where(np.eye(40) == 1, 0.1, 1e308))
 
 
-def test_screening_sees_every_penalty() -> None:
+def test_screening_uses_every_penalty() -> None:
     S = noisy(6, 12, 0.0)
     parts = np.arange(12) % 3
     penalties = np.where(np.equal.outer(parts, parts), 0.05, 1 + np.abs(S).max())
@@ -343,7 +346,7 @@ def test_screening_sees_every_penalty() -> None:
 
 
 @pytest.mark.parametrize("solver", EVERY)
-def test_entries_that_cost_nothing(solver: Solver) -> None:
+def test_unpenalised_entries_are_matched_exactly(solver: Solver) -> None:
     """The inverse of the minimiser has S there; where all are free it is S (Dempster 1972)."""
     S = noisy(7, 8, 0.0)
     all_free = graphical_lasso(S, np.zeros((8, 8)), solver=solver, tol=1e-13)
@@ -355,7 +358,7 @@ def test_entries_that_cost_nothing(solver: Solver) -> None:
     np.testing.assert_allclose(fitted[banded], S[banded], atol=1e-6)
 
 
-def test_free_entries_may_leave_no_way_out() -> None:
+def test_unpenalised_entries_may_leave_no_minimiser() -> None:
     S = np.array([[1.0, 1.5, 0.1], [1.5, 1.0, 0.1], [0.1, 0.1, 1.0]])
     penalties = np.array([[0, 0, 1.0], [0, 0, 1.0], [1.0, 1.0, 0]])
     with pytest.raises(NoMinimiser, match="Penalise every entry off the diagonal") as caught:
@@ -366,7 +369,7 @@ def test_free_entries_may_leave_no_way_out() -> None:
         graphical_lasso(S - 2 * np.eye(3), penalties)
 
 
-def test_a_matrix_that_is_too_small_says_by_how_much() -> None:
+def test_infeasible_penalties_state_the_feasible_multiple() -> None:
     S, weights = noisy(8, 10, 0.5), 0.02 * unlike(8, 10)
     for diagonal in (False, True):
         with pytest.raises(NoMinimiser, match=r"penalties of 0\.0.* to 0\.0.*Multiply") as caught:
@@ -397,7 +400,7 @@ def test_two_columns_in_closed_form(sign: float) -> None:
     assert not isinstance(edge.value, NoMinimiser)
 
 
-def test_refuses_nonsense() -> None:
+def test_invalid_arguments_are_refused() -> None:
     S = np.eye(3)
     lop = np.ones((3, 3))
     lop[0, 1] = 2.0

@@ -1,4 +1,4 @@
-"""The graphical lasso down a path of penalties: its solutions, where it begins, where it ends."""
+"""The graphical lasso along a path of penalties: solutions, warm starts, and the end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from tests.unit.estimators.test_glasso import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", EVERY)
 @pytest.mark.parametrize("diagonal", [False, True])
-def test_path_is_its_solutions(solver: Solver, diagonal: bool) -> None:
+def test_path_equals_single_solutions(solver: Solver, diagonal: bool) -> None:
     S = noisy(9, 20, 0.05)
     penalties = [0.3, 0.9, 0.15, 0.3, 2.0, 0.2]
     path = graphical_lasso_path(S, penalties, penalize_diagonal=diagonal, solver=solver, tol=1e-13)
@@ -38,7 +39,7 @@ def test_path_is_its_solutions(solver: Solver, diagonal: bool) -> None:
 
 
 @pytest.mark.parametrize("solver", EVERY)
-def test_path_begins_where_it_was(solver: Solver) -> None:
+def test_warm_starts_save_iterations(solver: Solver) -> None:
     S = noisy(10, 30, 0.0)
     penalties = list(np.geomspace(0.6, 0.05, 20))
     warm = graphical_lasso_path(S, penalties, solver=solver, conditions=True)
@@ -47,8 +48,8 @@ def test_path_begins_where_it_was(solver: Solver) -> None:
 
 
 @pytest.mark.parametrize("solver", EVERY)
-def test_path_stops_on_the_gap(solver: Solver) -> None:
-    """And on the conditions of a minimiser, if it is asked to: at the cost of more steps."""
+def test_path_stops_on_gap_or_optimality_conditions(solver: Solver) -> None:
+    """Or on the optimality conditions, if requested, with more iterations."""
     S = noisy(10, 40, 0.05)
     penalties = list(np.geomspace(0.6, 0.1, 8))
     quick = graphical_lasso_path(S, penalties, solver=solver)
@@ -74,7 +75,7 @@ def test_path_ends_where_there_is_no_minimiser() -> None:
         graphical_lasso_path(S, penalties[::2])
 
 
-def test_path_of_matrices() -> None:
+def test_path_of_penalty_matrices() -> None:
     S, weights = noisy(12, 10, 0.05), unlike(12, 10)
     sizes = [0.1, 0.4, 0.2]
     path = graphical_lasso_path(S, [size * weights for size in sizes], tol=1e-13)

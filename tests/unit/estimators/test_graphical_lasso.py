@@ -56,12 +56,12 @@ def objective(S: np.ndarray, penalty: float, T: np.ndarray) -> float:
 
 
 def slope(S: np.ndarray, penalty: float, T: np.ndarray, diagonal: bool = False) -> float:
-    """How the objective grows along T, in the end."""
+    """The asymptotic slope of the objective along T."""
     return float((S * T).sum() + penalty * np.abs(T if diagonal else off(T)).sum())
 
 
 def assert_optimal(S: np.ndarray, penalty: float, T: np.ndarray, atol: float) -> None:
-    """The subgradient at T holds zero: with no solver, and no duality."""
+    """Check that the subgradient at T contains zero, without a solver or duality."""
     assert (T == T.T).all()
     np.linalg.cholesky(T)
     smooth = S - np.linalg.inv(T)
@@ -99,7 +99,7 @@ def test_agrees_with_scikit_learn(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_penalised_diagonal_is_a_shifted_matrix(seed: int) -> None:
+def test_penalised_diagonal_equals_a_shifted_matrix(seed: int) -> None:
     S = noisy(seed)
     S[3, 3] = -0.1
     both = graphical_lasso(S, 0.6, penalize_diagonal=True)
@@ -111,7 +111,7 @@ def test_penalised_diagonal_is_a_shifted_matrix(seed: int) -> None:
 
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_no_minimiser_comes_with_a_proof(seed: int, diagonal: bool) -> None:
+def test_missing_minimiser_is_proven(seed: int, diagonal: bool) -> None:
     S, penalty = noisy(seed, sd=0.5), 0.05
     with pytest.raises(NoMinimiser, match=f"no minimiser at penalty {penalty}") as caught:
         graphical_lasso(S, penalty, penalize_diagonal=diagonal)
@@ -128,8 +128,8 @@ def test_no_minimiser_comes_with_a_proof(seed: int, diagonal: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_minimiser_or_proof_on_either_side_of_the_edge(seed: int) -> None:
-    """Down to 1 % of the least penalty, every answer is one or the other."""
+def test_minimiser_or_proof_at_every_penalty(seed: int) -> None:
+    """Down to 1 % around the least penalty, every answer is one or the other."""
     S = noisy(seed, p=8, sd=0.4)
     below, above = 0.0, float(np.abs(off(S)).max())
     while above > 1.01 * below:
@@ -145,7 +145,7 @@ def test_minimiser_or_proof_on_either_side_of_the_edge(seed: int) -> None:
             above = penalty
 
 
-def test_a_diagonal_entry_that_is_not_positive() -> None:
+def test_non_positive_diagonal_has_no_minimiser() -> None:
     S = np.array([[1.0, 0.9, 0.0], [0.9, 0.0, 0.0], [0.0, 0.0, 1.0]])
     for penalty in (0.5, 2.0):
         with pytest.raises(NoMinimiser, match="penalize_diagonal") as caught:
@@ -158,7 +158,7 @@ def test_a_diagonal_entry_that_is_not_positive() -> None:
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 7.0, 1e9])
-def test_units_do_not_matter(size: float) -> None:
+def test_solution_is_equivariant_to_units(size: float) -> None:
     S = noisy(1)
     one, other = graphical_lasso(S, 0.5), graphical_lasso(size * S, size * 0.5)
     np.testing.assert_allclose(other.precision * size, one.precision, rtol=1e-8, atol=1e-8)
@@ -168,7 +168,7 @@ def test_units_do_not_matter(size: float) -> None:
     assert graphical_lasso(size * S, caught.value.feasible).gap <= 1e-6
 
 
-def test_columns_of_unlike_size() -> None:
+def test_columns_of_very_different_size() -> None:
     spread = np.geomspace(1, 1e-3, 12)
     S = sample(np.random.default_rng(2), ar(12), 500) * np.outer(spread, spread)
     found = graphical_lasso(S, 1e-5, tol=1e-13)
@@ -176,7 +176,7 @@ def test_columns_of_unlike_size() -> None:
     assert_optimal(S, 1e-5, found.precision, 3e-7)
 
 
-def test_blocks_are_solved_alone() -> None:
+def test_blocks_are_solved_separately() -> None:
     rng = np.random.default_rng(5)
     S = 0.01 * goe(rng, 12, 1.0)
     parts = [np.arange(0, 12, 3), np.arange(1, 12, 3), np.array([2, 5]), np.array([8]), [11]]
@@ -213,7 +213,7 @@ def test_singular_matrices(rank: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_gap_is_honest(seed: int) -> None:
+def test_stated_gap_bounds_the_remaining_improvement(seed: int) -> None:
     """The stated gap bounds what a much tighter solve still gains."""
     S = noisy(seed)
     tight = objective(S, 0.5, graphical_lasso(S, 0.5, tol=1e-13).precision)
@@ -224,7 +224,7 @@ def test_gap_is_honest(seed: int) -> None:
         assert found.gap <= tol
 
 
-def test_same_numbers_again() -> None:
+def test_solution_is_deterministic_and_permutation_equivariant() -> None:
     S = noisy(3)
     assert (graphical_lasso(S, 0.5).precision == graphical_lasso(S, 0.5).precision).all()
     order = np.random.default_rng(0).permutation(15)
@@ -234,7 +234,7 @@ def test_same_numbers_again() -> None:
     assert ((moved == 0) == (expected == 0)).all()
 
 
-def test_neither_answer_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsettled_problem_is_a_request_error(monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"admm": 2, "coordinate-descent": 1}
     monkeypatch.setattr("gramercy.estimators.solvers.blockwise._LIMITS", few)
     with pytest.raises(RequestError, match=r"penalty 0\.5.*larger penalty") as caught:
@@ -245,7 +245,7 @@ def test_neither_answer_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_refuses_nonsense(bad: float) -> None:
+def test_invalid_arguments_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="penalty"):
         graphical_lasso(np.eye(2), bad)
     with pytest.raises(ValueError, match="tol"):
@@ -274,7 +274,7 @@ def evidence(seed: int, p: int, n: float, sd: float) -> Evidence:
 
 
 @pytest.mark.parametrize("sd", [1e-5, 1e-3, 0.03, 1.0])
-def test_denoised_input_always_has_an_estimate(sd: float) -> None:
+def test_denoised_input_always_has_a_minimiser(sd: float) -> None:
     seen = evidence(1, 10, 2000, sd)
     for penalty in ("auto", 1e-4):
         for diagonal in (False, True):
@@ -286,7 +286,7 @@ def test_denoised_input_always_has_an_estimate(sd: float) -> None:
     assert (np.diagonal(GraphicalLasso().fit(Evidence(half, half, law(0.1), 9)).matrix) > 0).all()
 
 
-def test_auto_penalty_follows_what_is_unknown() -> None:
+def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
     for source in ("denoised", "raw"):
         quiet, loud = evidence(2, 10, 50_000, 1e-5), evidence(2, 10, 50_000, 2e-3)
         few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
@@ -305,7 +305,7 @@ def test_auto_penalty_finds_the_graph(source: Any) -> None:
     assert 2 * (edges & truth).sum() / (edges.sum() + truth.sum()) > 0.8
 
 
-def test_settings_name_the_estimate() -> None:
+def test_settings_determine_the_estimate_id() -> None:
     names: set[Any] = {
         GraphicalLasso(penalty=penalty, input=source, penalize_diagonal=diagonal).id
         for penalty in ("auto", 0.1)

@@ -10,15 +10,15 @@ import pytest
 
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.moments import centred, means
-from gramercy.reports.content import correlations
-from gramercy.schemas.contract import INTERCEPT
+from gramercy.reports.correlations import correlations
+from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.factories import run, run_steps, scene
+from tests.support.factories import run_command, run_release, write_request
 
 COLUMNS = {"age": {"lower": 0.0, "upper": 100.0}, "kind": {"levels": ["a", "b"]}}
 
 
-def a_scene(folder: Path, *, bound: float, kind: str) -> pd.DataFrame:
+def write_levels_request(folder: Path, *, bound: float, kind: str) -> pd.DataFrame:
     stream = np.random.default_rng(3)
     label = stream.choice(["a", "b", "other"], size=4000, p=[0.5, 0.3, 0.2])
     age = np.where(label == "a", 30, 60) + stream.uniform(-10, 10, size=4000)
@@ -26,7 +26,7 @@ def a_scene(folder: Path, *, bound: float, kind: str) -> pd.DataFrame:
     frame.to_csv(folder / "table.csv", index=False)
     how = {"kind": "clip", "radius": bound} if kind == "clip" else "unit"
     mechanism = {"name": "gaussian", "epsilon": 200.0, "delta": 1e-6}
-    scene(
+    write_request(
         folder,
         rows=4000,
         columns=COLUMNS,
@@ -37,9 +37,9 @@ def a_scene(folder: Path, *, bound: float, kind: str) -> pd.DataFrame:
     return frame
 
 
-def test_means_sizes_and_class_means(tmp_path: Path, home: Path) -> None:
-    frame = a_scene(tmp_path, bound=2.0, kind="clip")
-    done = run_steps(tmp_path / "request.yaml")
+def test_overall_means_and_class_means_of_a_release(tmp_path: Path, home: Path) -> None:
+    frame = write_levels_request(tmp_path, bound=2.0, kind="clip")
+    done = run_release(tmp_path / "request.yaml")
     bundle = read_release(home / "archive/toy" / done / "release")
     assert bundle.manifest.names == [INTERCEPT, "age", "kind=a", "kind=b"]
     assert "a column of ones is put first" in bundle.manifest.card["pre_processing"]
@@ -55,9 +55,9 @@ def test_means_sizes_and_class_means(tmp_path: Path, home: Path) -> None:
     assert 50 + 50 * of_a.value[1] == pytest.approx(30, abs=1)
 
 
-def test_unit_rows_weigh_by_their_length(tmp_path: Path, home: Path) -> None:
-    frame = a_scene(tmp_path, bound=0, kind="unit")
-    done = run_steps(tmp_path / "request.yaml")
+def test_unit_rows_are_weighted_by_length(tmp_path: Path, home: Path) -> None:
+    frame = write_levels_request(tmp_path, bound=0, kind="unit")
+    done = run_release(tmp_path / "request.yaml")
     bundle = read_release(home / "archive/toy" / done / "release")
     scaled = (frame["age"].to_numpy() - 50) / 50
     weight = 1 / (1 + scaled**2 + frame["kind"].isin(["a", "b"]))
@@ -66,7 +66,7 @@ def test_unit_rows_weigh_by_their_length(tmp_path: Path, home: Path) -> None:
     assert overall.value[1] == pytest.approx(np.average(scaled, weights=weight), abs=0.01)
 
 
-def test_deviations_of_means_are_honest() -> None:
+def test_stated_deviations_of_means_match_simulation() -> None:
     stream = np.random.default_rng(5)
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.02, sd_off_diagonal=0.02 / 2**0.5)
     truth = np.array([[0.4, 0.1, -0.2], [0.1, 0.3, 0.0], [-0.2, 0.0, 0.3]])
@@ -82,7 +82,7 @@ def test_deviations_of_means_are_honest() -> None:
     assert means(truth * 0.05, law, 0) is None
 
 
-def test_means_are_taken_out_with_honest_deviations() -> None:
+def test_stated_deviations_of_centred_moment_match_simulation() -> None:
     stream = np.random.default_rng(6)
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.01, sd_off_diagonal=0.01 / 2**0.5)
     truth = np.array([[0.4, 0.2, -0.1], [0.2, 0.3, 0.0], [-0.1, 0.0, 0.3]])
@@ -99,7 +99,7 @@ def test_means_are_taken_out_with_honest_deviations() -> None:
     assert centred(truth * 0.01, law) is None
 
 
-def test_independent_columns_off_their_centres_do_not_correlate(tmp_path: Path, home: Path) -> None:
+def test_correlations_with_intercept_are_about_the_means(tmp_path: Path, home: Path) -> None:
     """With an intercept, the report's correlations are about the means."""
     stream = np.random.default_rng(4)
     pd.DataFrame({"a": stream.normal(2, 1, 4000), "b": stream.normal(3, 1, 4000)}).to_csv(
@@ -113,7 +113,7 @@ def test_independent_columns_off_their_centres_do_not_correlate(tmp_path: Path, 
         request = {"version": version, "mechanism": mechanism, "normalisation": how}
         budget = {"epsilon": 900.0, "delta": 1e-5}
         facts = {"id": f"t{version}", "rows": 4000, "columns": columns, "budget": budget}
-        done = run_steps(scene(tmp_path, request=request, intercept=intercept, **facts))
+        done = run_release(write_request(tmp_path, request=request, intercept=intercept, **facts))
         bundle = read_release(home / "archive" / f"t{version}" / done / "release")
         told[intercept] = correlations(bundle)
     assert told[False].matrix[0, 1] > 0.7
@@ -135,31 +135,33 @@ def test_independent_columns_off_their_centres_do_not_correlate(tmp_path: Path, 
     ],
     ids=str,
 )
-def test_mistakes_are_named(
+def test_invalid_columns_are_refused_by_name(
     change: dict[str, object], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = run("plan", scene(tmp_path, **change), capsys=capsys)
+    code, _, err = run_command("plan", write_request(tmp_path, **change), capsys=capsys)
     assert code == 2
     assert words in err
 
 
-def test_terms_hold_levels_and_intercept(
+def test_levels_and_intercept_are_fixed_terms(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    a_scene(tmp_path, bound=2.0, kind="clip")
-    run_steps(tmp_path / "request.yaml")
+    write_levels_request(tmp_path, bound=2.0, kind="clip")
+    run_release(tmp_path / "request.yaml")
     for change in (
         {"columns": COLUMNS},
         {"columns": COLUMNS | {"kind": {"levels": ["a", "c"]}}, "intercept": True},
     ):
         facts = {"rows": 4000, "budget": {"epsilon": 900.0, "delta": 1e-5}}
-        code, _, err = run("plan", scene(tmp_path, **facts, **change), capsys=capsys)
+        code, _, err = run_command(
+            "plan", write_request(tmp_path, **facts, **change), capsys=capsys
+        )
         assert code == 2
         assert "registered with other terms" in err
 
 
-def test_nothing_is_told_of_means_of_noisy_rows() -> None:
-    """Their entries have no common deviation."""
+def test_means_of_noisy_rows_are_not_stated() -> None:
+    """The entries of noisy rows have no common deviation."""
     law = NoiseLaw(family="noisy-rows", sd_diagonal=1e-3, sd_off_diagonal=1e-3, cell_variance=1e-4)
     truth = np.array([[0.4, 0.2], [0.2, 0.3]])
     assert means(truth, law, 0) is None

@@ -50,7 +50,7 @@ def correlation(seed: int, p: int, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("penalty", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize(("p", "n"), [(5, 100), (15, 60), (30, 25)])
-def test_the_lasso_of_every_column(p: int, n: int, penalty: float) -> None:
+def test_coefficients_equal_lasso_of_every_column(p: int, n: int, penalty: float) -> None:
     """On a square root of R, whose columns are as good as data; also with fewer rows than columns.
 
     There the fitted values are unique, and the coefficients are with probability one.
@@ -74,7 +74,7 @@ def test_two_columns_in_closed_form(r: float) -> None:
     np.testing.assert_allclose(found, [[0.0, soft], [soft, 0.0]], atol=1e-15)
 
 
-def test_the_rules() -> None:
+def test_and_or_rules_combine_coefficients() -> None:
     one = np.array([[0.0, 0.5, 0.0, -0.2], [-0.3, 0.0, 0.1, 0.2], [0.4, 0.1, 0.0, 0.0], [0.0] * 4])
     smaller = np.zeros((4, 4))
     smaller[0, 1] = smaller[1, 0] = -0.3
@@ -93,7 +93,7 @@ def test_the_rules() -> None:
         assert found[0, 1] == found[1, 0] != 0
 
 
-def test_an_estimate() -> None:
+def test_estimate_is_a_symmetric_graph() -> None:
     seen = evidence(4, 15, 5000, 3e-3)
     both = NeighbourhoodSelection(penalty=0.05).fit(seen)
     either = NeighbourhoodSelection(penalty=0.05, rule="or").fit(seen)
@@ -109,8 +109,8 @@ def test_an_estimate() -> None:
     assert not NeighbourhoodSelection(penalty=1.0).fit(seen).matrix.any()
 
 
-def test_units_change_nothing() -> None:
-    """But for the floor."""
+def test_graph_is_invariant_to_units() -> None:
+    """Except for the floor of the diagonal."""
     seen = evidence(1, 8, 3000, 1e-3)
     d = np.exp2(np.arange(8) % 3)
     scale = np.outer(d, d)
@@ -137,13 +137,13 @@ def test_auto_penalty_finds_the_graph(rule: Any) -> None:
     assert np.mean(scores) > 0.8
 
 
-def test_auto_penalty_follows_what_is_unknown() -> None:
+def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
     quiet, loud = evidence(2, 10, 50_000, 1e-5), evidence(2, 10, 50_000, 4e-3)
     few = Evidence(quiet.raw, quiet.repaired, quiet.law, 100.0)
     assert 0 < auto_penalty(quiet) < min(auto_penalty(loud), auto_penalty(few))
 
 
-def test_there_is_always_a_graph() -> None:
+def test_degenerate_matrices_still_give_a_graph() -> None:
     for sd in (1e-5, 0.03, 1.0):
         assert NeighbourhoodSelection().fit(evidence(1, 10, 2000, sd)).edges is not None
     half = np.diag([0.5, 0.5, 0.0])
@@ -159,7 +159,7 @@ def test_there_is_always_a_graph() -> None:
             assert 0 < found.tuning["penalty"] < math.inf
 
 
-def test_settings() -> None:
+def test_settings_determine_the_id_and_are_validated() -> None:
     names = {
         NeighbourhoodSelection.model_validate({"rule": rule, "penalty": penalty}).id
         for rule in ("and", "or")

@@ -1,4 +1,4 @@
-"""Proximal Newton from the inside: its kernels are what they say, compiled or not."""
+"""Proximal Newton: its kernels are correct, compiled or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.linalg.lapack import dpotrf
 
-from gramercy.estimators.solvers import kernels
+from gramercy.estimators.solvers import kernels, numpy_descent
 from gramercy.estimators.solvers.block import Start, duality_gap
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.solvers.inverse import inverse
@@ -31,7 +31,7 @@ def unit(S: np.ndarray) -> np.ndarray:
     return S
 
 
-def scene(seed: int = 0) -> tuple[np.ndarray, ...]:
+def problem_and_iterate(seed: int = 0) -> tuple[np.ndarray, ...]:
     """A problem, and a point on the way to its end with zeros and entries that should be there."""
     S, penalties = unit(noisy(seed, P, 0.05)), charged(0.15, P, False)
     T = newton(S, charged(0.3, P, False), 1e-8, 50).matrix
@@ -43,8 +43,8 @@ def taken(function: Any, plainly: bool) -> Any:
 
 
 @EITHER
-def test_survey_says_what_is_wrong(plainly: bool) -> None:
-    S, penalties, T, W = scene()
+def test_survey_reports_optimality_violations(plainly: bool) -> None:
+    S, penalties, T, W = problem_and_iterate()
     violation, squares, left, starts, places = taken(kernels.survey, plainly)(S, penalties, T, W, 3)
     smooth = S - W
     missed = np.where(
@@ -60,8 +60,8 @@ def test_survey_says_what_is_wrong(plainly: bool) -> None:
 
 
 @EITHER
-def test_descent_ends_at_the_least_of_the_model(plainly: bool) -> None:
-    S, penalties, T, W = scene()
+def test_descent_minimises_the_quadratic_model(plainly: bool) -> None:
+    S, penalties, T, W = problem_and_iterate()
     single = [each.astype(np.float32) for each in (W, T, penalties)]
     where = kernels.survey(S, penalties, T, W, 0)[2:]
     D, sweeps = taken(kernels.descend, plainly)(*single, *where, 400, 0.0)
@@ -80,9 +80,24 @@ def test_descent_ends_at_the_least_of_the_model(plainly: bool) -> None:
     assert np.abs(few - D).max() < 0.1 * np.abs(D).max()
 
 
+@pytest.mark.parametrize("p", [5, 18, 60])
+def test_numpy_descent_takes_the_same_steps(p: int) -> None:
+    S, penalties = unit(noisy(1, p, 0.05)), charged(0.1, p, False)
+    T = newton(S, charged(0.3, p, False), 1e-8, 50).matrix
+    W = np.linalg.inv(T)
+    single = [each.astype(np.float32) for each in (W, T, penalties)]
+    where = kernels.survey(S, penalties, T, W, 0)[2:]
+    D, sweeps = compiled(kernels.descend)(*single, *where, 20, 0.01)
+    again = numpy_descent.descend(*single, *where, 20, 0.01)
+    assert np.abs(D).max() > 0.01
+    assert again[1] == sweeps
+    np.testing.assert_allclose(again[0], D, atol=1e-5 * np.abs(D).max())
+    assert ((again[0] + single[1] == 0) == (D + single[1] == 0)).all()
+
+
 @EITHER
-def test_the_other_kernels(plainly: bool) -> None:
-    S, penalties, T, W = scene()
+def test_step_and_objective_kernels(plainly: bool) -> None:
+    S, penalties, T, W = problem_and_iterate()
     D = np.asarray(np.where(T == 0, 0.25, -T / 2), np.float32)
     D[0, 1] = D[1, 0] = -np.float32(T[0, 1])
     stepped = taken(kernels.stepped, plainly)
@@ -104,7 +119,7 @@ def test_the_other_kernels(plainly: bool) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 63, 64, 65, 129, 300])
-def test_the_inverse_by_halves_is_the_inverse(p: int) -> None:
+def test_blockwise_inverse_is_accurate(p: int) -> None:
     S = unit(noisy(3, p, 0.02))
     T = S + (0.1 - min(0.0, float(np.linalg.eigvalsh(S)[0]))) * np.eye(p)
     factor, _ = dpotrf(T, lower=1, clean=0)
@@ -116,7 +131,7 @@ def test_the_inverse_by_halves_is_the_inverse(p: int) -> None:
         assert np.abs(W - expected).max() <= far * np.abs(expected).max()
 
 
-def test_a_path_is_as_good_with_rough_inverses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_precision_inverses_keep_path_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
     S = unit(noisy(0, 150, 0.02))
     grid = [0.3, 0.2, 0.15, 0.1]
     kinds: list[bool] = []
@@ -139,9 +154,9 @@ def test_a_path_is_as_good_with_rough_inverses(monkeypatch: pytest.MonkeyPatch) 
     assert not any(kinds)
 
 
-def test_a_wrong_inverse_only_costs_time() -> None:
-    """What a start says of its inverse is not believed."""
-    S, penalties, T, W = scene()
+def test_wrong_inverse_in_a_start_is_harmless() -> None:
+    """The inverse in a warm start is not trusted."""
+    S, penalties, T, W = problem_and_iterate()
     logs = 2 * np.log(np.diagonal(np.linalg.cholesky(T)))
     right = newton(S, penalties, 1e-10, 50, Start(T, W, logs))
     rng = np.random.default_rng(0)
@@ -154,13 +169,13 @@ def test_a_wrong_inverse_only_costs_time() -> None:
             assert found.kind == "unsettled"
 
 
-def test_nothing_comes_of_what_is_no_start() -> None:
-    S, penalties, _, _ = scene()
+def test_invalid_start_is_unsettled() -> None:
+    S, penalties, _, _ = problem_and_iterate()
     assert newton(S, penalties, 1e-6, 50, Start(-np.eye(P), np.eye(P))).kind == "unsettled"
     assert newton(S, penalties, 1e-6, 1).kind == "unsettled"
 
 
-def test_a_proof_on_the_way() -> None:
+def test_unbounded_problem_is_detected() -> None:
     S = unit(noisy(3, 40, 0.6) + 2 * np.eye(40))
     S = S + 5 * off(S)
     penalties = charged(0.2, 40, False)
@@ -176,8 +191,8 @@ def test_a_proof_on_the_way() -> None:
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-10, 1e-14])
-def test_gap_of_newton_is_the_gap(tol: float) -> None:
-    """As it says, and of a dual point in the box."""
+def test_gap_of_newton_is_the_duality_gap(tol: float) -> None:
+    """It is the gap of a dual point in the box."""
     S, penalties = unit(noisy(5, 50, 0.05)), charged(0.1, 50, False)
     found = newton(S, penalties, tol, 50)
     assert found.kind == "minimiser"
@@ -190,7 +205,7 @@ def test_gap_of_newton_is_the_gap(tol: float) -> None:
 
 
 def test_paths_of_many_components() -> None:
-    """Blocks grow together down the path; what was known of each is taken up by the whole."""
+    """Components merge along the path, and warm starts are combined."""
     rng = np.random.default_rng(1)
     sizes = [1, 1, 2, 3, 7, 20, 30]
     S = np.zeros((64, 64))
@@ -214,8 +229,9 @@ def test_paths_of_many_components() -> None:
     assert path[-1].solver == "newton"
 
 
-def test_numba_is_not_loaded_for_small_problems(tmp_path: Path) -> None:
-    """And where nothing can be kept, the loops are compiled all the same."""
+@pytest.mark.slow
+def test_numba_is_loaded_only_for_large_problems(tmp_path: Path) -> None:
+    """Without a cache folder, the loops are still compiled."""
     code = (
         "import sys, numpy as np; from gramercy.estimators.solvers.glasso import graphical_lasso;"
         "graphical_lasso(np.eye(9) + 0.5, 0.1); assert 'numba' not in sys.modules;"

@@ -1,4 +1,4 @@
-"""Turns in several processes: the same results in the same order, and someone hears of each."""
+"""Parallel tasks: the same results in the same order, with progress."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ def square(item: int) -> tuple[int, int]:
     return item * item, os.getpid()
 
 
-def test_quick_turns_are_done_here() -> None:
+def test_short_tasks_run_in_this_process() -> None:
     found = side_by_side(square, range(5))
     assert found == [(k * k, os.getpid()) for k in range(5)]
     assert side_by_side(square, []) == []
 
 
-def test_long_ones_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_long_tasks_run_in_worker_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SECONDS", -1.0)
     if len(os.sched_getaffinity(0)) == 1:
         pytest.skip("one core")
@@ -44,7 +45,8 @@ def in_a_daemon(queue: Any) -> None:
     queue.put(side_by_side(square, range(3)))
 
 
-def test_daemons_have_no_children() -> None:
+@pytest.mark.slow
+def test_daemon_process_runs_tasks_itself() -> None:
     context = get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=in_a_daemon, args=(queue,), daemon=True)
@@ -54,7 +56,7 @@ def test_daemons_have_no_children() -> None:
     assert found == [(k * k, process.pid) for k in range(3)]
 
 
-def test_watched_as_long_as_it_lasts() -> None:
+def test_progress_is_reported_only_inside_the_context() -> None:
     seen: list[tuple[int, int]] = []
     with watched(lambda done, of: seen.append((done, of))):
         side_by_side(square, range(3))
@@ -66,7 +68,7 @@ def test_watched_as_long_as_it_lasts() -> None:
     assert len(seen) == 3
 
 
-def test_an_error_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(item: int) -> float:
         return 1 / (item - 3)
 

@@ -1,4 +1,4 @@
-"""The scikit-learn faces: what scikit-learn checks, and the same answers as the estimators."""
+"""The scikit-learn classes: scikit-learn's own checks, and results equal to the estimators'."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gramercy.estimators.scikit import (
     by_name,
 )
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import ColumnFacts, LevelsFacts
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
 
 FACES: list[Any] = [*MatrixEstimator.__subclasses__(), DiscriminantClassifier]
@@ -64,13 +64,14 @@ class Opened:
 
 
 # Nothing fails: not one check is expected to.
+@pytest.mark.slow
 @parametrize_with_checks([*(face() for face in FACES), DiscriminantClassifier(prior="equal")])  # type: ignore[untyped-decorator]
-def test_scikit_learn_is_content(estimator: Any, check: Any) -> None:
+def test_scikit_learn_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_every_estimator_of_matrices_has_its_face() -> None:
-    """To mend: a class of it in estimators/scikit/estimators.py."""
+def test_every_matrix_estimator_has_a_scikit_learn_class() -> None:
+    """To fix a failure, add a class to estimators/scikit/estimators.py."""
     for name, spec in registry.items():
         if spec not in BY_SPEC:
             found = spec.model_validate({}).fit(seen())
@@ -81,8 +82,8 @@ def test_every_estimator_of_matrices_has_its_face() -> None:
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_settings_are_those_of_the_estimator(face: Any) -> None:
-    """To mend: the same names and defaults in `__init__`."""
+def test_scikit_learn_parameters_equal_estimator_settings(face: Any) -> None:
+    """To fix a failure, use the same names and defaults in `__init__`."""
     given = {
         name: each.default
         for name, each in inspect.signature(face.__init__).parameters.items()
@@ -93,7 +94,7 @@ def test_settings_are_those_of_the_estimator(face: Any) -> None:
 
 
 @pytest.mark.parametrize("face", MATRICES)
-def test_answers_are_those_of_the_estimator(face: Any) -> None:
+def test_scikit_learn_results_equal_estimator_results(face: Any) -> None:
     expected = face.spec().fit(seen())
     for given in (seen(), Opened(seen())):
         fitted = face().fit(given)
@@ -112,7 +113,7 @@ def test_answers_are_those_of_the_estimator(face: Any) -> None:
     assert by_matrix.n_features_in_ == 3
 
 
-def test_both_matrices() -> None:
+def test_covariance_and_precision_are_inverse() -> None:
     for face in (RidgePrecision, SparsePrecision):
         fitted = face().fit(seen())
         np.testing.assert_array_equal(fitted.precision_, fitted.estimate_.matrix)
@@ -129,7 +130,7 @@ def test_both_matrices() -> None:
     assert not hasattr(NeighbourhoodGraph(), "score")
 
 
-def test_rows_are_taken_about_zero_without_noise() -> None:
+def test_rows_are_fitted_about_zero_without_noise() -> None:
     table = rows() + 3.0
     fitted = RidgePrecision(penalty=1e-12).fit(table)
     np.testing.assert_allclose(fitted.covariance_, table.T @ table / len(table), rtol=1e-4)
@@ -147,14 +148,14 @@ def test_score_is_the_mean_log_likelihood() -> None:
     assert 1e-6 <= search.fit(table).best_params_["penalty"] < 0.1
 
 
-def test_settings_that_cannot_be_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="penalty"):
         RidgePrecision(penalty=-1.0).fit(rows())
     with pytest.raises(ValueError, match="input"):
         SparsePrecision(input="best").fit(rows())  # type: ignore[arg-type]
 
 
-def test_the_graph() -> None:
+def test_fitted_graph_as_networkx() -> None:
     fitted = SparsePrecision().fit(seen())
     graph = fitted.to_networkx()
     assert list(graph) == list("abcd")
@@ -168,7 +169,7 @@ def test_the_graph() -> None:
 # -- Evidence --
 
 
-def test_evidence_is_repaired_as_a_release_is() -> None:
+def test_evidence_is_repaired_like_a_release() -> None:
     found = seen()
     np.testing.assert_array_equal(found.repaired, denoise(found.raw, LAW, 1.0))
     family = {"family": "noisy-rows", "cell_variance": 0.01}
@@ -182,7 +183,7 @@ def test_evidence_is_repaired_as_a_release_is() -> None:
     assert not projected.deviations.any()
 
 
-def test_evidence_is_less_the_mean_of_the_noise() -> None:
+def test_noise_mean_is_subtracted_from_evidence() -> None:
     law = NoiseLaw(
         family="wishart", sd_diagonal=0.01 * 2**0.5, sd_off_diagonal=0.01, mean=0.3, dof=9.0
     )
@@ -206,7 +207,7 @@ def test_evidence_is_less_the_mean_of_the_noise() -> None:
         (np.eye(2), {"n_samples": np.inf}, "number of samples"),
     ],
 )
-def test_matrices_that_cannot_be_are_refused(matrix: Any, more: Any, words: str) -> None:
+def test_invalid_matrices_are_refused(matrix: Any, more: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         of_matrix(matrix, **{"n_samples": 5.0, **more})
     with pytest.raises(ValueError, match="at least one row"):
@@ -216,7 +217,7 @@ def test_matrices_that_cannot_be_are_refused(matrix: Any, more: Any, words: str)
 # -- The classifier --
 
 
-def test_rows_and_their_classes() -> None:
+def test_classifier_on_rows_equals_lda() -> None:
     table, label = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[label]
     fitted = DiscriminantClassifier(penalty=1e-20).fit(table, names)
@@ -232,7 +233,7 @@ def test_rows_and_their_classes() -> None:
     assert DiscriminantClassifier().fit(table, names).score(table, names) > 0.95
 
 
-def test_a_release_and_its_classes() -> None:
+def test_classifier_on_a_release() -> None:
     stream = np.random.default_rng(2)
     kind = stream.choice(["a", "b"], size=3000)
     colour = np.where(stream.uniform(size=3000) < 0.8, np.where(kind == "a", "red", "blue"), "red")
@@ -266,7 +267,7 @@ def test_a_release_and_its_classes() -> None:
     assert list(again.feature_names_in_) == ["size"]
 
 
-def test_evidence_of_classes_is_a_second_moment() -> None:
+def test_class_evidence_is_a_second_moment() -> None:
     table, codes = rows(50, 2), np.arange(50) % 3
     found = of_classes(table, codes, 3)
     standard = (table - table.mean(axis=0)) / table.std(axis=0)
@@ -275,10 +276,11 @@ def test_evidence_of_classes_is_a_second_moment() -> None:
     assert found.names[1:] == ("x0", "x1", "class=0", "class=1", "class=2")
 
 
-def test_import_is_light() -> None:
-    """Analysts have neither Prefect nor the drawing of graphs to wait for."""
+@pytest.mark.slow
+def test_scikit_learn_import_is_light() -> None:
+    """Neither Prefect nor networkx is imported."""
     code = (
-        "import sys, estimators.scikit; "
+        "import sys, gramercy.estimators.scikit; "
         "print({'prefect', 'networkx', 'sqlalchemy', 'pyarrow.parquet'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""SCIO: its definition by a general minimiser, and honesty where it is no precision matrix."""
+"""SCIO: equal to a general minimiser, and not called a precision matrix where it is indefinite."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def by_scipy(S: np.ndarray, penalty: float) -> np.ndarray:
 
 @pytest.mark.parametrize("penalty", [0.03, 0.2, 0.6])
 @pytest.mark.parametrize(("p", "n"), [(4, 50), (9, 100)])
-def test_the_minimiser(p: int, n: int, penalty: float) -> None:
+def test_scio_equals_a_general_minimiser(p: int, n: int, penalty: float) -> None:
     S = correlation(p, p, n) * np.outer(np.arange(1, p + 1), np.arange(1, p + 1)) ** 0.5
     found = scio(S, penalty)
     np.testing.assert_allclose(found, by_scipy(S, penalty), atol=2e-4)
@@ -71,12 +71,12 @@ def test_two_columns_in_closed_form(r: float, penalty: float) -> None:
     np.testing.assert_allclose(scio(S, penalty), [[b[0], b[1]], [b[1], b[0]]], atol=1e-13)
 
 
-def test_no_penalty_to_speak_of_gives_the_inverse() -> None:
+def test_tiny_penalty_gives_the_inverse() -> None:
     S = correlation(3, 10, 500)
     np.testing.assert_allclose(scio(S, 1e-9), np.linalg.inv(S), atol=1e-6)
 
 
-def test_an_estimate_in_the_units_of_the_release() -> None:
+def test_estimate_is_in_the_units_of_the_release() -> None:
     seen = evidence(1, 8, 3000, 1e-3)
     found = Scio(penalty=0.2).fit(seen)
     assert found.kind == "precision"
@@ -94,7 +94,7 @@ def test_an_estimate_in_the_units_of_the_release() -> None:
     assert once.tuning["smallest_eigenvalue"] == pytest.approx(np.linalg.eigvalsh(unit)[0])
 
 
-def test_what_is_not_positive_definite_is_not_called_a_precision_matrix() -> None:
+def test_indefinite_result_is_stated_as_a_graph() -> None:
     gram = (INDEFINITE.T @ INDEFINITE).astype(float)
     S = 0.99 * gram / np.sqrt(np.outer(np.diagonal(gram), np.diagonal(gram))) + 0.01 * np.eye(7)
     found = Scio(penalty=0.1).fit(Evidence(S, S, NoiseLaw.none(), 100.0))
@@ -119,7 +119,7 @@ def test_auto_penalty_finds_the_graph() -> None:
     assert np.mean(scores) > 0.8
 
 
-def test_there_is_always_an_estimate() -> None:
+def test_degenerate_matrices_still_give_an_estimate() -> None:
     for sd in (1e-5, 0.03, 1.0):
         found = Scio().fit(evidence(1, 10, 2000, sd))
         assert found.tuning["penalty"] <= 0.9
@@ -137,7 +137,7 @@ def test_there_is_always_an_estimate() -> None:
             assert not found.edges.any()
 
 
-def test_settings() -> None:
+def test_settings_determine_the_id_and_are_validated() -> None:
     assert len({Scio().id, Scio(penalty=0.1).id, Scio(penalty=0.2).id}) == 3
     assert Scio().id.startswith("scio-")
     for bad in (0.0, 1.0, -1.0, math.nan):

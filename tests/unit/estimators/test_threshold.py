@@ -1,4 +1,4 @@
-"""Thresholded covariances: the papers' thresholds to the letter, exact zeros, honest clipping."""
+"""Thresholded covariances: the papers' exact thresholds, exact zeros, and clipping."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def released(rng: np.random.Generator, truth: np.ndarray, n: int, sd: float) -> 
     return seen(rows.T @ rows / n + half + half.T, sd, n)
 
 
-def test_hard_and_soft() -> None:
+def test_hard_and_soft_thresholding() -> None:
     hard = ThresholdedCovariance(threshold=0.2).fit(seen()).matrices["thresholded"]
     np.testing.assert_array_equal(hard, [[0.5, 0.3, 0], [0.3, 0.25, 0], [0, 0, 0.04]])
     soft = ThresholdedCovariance(threshold=0.1, rule="soft").fit(seen()).matrices["thresholded"]
@@ -59,7 +59,7 @@ def test_hard_and_soft() -> None:
     assert not np.signbit(thresholded(-np.ones((2, 2)), 2.0, "soft", keep_diagonal=False)).any()
 
 
-def test_two_matrices_and_a_graph() -> None:
+def test_thresholded_and_clipped_covariance_and_graph() -> None:
     """A chain of three whose middle entry is gone is indefinite; clipping fills the zero in."""
     raw = np.array([[0.3, 0.28, 0.1], [0.28, 0.3, 0.28], [0.1, 0.28, 0.3]])
     found = ThresholdedCovariance(threshold=0.2).fit(seen(raw))
@@ -79,13 +79,13 @@ def test_two_matrices_and_a_graph() -> None:
     assert found.tuning == {"threshold": 0.2}
 
 
-def test_what_needs_no_clipping_keeps_its_zeros() -> None:
+def test_semidefinite_matrix_is_not_clipped() -> None:
     for matrix in (np.diag([0.5, 0.2, 0.0]), np.zeros((2, 2)), np.diag([1.0, 1.0])):
         assert clipped(matrix) is matrix
     assert clipped(np.array([[-1.0]])) == 0.0
 
 
-def test_edges_of_columns_without_power() -> None:
+def test_edges_of_columns_without_variance() -> None:
     raw = np.array([[0.5, 0.3], [0.3, -0.1]])
     kept = Evidence(raw, np.diag([0.5, 0.0]), law(0.01), 100.0)
     found = ThresholdedCovariance(threshold=0.1).fit(kept)
@@ -100,8 +100,8 @@ def test_edges_of_columns_without_power() -> None:
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_the_thresholds_as_printed(epsilon: float, delta: float) -> None:
-    """From each paper's own noise, for its own release, and with the misprint's sqrt(n)."""
+def test_thresholds_equal_those_printed_in_the_papers(epsilon: float, delta: float) -> None:
+    """For each paper's own noise and release, and with the misprinted sqrt(n)."""
     p, n, constant = 3, 400.0, 0.7
     root, log = math.sqrt(2 * math.log(1.25 / delta)), math.log(p)
     sampling = constant * math.sqrt(log / n)
@@ -123,7 +123,7 @@ def test_the_thresholds_as_printed(epsilon: float, delta: float) -> None:
         assert found.tuning["constant"] == constant
 
 
-def test_constants_that_papers_leave_open() -> None:
+def test_default_constants_of_paper_thresholds() -> None:
     given = Evidence(RAW, np.diag([0.6, 0.2, 0.1]), law(0.01), 100.0)
     assert paper_constant(given, "wx") == paper_constant(given, "wx-local") == pytest.approx(0.6)
     assert paper_constant(given, "lw") == pytest.approx(4 * math.sqrt(2) / 3 * 2 * 0.6)
@@ -131,8 +131,8 @@ def test_constants_that_papers_leave_open() -> None:
     assert found.tuning["constant"] == paper_constant(given, "lw-local")
 
 
-def test_deviations_are_those_of_releases() -> None:
-    """Of noisy rows, too, where they differ by entry."""
+def test_stated_deviations_match_simulated_releases() -> None:
+    """Also for noisy rows, where they differ by entry."""
     rng, n, v, p = np.random.default_rng(5), 200, 0.05, 3
     truth = np.diag([0.6, 0.3, 0.1])
     truth[0, 1] = truth[1, 0] = 0.2
@@ -149,7 +149,7 @@ def test_deviations_are_those_of_releases() -> None:
     assert quiet[1, 2] == pytest.approx(math.sqrt(0.3 * 0.1 / 100))
 
 
-def test_auto_is_by_entry() -> None:
+def test_auto_threshold_is_entrywise() -> None:
     given = seen()
     found = ThresholdedCovariance().fit(given)
     assert found.tuning == {"level": auto_level(3)} == {"level": math.sqrt(2 * math.log(3))}
@@ -160,7 +160,7 @@ def test_auto_is_by_entry() -> None:
 
 
 @pytest.mark.parametrize("share", [1e-3, 0.02])
-def test_auto_finds_the_support_and_lowers_the_error(share: float) -> None:
+def test_auto_threshold_finds_the_support_and_lowers_the_error(share: float) -> None:
     p, rng = 30, np.random.default_rng(8)
     truth = banded(p)
     support = (truth != 0) & ~np.eye(p, dtype=bool)
@@ -177,7 +177,7 @@ def test_auto_finds_the_support_and_lowers_the_error(share: float) -> None:
     assert np.mean(gains) < 0.7
 
 
-def test_nothing_but_noise() -> None:
+def test_pure_noise_is_thresholded_away() -> None:
     """About p^2/2 entries at sqrt(2 log p) deviations: few are left, and no error is raised."""
     rng, p = np.random.default_rng(2), 40
     left = []
@@ -192,7 +192,7 @@ def test_nothing_but_noise() -> None:
         assert not chosen.fit(nothing).matrix.any()
 
 
-def test_settings() -> None:
+def test_settings_determine_the_id_and_are_validated() -> None:
     names = {
         ThresholdedCovariance.model_validate(
             {"rule": rule, "threshold": threshold, "keep_diagonal": keep, "constant": constant}

@@ -1,4 +1,4 @@
-"""Tuning without private data: the criteria are honest, and choose what the truth would choose."""
+"""Tuning without private data: the criteria are unbiased, and choose what the truth would."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def folded(
 
 @pytest.fixture
 def quickly_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By projection: for what does not depend on the repair."""
+    """Repair by projection, for tests that do not depend on the repair."""
     monkeypatch.setattr(path_room, "denoise", lambda raw, law, trace, rows: project(raw, trace))
 
 
@@ -87,7 +87,7 @@ def f1(found: Array, truth: Array) -> float:
     return float(2 * (found & truth).sum() / max(found.sum() + truth.sum(), 1))
 
 
-def test_a_grid_begins_where_no_edge_is_left() -> None:
+def test_penalty_grid_starts_at_the_empty_graph() -> None:
     rng = np.random.default_rng(1)
     evidence = seen(rng, ar1(6), 1000, 1e-3)
     grid = penalties(evidence.repaired, count=7, reach=50.0)
@@ -105,14 +105,14 @@ def test_a_grid_begins_where_no_edge_is_left() -> None:
     assert around(2.0, 3, 10.0) == pytest.approx([20.0, 2.0, 0.2])
 
 
-def test_loss_is_the_likelihood() -> None:
+def test_loss_is_the_negative_log_likelihood() -> None:
     S, T = np.array([[0.5, 0.9], [0.9, -0.2]]), np.array([[2.0, -0.3], [-0.3, 1.0]])
     expected = -np.linalg.slogdet(T)[1] + np.trace(S @ T)
     assert loss(S, T) == pytest.approx(expected, rel=1e-14)
     assert loss(S, np.array([[1.0, 2.0], [2.0, 1.0]])) == math.inf
 
 
-def test_best_needs_something_to_choose_from() -> None:
+def test_best_penalty_needs_a_finite_score() -> None:
     grid = np.array([3.0, 2.0, 1.0])
     choice = best(grid, np.array([np.inf, 1.0, 1.0]), [None, np.eye(2), np.ones((2, 2))])
     assert choice.penalty == 2.0
@@ -126,7 +126,7 @@ def test_best_needs_something_to_choose_from() -> None:
 # Extended BIC
 
 
-def test_effective_rows_know_the_noise() -> None:
+def test_effective_rows_account_for_noise() -> None:
     """An entry varies as it would among so many rows without noise: by simulation."""
     rng, p, n, sd = np.random.default_rng(2), 5, 400, 0.012
     sigma = np.eye(p) / p
@@ -142,7 +142,7 @@ def test_effective_rows_know_the_noise() -> None:
 
 
 @pytest.mark.parametrize("sd", [0.0, 0.004, 0.008])
-def test_the_likelihood_ratio_is_chi_squared_with_effective_rows(sd: float) -> None:
+def test_likelihood_ratio_is_chi_squared_with_effective_rows(sd: float) -> None:
     """Wilks: n_eff times the excess of the truth over the best fit has p (p + 1) / 2 on average."""
     rng, p, n = np.random.default_rng(3), 4, 2000
     sigma, ratios = np.eye(p) / p, []
@@ -154,7 +154,7 @@ def test_the_likelihood_ratio_is_chi_squared_with_effective_rows(sd: float) -> N
     assert np.mean(ratios) == pytest.approx(p * (p + 1) / 2, rel=0.1)
 
 
-def test_refitted_chain_in_closed_form() -> None:
+def test_refit_of_a_chain_in_closed_form() -> None:
     """A chain is decomposable: T is the sum over cliques less that over separators."""
     rng, p = np.random.default_rng(4), 5
     rows = rng.normal(size=(40, p)) * np.geomspace(0.01, 10, p)
@@ -168,7 +168,7 @@ def test_refitted_chain_in_closed_form() -> None:
     np.testing.assert_allclose(refitted(S, edges), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_refitted_graphs_without_closed_form() -> None:
+def test_refit_of_graphs_without_closed_form() -> None:
     """A cycle and a column alone: the inverse equals S on the edges, and nothing else is free."""
     rng, p = np.random.default_rng(5), 6
     rows = rng.normal(size=(60, p)) + rng.normal(size=(60, 1))
@@ -186,7 +186,7 @@ def test_refitted_graphs_without_closed_form() -> None:
     np.testing.assert_allclose(refitted(S, ~full & False), np.diag(1 / np.diag(S)))
 
 
-def test_ebic_finds_the_graph_in_the_noise() -> None:
+def test_ebic_finds_the_graph_despite_noise() -> None:
     rng, p = np.random.default_rng(6), 15
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
     for sd in (1e-4, 1e-3, 3e-3):
@@ -199,7 +199,7 @@ def test_ebic_finds_the_graph_in_the_noise() -> None:
         assert np.isinf(choice.scores[choice.edges > p * (p - 1) / 4]).all()
 
 
-def test_ebic_finds_nothing_where_there_is_nothing() -> None:
+def test_ebic_finds_no_edges_among_independent_columns() -> None:
     """No edges among independent columns, and no more of them with a larger gamma."""
     rng, p, found = np.random.default_rng(7), 12, []
     for _ in range(5):
@@ -220,7 +220,7 @@ def test_ebic_finds_nothing_where_there_is_nothing() -> None:
 
 @pytest.mark.usefixtures("quickly_repaired")
 @pytest.mark.parametrize("sizes", [(100, 100, 100), (50, 100, 250)])
-def test_training_folds_have_the_law_that_is_said(sizes: tuple[int, ...]) -> None:
+def test_training_folds_have_the_stated_noise_law(sizes: tuple[int, ...]) -> None:
     rng, p, sd = np.random.default_rng(8), 3, 0.05
     nothing = np.eye(p) * 1e-12
     drawn = []
@@ -232,7 +232,7 @@ def test_training_folds_have_the_law_that_is_said(sizes: tuple[int, ...]) -> Non
     np.testing.assert_allclose(np.std(drawn, axis=0), others.law.deviations(p), rtol=0.15)
 
 
-def test_training_law_of_the_other_families() -> None:
+def test_training_law_of_other_noise_families() -> None:
     rng, sizes = np.random.default_rng(9), (40, 40, 40, 40)
     evidence = folded(rng, ar1(3), sizes, 0.01)
     for family, dof in (("wishart", 40.0), ("laplace", None)):
@@ -248,7 +248,7 @@ def test_training_law_of_the_other_families() -> None:
 
 
 @pytest.mark.usefixtures("quickly_repaired")
-def test_held_out_loss_is_honest_and_the_apparent_one_is_not() -> None:
+def test_held_out_loss_is_unbiased_and_apparent_loss_is_not() -> None:
     """The mean over releases of the held-out loss less the population's is zero."""
     rng, p, penalty = np.random.default_rng(10), 6, 1e-4
     sigma, honest, apparent = ar1(p), [], []
@@ -265,7 +265,7 @@ def test_held_out_loss_is_honest_and_the_apparent_one_is_not() -> None:
     assert np.mean(apparent) < -6 * error[1]
 
 
-def test_cross_validation_is_near_the_best_ridge() -> None:
+def test_cross_validated_ridge_is_near_the_best() -> None:
     rng, p = np.random.default_rng(11), 10
     sigma = ar1(p)
     evidence = folded(rng, sigma, (2000,) * 5, 1e-3)
@@ -293,9 +293,10 @@ def test_cross_validation_of_graphs() -> None:
     assert graphs[1].sum() > graphs[0].sum()  # prediction keeps weak edges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "p", "penalty"), [(2, 6, 0.1), (2, 6, 0.3), (6, 12, 0.03)])
-def test_a_refit_is_right_or_refused(n: int, p: int, penalty: float) -> None:
-    """Of fewer rows than columns, and without noise that would call for a floor."""
+def test_refit_is_accurate_or_refused(n: int, p: int, penalty: float) -> None:
+    """With fewer rows than columns, and without noise."""
     evidence = of_rows(np.random.default_rng(1).standard_normal((n, p)))
     matrix = floored(evidence)
     edges = graph(graphical_lasso(matrix, penalty).precision)
@@ -310,8 +311,8 @@ def test_a_refit_is_right_or_refused(n: int, p: int, penalty: float) -> None:
     assert (found[~(edges | np.eye(p, dtype=bool))] == 0).all()
 
 
-def test_a_refit_of_strong_factors() -> None:
-    """Nearly singular, and with edges that are not its own."""
+def test_refit_of_a_nearly_singular_matrix() -> None:
+    """A nearly singular matrix and unrelated edges."""
     rng, p = np.random.default_rng(3), 30
     S = 0.999 + 0.001 * np.eye(p)
     edges = np.triu(rng.uniform(size=(p, p)) < 0.1, 1)
@@ -322,7 +323,7 @@ def test_a_refit_of_strong_factors() -> None:
     assert missed.max() <= 1e-6
 
 
-def test_no_folds_no_cross_validation() -> None:
+def test_cross_validation_requires_folds() -> None:
     evidence = seen(np.random.default_rng(13), ar1(3), 100, 0.01)
     with pytest.raises(RequestError, match="without folds"):
         cross_validation(evidence, ridge, np.array([1.0]))
@@ -334,9 +335,10 @@ def test_no_folds_no_cross_validation() -> None:
 # Stability
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, 50])
 @pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "noisy-rows", "none"])
-def test_redrawn_releases_have_the_moments_of_releases(family: Family, rows: int) -> None:
+def test_redrawn_releases_have_the_stated_moments(family: Family, rows: int) -> None:
     """Mean as the truth; variance of sampling, (S_ii S_jj + S_ij^2) / n, and of the noise."""
     truth, source = ar1(4), stream()
     v = 0.3 if family == "noisy-rows" else None
@@ -353,7 +355,8 @@ def test_redrawn_releases_have_the_moments_of_releases(family: Family, rows: int
     assert (np.abs(np.mean(draws, axis=0) - truth) < 5 * error).all()
 
 
-def test_stable_edges_are_the_true_ones() -> None:
+@pytest.mark.slow
+def test_stability_selection_finds_the_true_edges() -> None:
     rng, p = np.random.default_rng(14), 12
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
     evidence = seen(rng, ar1(p), 5000, 1e-3)
@@ -369,7 +372,7 @@ def test_stable_edges_are_the_true_ones() -> None:
     assert none.penalty == grid[4]
 
 
-def test_stability_is_repeatable_and_counts() -> None:
+def test_stability_is_deterministic_and_counts_draws() -> None:
     evidence = seen(np.random.default_rng(15), ar1(5), 300, 0.01)
     grid = penalties(evidence.repaired, count=4)
     first, again = (bootstrap(evidence, evidence.repaired, lasso, grid, 5) for _ in range(2))
@@ -381,8 +384,9 @@ def test_stability_is_repeatable_and_counts() -> None:
     np.testing.assert_allclose(first.instability, (2 * pairs * (1 - pairs)).mean(axis=1))
 
 
-def test_dense_graphs_end_a_path_and_are_never_stable() -> None:
-    """What is left out counts as all pairs; the choice is that of the whole paths."""
+@pytest.mark.slow
+def test_paths_end_at_dense_graphs() -> None:
+    """Omitted penalties count as complete graphs; the choice equals that of whole paths."""
     rng, p = np.random.default_rng(22), 12
     evidence = seen(rng, ar1(p), 5000, 2e-3)
     lasso_of = GraphicalLasso()
@@ -405,8 +409,8 @@ def test_dense_graphs_end_a_path_and_are_never_stable() -> None:
     assert not never.stable(1.0).size
 
 
-def test_a_penalty_without_a_minimiser_is_no_candidate() -> None:
-    """The raw matrix: small penalties have none, and are never chosen."""
+def test_penalty_without_a_minimiser_is_not_chosen() -> None:
+    """Small penalties of the raw matrix have no minimiser."""
     rng = np.random.default_rng(16)
     evidence = seen(rng, ar1(8), 300, 0.02)
     assert np.diag(evidence.raw).min() > 0
@@ -425,7 +429,7 @@ def test_a_penalty_without_a_minimiser_is_no_candidate() -> None:
 
 @pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "none"])
 @pytest.mark.parametrize("trace", [1.0, math.inf])
-def test_repair_is_that_of_a_release(family: Family, trace: float) -> None:
+def test_derived_evidence_is_repaired_like_a_release(family: Family, trace: float) -> None:
     raw = ar1(5) + goe(np.random.default_rng(17), 5, 0.05)
     law = law_of(0.05).model_copy(update={"family": family})
     law = NoiseLaw.none() if family == "none" else law
@@ -440,8 +444,9 @@ def test_repair_is_that_of_a_release(family: Family, trace: float) -> None:
 # As a request names them
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["ebic", "cross-validation", "stability"])
-def test_a_request_names_a_rule(rule: str) -> None:
+def test_selection_rules_by_name(rule: str) -> None:
     rng, p = np.random.default_rng(18), 8
     truth = np.abs(np.subtract.outer(range(p), range(p))) == 1
     evidence = folded(rng, ar1(p), (2000,) * 3, 5e-4)
@@ -460,8 +465,9 @@ def test_a_request_names_a_rule(rule: str) -> None:
     assert list(found.matrices) == ["precision", "stability"][: 1 + (rule == "stability")]
 
 
-def test_cross_validation_where_folds_hold_little_but_noise() -> None:
-    """A part of the folds has larger entries than all of them; there is a choice all the same."""
+@pytest.mark.slow
+def test_cross_validation_of_very_noisy_folds() -> None:
+    """A training fold has larger entries than the whole, and a penalty is still chosen."""
     evidence = folded(np.random.default_rng(21), ar1(30), (100,) * 5, 0.05)
     tops = [penalties(each.repaired)[0] for each in (evidence, training(evidence, 0))]
     assert tops[1] > tops[0]
@@ -469,7 +475,7 @@ def test_cross_validation_where_folds_hold_little_but_noise() -> None:
     assert np.isfinite(found.matrix).all()
 
 
-def test_a_request_for_ridge_by_cross_validation() -> None:
+def test_ridge_by_cross_validation() -> None:
     rng = np.random.default_rng(19)
     evidence = folded(rng, ar1(6), (800,) * 3, 1e-3)
     found = Ridge(penalty="cross-validation").fit(evidence)
@@ -480,7 +486,7 @@ def test_a_request_for_ridge_by_cross_validation() -> None:
         Ridge(penalty="cross-validation").fit(replace(evidence, folds=()))
 
 
-def test_what_a_request_may_not_name() -> None:
+def test_unsupported_selection_rules_are_refused() -> None:
     for wrong in ("ebic", "stability"):
         with pytest.raises(ValueError, match="penalty"):
             Ridge.model_validate({"penalty": wrong})
@@ -490,7 +496,7 @@ def test_what_a_request_may_not_name() -> None:
         GraphicalLasso(refit=True, input="raw")
 
 
-def test_a_raw_release_far_from_definite_says_so() -> None:
+def test_far_from_definite_raw_matrix_is_refused() -> None:
     evidence = seen(np.random.default_rng(20), ar1(6), 50, 5.0)
     with pytest.raises(RequestError, match="denoised"):
         GraphicalLasso(penalty="ebic", input="raw").fit(evidence)

@@ -1,4 +1,4 @@
-"""Errors are what they are said to be: closed forms, coverage, and false discoveries."""
+"""Stated errors are correct: closed forms, coverage, and false discoveries."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def some_moment(p: int, seed: int = 5) -> Array:
 
 
 def tensor(spread: Spread, p: int) -> Array:
-    """Every covariance, as the module writes them."""
+    """The full covariance tensor of the entries."""
     found = np.zeros((p, p, p, p))
     for left, right in spread.products:
         for a, b in ((left, right), (right, left)):
@@ -77,15 +77,16 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_noise_varies_as_told(family: Family) -> None:
+def test_noise_covariance_matches_simulation(family: Family) -> None:
     law, stream = law_of(family, 3, 1.0), np.random.RandomState(2)
     draws = np.array([draw(stream, 3, law) for _ in range(8_000)])
     told = tensor(of_noise(law, np.eye(3), 10.0), 3)
     np.testing.assert_allclose(simulated(draws), told, atol=0.25)
 
 
-def test_noise_on_rows_varies_as_told() -> None:
+def test_row_noise_covariance_matches_simulation() -> None:
     n, moment, stream = 6, 3 * some_moment(3), np.random.RandomState(2)
     like = like_rows(moment, n)
     draws = np.array([of_rows(stream, like, 0.5, n) for _ in range(8_000)])
@@ -95,7 +96,7 @@ def test_noise_on_rows_varies_as_told() -> None:
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
-def test_sampling_varies_as_told(unit: bool, intercept: bool) -> None:
+def test_sampling_covariance_matches_simulation(unit: bool, intercept: bool) -> None:
     rng = np.random.default_rng(3)
     covariance = np.diag([0.4, 2.0, 0.3]) + 0.2
     rows = rng.multivariate_normal(np.array([0.5, -0.5, 0.2]) * intercept, covariance, 60_000)
@@ -110,7 +111,7 @@ def test_sampling_varies_as_told(unit: bool, intercept: bool) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 7])
-def test_directions_that_are_all_alike(p: int) -> None:
+def test_sampling_variance_of_uniform_directions(p: int) -> None:
     """E[x_1^4] = 3 / (p (p + 2)), E[x_1^2 x_2^2] = 1 / (p (p + 2))."""
     spread = sampling_of(np.eye(p) / p, 1.0, unit=True, intercept=False)
     square = 1 / (p * (p + 2))
@@ -131,7 +132,7 @@ def any_spread(p: int) -> Spread:
     )
 
 
-def test_closed_forms_are_the_sums() -> None:
+def test_closed_forms_equal_full_tensor_sums() -> None:
     p, spread = 4, any_spread(4)
     full = tensor(spread, p)
     np.testing.assert_allclose(spread.variance(p), np.einsum("ijij->ij", full))
@@ -156,7 +157,7 @@ def correlations(matrix: Array) -> Array:
 
 
 @pytest.mark.parametrize("inverse", [False, True])
-def test_delta_method_is_the_numerical_one(inverse: bool) -> None:
+def test_delta_method_equals_numerical_derivative(inverse: bool) -> None:
     p, spread, step = 4, any_spread(4), 1e-6
     moment = some_moment(p)
 
@@ -178,7 +179,7 @@ def test_delta_method_is_the_numerical_one(inverse: bool) -> None:
     np.testing.assert_allclose(found.deviation[off] ** 2, expected[off], rtol=1e-4)
 
 
-def test_gaussian_rows_give_the_textbook_errors() -> None:
+def test_gaussian_rows_give_textbook_errors() -> None:
     moment = some_moment(5)
     seen = Evidence(moment, moment, NoiseLaw.none(), 400.0, unit=False)
     off = ~np.eye(5, dtype=bool)
@@ -195,6 +196,7 @@ def test_gaussian_rows_give_the_textbook_errors() -> None:
     )
 
 
+@pytest.mark.slow
 def test_tail_of_laplace_noise() -> None:
     t, one = np.array([0.3, 2.0, 8.0]), np.ones(3)
     exact = 2 * laplace.sf(t * math.sqrt(2))
@@ -214,8 +216,9 @@ def test_tail_of_laplace_noise() -> None:
     assert (np.abs(both) > z).mean() == pytest.approx(0.01, rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_shapes_have_the_kurtosis(family: Family) -> None:
+def test_noise_shapes_have_the_right_kurtosis(family: Family) -> None:
     p, stream = 3, np.random.RandomState(4)
     law = law_of(family, p, 1.0)
     linear = np.array([[1.0, 0.5, 0.0], [0.2, -1.0, 0.7]])
@@ -242,7 +245,7 @@ def graph(kind: str, p: int) -> Array:
 def releases(
     population: Array, n: int, law: NoiseLaw, *, unit: bool, times: int, seed: int = 1
 ) -> Iterator[Evidence]:
-    """Rows, their second moment, and its noise, again and again."""
+    """Repeated draws of rows and noise: noisy second moments."""
     rng, stream = np.random.default_rng(seed), np.random.RandomState(seed)
     root, p = np.linalg.cholesky(population), len(population)
     for _ in range(times):
@@ -275,7 +278,7 @@ def truth(population: Array, of: str) -> Array:
 
 
 def coverage(seen: Iterable[Evidence], target: Array, of: str, level: float) -> tuple[float, float]:
-    """Share of the known that hold, and share that are known."""
+    """Coverage among known entries, and the share of known entries."""
     pairs = np.triu_indices(len(target), 0 if of == "covariance" else 1)
     held = known = total = 0
     for evidence in seen:
@@ -300,14 +303,15 @@ ALL: tuple[tuple[Family, float], ...] = (
 )
 
 
-def scene(family: Family, strength: float, p: int, n: int) -> NoiseLaw:
+def scaled_law(family: Family, strength: float, p: int, n: int) -> NoiseLaw:
     return rows_law(strength / p, n) if family == "noisy-rows" else law_of(family, p, strength / p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "strength"), ALL)
-def test_intervals_cover(family: Family, strength: float) -> None:
+def test_intervals_cover_the_truth(family: Family, strength: float) -> None:
     p, n = at_scale(10, 20), at_scale(500, 2000)
-    population, law = graph("hub", p), scene(family, strength, p, n)
+    population, law = graph("hub", p), scaled_law(family, strength, p, n)
     seen = list(releases(population, n, law, unit=False, times=at_scale(40, 400)))
     for of in EVERY:
         held, known = coverage(seen, truth(population, of), of, 0.95)
@@ -315,19 +319,21 @@ def test_intervals_cover(family: Family, strength: float) -> None:
         assert known >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "strength"), [*ALL[:2], ALL[-1]])
 def test_intervals_of_unit_rows_cover(family: Family, strength: float) -> None:
     p, n = 6, at_scale(300, 2000)
     population = graph("ar", p) * np.outer(scale := np.linspace(1, 2, p), scale)
-    target, law = normalised(population), scene(family, strength, p, n)
+    target, law = normalised(population), scaled_law(family, strength, p, n)
     seen = list(releases(population, n, law, unit=True, times=at_scale(80, 1000)))
     for of in EVERY:
         assert 0.93 <= coverage(seen, truth(target, of), of, 0.95)[0] <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [f for f, _ in ALL[1:-1]])
-def test_intervals_cover_where_all_is_noise(family: Family) -> None:
-    """Ten times what is there: the shape of the noise is that of the intervals."""
+def test_intervals_cover_under_overwhelming_noise(family: Family) -> None:
+    """Noise ten times the signal: intervals have the shape of the noise."""
     p, population = 4, graph("ar", 4)
     law = law_of(family, p, 10.0)
     for level in (0.8, 0.95):
@@ -336,8 +342,8 @@ def test_intervals_cover_where_all_is_noise(family: Family) -> None:
 
 
 @pytest.mark.parametrize("strength", [0.15, 0.25])
-def test_correlations_of_columns_near_the_noise(strength: float) -> None:
-    """Powers of four and of three deviations: quotients that the delta method has wrong."""
+def test_correlation_intervals_of_columns_near_the_noise(strength: float) -> None:
+    """Diagonal entries of three or four deviations, where the delta method fails."""
     p, population = 10, graph("hub", 10)
     seen = releases(
         population, 1000, law_of("gaussian-isotropic", p, strength / p), unit=False, times=60
@@ -363,18 +369,19 @@ def false_share(
     return float(np.mean(false)), float(np.mean(power))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["correlation", "partial-correlation"])
 @pytest.mark.parametrize(
     ("family", "strength"),
     [(f, 0.02 if f != "noisy-rows" else s) for f, s in ALL if f not in {"k-norm", "wishart"}],
 )
-def test_false_discoveries(family: Family, strength: float, of: Of) -> None:
-    """Two hubs among many columns without any edge; the rate is 0.2, so that luck shows."""
+def test_false_discovery_rate_is_controlled(family: Family, strength: float, of: Of) -> None:
+    """Two hubs among many unconnected columns; a rate of 0.2 makes errors visible."""
     p, n, times = at_scale(20, 30), at_scale(1000, 2000), at_scale(30, 600)
     population = np.eye(p)
     population[:10, :10] = graph("hub", 10) * 10
     population /= p
-    law = scene(family, strength, p, n)
+    law = scaled_law(family, strength, p, n)
     seen = releases(population, n, law, unit=False, times=times)
     false, power = false_share(population, of, seen, 0.2, "independent")
     assert false <= 0.2 + (0.06 if times < 100 else 0.02)
@@ -383,9 +390,10 @@ def test_false_discoveries(family: Family, strength: float, of: Of) -> None:
     assert false_share(population, of, seen, 0.2, "any")[0] <= 0.12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [False, True])
-def test_few_rows_make_no_edges(unit: bool) -> None:
-    """Three a column: those that are held fixed are missed in the p-values, too."""
+def test_few_rows_give_no_false_edges(unit: bool) -> None:
+    """Three rows per column; p-values account for the other columns."""
     p, times = 15, at_scale(60, 400)
     found = [
         Discoveries(rate=0.1).fit(seen).tuning["edges"] > 0
@@ -394,7 +402,7 @@ def test_few_rows_make_no_edges(unit: bool) -> None:
     assert np.mean(found) <= 0.1 + (0.07 if times < 200 else 0.02)
 
 
-def test_laplace_noise_alone_makes_no_edges() -> None:
+def test_pure_laplace_noise_gives_no_false_edges() -> None:
     """Normal tails would find some in nearly every release."""
     p, times = 20, at_scale(60, 1000)
     law = law_of("laplace", p, 1.0)
@@ -409,6 +417,7 @@ def with_ones(rows: Array) -> Array:
     return np.hstack([np.ones((len(rows), 1)), rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [False, True])
 def test_intervals_about_means_cover(unit: bool) -> None:
     """Rows (1, x), and noise; about the means that the column of ones shows."""
@@ -442,7 +451,7 @@ def test_intervals_about_means_cover(unit: bool) -> None:
         assert 0.925 <= np.mean(held) <= 0.975
 
 
-def test_a_column_of_ones_lost_in_the_noise() -> None:
+def test_intercept_lost_in_noise_makes_pairs_unknown() -> None:
     law = law_of("gaussian-isotropic", 3, 0.5)
     moment = some_moment(3)
     seen = Evidence(moment, moment, law, 100.0, columns=(None, None, None))
@@ -453,11 +462,14 @@ def test_a_column_of_ones_lost_in_the_noise() -> None:
     assert (Discoveries().fit(seen).matrix == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("sd", [0.0, 0.01, 5.0])
 @pytest.mark.parametrize("ones", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
-def test_small_and_hopeless(p: int, sd: float, ones: bool, unit: bool) -> None:
+def test_degenerate_matrices_give_valid_intervals(
+    p: int, sd: float, ones: bool, unit: bool
+) -> None:
     law = law_of("gaussian-isotropic", p, sd) if sd else NoiseLaw.none()
     raw = some_moment(p) + (draw(np.random.RandomState(1), p, law) if sd else 0.0)
     columns = (None,) * p if ones else ()
@@ -474,7 +486,7 @@ def test_small_and_hopeless(p: int, sd: float, ones: bool, unit: bool) -> None:
             assert ((graph_of.matrix >= 0) & (graph_of.matrix <= 1)).all()
 
 
-def test_an_indefinite_matrix_has_no_partial_correlations() -> None:
+def test_indefinite_matrix_has_no_partial_correlations() -> None:
     raw = np.diag([0.5, 0.4, -0.01])
     law = law_of("gaussian-isotropic", 3, 0.02)
     seen = Evidence(raw, project(raw), law, 1000.0)
@@ -485,7 +497,7 @@ def test_an_indefinite_matrix_has_no_partial_correlations() -> None:
     assert Intervals(of="partial-correlation").fit(seen).tuning["unknown"] == 3
 
 
-def test_what_is_told() -> None:
+def test_discoveries_table() -> None:
     population = graph("hub", 10)
     (seen,) = releases(population, 2000, law_of("laplace", 10, 0.002), unit=True, times=1)
     found = Discoveries(rate=0.1).fit(seen)
@@ -506,7 +518,7 @@ def test_what_is_told() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.5, 1.0, 0.0, math.nan])
-def test_settings_are_refused(bad: float) -> None:
+def test_invalid_settings_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="level"):
         Intervals(level=bad)
     with pytest.raises(ValueError, match="rate"):

@@ -1,4 +1,4 @@
-"""Sums of charges are exact, however many there are."""
+"""Totals of charges are exact, however many there are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHARGES = st.builds(
 
 
 @given(st.lists(CHARGES, max_size=12), st.randoms())
-def test_the_sum_is_the_sum(charges: list[Guarantee], random: object) -> None:
+def test_total_is_exact_sum_of_charges(charges: list[Guarantee], random: object) -> None:
     total = NOTHING
     for each in charges:
         total = total.plus(each)
@@ -35,8 +35,9 @@ def test_the_sum_is_the_sum(charges: list[Guarantee], random: object) -> None:
     assert found == compose(reversed(charges))
 
 
-def test_a_million_charges_do_not_drift() -> None:
-    """Added one by one, they make what they make at once; a sum of doubles does not."""
+@pytest.mark.slow
+def test_a_million_charges_accumulate_without_drift() -> None:
+    """Adding them one by one equals adding them at once, unlike a sum of doubles."""
     million, one = 10**6, Guarantee(0.1, 1e-13, 0.1)
     total = NOTHING
     for _ in range(million):
@@ -51,13 +52,13 @@ def test_a_million_charges_do_not_drift() -> None:
     assert abs(drifting - 100_000.0) > 1e-7
 
 
-def test_what_is_finer_than_the_units_is_rounded_up() -> None:
+def test_values_below_the_unit_are_rounded_up() -> None:
     tiny = Guarantee(1e-200, 1e-300, 1e-290)
     total = NOTHING.plus(tiny)
     assert (total.squares, total.failures, total.pure) == (1, 1, 1)
 
 
-def test_one_charge_without_a_pure_epsilon_leaves_none() -> None:
+def test_one_approximate_charge_makes_the_total_approximate() -> None:
     total = NOTHING.plus(Guarantee(0.1, pure=0.1)).plus(Guarantee(0.1))
     assert total.pure is None
     assert total.plus(Guarantee(0.1, pure=0.1)).guarantee.pure == math.inf
@@ -65,6 +66,6 @@ def test_one_charge_without_a_pure_epsilon_leaves_none() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1:2", "1:2:3:4", "x:0:0", "1:2:"])
-def test_a_text_that_is_no_total(text: str) -> None:
+def test_invalid_total_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid|unpack"):
         Total.parse(text)

@@ -13,8 +13,7 @@ from scipy import integrate, optimize, special, stats
 
 from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.concentrated import zcdp_delta
-from gramercy.mechanisms.accounting.guarantee import (
-    Guarantee,
+from gramercy.mechanisms.accounting.gdp import (
     gaussian_mu,
     gdp_delta,
     gdp_epsilon,
@@ -23,6 +22,7 @@ from gramercy.mechanisms.accounting.guarantee import (
     noise_scale,
     pure_gdp,
 )
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
 from tests.support.factories import at_scale
 
@@ -41,9 +41,7 @@ def test_delta_is_the_hockey_stick_integral(mu: float, epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), GRID)
-def test_conversions_are_inverse_and_rounded_towards_less_privacy(
-    epsilon: float, delta: float
-) -> None:
+def test_gdp_conversions_are_inverse_and_conservative(epsilon: float, delta: float) -> None:
     mu = gdp_mu(epsilon, delta)
     assert gdp_delta(mu, epsilon) <= delta
     assert gdp_delta(mu * (1 + 1e-12), epsilon) > delta
@@ -51,7 +49,7 @@ def test_conversions_are_inverse_and_rounded_towards_less_privacy(
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), GRID)
-def test_scale_never_costs_more_than_asked(epsilon: float, delta: float) -> None:
+def test_noise_scale_never_exceeds_requested_mu(epsilon: float, delta: float) -> None:
     mu = gdp_mu(epsilon, delta)
     for squared in (1.0, 1.0625, 2.0):
         scale = noise_scale(squared, mu)
@@ -60,6 +58,7 @@ def test_scale_never_costs_more_than_asked(epsilon: float, delta: float) -> None
         assert Guarantee(gaussian_mu(squared, scale)).epsilon(delta) <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 def test_agrees_with_dp_accounting(mu: float) -> None:
     theirs = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
@@ -69,13 +68,13 @@ def test_agrees_with_dp_accounting(mu: float) -> None:
         )
 
 
-def test_analytic_beats_the_classical_scale() -> None:
+def test_analytic_gaussian_needs_less_noise_than_classical() -> None:
     classical = math.sqrt(2 * math.log(1.25 / 1e-5))
     assert classical / noise_scale(1.0, gdp_mu(1.0, 1e-5)) == pytest.approx(1.30, abs=0.01)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 5.0, 200.0])
-def test_pure_is_gdp_at_the_corner(epsilon: float) -> None:
+def test_pure_epsilon_touches_gdp_curve_at_the_corner(epsilon: float) -> None:
     mu = Guarantee.of_pure(epsilon).mu
     if epsilon < 30:
         assert mu == pytest.approx(-2 * special.ndtri(special.expit(-epsilon)), rel=1e-12)
@@ -85,7 +84,7 @@ def test_pure_is_gdp_at_the_corner(epsilon: float) -> None:
         assert pure >= stats.norm.cdf(stats.norm.isf(alpha) - mu) - 1e-12
 
 
-def test_epsilon_of_mixed_facts() -> None:
+def test_epsilon_of_pure_and_failing_guarantees() -> None:
     pure = Guarantee.of_pure(1.0)
     assert pure.epsilon(1e-9) == 1.0
     assert pure.delta(1.0) == 0.0
@@ -100,7 +99,7 @@ def held(total: Guarantee, epsilon: float, delta: float) -> bool:
 
 
 def test_one_release_fits_its_own_budget_exactly() -> None:
-    """A budget from whose delta a tenth is set aside."""
+    """With a tenth of the budget's delta set aside for failures."""
     for epsilon, delta in GRID:
         once = Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 - 1e-12)))
         assert held(compose([once]), epsilon, delta)
@@ -118,7 +117,7 @@ def test_basic_composition_admits_what_gdp_does_not() -> None:
     assert not held(compose([*halves, Guarantee(1e-3)]), 1.0, 1e-9)
 
 
-def test_nothing_fits_by_being_nonsense() -> None:
+def test_invalid_guarantees_and_budgets_admit_nothing() -> None:
     with pytest.raises(ValueError, match="mu"):
         Guarantee(math.nan)
     with pytest.raises(ValueError, match="mu"):
@@ -133,14 +132,14 @@ def test_nothing_fits_by_being_nonsense() -> None:
 
 
 @pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.3, 2.0, 12.0])
-def test_pure_and_gdp_are_inverse(mu: float) -> None:
+def test_pure_and_gdp_conversions_are_inverse(mu: float) -> None:
     epsilon = gdp_pure(mu)
     assert pure_gdp(epsilon) <= mu
     assert pure_gdp(epsilon * (1 + 1e-12)) > mu
 
 
-def test_a_failure_that_is_certain_is_told() -> None:
-    """Below its delta0 nothing holds, also where mu is 0."""
+def test_epsilon_is_infinite_below_the_failure_probability() -> None:
+    """Below delta0 no epsilon holds, even at mu = 0."""
     for mu in (0.0, 0.3):
         failing = Guarantee(mu, delta0=0.28)
         for delta in (0.0, 1e-6, 0.27):
@@ -161,8 +160,9 @@ PROFILES: dict[str, tuple[Callable[[float], float], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROFILES)
-def test_mu_and_failure_hold_the_whole_profile(name: str) -> None:
+def test_mu_and_failure_bound_the_whole_profile(name: str) -> None:
     known, failure = PROFILES[name]
     found = Guarantee.of_profile(known, failure)
     end = max(40.0, 8 * found.mu**2) if name != "wishart, flat" else 600.0
@@ -189,7 +189,7 @@ def test_mu_and_failure_hold_the_whole_profile(name: str) -> None:
 
 
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 5.0])
-def test_zcdp_is_the_best_order(rho: float) -> None:
+def test_zcdp_delta_uses_the_best_renyi_order(rho: float) -> None:
     """Corollary 13 of Canonne, Kamath, Steinke on a grid of orders; and above the Gaussian's."""
     more = np.geomspace(1e-4, 1e7, 4000)
     for epsilon in (0.0, 0.1, 1.0, 8.0):
@@ -210,7 +210,7 @@ ORDERS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0)
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 12.0])
 def test_rho_of_a_pure_epsilon(epsilon: float) -> None:
-    """Of randomized response, than which nothing is worse."""
+    """Checked on randomized response, the worst case."""
     rho, failure = Guarantee.of_pure(epsilon).rho()
     assert failure == 0
     p = np.array([special.expit(epsilon), special.expit(-epsilon)])
@@ -233,8 +233,8 @@ def test_rho_of_a_gaussian(mu: float) -> None:
 
 @pytest.mark.parametrize("mu", [0.1, 1.0])
 @pytest.mark.parametrize("delta0", [1e-3, 0.1, 0.3])
-def test_rho_of_what_may_fail(mu: float, delta0: float) -> None:
-    """The very worst that is (mu, delta0) has more than mu^2 / 2, so that none is claimed."""
+def test_rho_of_a_guarantee_that_may_fail(mu: float, delta0: float) -> None:
+    """The worst case of (mu, delta0) exceeds mu^2 / 2, so no rho is claimed."""
     assert Guarantee(mu, delta0).rho()[0] == math.inf
     assert Guarantee(mu, delta0, pure=9.0).rho() == pytest.approx((mu**2 / 2, delta0))
     half = _middle(mu, delta0)
@@ -245,7 +245,7 @@ def test_rho_of_what_may_fail(mu: float, delta0: float) -> None:
 
 
 def _middle(mu: float, delta0: float) -> float:
-    """Half the width of what has the probability delta0 in the middle, under either law."""
+    """Half the width of the central interval with probability delta0, under either law."""
 
     def excess(half: float) -> float:
         return stats.norm.cdf(mu / 2 + half) - stats.norm.cdf(mu / 2 - half) - delta0

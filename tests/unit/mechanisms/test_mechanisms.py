@@ -1,4 +1,4 @@
-"""Every mechanism through the whole pipeline: what is published, and that it can be verified."""
+"""Every mechanism through the whole pipeline, including verification."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ import pytest
 import gramercy
 from gramercy.api.catalogue import Catalogue
 from gramercy.api.release import Release
-from gramercy.application.ranking import compare
-from gramercy.application.request_model import read_request
+from gramercy.application.ranking import Declined, Offer, compare
 from gramercy.application.verification import verify_release
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.package import read_manifest
+from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release, release_card, release_descriptor
-from gramercy.archive.store import Archive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, Statement
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.schemas.contract import Budget
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import (
     BundleError,
     ContractError,
@@ -37,21 +38,21 @@ from gramercy.schemas.errors import (
 from gramercy.schemas.manifest import ReleaseManifest
 from tests.support.conformance import CASES, PAIRS
 from tests.support.factories import (
-    answer,
     bundle_bytes,
     edit_json,
-    plan_of,
-    run,
-    run_all,
-    run_steps,
-    scene,
-    table,
+    read_plan,
+    run_command,
+    run_json,
+    run_pipeline,
+    run_release,
+    write_request,
+    write_table,
 )
 
 ROWS, P = 400, 4
 
 
-def asked(name: str, epsilon: float = 2.0, **keys: Any) -> dict[str, Any]:
+def request_for(name: str, epsilon: float = 2.0, **keys: Any) -> dict[str, Any]:
     case = CASES[name]
     mechanism = {"name": name, "epsilon": epsilon, "delta": case.delta(1e-6)} | dict(case.keys)
     return {
@@ -64,10 +65,10 @@ def asked(name: str, epsilon: float = 2.0, **keys: Any) -> dict[str, Any]:
 BUDGET = {"budget": {"epsilon": 50.0, "delta": 1e-4}}
 
 
-def place(folder: Path, name: str, **changes: Any) -> Path:
-    table(folder / "table.csv", ROWS, P)
+def write_inputs(folder: Path, name: str, **changes: Any) -> Path:
+    write_table(folder / "table.csv", ROWS, P)
     facts = {"rows": ROWS, "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(P)}}
-    return scene(folder, request=asked(name), **facts | BUDGET | changes)
+    return write_request(folder, request=request_for(name), **facts | BUDGET | changes)
 
 
 def moment(folder: Path, how: str) -> np.ndarray[Any, Any]:
@@ -79,12 +80,13 @@ def moment(folder: Path, how: str) -> np.ndarray[Any, Any]:
     return rows.T @ rows / len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "neighbours"), PAIRS)
 def test_release_estimate_report_verify(
     name: str, neighbours: str, tmp_path: Path, home: Path
 ) -> None:
-    root = run_all(place(tmp_path, name, neighbours=neighbours))
-    archive, ledger = Archive(home / "archive"), Ledger(Home.default().ledger)
+    root = run_pipeline(write_inputs(tmp_path, name, neighbours=neighbours))
+    archive, ledger = LocalArchive(home / "archive"), Ledger(Home.default().ledger)
     verified = verify_release(archive, "toy", "v1-r1", ledger)
     assert not verified.unchecked
     release = Catalogue(home / "archive")["toy/v1-r1"]
@@ -109,12 +111,12 @@ def test_release_estimate_report_verify(
 
 
 @pytest.mark.parametrize("name", ["rows", "integer-rows", "local"])
-def test_published_rows(name: str, tmp_path: Path, home: Path) -> None:
-    """Row by row the table with noise of the stated scale, and the matrix follows from them."""
-    request = place(tmp_path, name)
-    made = plan_of(request).mechanism
+def test_published_rows_have_the_stated_noise(name: str, tmp_path: Path, home: Path) -> None:
+    """The rows are the table's plus noise of the stated scale, and determine the matrix."""
+    request = write_inputs(tmp_path, name)
+    made = read_plan(request).mechanism
     assert isinstance(made, RowWise)
-    run_steps(request)
+    run_release(request)
     release = Catalogue(home / "archive")["toy/v1-r1"]
     seen = pd.concat(list(release.rows())).to_numpy()
     rows = pd.read_csv(tmp_path / "table.csv").to_numpy().clip(-5, 5) / 5
@@ -134,10 +136,10 @@ def test_published_rows(name: str, tmp_path: Path, home: Path) -> None:
     assert abs(noise.mean()) < 5 * made.scale / np.sqrt(count)
 
 
-def test_what_is_published_does_not_show_how_cells_are_spelled(
+def test_spelling_of_cells_does_not_change_published_rows(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a batch of a CSV ends depends on the length of its lines, which is private."""
+    """The end of a CSV batch depends on the length of its lines, which is private."""
     monkeypatch.setattr("gramercy.application.drawing._CELLS", 400)
     monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 300)
     monkeypatch.setattr(
@@ -149,13 +151,13 @@ def test_what_is_published_does_not_show_how_cells_are_spelled(
     for k, spelled in enumerate(("1.5", "1.5" + "0" * 6_000_000)):
         folder = tmp_path / str(k)
         folder.mkdir()
-        request = place(folder, "rows", rows=rows, id=f"toy-{k}")
-        table(folder / "table.csv", rows, P)
+        request = write_inputs(folder, "rows", rows=rows, id=f"toy-{k}")
+        write_table(folder / "table.csv", rows, P)
         lines = (folder / "table.csv").read_text().splitlines()
         lines[300] = ",".join(["1.5", spelled[:4_000_000], "1", "2"])
         (folder / "table.csv").write_text("\n".join(lines) + "\n")
-        run_steps(request)
-        made = Archive(home / "archive").release(f"toy-{k}", "v1-r1")
+        run_release(request)
+        made = LocalArchive(home / "archive").release(f"toy-{k}", "v1-r1")
         file = pq.ParquetFile(made / "rows.parquet").metadata
         sizes = [file.row_group(i).num_rows for i in range(file.num_row_groups)]
         seen.append((sizes, np.load(made / "second_moment.npy").tobytes()))
@@ -163,9 +165,9 @@ def test_what_is_published_does_not_show_how_cells_are_spelled(
     assert seen[0][0] == [100] * 7
 
 
-def test_malformed_lines_keep_their_place(tmp_path: Path, home: Path) -> None:
-    """Where rows are published none may move another: a broken line is a row of its own."""
-    request = place(tmp_path, "integer-rows", rows=8)
+def test_malformed_lines_become_zero_rows_in_place(tmp_path: Path, home: Path) -> None:
+    """A malformed line must not shift other published rows: it becomes a zero row."""
+    request = write_inputs(tmp_path, "integer-rows", rows=8)
     lines = ["c0,c1,c2,c3", "1,1,1,1", '"open,2,2,2', "3,3,3", "", "5,5,5,5,5", "4,4,4,4"]
     lines += ["\r,1,1,1", '"5","5",5,5']
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
@@ -174,34 +176,38 @@ def test_malformed_lines_keep_their_place(tmp_path: Path, home: Path) -> None:
             "gramercy.mechanisms.sampling.sampler.rounded_gaussian",
             lambda _, size: np.zeros(size, np.int64),
         )
-        run_steps(request)
+        run_release(request)
     seen = pd.concat(list(Catalogue(home / "archive")["toy/v1-r1"].rows())).to_numpy()
     assert seen[:, 0].tolist() == [1, 0, 0, 0, 0, 4, 0, 5]
     record = json.loads((home / "internal" / "toy" / "v1-r1.json").read_text())
     assert record["malformed_rows"] == 5
 
 
-def test_counts_stay_counts(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integer_rows_are_published_in_table_units(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Published whole numbers are in the table's own units; their moment is about the centres."""
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian", lambda _, n: np.zeros(n, np.int64)
     )
     pd.DataFrame({"c0": [7, 12, None], "c1": [0, 3, 9]}).to_csv(tmp_path / "table.csv", index=False)
     columns = {"c0": {"lower": 0, "upper": 10}, "c1": {"lower": 0, "upper": 9, "centre": 2}}
-    run_steps(scene(tmp_path, request=asked("integer-rows"), rows=3, columns=columns))
+    run_release(
+        write_request(tmp_path, request=request_for("integer-rows"), rows=3, columns=columns)
+    )
     release = Catalogue(home / "archive")["toy/v1-r1"]
     assert pd.concat(list(release.rows())).to_numpy().tolist() == [[7, 0], [10, 3], [5, 9]]
     facts = json.loads((release.path / "datapackage.json").read_text())
     described = next(each for each in facts["resources"] if each["path"] == "rows.parquet")
     assert [each["name"] for each in described["schema"]["fields"]] == ["c0", "c1"]
-    verify_release(Archive(home / "archive"), "toy", "v1-r1", None)
+    verify_release(LocalArchive(home / "archive"), "toy", "v1-r1", None)
 
 
 @pytest.mark.parametrize("what", ["off the lattice", "a row less", "another matrix"])
-def test_forged_rows_are_found(what: str, tmp_path: Path, home: Path) -> None:
-    """Whoever rewrites the rows, seal and all, is found without the ledger."""
-    run_steps(place(tmp_path, "rows"))
-    archive = Archive(home / "archive")
+def test_forged_rows_fail_verification(what: str, tmp_path: Path, home: Path) -> None:
+    """Rewritten rows with a valid seal are found without the ledger."""
+    run_release(write_inputs(tmp_path, "rows"))
+    archive = LocalArchive(home / "archive")
     folder = archive.release("toy", "v1-r1")
     frame = pd.read_parquet(folder / "rows.parquet")
     if what == "off the lattice":
@@ -213,13 +219,13 @@ def test_forged_rows_are_found(what: str, tmp_path: Path, home: Path) -> None:
     folder.chmod(0o755)
     (folder / "rows.parquet").chmod(0o644)
     frame.to_parquet(folder / "rows.parquet", index=False)
-    sealed_anew(archive, folder)
+    reseal_forged(archive, folder)
     with pytest.raises(BundleError, match="rows"):
         verify_release(archive, "toy", "v1-r1", None)
 
 
-def sealed_anew(archive: Archive, folder: Path, **facts: Any) -> None:
-    """A bundle described and sealed anew, as a forger with all the tools would do it."""
+def reseal_forged(archive: Archive, folder: Path, **facts: Any) -> None:
+    """Describe and seal a bundle again, as a forger with all the tools would."""
     manifest = read_manifest(folder, ReleaseManifest).model_copy(update=facts)
     described = release_descriptor(folder, manifest)
     edit_json(folder / "datapackage.json", lambda held: held.update(described))
@@ -233,13 +239,13 @@ def sealed_anew(archive: Archive, folder: Path, **facts: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["gaussian", "matrix-laplace"])
-def test_sources_excuse_nothing(name: str, tmp_path: Path, home: Path) -> None:
-    """Only an average of reports has sources; it lies on their lattice, and follows from them."""
-    run_steps(place(tmp_path, name))
-    archive = Archive(home / "archive")
+def test_forged_sources_fail_verification(name: str, tmp_path: Path, home: Path) -> None:
+    """Only an average of reports may have sources."""
+    run_release(write_inputs(tmp_path, name))
+    archive = LocalArchive(home / "archive")
     folder = archive.release("toy", "v1-r1")
     folder.chmod(0o755)
-    sealed_anew(archive, folder, sources={"x/y#1": "0" * 64})
+    reseal_forged(archive, folder, sources={"x/y#1": "0" * 64})
     assert read_release(folder).manifest.sources
     with pytest.raises(BundleError, match="sources"):
         verify_release(archive, "toy", "v1-r1", None)
@@ -265,21 +271,21 @@ CONSENTS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "keys", "changes", "words"), CONSENTS, ids=str)
-def test_what_has_no_meaning_is_refused_in_words(
+def test_meaningless_request_is_refused_with_a_reason(
     name: str, keys: dict[str, Any], changes: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
-    request = scene(tmp_path, request=asked(name, **keys), **changes)
+    request = write_request(tmp_path, request=request_for(name, **keys), **changes)
     with pytest.raises(Invalid, match=words):
-        plan_of(request)
+        read_plan(request)
 
 
-def test_whole_numbers_and_their_mechanism_go_together(tmp_path: Path) -> None:
+def test_integer_rows_require_whole_numbers(tmp_path: Path) -> None:
     for name, how in (("gaussian", "whole"), ("integer-rows", "unit")):
         with pytest.raises(RequestError, match="go together"):
-            plan_of(scene(tmp_path, request=asked(name) | {"normalisation": how}))
+            read_plan(write_request(tmp_path, request=request_for(name) | {"normalisation": how}))
     columns = {"c0": {"lower": 0.1, "upper": 0.9}}
     with pytest.raises(ContractError, match=r"columns\.c0.*whole"):
-        plan_of(scene(tmp_path, request=asked("integer-rows"), columns=columns))
+        read_plan(write_request(tmp_path, request=request_for("integer-rows"), columns=columns))
 
 
 PUBLISHED: list[tuple[str, dict[str, Any], str]] = [
@@ -292,7 +298,7 @@ PUBLISHED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "privacy", "words"), PUBLISHED, ids=str)
-def test_published_scales_that_promise_too_much_are_refused_with_both_numbers(
+def test_published_scale_with_a_false_claim_is_refused(
     name: str,
     privacy: dict[str, Any],
     words: str,
@@ -300,33 +306,33 @@ def test_published_scales_that_promise_too_much_are_refused_with_both_numbers(
     home: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    what = asked(name, calibration="published")
+    what = request_for(name, calibration="published")
     what["mechanism"] |= privacy
-    request = scene(tmp_path, request=what)
+    request = write_request(tmp_path, request=what)
     with pytest.raises(GuaranteeRefused, match=words):
-        plan_of(request)
-    code, _, err = run("release", request, "--yes", capsys=capsys)
+        read_plan(request)
+    code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert (code, words in err) == (2, True)
     assert f"asked for epsilon {privacy['epsilon']:g} at delta {privacy['delta']:g}" in err
     assert Ledger(Home.default().ledger).datasets() == []
 
 
 @pytest.mark.parametrize("name", ["gaussian-iid", "laplace", "wishart", "rows"])
-def test_published_scales_that_hold_are_charged_what_they_cost(name: str, tmp_path: Path) -> None:
-    request = place(tmp_path, name)
-    what = asked(name, epsilon=0.5, calibration="published")
-    request = scene(tmp_path, request=what, rows=ROWS)
-    plan = plan_of(request)
+def test_valid_published_scale_is_charged_its_exact_cost(name: str, tmp_path: Path) -> None:
+    request = write_inputs(tmp_path, name)
+    what = request_for(name, epsilon=0.5, calibration="published")
+    request = write_request(tmp_path, request=what, rows=ROWS)
+    plan = read_plan(request)
     told = plan.guarantee.epsilon(what["mechanism"]["delta"])
     assert told <= 0.5
     if name in {"laplace", "wishart"}:  # far more noise than it takes
         assert told < 0.4
 
 
-def test_decibels_name_the_scale_of_rows(tmp_path: Path) -> None:
+def test_snr_in_decibels_sets_the_noise_of_rows(tmp_path: Path) -> None:
     """Public power is 1/p per cell; the answer is mu, and epsilon at delta, per row and cell."""
     mechanism = {"name": "rows", "snr": -20.0, "delta": 1e-6}
-    plan = plan_of(scene(tmp_path, request={"mechanism": mechanism}))
+    plan = read_plan(write_request(tmp_path, request={"mechanism": mechanism}))
     assert plan.mechanism.plan()["scale"] == pytest.approx(np.sqrt(100 / 3))
     assert plan.guarantee.mu == pytest.approx(2 / np.sqrt(100 / 3))
     for key in ("mu_row", "epsilon_row", "mu_cell", "epsilon_cell", "snr_db"):
@@ -334,153 +340,176 @@ def test_decibels_name_the_scale_of_rows(tmp_path: Path) -> None:
     assert plan.facts()["snr_db"] == pytest.approx(-20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "how"), [("rows", "box"), ("integer-rows", "whole")])
-def test_per_cell(name: str, how: str, tmp_path: Path, home: Path) -> None:
+def test_cell_level_privacy_needs_less_noise(
+    name: str, how: str, tmp_path: Path, home: Path
+) -> None:
     """A guarantee per cell takes less noise, by the root of the number of columns."""
     scales = {}
     for unit in ("row", "cell"):
-        what = asked(name) | {"normalisation": how}
-        request = place(tmp_path, name, unit=unit, id=f"toy-{unit}")
+        what = request_for(name) | {"normalisation": how}
+        request = write_inputs(tmp_path, name, unit=unit, id=f"toy-{unit}")
         facts: dict[str, Any] = {"unit": unit, "id": f"toy-{unit}", "rows": ROWS}
-        request = scene(tmp_path, request=what, **facts)
+        request = write_request(tmp_path, request=what, **facts)
         if unit == "cell":  # one broken cell of a CSV would break its line
             with pytest.raises(TableError, match="Parquet"):
-                run_steps(request)
+                run_release(request)
             pd.read_csv(tmp_path / "table.csv").to_parquet(tmp_path / "table.parquet")
-            request = scene(tmp_path, request=what, **facts, source="table.parquet")
-        plan = plan_of(request)
+            request = write_request(tmp_path, request=what, **facts, source="table.parquet")
+        plan = read_plan(request)
         scales[unit] = plan.mechanism.plan()["scale"]
-        run_all(request)
+        run_pipeline(request)
         release = Catalogue(home / "archive")[f"toy-{unit}/v1-r1"]
         assert f"any one {unit} had been" in release.manifest.card["statement"]
         assert release.manifest.card["neighbours"].startswith(f"one {unit} replaced by any other")
-        verify_release(Archive(home / "archive"), f"toy-{unit}", "v1-r1", None)
+        verify_release(LocalArchive(home / "archive"), f"toy-{unit}", "v1-r1", None)
     assert scales["row"] / scales["cell"] == pytest.approx(np.sqrt(3), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_randomize_and_aggregate(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two sources, one server: nobody but the sources ever sees a row."""
+    """Two sources and one server, which never sees an exact row."""
     folders = []
     for k, rows in enumerate((30, 50)):
         folder = tmp_path / f"source-{k}"
         folder.mkdir()
-        table(folder / "table.csv", rows, 3, seed=k)
-        request = scene(folder, request=asked("local"), id=f"source-{k}", rows=rows, **BUDGET)
-        run_steps(request)
-        folders.append(Archive(home / "archive").release(f"source-{k}", "v1-r1"))
+        write_table(folder / "table.csv", rows, 3, seed=k)
+        request = write_request(
+            folder, request=request_for("local"), id=f"source-{k}", rows=rows, **BUDGET
+        )
+        run_release(request)
+        folders.append(LocalArchive(home / "archive").release(f"source-{k}", "v1-r1"))
     server = tmp_path / "server"
     server.mkdir()
-    request = scene(server, request=asked("local"), rows=80, id="server", source="none.csv")
+    request = write_request(
+        server, request=request_for("local"), rows=80, id="server", source="none.csv"
+    )
     (server / "table.csv").unlink()
 
-    facts = answer("aggregate", request, *folders, "--yes", capsys=capsys)
+    facts = run_json("aggregate", request, *folders, "--yes", capsys=capsys)
     release = Catalogue(home / "archive")["server/v1-r1"]
     assert facts["release"] == release.id
-    parts = [Release(Archive(home / "archive"), f"source-{k}", "v1-r1") for k in (0, 1)]
+    parts = [Release(LocalArchive(home / "archive"), f"source-{k}", "v1-r1") for k in (0, 1)]
     total = sum(p.second_moment * p.manifest.rows.value for p in parts)
     assert np.allclose(release.second_moment, total / 80)
     assert list(release.manifest.sources.values()) == [p._bundle.sha256 for p in parts]
     assert release.manifest.kind == "second-moment"
     assert "before it leaves its source" in release.manifest.card["trust_model"]
-    code, _, err = run("verify", "server", capsys=capsys)
+    code, _, err = run_command("verify", "server", capsys=capsys)
     assert code == 0, err
     before = bundle_bytes(release.path)
-    answer("aggregate", request, *folders, "--yes", capsys=capsys)
+    run_json("aggregate", request, *folders, "--yes", capsys=capsys)
     assert bundle_bytes(release.path) == before
 
-    told = verify_release(Archive(home / "archive"), "server", "v1-r1", None)
+    told = verify_release(LocalArchive(home / "archive"), "server", "v1-r1", None)
     assert "average: worked out anew from its sources" in told.checks
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(release.path.parent, elsewhere / "server" / "v1-r1")
-    told = verify_release(Archive(elsewhere), "server", "v1-r1", None)
+    told = verify_release(LocalArchive(elsewhere), "server", "v1-r1", None)
     assert any("not worked out anew" in each for each in told.unchecked)
 
     # The same request makes reports, and averages them: two releases, told apart.
-    again = scene(tmp_path / "source-0", request=asked("local"), id="source-0", rows=30, **BUDGET)
-    answer("aggregate", again, folders[0], "--yes", capsys=capsys)
+    again = write_request(
+        tmp_path / "source-0", request=request_for("local"), id="source-0", rows=30, **BUDGET
+    )
+    run_json("aggregate", again, folders[0], "--yes", capsys=capsys)
     kinds = [Catalogue(home / "archive")[f"source-0/v1-r{k}"].manifest.kind for k in (1, 2)]
     assert kinds == ["reports", "second-moment"]
 
     # Another average is another version, and nobody's reports count twice.
-    code, _, err = run("aggregate", request, folders[0], "--yes", capsys=capsys)
+    code, _, err = run_command("aggregate", request, folders[0], "--yes", capsys=capsys)
     assert (code, "answers this request already" in err) == (2, True), err
-    run_steps(
-        scene(
+    run_release(
+        write_request(
             tmp_path / "source-0",
-            request=asked("local") | {"version": "v2"},
+            request=request_for("local") | {"version": "v2"},
             id="source-0",
             rows=30,
             **BUDGET,
         )
     )
-    twice = Archive(home / "archive").release("source-0", "v2-r3")
-    doubled = scene(server, request=asked("local") | {"version": "v3"}, rows=60, id="server")
-    code, _, err = run("aggregate", doubled, folders[0], twice, "--yes", capsys=capsys)
+    twice = LocalArchive(home / "archive").release("source-0", "v2-r3")
+    doubled = write_request(
+        server, request=request_for("local") | {"version": "v3"}, rows=60, id="server"
+    )
+    code, _, err = run_command("aggregate", doubled, folders[0], twice, "--yes", capsys=capsys)
     assert (code, "given twice" in err) == (2, True), err
 
-    wrong = scene(server, request=asked("local") | {"version": "v2"}, rows=80, id="server")
+    wrong = write_request(
+        server, request=request_for("local") | {"version": "v2"}, rows=80, id="server"
+    )
     for given, words in (
         ([folders[0], folders[0]], "given twice"),
         ([folders[0]], "There are 30 reports"),
         ([release.path], "holds no reports"),
         ([tmp_path], "no sealed release"),
     ):
-        code, _, err = run("aggregate", wrong, *given, "--yes", capsys=capsys)
+        code, _, err = run_command("aggregate", wrong, *given, "--yes", capsys=capsys)
         assert (code, words in err) == (2, True), err
-    less = scene(server, request=asked("local", epsilon=1.0) | {"version": "v2"}, rows=30)
-    code, _, err = run("aggregate", less, folders[0], "--yes", capsys=capsys)
+    less = write_request(
+        server, request=request_for("local", epsilon=1.0) | {"version": "v2"}, rows=30
+    )
+    code, _, err = run_command("aggregate", less, folders[0], "--yes", capsys=capsys)
     assert (code, "another 'mechanism'" in err) == (2, True), err
-    plain = scene(server, request=asked("gaussian"), rows=80)
+    plain = write_request(server, request=request_for("gaussian"), rows=80)
     for words in (("randomize", plain), ("aggregate", plain, folders[0])):
-        code, _, err = run(*words, "--yes", capsys=capsys)
+        code, _, err = run_command(*words, "--yes", capsys=capsys)
         assert (code, "name: local" in err) == (2, True), err
 
 
-def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ranked by the error of the matrix at the same guarantee; who cannot, says why."""
-    request = place(tmp_path, "gaussian")
-    offers, declined = compare(read_request(request))
+def ranked_for(request: Path) -> tuple[list[Offer], list[Declined]]:
+    plan = read_plan(request)
+    return compare(plan.asked, plan.request.mechanism)
+
+
+def test_comparison_ranks_mechanisms_by_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mechanisms are ranked by matrix error at the same guarantee; the others state a reason."""
+    request = write_inputs(tmp_path, "gaussian")
+    offers, declined = ranked_for(request)
     assert {each.name for each in [*offers, *declined]} == CASES.keys()
     errors = [each.error for each in offers]
     assert errors == sorted(errors)
     assert all(each.guarantee.epsilon(1e-6) <= 2.0 for each in offers)
     assert {each.name for each in declined} == {"integer-rows", "output"}
-    facts = answer("plan", request, "--compare", capsys=capsys)
+    facts = run_json("plan", request, "--compare", capsys=capsys)
     assert [each["mechanism"] for each in facts["ranking"]] == [each.name for each in offers]
-    code, out, _ = run("plan", request, "--compare", capsys=capsys)
+    code, out, _ = run_command("plan", request, "--compare", capsys=capsys)
     assert code == 0
     assert "times the least" in out
-    in_folds = scene(tmp_path, request=asked("gaussian", epsilon=2.0) | {"folds": 4})
-    ranked, _ = compare(read_request(in_folds))
+    in_folds = write_request(tmp_path, request=request_for("gaussian", epsilon=2.0) | {"folds": 4})
+    ranked, _ = ranked_for(in_folds)
     assert {each.name for each in ranked} == {"gaussian", "gaussian-iid"}
-    assert ranked[0].error == pytest.approx(plan_of(in_folds).matrix_error)
+    assert ranked[0].error == pytest.approx(read_plan(in_folds).matrix_error)
     by_decibels = {"mechanism": {"name": "rows", "snr": 0.0, "delta": 1e-6}}
-    offers, _ = compare(read_request(scene(tmp_path, request=by_decibels)))
+    offers, _ = ranked_for(write_request(tmp_path, request=by_decibels))
     gaussian = next(each for each in offers if each.name == "gaussian")
     assert gaussian.guarantee.mu == pytest.approx(2 * np.sqrt(3), rel=1e-6)
 
 
-def test_many_columns_prefer_the_matrix_laplace(tmp_path: Path) -> None:
+def test_matrix_laplace_ranks_first_for_many_columns(tmp_path: Path) -> None:
     columns = {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(64)}
-    request = scene(tmp_path, request=asked("laplace", epsilon=1.0), columns=columns)
-    offers, _ = compare(read_request(request))
+    request = write_request(tmp_path, request=request_for("laplace", epsilon=1.0), columns=columns)
+    offers, _ = ranked_for(request)
     pure = [each for each in offers if np.isfinite(each.guarantee.pure)]
     assert [each.name for each in pure] == ["matrix-laplace", "k-norm", "laplace"]
     assert pure[1].error / pure[0].error == pytest.approx(4, rel=0.01)
 
 
 def test_mechanisms_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    known = answer("mechanisms", capsys=capsys)
+    known = run_json("mechanisms", capsys=capsys)
     assert [each["name"] for each in known] == list(CASES)
     assert all(each["summary"] for each in known)
-    code, out, _ = run("mechanisms", capsys=capsys)
+    code, out, _ = run_command("mechanisms", capsys=capsys)
     assert code == 0
     assert all(name in out for name in CASES)
 
 
-def test_pure_charges_add_up_as_such() -> None:
+def test_pure_charges_compose_by_addition() -> None:
     """A budget of 3 holds three pure releases of 1, which Gaussian composition would not."""
     statement = Statement(Budget(epsilon=3.0, delta=1e-6))
     one = Guarantee.of_pure(1.0)
@@ -491,21 +520,22 @@ def test_pure_charges_add_up_as_such() -> None:
     assert statement.times(Guarantee(0.01, delta0=1.01e-7)) == 0
 
 
-def test_the_python_face_names_the_refusal() -> None:
+def test_guarantee_refused_is_a_public_error() -> None:
     assert issubclass(gramercy.GuaranteeRefused, gramercy.Refused)
 
 
-def test_a_mean_that_is_kept_does_not_count_as_rows(tmp_path: Path, home: Path) -> None:
-    request = place(tmp_path, "wishart", neighbours="add-remove")
-    request = scene(
+@pytest.mark.slow
+def test_kept_wishart_mean_does_not_bias_the_row_count(tmp_path: Path, home: Path) -> None:
+    request = write_inputs(tmp_path, "wishart", neighbours="add-remove")
+    request = write_request(
         tmp_path,
-        request=asked("wishart", mean="kept"),
+        request=request_for("wishart", mean="kept"),
         neighbours="add-remove",
         rows=ROWS,
         columns={f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(P)},
     )
-    run_all(request)
+    run_pipeline(request)
     release = Catalogue(home / "archive")["toy/v1-r1"]
     assert abs(release.manifest.rows.value - ROWS) < 6 * release.manifest.rows.sd
     assert (np.linalg.eigvalsh(release.second_moment) > -1e-6).all()
-    verify_release(Archive(home / "archive"), "toy", "v1-r1", None)
+    verify_release(LocalArchive(home / "archive"), "toy", "v1-r1", None)

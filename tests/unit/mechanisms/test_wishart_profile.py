@@ -1,4 +1,4 @@
-"""The exact guarantee of Wishart noise, against quadrature, big floats, samples and itself."""
+"""The exact guarantee of Wishart noise, against quadrature, high precision and samples."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from gramercy.mechanisms.accounting.guarantee import gdp_mu
-from gramercy.mechanisms.accounting.wishart_profile import (
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.wishart_calibration import (
     LARGEST_SHAPE,
     best_shape,
-    profile,
     smallest_variance,
-    two_steps,
 )
+from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
 from gramercy.schemas.contract import Neighbours
 
 TABLE = [
@@ -87,8 +86,9 @@ def test_profile_is_the_hockey_stick_integral(k: float, variance: float, epsilon
     assert known >= quadrature(k, variance, epsilon, False) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "variance", "epsilon"), TABLE[12:] + CORNERS)
-def test_profile_is_never_below_the_truth(k: float, variance: float, epsilon: float) -> None:
+def test_profile_is_a_tight_upper_bound(k: float, variance: float, epsilon: float) -> None:
     known = profile(k, variance, epsilon)
     with mpmath.workdps(400):  # the difference loses up to all digits but those of delta
         half, shift = mpmath.mpf(k) / 2, 1 / (2 * mpmath.mpf(variance))
@@ -99,8 +99,8 @@ def test_profile_is_never_below_the_truth(k: float, variance: float, epsilon: fl
         assert known <= max(exact * (1 + mpmath.mpf("1e-10")), mpmath.mpf("5e-324"))
 
 
-def test_two_degrees_of_freedom_are_flat() -> None:
-    """M5 was published as pure: it is exactly (0, 1 - e^(-eps/3)), and no epsilon helps."""
+def test_profile_is_constant_at_two_degrees_of_freedom() -> None:
+    """M5 was published as pure: it is exactly (0, 1 - e^(-eps/3)) at any epsilon."""
     for epsilon, delta in ((0.5, 0.1535), (1.0, 0.2835), (2.0, 0.4866)):
         for at in (0.0, epsilon, 700.0):
             found = profile(2, 3 / (2 * epsilon), at)
@@ -115,7 +115,7 @@ def test_published_approximate_variant_is_far_too_noisy() -> None:
     assert 1e-21 < profile(k, 1.0, 1.0) < 1e-19
 
 
-def test_matrix_noise_has_the_profile() -> None:
+def test_matrix_noise_has_the_scalar_profile() -> None:
     """W_3(m, I s^2) with and without x x^T, from the densities of the matrices themselves."""
     rng = np.random.default_rng(5)
     p, m, variance, draws = 3, 6.5, 0.4, 100_000
@@ -134,7 +134,7 @@ def test_matrix_noise_has_the_profile() -> None:
 
 
 @pytest.mark.parametrize("k", [2.0, 2.6, 5.0, 40.0])
-def test_two_steps_bound_a_replaced_row(k: float) -> None:
+def test_replace_one_bound_covers_sampled_neighbours(k: float) -> None:
     """W_2(k + 1, s^2 I) + x x^T against + y y^T: at right angles, at others, shorter, and zero."""
     rng = np.random.default_rng(6)
     draws, variance = 200_000, 2.0 / math.sqrt(k)
@@ -194,8 +194,11 @@ REPLACED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "variance", "epsilon"), REPLACED)
-def test_two_steps_are_the_best_split(k: float, variance: float, epsilon: float) -> None:
+def test_replace_one_bound_uses_the_optimal_split(
+    k: float, variance: float, epsilon: float
+) -> None:
     """The stationary point by bisection, in 60 digits; a > eps - L, where removal ends."""
     with mpmath.workdps(60):
         half, rate = law(k, variance)
@@ -218,12 +221,15 @@ def test_two_steps_are_the_best_split(k: float, variance: float, epsilon: float)
         assert least * (1 - mpmath.mpf("1e-14")) <= found <= least * (1 + mpmath.mpf("1e-9"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
 @pytest.mark.parametrize(
     ("k", "variance", "epsilon"),
     [(2.01, 0.7, 0.05), (3.0, 0.4, 1.0), (7.5, 0.7, 0.0), (12.0, 2.0, 0.3), (100.0, 0.3, 1.0)],
 )
-def test_two_steps_are_the_least_on_a_grid(k: float, variance: float, epsilon: float) -> None:
+def test_replace_one_bound_is_the_least_on_a_grid(
+    k: float, variance: float, epsilon: float
+) -> None:
     """Both orders, from quadrature: by the table with both rows it is never above the other."""
 
     def by(a: float, both: bool) -> float:
@@ -244,8 +250,8 @@ def test_two_steps_are_the_least_on_a_grid(k: float, variance: float, epsilon: f
     assert least[0] * (1 - 1e-6) <= two_steps(k, variance, epsilon) <= least[0] * (1 + 1e-9)
 
 
-def test_two_steps_of_two_degrees_of_freedom_are_exact() -> None:
-    """M5 under replace-one: the same as when a row comes or goes, for a row may become zero."""
+def test_replace_one_bound_is_exact_at_two_degrees_of_freedom() -> None:
+    """M5 under replace-one equals add-remove, because a row may become zero."""
     for epsilon in (0.0, 0.2, 1.0, 50.0):
         assert two_steps(2, 1.5, epsilon) == profile(2, 1.5, epsilon)
     assert two_steps(2, 1.5, 1.0) == pytest.approx(-math.expm1(-1 / 3), rel=1e-12)
@@ -253,7 +259,7 @@ def test_two_steps_of_two_degrees_of_freedom_are_exact() -> None:
 
 
 @pytest.mark.parametrize(("k", "most"), [(3.0, 0.51), (10.0, 0.53), (100.0, 0.73), (1e4, 0.97)])
-def test_two_steps_beat_two_of_the_worse_direction(k: float, most: float) -> None:
+def test_replace_one_bound_beats_two_steps_in_the_worse_direction(k: float, most: float) -> None:
     """delta_add(a) + e^a delta_add(b), a, b >= 0: the least is at a threshold that serves both."""
     epsilon, delta, c = 1.0, 1e-6, k / 2 - 1
 
@@ -267,8 +273,8 @@ def test_two_steps_beat_two_of_the_worse_direction(k: float, most: float) -> Non
     assert smallest_variance(k, epsilon, delta, "replace-one") < most * old
 
 
-def test_two_steps_are_between_one_and_two() -> None:
-    """As great as a row coming or going, never as two of them; falling in everything."""
+def test_replace_one_bound_lies_between_one_and_two_steps() -> None:
+    """At least the add-remove profile, at most two steps of it; decreasing in every parameter."""
     ks, variances = (2, 2 + 1e-9, 2.5, 9, 400, 1e5), (0.1, 0.3, 2, 50, 1e9)
     epsilons = (0, 1e-9, 0.1, 0.5, 2, 9)
     grid = np.array([[[two_steps(k, v, e) for e in epsilons] for v in variances] for k in ks])
@@ -281,7 +287,7 @@ def test_two_steps_are_between_one_and_two() -> None:
 
 @pytest.mark.parametrize("k", [2, 2 + 5e-16, 2 + 1e-9, 3, 200, 1e6])
 @pytest.mark.parametrize("variance", [1e-3, 1.5, 1e250])
-def test_two_steps_hold_at_the_corners(k: float, variance: float) -> None:
+def test_replace_one_bound_holds_at_extreme_parameters(k: float, variance: float) -> None:
     for epsilon in (0, 1e-300, 1e-10, 6, 1e5, 1e300):
         found = two_steps(k, variance, epsilon)
         assert profile(k, variance, epsilon) * (1 - 1e-9) <= found <= 1
@@ -296,7 +302,7 @@ def test_smallest_variance_is_smallest(k: float, neighbours: Neighbours) -> None
         assert known(k, variance, epsilon) <= delta < known(k, variance * (1 - 1e-10), epsilon)
 
 
-def test_smallest_variance_undoes_the_profile() -> None:
+def test_smallest_variance_inverts_the_profile() -> None:
     for k, variance, epsilon in TABLE:
         delta = profile(k, variance, epsilon)
         if 1e-200 <= delta < 0.9:
@@ -304,7 +310,7 @@ def test_smallest_variance_undoes_the_profile() -> None:
             assert found == pytest.approx(variance, rel=1e-9)
 
 
-def test_profile_falls_in_everything() -> None:
+def test_profile_decreases_in_every_parameter() -> None:
     ks, variances, epsilons = (2, 2.5, 9, 400, 1e5), (0.1, 0.3, 2, 50), (0, 0.1, 0.5, 2, 9)
     grid = np.array([[[profile(k, v, e) for e in epsilons] for v in variances] for k in ks])
     for axis in range(3):
@@ -313,7 +319,7 @@ def test_profile_falls_in_everything() -> None:
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.2, 1e-9), (4.0, 1e-3)])
-def test_many_degrees_tend_to_the_isotropic_gaussian(
+def test_many_degrees_of_freedom_approach_the_isotropic_gaussian(
     epsilon: float, delta: float, neighbours: Neighbours
 ) -> None:
     steps = 2 if neighbours == "replace-one" else 1
@@ -331,6 +337,7 @@ def test_many_degrees_tend_to_the_isotropic_gaussian(
     assert excess[2] < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("p", [1, 1000])
 def test_best_shape_is_at_least_as_good_as_a_grid(p: int, kept: bool) -> None:
@@ -355,7 +362,7 @@ def test_best_shape_is_at_least_as_good_as_a_grid(p: int, kept: bool) -> None:
             assert error(k, variance) <= error(other, least) * (1 + 1e-6)
 
 
-def test_what_is_out_of_range_is_refused() -> None:
+def test_out_of_range_parameters_are_refused() -> None:
     for k, variance, epsilon in [
         (1.9, 1.0, 1.0),
         (math.nan, 1.0, 1.0),
@@ -379,8 +386,8 @@ def test_profile_is_fast() -> None:
     assert time.perf_counter() - start < 1  # 0.04 s, on a quiet machine
 
 
-def test_scalar_law_agrees_with_scipy() -> None:
-    """A third way: chi-squared distribution functions at the threshold of the design."""
+def test_profile_agrees_with_scipy() -> None:
+    """By chi-squared distribution functions at the threshold."""
     k, variance, epsilon = 12.0, 0.5, 0.8
     w = 1 / -math.expm1(-(epsilon + 0.5 / variance) / (k / 2 - 1))
     chi = stats.chi2(k)

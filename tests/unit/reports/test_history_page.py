@@ -1,4 +1,4 @@
-"""``gramercy history``: what was spent over time, on a terminal, as data and as a page."""
+"""``gramercy history``: spending over time, on a terminal, as JSON and as a page."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
 from gramercy.cli.output.spending import chart
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger, Statement
-from gramercy.mechanisms.accounting.guarantee import Guarantee, gdp_mu
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.reports.history_page import history_page, spending
-from gramercy.schemas.contract import Budget
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.timeline import Event, Timeline
-from tests.support.factories import answer, run, run_steps, scene
-from tests.support.table_writers import charge, contract
+from tests.support.factories import run_command, run_json, run_release, write_request
+from tests.support.ledger_writers import charge, contract
 from tests.unit.reports.test_report import Page
 
 THIRD = Guarantee(gdp_mu(3.0, 1e-5) / 3)
 
 
-def eventful(folder: Path, home: Home) -> Ledger:
+def write_history(folder: Path, home: Home) -> Ledger:
     """A release, one that was withdrawn, a failure, and a budget that was raised and lowered."""
     for version in ("v1", "v2"):
-        run_steps(scene(folder, request={"version": version}))
-    withdraw("toy", "v2-r2", "a column was shifted")
+        run_release(write_request(folder, request={"version": version}))
+    withdraw(Context.default(), "toy", "v2-r2", "a column was shifted")
     ledger = Ledger.of(home)
     failed = ledger.charge(contract(), "v3", "request", THIRD, "of the files")
     ledger.mark("toy", failed.release, "spent", reason="the disk was full")
@@ -43,11 +45,12 @@ def eventful(folder: Path, home: Home) -> Ledger:
     return ledger
 
 
-def test_every_charge_and_every_change_in_order(
+@pytest.mark.slow
+def test_history_lists_charges_and_budget_changes_in_order(
     tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ledger = eventful(tmp_path, any_home)
-    (told,) = answer("history", "toy", capsys=capsys)
+    ledger = write_history(tmp_path, any_home)
+    (told,) = run_json("history", "toy", capsys=capsys)
     assert (told["dataset"], told["year_of_data"]) == ("toy", None)
     events = told["events"]
     whats = ["registered", "charged", "charged", "charged", "raised", "lowered"]
@@ -73,7 +76,7 @@ def test_every_charge_and_every_change_in_order(
     assert spent[1] == pytest.approx(charged[0]["epsilon"], rel=0.02)
     assert spent[2] - spent[1] < charged[1]["epsilon"]  # squares of mu add up, not epsilons
 
-    code, out, _ = run("history", capsys=capsys)
+    code, out, _ = run_command("history", capsys=capsys)
     assert code == 0
     for words in (
         "█",
@@ -89,10 +92,14 @@ def test_every_charge_and_every_change_in_order(
     assert "of the files" not in str(told)
 
 
-def test_the_page(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    eventful(tmp_path, Home.default())
+def test_history_page_contents(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_history(tmp_path, Home.default())
     page = tmp_path / "spent.html"
-    assert "Page: " in run("history", "toy", "--page", page, capsys=capsys)[1].replace("\n", "")
+    assert "Page: " in run_command("history", "toy", "--page", page, capsys=capsys)[1].replace(
+        "\n", ""
+    )
     text = page.read_text(encoding="utf-8")
     seen = Page(text)
     assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
@@ -104,20 +111,20 @@ def test_the_page(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
     damaged = home / "archive/toy/v1-r1/release/datapackage.json"
     damaged.chmod(0o644)
     damaged.write_bytes(b"")
-    (told,) = answer("history", capsys=capsys)  # what was spent is told all the same
+    (told,) = run_json("history", capsys=capsys)  # what was spent is told all the same
     assert [e["mechanism"] for e in told["events"][1:3]] == [None, "gaussian"]
     for place, why in (
         (tmp_path / "no/spent.html", "its folder is not there"),
         (tmp_path, "is there, and no file"),
         (page / "spent.html", "its folder is not there"),
     ):
-        code, out, err = run("history", "--page", place, "--json", capsys=capsys)
+        code, out, err = run_command("history", "--page", place, "--json", capsys=capsys)
         assert code == 2
         assert f"--page: {place}" in err.replace("\n", "")
         assert why in json.loads(out)["error"]  # one document
 
 
-def test_an_older_page_stays_until_the_new_one_is_whole(
+def test_failed_write_keeps_the_existing_page(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "spent.html"
@@ -128,7 +135,7 @@ def test_an_older_page_stays_until_the_new_one_is_whole(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        code, out, _ = run("history", "--page", page, "--json", capsys=capsys)
+        code, out, _ = run_command("history", "--page", page, "--json", capsys=capsys)
     assert code == 2
     told = f"--page: {page} cannot be written (No space left on device)"
     assert json.loads(out)["error"].startswith(told)
@@ -144,7 +151,7 @@ def event(day: int, budget: float, spent: float, delta: float = 1e-6) -> Event:
 
 
 def steps(svg: str, colour: str, width: str) -> list[tuple[float, float]]:
-    """Corners of a line in the picture: x, and y from the bottom up."""
+    """Corners of a line in the chart: x, and y from the bottom up."""
     for path in ElementTree.fromstring(svg).iter():
         style = path.get("style", "")
         if f"stroke: var(--{colour})" in style and f"stroke-width: {width}" in style:
@@ -153,7 +160,7 @@ def steps(svg: str, colour: str, width: str) -> list[tuple[float, float]]:
     raise AssertionError("no such line")
 
 
-def test_the_picture_is_drawn_to_scale() -> None:
+def test_spending_chart_is_to_scale() -> None:
     events = [event(0, 2, 0), event(10, 2, 1), event(30, 4, 1), event(20, 4, 3), event(40, 1, 3.5)]
     svg = spending(events)
     spent, budget = steps(svg, "accent", "1.8"), steps(svg, "ink", "1.4")
@@ -170,11 +177,11 @@ def test_the_picture_is_drawn_to_scale() -> None:
     assert spending([]) == ""
 
 
-def at(moment: str, spent: float) -> Event:
+def event_at(moment: str, spent: float) -> Event:
     return Event(f"2026-{moment}+00:00", "raised", 3.0, 1e-6, spent, "why")
 
 
-def test_a_picture_for_the_public_holds_days_alone() -> None:
+def test_public_chart_shows_days_and_no_times() -> None:
     one_day = ("11-22T10:00:01", "11-22T10:04:00", "11-22T23:59:59")
     for moments, others in (
         (one_day, ("11-22T00:00:00", "11-22T02:00:00", "11-22T02:00:01")),
@@ -183,9 +190,11 @@ def test_a_picture_for_the_public_holds_days_alone() -> None:
             ("11-22T00:10:00", *one_day[1:], "11-23T01:00:00", "12-24T01:00:00", "12-24T02:00:00"),
         ),
     ):
-        events = [at(moment, place / 4) for place, moment in enumerate(moments)]
+        events = [event_at(moment, place / 4) for place, moment in enumerate(moments)]
         svg = spending(events, days=True)
-        assert svg == spending([at(m, place / 4) for place, m in enumerate(others)], days=True)
+        assert svg == spending(
+            [event_at(m, place / 4) for place, m in enumerate(others)], days=True
+        )
         assert svg != spending(events)
         assert ":" not in "".join(re.findall(r">([^<>]*)</text>", svg))  # no hour on the axis
         corners = sorted({x for x, _ in steps(svg, "accent", "1.8")})
@@ -194,7 +203,7 @@ def test_a_picture_for_the_public_holds_days_alone() -> None:
 
 
 @pytest.mark.parametrize("spent", [0.0, 1.0, 3.0, 1e-9, math.inf])
-def test_pictures_of_a_single_moment(spent: float) -> None:
+def test_charts_of_a_single_moment(spent: float) -> None:
     for events in ([event(0, 2, 0)], [event(0, 2, 0), event(0, 2, spent)]):
         svg = spending(events)
         ElementTree.fromstring(svg)
@@ -205,19 +214,19 @@ def test_pictures_of_a_single_moment(spent: float) -> None:
         assert all("─" in lines[row] for row in (0, 9)) or spent == 3.0
 
 
-def test_nothing_finite_is_said_to_be_infinite(
+def test_infinite_epsilon_is_shown_as_infinity(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger = Ledger.of(Home.default())
     charge(ledger, "v1", Guarantee(0.2, 2e-7))
     ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
-    (told,) = answer("history", capsys=capsys)
+    (told,) = run_json("history", capsys=capsys)
     assert [each["spent_epsilon"] is None for each in told["events"]] == [False, False, True]
-    assert "∞" in run("history", capsys=capsys)[1]
+    assert "∞" in run_command("history", capsys=capsys)[1]
     assert "∞" in history_page(ledger.timelines("toy"))
 
 
-def test_a_history_for_every_year_of_data(
+def test_history_has_one_timeline_per_year_of_data(
     home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     yearly: dict[str, Any] = {"epsilon": 1.2, "delta": 1e-6, "per": "year"}
@@ -225,7 +234,7 @@ def test_a_history_for_every_year_of_data(
     for version in ("2025", "2026-W01", "2025-late"):
         charge(ledger, version, Guarantee(0.1), contract(source="{year}.csv", budget=yearly))
     ledger.change_budget("toy", Budget(epsilon=2.0, delta=1e-6), "more")
-    first, second = answer("history", capsys=capsys)
+    first, second = run_json("history", capsys=capsys)
     assert [e["version"] for e in first["events"]] == [None, "2025", "2025-late", None]
     assert [e["version"] for e in second["events"]] == [None, "2026-W01", None]
     assert second["events"][-1]["spent_epsilon"] == first["events"][1]["spent_epsilon"]
@@ -237,24 +246,26 @@ def test_a_history_for_every_year_of_data(
     assert all(page.count(f'id="{name}"') == 1 for name in used)
 
 
-def test_where_there_is_nothing_yet(
+def test_history_of_an_empty_ledger(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert answer("history", capsys=capsys) == []
+    assert run_json("history", capsys=capsys) == []
     page = tmp_path / "spent.html"
-    assert "No data set is registered yet" in run("history", "--page", page, capsys=capsys)[1]
+    assert (
+        "No data set is registered yet" in run_command("history", "--page", page, capsys=capsys)[1]
+    )
     assert "No data set is registered yet" in page.read_text()
-    code, _, err = run("history", "toy", capsys=capsys)
+    code, _, err = run_command("history", "toy", capsys=capsys)
     assert code == 2
     assert "no ledger" in err
     assert not home.exists()  # it was only asked
     charge(Ledger.of(Home.default()), "v1")
-    code, _, err = run("history", "other", capsys=capsys)
+    code, _, err = run_command("history", "other", capsys=capsys)
     assert code == 2
     assert "'other'" in err
 
 
-def test_words_of_others_are_only_words() -> None:
+def test_user_text_is_escaped_on_the_history_page() -> None:
     said = "<img src=x> [red]{{ 7 * 7 }}"
     page = history_page([Timeline("toy", "", (Event("2026-01-01", "raised", 1, 1e-6, 0, said),))])
     assert "img" not in Page(page).tags

@@ -1,4 +1,4 @@
-"""The page of a plan: the same numbers as the command's, from public facts, charging nothing."""
+"""The page of a plan: the command's numbers, from public facts, without a charge."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import pytest
 
 from gramercy.application.forecast import forecast
 from gramercy.application.ranking import compare
-from gramercy.application.request_model import read_request
-from tests.support.factories import answer, run, run_steps, scene
+from tests.support.factories import read_plan, run_command, run_json, run_release, write_request
 
 PURE = {"name": "laplace", "epsilon": 1.0}  # few others can answer, so that they are soon compared
 
 
 def page_of(request: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """The text and the page of a plan, its curves of fewer points."""
+    """The text and the page of a plan, with fewer points on the curves."""
     place = request.with_name("plan.html")
     with pytest.MonkeyPatch.context() as few:
         few.setattr("gramercy.application.forecast._STEPS", 3)
-        code, out, err = run("plan", request, "--page", place, capsys=capsys)
+        code, out, err = run_command("plan", request, "--page", place, capsys=capsys)
     assert code == 0, err
     assert f"Page: {place}" in out.replace("\n", "")
     return out, place.read_text(encoding="utf-8")
 
 
-def test_it_says_what_the_plan_says(
+@pytest.mark.slow
+def test_plan_page_agrees_with_the_command(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hostile = {"<script>alert(1)</script>": {"lower": 0.0, "upper": 1.0}, "b": {"levels": ["<i>"]}}
-    request = scene(tmp_path, columns=hostile, title="Blood & <b>bones</b>")
+    request = write_request(tmp_path, columns=hostile, title="Blood & <b>bones</b>")
     (tmp_path / "table.csv").unlink()  # it reads no data
-    facts = answer("plan", request, capsys=capsys)
+    facts = run_json("plan", request, capsys=capsys)
     out, page = page_of(request, capsys)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
@@ -50,16 +50,18 @@ def test_it_says_what_the_plan_says(
     assert f"this release {taken:.3g} %" in words
     assert "It fits the budget" in words
     assert not (home / "archive").exists()
-    assert answer("budget", capsys=capsys) == []  # nothing was registered, or charged
+    assert run_json("budget", capsys=capsys) == []  # nothing was registered, or charged
 
 
-def test_curves_go_through_what_is_asked_for(
+@pytest.mark.slow
+def test_forecast_curves_pass_through_the_requested_epsilon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gramercy.application.forecast._STEPS", 3)
-    asked = read_request(scene(tmp_path))
-    curves = forecast(asked, 1.0)
-    now = {offer.name: offer.error for offer in compare(asked)[0]}
+    plan = read_plan(write_request(tmp_path))
+    public, spec = plan.asked, plan.request.mechanism
+    curves = forecast(public, spec, 1.0)
+    now = {offer.name: offer.error for offer in compare(public, spec)[0]}
     assert curves.keys() == now.keys()
     assert len(now) >= 7
     for name, points in curves.items():
@@ -69,6 +71,7 @@ def test_curves_go_through_what_is_asked_for(
         assert errors[1] == pytest.approx(now[name], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "marked"),
     [
@@ -77,29 +80,31 @@ def test_curves_go_through_what_is_asked_for(
     ],
     ids=["pure", "snr"],
 )
-def test_however_it_is_asked(
+def test_plan_page_marks_the_requested_mechanism(
     mechanism: dict[str, Any], marked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, page = page_of(scene(tmp_path, request={"mechanism": mechanism}), capsys)
+    _, page = page_of(write_request(tmp_path, request={"mechanism": mechanism}), capsys)
     assert ">asked for<" in page
     assert re.search(rf'class="offer own"><td>{marked}<', page)
 
 
-def test_a_precision_matrix_is_compared_with_no_second_moment(
+def test_precision_mechanism_is_not_compared_with_second_moments(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = {"name": "output", "epsilon": 1.0, "delta": 1e-6, "penalty": 0.5}
     output["arithmetic"] = "floating-point"
     changes = {"mechanism": output, "estimates": []}
-    out, page = page_of(scene(tmp_path, request=changes), capsys)
+    out, page = page_of(write_request(tmp_path, request=changes), capsys)
     assert "in proportion" not in out
     assert ">asked for<" not in page
     assert "A precision matrix, the graphical lasso solution" in page
 
 
-def test_over_the_budget_is_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = scene(tmp_path, request={"mechanism": PURE | {"epsilon": 9.0}})
-    facts = answer("plan", request, capsys=capsys)
+def test_plan_over_budget_is_reported_without_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = write_request(tmp_path, request={"mechanism": PURE | {"epsilon": 9.0}})
+    facts = run_json("plan", request, capsys=capsys)
     assert facts["admitted"] is False
     out, page = page_of(request, capsys)
     said = " ".join(out.split())
@@ -109,21 +114,23 @@ def test_over_the_budget_is_an_answer(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "this release" not in re.sub(r"<[^>]*>", "", page).partition("The budget is")[0][-300:]
 
 
-def test_published_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = scene(tmp_path, request={"mechanism": PURE})
-    run_steps(request)
+def test_plan_page_of_a_published_request_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = write_request(tmp_path, request={"mechanism": PURE})
+    run_release(request)
     _, page = page_of(request, capsys)
     assert "It would cost nothing" in page
     assert "Published already, as v1-r1" in page
 
 
 @pytest.mark.parametrize("words", [(), ("--compare",)])
-def test_a_page_that_cannot_be_written_is_told_first(
+def test_unwritable_plan_page_is_reported_first(
     words: tuple[str, ...], tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "nowhere/plan.html"
-    asked = ("plan", scene(tmp_path), *words, "--page", page, "--json")
-    code, out, _ = run(*asked, capsys=capsys)
+    asked = ("plan", write_request(tmp_path), *words, "--page", page, "--json")
+    code, out, _ = run_command(*asked, capsys=capsys)
     assert code == 2
     told = json.loads(out)  # one document, of the error
     assert told["error"].startswith(f"--page: {page}: its folder is not there.")

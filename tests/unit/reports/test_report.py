@@ -1,4 +1,4 @@
-"""The report: self-contained, escaped, from public facts alone, and as it says."""
+"""The report: self-contained, escaped, and made from public facts alone."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gramercy.application.context import Context
 from gramercy.application.internal_record import against_the_truth, page, recall
 from gramercy.application.reporting import make_report
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
-from gramercy.archive.store import Archive
+from gramercy.common.home import Home
 from gramercy.estimators.noise.draws import draw
 from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
-from gramercy.reports.content import strongest
 from gramercy.reports.page import release_page
+from gramercy.reports.page_tables import strongest
 from gramercy.reports.words import best_guess, largest_of_noise, notes, the_attack
 from gramercy.schemas.noise import Family, NoiseLaw
-from tests.support.browser import needs_chromium, opened
-from tests.support.factories import bundle_bytes, run_all, scene, table
+from tests.support.browser import needs_chromium, rendered
+from tests.support.factories import bundle_bytes, run_pipeline, write_request, write_table
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",
@@ -42,7 +43,7 @@ VOID = {"meta", "link", "img", "br", "path", "use", "image", "rect", "stop"}
 
 
 class Page(html.parser.HTMLParser):
-    """Checks that tags are closed in order, and collects what a page would ask for."""
+    """Checks that tags are closed in order, and collects the resources a page would load."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -74,8 +75,8 @@ def text_of(root: Path) -> str:
     return found.read_text(encoding="utf-8")
 
 
-def test_a_page_that_asks_for_nothing(tmp_path: Path) -> None:
-    text = text_of(run_all(scene(tmp_path)))
+def test_report_loads_nothing_external(tmp_path: Path) -> None:
+    text = text_of(run_pipeline(write_request(tmp_path)))
     seen = Page(text)
     assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
     assert not re.search(r"url\((?!#)|@import|http-equiv=\"refresh", text)
@@ -89,46 +90,48 @@ def test_a_page_that_asks_for_nothing(tmp_path: Path) -> None:
     assert text.count("<svg") >= 3
 
 
-def test_names_are_only_names(tmp_path: Path, home: Path) -> None:
+def test_hostile_names_are_escaped_in_the_report(tmp_path: Path, home: Path) -> None:
     columns = {name: {"lower": -5.0, "upper": 5.0} for name in HOSTILE}
     columns["kind"] = {"levels": HOSTILE[:3]}  # type: ignore[dict-item]
     values = np.random.default_rng(2).normal(size=(40, len(HOSTILE)))
     frame = pd.DataFrame(values, columns=HOSTILE).assign(kind=HOSTILE[1])
     frame.to_csv(tmp_path / "table.csv", index=False)
     names = {"title": HOSTILE[0], "curator": HOSTILE[1] + HOSTILE[4], "intercept": True}
-    text = text_of(run_all(scene(tmp_path, columns=columns, **names)))
+    text = text_of(run_pipeline(write_request(tmp_path, columns=columns, **names)))
     seen = Page(text)
     assert "img" not in seen.tags
     assert "script" not in seen.tags
     assert "{{ 7 * 7 }}" in text
     assert "$x^2$" in text
     assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
-    inside = page("toy", "v1-r1").read_text()
+    inside = page(Home.default(), "toy", "v1-r1").read_text()
     assert "img" not in Page(inside).tags
 
 
-def test_sealed_once_by_however_many(tmp_path: Path, home: Path) -> None:
-    root = run_all(scene(tmp_path))
-    archive, ids = Archive(home / "archive"), [p.name for p in (root / "estimates").iterdir()]
+@pytest.mark.slow
+def test_concurrent_reports_are_sealed_once(tmp_path: Path, home: Path) -> None:
+    root = run_pipeline(write_request(tmp_path))
+    context, ids = Context.default(), [p.name for p in (root / "estimates").iterdir()]
     (place,) = (root / "reports").iterdir()
     before = bundle_bytes(place)
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _: make_report(archive, "toy", "v1-r1", ids), range(8)))
+        made = list(pool.map(lambda _: make_report(context, "toy", "v1-r1", ids), range(8)))
     assert len({each.sha256 for each in made}) == 1
     assert bundle_bytes(place) == before
     shutil.rmtree(place)
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _: make_report(archive, "toy", "v1-r1", ids[::-1]), range(4)))
+        made = list(pool.map(lambda _: make_report(context, "toy", "v1-r1", ids[::-1]), range(4)))
     assert bundle_bytes(place) == before  # the order of asking does not matter
     assert len(list((root / "reports").iterdir())) == 1
-    assert len(make_report(archive, "toy", "v1-r1", []).manifest.estimates) == 0
+    assert len(make_report(context, "toy", "v1-r1", []).manifest.estimates) == 0
     assert len(list((root / "reports").iterdir())) == 2
 
 
-def test_a_users_own_settings_change_nothing(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_matplotlib_settings_do_not_change_the_report(tmp_path: Path) -> None:
     import matplotlib
 
-    bundle = read_release(run_all(scene(tmp_path)) / "release")
+    bundle = read_release(run_pipeline(write_request(tmp_path)) / "release")
     plain = release_page(bundle, [])
     with matplotlib.rc_context({"axes.grid": True, "axes.labelsize": 30, "image.origin": "lower"}):
         assert release_page(bundle, []) == plain
@@ -136,6 +139,7 @@ def test_a_users_own_settings_change_nothing(tmp_path: Path) -> None:
         assert set(pool.map(lambda _: release_page(bundle, []), range(6))) == {plain}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "rows", "epsilon", "how", "neighbours"),
     [
@@ -150,8 +154,8 @@ def test_a_users_own_settings_change_nothing(tmp_path: Path) -> None:
 def test_any_release_has_a_report(
     p: int, rows: int, epsilon: float, how: Any, neighbours: Any, tmp_path: Path
 ) -> None:
-    table(tmp_path / "table.csv", rows=rows, p=p)
-    request = scene(
+    write_table(tmp_path / "table.csv", rows=rows, p=p)
+    request = write_request(
         tmp_path,
         rows=rows,
         neighbours=neighbours,
@@ -162,7 +166,7 @@ def test_any_release_has_a_report(
             "mechanism": {"name": "gaussian", "epsilon": epsilon, "delta": 1e-6},
         },
     )
-    root = run_all(request)
+    root = run_pipeline(request)
     text = text_of(root)
     Page(text)
     assert "nan" not in re.sub(r"<[^>]*>|base64,\S*", "", text).lower()
@@ -174,8 +178,8 @@ def a_bundle(root: Path, **changes: Any) -> ReleaseBundle:
     return replace(bundle, manifest=facts)
 
 
-def test_warnings_in_words(tmp_path: Path) -> None:
-    root = run_all(scene(tmp_path))
+def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
+    root = run_pipeline(write_request(tmp_path))
 
     def heads(bundle: ReleaseBundle) -> str:
         law = bundle.manifest.noise
@@ -204,7 +208,7 @@ def test_warnings_in_words(tmp_path: Path) -> None:
     assert "in the table or not" in the_attack("add-remove", "row")
 
 
-def test_the_spectrum_of_pure_noise() -> None:
+def test_spectrum_of_pure_noise() -> None:
     stream = np.random.default_rng(0)
     half = stream.normal(size=(300, 300)) / 2**0.5
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
@@ -219,7 +223,7 @@ def test_the_spectrum_of_pure_noise() -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2, 10])
-def test_noise_alone_stays_within_its_edge(p: int) -> None:
+def test_pure_noise_rarely_exceeds_the_spectral_edge(p: int) -> None:
     stream = np.random.default_rng(p)
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
     half = stream.normal(size=(4000, p, p)) / 2**0.5
@@ -229,7 +233,7 @@ def test_noise_alone_stays_within_its_edge(p: int) -> None:
     assert 0.0002 <= beyond <= 0.01
 
 
-def test_the_largest_of_noise() -> None:
+def test_largest_of_noise_is_the_median_maximum() -> None:
     draws = np.abs(np.random.default_rng(0).normal(size=(4000, 435)))
     assert largest_of_noise(435) == pytest.approx(np.median(draws.max(axis=1)), abs=0.03)
     assert largest_of_noise(1) == pytest.approx(0.6745, abs=1e-4)
@@ -249,13 +253,13 @@ def test_the_largest_of_noise() -> None:
 
 
 def words_of(page: str) -> str:
-    """What a page says outside its pictures and tags."""
+    """The text of a page without pictures and tags."""
     return re.sub(r"<svg\b.*?</svg>|<[^>]*>", "", page, flags=re.DOTALL)
 
 
-def test_a_release_that_protects_cells(tmp_path: Path) -> None:
-    pd.read_csv(table(tmp_path / "table.csv")).to_parquet(tmp_path / "table.parquet")
-    request = scene(
+def test_report_of_a_cell_level_release(tmp_path: Path) -> None:
+    pd.read_csv(write_table(tmp_path / "table.csv")).to_parquet(tmp_path / "table.parquet")
+    request = write_request(
         tmp_path,
         unit="cell",
         source="table.parquet",
@@ -271,7 +275,7 @@ def test_a_release_that_protects_cells(tmp_path: Path) -> None:
             "mechanism": {"name": "rows", "epsilon": 400.0, "delta": 1e-6},
         },
     )
-    root = run_all(request)
+    root = run_pipeline(request)
     Page(text_of(root))
     text = words_of(text_of(root))
     for words in (
@@ -301,24 +305,26 @@ def test_a_release_that_protects_cells(tmp_path: Path) -> None:
     assert told["largest"] == pytest.approx(off.max())
 
 
-def test_a_precision_release_says_at_most(tmp_path: Path) -> None:
+def test_report_of_a_precision_release_states_an_upper_bound(tmp_path: Path) -> None:
     mechanism = {"name": "output", "epsilon": 1.0, "delta": 1e-6, "penalty": 0.5}
     mechanism["arithmetic"] = "floating-point"
     text = words_of(
-        text_of(run_all(scene(tmp_path, request={"mechanism": mechanism, "estimates": []})))
+        text_of(
+            run_pipeline(write_request(tmp_path, request={"mechanism": mechanism, "estimates": []}))
+        )
     )
     assert "Gaussian differential privacy, at most" in text
     assert "exact Gaussian" not in text
     assert "knows every row but one" in text
-    plain = words_of(text_of(run_all(scene(tmp_path, request={"version": "v2"}))))
+    plain = words_of(text_of(run_pipeline(write_request(tmp_path, request={"version": "v2"}))))
     assert "exact Gaussian differential privacy" in plain
     assert "known exactly" in plain
 
 
-def test_the_stewards_page_stays_inside(tmp_path: Path, home: Path) -> None:
+def test_internal_page_is_private_and_shows_no_values(tmp_path: Path, home: Path) -> None:
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765.4,x\n4,5\n")
-    root = run_all(scene(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5}))
-    inside = page("toy", root.name)
+    root = run_pipeline(write_request(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5}))
+    inside = page(Home.default(), "toy", root.name)
     assert stat.S_IMODE(inside.stat().st_mode) == 0o600
     assert stat.S_IMODE(inside.parent.stat().st_mode) == 0o700
     text = inside.read_text()
@@ -326,7 +332,7 @@ def test_the_stewards_page_stays_inside(tmp_path: Path, home: Path) -> None:
     assert "INTERNAL" in text
     assert "98765" not in text
     assert "1 lines were blank" in text
-    truth = recall("toy", root.name)["truth"]
+    truth = recall(Home.default(), "toy", root.name)["truth"]
     bundle = read_release(root / "release")
     assert truth["expected"] == pytest.approx(6**0.5 * bundle.manifest.noise.sd_diagonal)
     assert truth["norm"] == pytest.approx(0.47, abs=0.2)
@@ -336,7 +342,7 @@ def test_the_stewards_page_stays_inside(tmp_path: Path, home: Path) -> None:
 
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_has_nothing_to_say(scheme: str, tmp_path: Path) -> None:
-    root = run_all(scene(tmp_path))
+def test_report_opens_in_a_browser_without_messages(scheme: str, tmp_path: Path) -> None:
+    root = run_pipeline(write_request(tmp_path))
     (shown,) = root.glob("reports/*/report.html")
-    assert "What is promised" in opened(shown.as_uri(), tmp_path, scheme)
+    assert "What is promised" in rendered(shown.as_uri(), tmp_path, scheme)

@@ -1,4 +1,4 @@
-"""Reports that were forged and sealed anew are refused; genuine ones are not."""
+"""Forged reports with a valid new seal are refused; genuine ones are not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.reporting import written
+from gramercy.application.reporting import report_manifest
 from gramercy.archive.bundle import seal
 from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.package import read_manifest, write_descriptor
@@ -19,11 +19,11 @@ from gramercy.archive.release_bundle import read_release, report_descriptor
 from gramercy.reports.page_equality import same_pictures, same_words
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import ReportManifest
-from tests.support.factories import run, run_all, scene
+from tests.support.factories import run_command, run_pipeline, write_request
 
 
 def forge(place: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
-    """Change the files of a report, seal it anew, and verify the release; what is said."""
+    """Change the files of a report, seal it again, and verify the release; return the output."""
     for file in place.iterdir():
         file.chmod(0o644)
     for name, change in changes.items():
@@ -35,7 +35,7 @@ def forge(place: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[st
         manifest = read_manifest(place, ReportManifest)
         write_descriptor(place, report_descriptor(place, manifest))
     seal(place)
-    code, out, _ = run("verify", capsys=capsys)
+    code, out, _ = run_command("verify", capsys=capsys)
     return f"{code} {out}"
 
 
@@ -47,13 +47,16 @@ def matched(pattern: str, new: str) -> Any:
     return lambda text: re.sub(pattern, new, text, count=1)
 
 
-def test_forged_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_forged_reports_fail_verification(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     columns = {f"dose 0.{i}": {"lower": -5.0, "upper": 5.0} for i in range(3)}
     noise = np.random.default_rng(2).normal(size=(4000, 3))
     noise[:, 1] += noise[:, 0]
     pd.DataFrame(noise, columns=list(columns)).to_csv(tmp_path / "table.csv", index=False)
-    root = run_all(scene(tmp_path, rows=4000, columns=columns))
-    assert run("verify", capsys=capsys)[0] == 0
+    root = run_pipeline(write_request(tmp_path, rows=4000, columns=columns))
+    assert run_command("verify", capsys=capsys)[0] == 0
     (place,) = (root / "reports").iterdir()
     shutil.copytree(place, tmp_path / "whole")
     page = place / "report.html"
@@ -96,22 +99,23 @@ def test_forged_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "was not compared" in told
 
 
-def test_an_estimate_from_elsewhere(
+@pytest.mark.slow
+def test_report_refuses_estimates_of_other_releases(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A report may show no estimate that is not beside its own release."""
-    root = run_all(scene(tmp_path))
+    """A report may show only estimates of its own release."""
+    root = run_pipeline(write_request(tmp_path))
     (place,) = (root / "reports").iterdir()
     (one, *_) = sorted(path.name for path in (root / "estimates").iterdir())
     shutil.copytree(root / "estimates", root / "other")
     told = forge(place, {"datapackage.json": replaced(f'"{one}"', f'"../other/{one}"')}, capsys)
     assert told.startswith("2 ")
-    other = run_all(scene(tmp_path, request={"version": "v2"}))
+    other = run_pipeline(write_request(tmp_path, request={"version": "v2"}))
     with pytest.raises(BundleError, match="is not of this release"):
-        written(read_release(root / "release"), [read_estimate(other / "estimates" / one)])
+        report_manifest(read_release(root / "release"), [read_estimate(other / "estimates" / one)])
 
 
-def test_pictures_are_compared_to_half_a_pixel() -> None:
+def test_charts_are_compared_to_half_a_pixel() -> None:
     one = (
         '<p>5</p><svg><path id="a1" d="M 1.2 -5.3" style="stroke-width: 0.7"/>'
         '<use xlink:href="#a1" xmlns:xlink="x"/><text>0.1</text></svg>'

@@ -1,4 +1,4 @@
-"""What the report adds to its estimates: edges that come back, and what privacy costs in rows."""
+"""What the report adds to estimates: recurring edges, and effective rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.own_evidence import of_matrix
 from gramercy.estimators.tuning.redraws import comes_back
-from gramercy.reports.content import Shown
+from gramercy.reports.estimate_summary import Shown
 from gramercy.reports.page import release_page
 from gramercy.reports.second_look import edges_again, worth
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
-from tests.support.factories import MECHANISM, run_all, scene
+from tests.support.factories import MECHANISM, run_pipeline, write_request
 from tests.test_architecture import ROOT
 
 
-def chain(noise: float, rows: int = 4000, p: int = 6, law: NoiseLaw | None = None) -> Evidence:
+def chain_evidence(
+    noise: float, rows: int = 4000, p: int = 6, law: NoiseLaw | None = None
+) -> Evidence:
     """A release of a chain: neighbours depend on each other, no others do."""
     precision = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
     moment = np.linalg.inv(precision)
@@ -36,29 +38,29 @@ def chain(noise: float, rows: int = 4000, p: int = 6, law: NoiseLaw | None = Non
     return of_matrix(moment + draw(stream(), p, law), rows, law)
 
 
-def test_strong_edges_come_back_and_chance_does_not() -> None:
+def test_strong_edges_recur_and_chance_edges_do_not() -> None:
     near = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
-    seen = chain(0.001)
+    seen = chain_evidence(0.001)
     shares = comes_back(seen, GraphicalLasso(penalty=0.1), {"penalty": 0.1})
     assert (shares[near] == 1).all()
     assert (shares == shares.T).all()
     assert (np.diag(shares) == 0).all()
     far = ~near & ~np.eye(6, dtype=bool)
-    hidden = comes_back(chain(1.0), GraphicalLasso(penalty=0.5), {"penalty": 0.5})
+    hidden = comes_back(chain_evidence(1.0), GraphicalLasso(penalty=0.5), {"penalty": 0.5})
     assert hidden[near].mean() < 0.8
     assert hidden[near].mean() == pytest.approx(hidden[far].mean(), abs=0.35)
 
 
-def test_a_penalty_that_a_rule_chose_is_kept() -> None:
-    seen, chosen = chain(0.05), GraphicalLasso(penalty="ebic")
+def test_selected_penalty_is_reused_in_redraws() -> None:
+    seen, chosen = chain_evidence(0.05), GraphicalLasso(penalty="ebic")
     tuning = chosen.fit(seen).tuning
     kept = comes_back(seen, GraphicalLasso(penalty=tuning["penalty"]), tuning, draws=5)
     np.testing.assert_array_equal(comes_back(seen, chosen, tuning, draws=5), kept)
 
 
 @pytest.mark.parametrize("name", [n for n in registry if n not in {"discriminant", "intervals"}])
-def test_every_graph_can_be_drawn_again(name: str) -> None:
-    seen, known = chain(0.01), registry[name].model_validate({"name": name})
+def test_every_graph_estimator_can_be_redrawn(name: str) -> None:
+    seen, known = chain_evidence(0.01), registry[name].model_validate({"name": name})
     found = known.fit(seen)
     assert found.edges is not None
     shares = comes_back(seen, known, found.tuning, draws=5)
@@ -73,11 +75,14 @@ def bundle(folder: Path, epsilon: float) -> tuple[Path, ReleaseBundle]:
         "estimates": [{"name": "graphical-lasso", "penalty": 0.03}, {"name": "ridge"}],
     }
     budget = {"epsilon": 1000.0, "delta": 1e-5}
-    root = run_all(scene(folder, request=request, budget=budget, id=f"toy-{epsilon:.0f}"))
+    root = run_pipeline(
+        write_request(folder, request=request, budget=budget, id=f"toy-{epsilon:.0f}")
+    )
     return root, read_release(root / "release")
 
 
-def test_rows_that_privacy_costs(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_effective_rows_under_noise(tmp_path: Path) -> None:
     _, little = bundle(tmp_path, 900.0)
     _, much = bundle(tmp_path, 5.0)
     known, lost = worth(little), worth(much)
@@ -95,7 +100,8 @@ def test_rows_that_privacy_costs(tmp_path: Path) -> None:
     assert lost.median == pytest.approx(np.median(40 * s**2 / (s**2 + v**2)))
 
 
-def test_the_page_says_both(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None:
     root, release = bundle(tmp_path, 900.0)
     estimates = [read_estimate(each) for each in sorted(root.glob("estimates/*"))]
     page = release_page(release, estimates)
@@ -132,8 +138,9 @@ for law, count in ((None, 40), (rows, 4000)):
 """
 
 
-def test_machines_draw_the_same() -> None:
-    """Whose linear algebra rounds differently, and turns vectors of ties in other ways."""
+@pytest.mark.slow
+def test_redraws_are_equal_across_blas_kernels() -> None:
+    """Kernels round differently, and rotate eigenvectors of ties differently."""
     told = {
         subprocess.run(
             [sys.executable, "-c", AGAIN],

@@ -1,4 +1,4 @@
-"""The contract's source where budgets are per year: no file belongs to two years."""
+"""Sources of contracts with yearly budgets: no file belongs to two years."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def accepted(source: str) -> bool:
         "s3://bucket/year={year}/part-*.parquet",
     ],
 )
-def test_sources_that_tell_years_apart(source: str) -> None:
+def test_unambiguous_yearly_source_is_accepted(source: str) -> None:
     assert accepted(source)
 
 
@@ -72,12 +72,12 @@ def test_sources_that_tell_years_apart(source: str) -> None:
         "{year}/../x.csv",
     ],
 )
-def test_sources_that_do_not_tell_years_apart(source: str) -> None:
+def test_ambiguous_yearly_source_is_refused(source: str) -> None:
     assert not accepted(source)
 
 
-def test_files_that_brackets_would_share(tmp_path: Path) -> None:
-    """A class of characters would take one file for the data of two years."""
+def test_year_in_a_character_class_is_refused(tmp_path: Path) -> None:
+    """A character class would match one file for two years."""
     (tmp_path / "data-2.csv").write_text("c0,c1,c2\n1,2,3\n")
     assert open_source(str(tmp_path / "data-[2026].csv")).files
     assert open_source(str(tmp_path / "data-[2027].csv")).files
@@ -90,7 +90,7 @@ NAME = st.text("2026789[]!-^\\ab./", max_size=10)
 
 
 def filled(pattern: str, blank: str) -> str:
-    """A name that a part of a pattern may match."""
+    """A name that matches a part of a pattern."""
     return re.sub(r"\[.[^\]]*\]|[*?]", lambda _: blank, pattern)
 
 
@@ -101,8 +101,10 @@ def filled(pattern: str, blank: str) -> str:
 @example("[\\", "]", "2", 2026, 2027)
 @example("*\\", "*", "a\\2025\\2026", 2025, 2026)
 @example("*", "*", "20252026", 2025, 2026)
-def test_no_name_is_of_two_years(before: str, after: str, name: str, one: int, other: int) -> None:
-    """Under the very rules by which fsspec matches names."""
+def test_no_file_name_matches_two_years(
+    before: str, after: str, name: str, one: int, other: int
+) -> None:
+    """By the same rules as fsspec."""
     if one == other or not accepted(before + YEAR + after):
         return
     contract = yearly(before + YEAR + after)
@@ -122,8 +124,8 @@ def test_no_name_is_of_two_years(before: str, after: str, name: str, one: int, o
         assert not all(pattern.fullmatch(each) for pattern in patterns)
 
 
-def test_persons_have_rows_in_many_years() -> None:
-    """They would spend the budget of each, since parallel composition holds for rows alone."""
+def test_yearly_budget_is_refused_for_person_level_privacy() -> None:
+    """Parallel composition holds only for rows, and persons have rows in many years."""
     persons = {"unit": "who", "persons": 7}
     with pytest.raises(ValidationError, match=r"'budget\.per: year'"):
         yearly("{year}.csv", **persons)

@@ -1,4 +1,4 @@
-"""The release request as a form: what Prefect's pages make of its schema."""
+"""The JSON schema of a release request, from which Prefect makes a form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gramercy import estimators, mechanisms
 from gramercy.application.request_model import Request
 
 
-def test_every_choice_and_every_key_says_what_it_is() -> None:
+def test_every_choice_and_key_has_a_plain_description() -> None:
     schema = Request.model_json_schema()
     choices = {each["title"]: each for each in schema["$defs"].values()}
     assert {*mechanisms.registry, *estimators.registry} <= choices.keys()
@@ -21,7 +21,7 @@ def test_every_choice_and_every_key_says_what_it_is() -> None:
     assert "penalty" in choices["output"]["properties"]
 
 
-def test_what_a_label_is_can_be_told_by_the_form() -> None:
+def test_version_pattern_is_in_the_form_schema() -> None:
     version = Request.model_json_schema()["properties"]["version"]
     assert version["type"] == "string"
     assert version["pattern"].startswith("^[A-Za-z0-9%]")

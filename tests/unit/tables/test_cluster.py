@@ -1,4 +1,4 @@
-"""On a Dask cluster: the same integers, and nothing private sent, written or said."""
+"""On a Dask cluster: the same integers, and nothing private is sent, written or logged."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import GramercyError, RequestError, TableError
-from gramercy.schemas.request import Unit
+from gramercy.schemas.normalisation import Unit
 from gramercy.tables import cluster
 from gramercy.tables.cluster import Cluster
 from gramercy.tables.passes import here
 from gramercy.tables.read import pieces
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
-from tests.support.factories import contract_facts, plan_of, scene
+from tests.support.factories import contract_facts, read_plan, write_request
 
 P = 4
 MARK = "918273.645"  # a private value
@@ -57,7 +57,7 @@ def table(rows: int, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture
 def files(tmp_path: Path) -> str:
-    """Two of CSV, one with broken lines, and Parquet of several row groups."""
+    """Two CSV files, one with malformed lines, and Parquet with several row groups."""
     table(700).to_csv(tmp_path / "a.csv", index=False)
     text = table(300, 1).to_csv(index=False).splitlines()
     text[7:7] = ["", '"open,1,2', "1,2"]
@@ -79,8 +79,9 @@ def summed(source: str, terms: Contract, engine: Any = here, **more: Any) -> Acc
 PERSONS = {"unit": "who", "persons": 37}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"neighbours": "add-remove"}, PERSONS], ids=str)
-def test_the_same_integers(
+def test_cluster_sums_equal_local_sums(
     more: dict[str, Any], files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_PIECE", 1)
@@ -99,10 +100,10 @@ def test_the_same_integers(
     assert len(told) >= 9
 
 
-def test_folds_are_parts_of_all_rows(
+def test_cluster_folds_sum_to_all_rows(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers draw them, each for the rows that it reads."""
+    """Each worker draws the folds of the rows that it reads."""
     monkeypatch.setattr(cluster, "_PIECE", 1)
     terms = contract(files)
     alone = summed(files, terms)
@@ -114,7 +115,7 @@ def test_folds_are_parts_of_all_rows(
     assert (there.gram == alone.gram).all()
 
 
-def test_pieces_hold_every_row_group_once(files: str) -> None:
+def test_pieces_cover_every_row_group_once(files: str) -> None:
     source = open_source(files)
     for size, count in ((1, 7), (333 * 5 * 3, 3), (1 << 40, 1)):
         found = [each for each in pieces(source, size) if each.groups is not None]
@@ -127,10 +128,10 @@ def test_pieces_hold_every_row_group_once(files: str) -> None:
     ]
 
 
-def test_the_client_sends_public_constants_and_names(
+def test_client_sends_only_public_constants_and_names(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything it submits, but for what is on the workers already."""
+    """Everything it submits, except for futures."""
     from distributed import Client, Future
 
     frame = table(50)
@@ -155,7 +156,8 @@ def test_the_client_sends_public_constants_and_names(
     assert np.float64(MARK).tobytes() not in together
 
 
-def test_errors_come_back_without_what_they_were_about(
+@pytest.mark.slow
+def test_worker_errors_carry_no_private_values(
     tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "gone.csv"
@@ -165,7 +167,7 @@ def test_errors_come_back_without_what_they_were_about(
     with pytest.raises(TableError, match=r"gone\.csv"):
         accumulate(source, terms, Unit(), Lattice(P, 14), engine=Cluster(scheduler))
     table(20).to_csv(path, index=False)
-    monkeypatch.setattr(cluster, "summed", _quoting)
+    monkeypatch.setattr(cluster, "summed", _raise_private_value)
     with pytest.raises(GramercyError) as caught:
         summed(str(path), terms, Cluster(scheduler))
     assert str(caught.value).startswith("_quoting: KeyError on a worker.")
@@ -175,23 +177,25 @@ def test_errors_come_back_without_what_they_were_about(
         summed(str(path), contract(str(path), rows=21), Cluster(scheduler))
 
 
-def _quoting(*given: Any) -> Any:
+def _raise_private_value(*given: Any) -> Any:
     raise KeyError(MARK)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
-def test_nobody_answers(address: str, files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_scheduler_is_refused(
+    address: str, files: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cluster, "_PATIENCE", "1s")
     with pytest.raises(RequestError, match="no Dask scheduler answers"):
         summed(files, contract(files), Cluster(address))
 
 
-def test_no_address(files: str) -> None:
+def test_missing_scheduler_address_is_refused(files: str) -> None:
     with pytest.raises(RequestError, match="no address is given"):
         summed(files, contract(files), Cluster(None))
 
 
-def test_workers_that_may_write_to_disk_are_refused(
+def test_workers_that_may_spill_to_disk_are_refused(
     files: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import dask
@@ -221,7 +225,7 @@ def test_workers_without_gramercy_are_refused(
         summed(files, contract(files), Cluster(scheduler))
 
 
-def test_workers_of_another_version_are_refused(
+def test_workers_with_another_version_are_refused(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_version", lambda: "9.9")
@@ -229,16 +233,17 @@ def test_workers_of_another_version_are_refused(
         summed(files, contract(files), Cluster(scheduler))
 
 
-def test_the_engine_is_no_part_of_what_is_asked(tmp_path: Path) -> None:
-    """Where the table is read changes nothing; and rows are published from one process."""
-    alone = plan_of(scene(tmp_path))
+@pytest.mark.slow
+def test_engine_does_not_change_the_request_key(tmp_path: Path) -> None:
+    """Where the table is read changes nothing; published rows need one process."""
+    alone = read_plan(write_request(tmp_path))
     dask = {"kind": "dask", "scheduler": "tcp://127.0.0.1:1"}
-    there = plan_of(scene(tmp_path, request={"engine": dask}))
+    there = read_plan(write_request(tmp_path, request={"engine": dask}))
     assert alone.key == there.key
     assert "engine" not in there.asked.model_dump_json()
     rows = {"name": "rows", "epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(RequestError, match="'rows' publishes rows, in their order"):
-        plan_of(scene(tmp_path, request={"engine": dask, "mechanism": rows}))
+        read_plan(write_request(tmp_path, request={"engine": dask, "mechanism": rows}))
     for engine in ("dusk", {"kind": "dask", "scheduler": "nowhere"}, {"kind": "here", "x": 1}):
         with pytest.raises(RequestError, match="engine"):
-            plan_of(scene(tmp_path, request={"engine": engine}))
+            read_plan(write_request(tmp_path, request={"engine": engine}))

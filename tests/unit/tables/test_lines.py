@@ -1,4 +1,4 @@
-"""Lines of a CSV: whatever one holds, the table can be read, and the others are read the same."""
+"""Lines of a CSV: no content of a line affects how the others are read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.lines import BLOCK, valid_utf8
-from gramercy.tables.read import Malformed, cells
+from gramercy.tables.read import cells
 from gramercy.tables.source import open_source
 
 ROW = b"0.5,0.5\n"
@@ -33,7 +34,7 @@ def read(path: Path, *, in_place: bool = False) -> tuple[list[list[float]], int]
 
 
 @given(st.lists(st.sampled_from(UNITS) | st.binary(max_size=4), max_size=8).map(b"".join))
-def test_one_byte_stands_for_one_byte(data: bytes) -> None:
+def test_invalid_utf8_bytes_are_replaced_one_for_one(data: bytes) -> None:
     """Characters stay as they are; each byte of anything else becomes a control character."""
     found = valid_utf8(data)
     assert len(found) == len(data)
@@ -59,6 +60,7 @@ SMALL = 96  # bytes, instead of 4 MiB
 LINES = st.lists(long_lines(SMALL), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     before=LINES,
@@ -74,7 +76,7 @@ LINES = st.lists(long_lines(SMALL), max_size=4)
     end=b"\n",
     in_place=False,
 )
-def test_a_line_decides_nothing_but_its_own_row(
+def test_line_affects_only_its_own_row(
     before: list[bytes],
     line: bytes,
     after: list[bytes],
@@ -82,14 +84,14 @@ def test_a_line_decides_nothing_but_its_own_row(
     in_place: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """With blocks of a few bytes, so that lines straddle them in every way."""
+    """With blocks of a few bytes, so that lines span them in every way."""
     path = tmp_path_factory.mktemp("t") / "t.csv"
 
     def with_line(line: bytes) -> tuple[list[list[float]], int]:
         path.write_bytes(b"\n".join([b"a,b", *before, line, *after, b"2,3"]) + end)
         with (
             patch("gramercy.tables.lines.BLOCK", SMALL),
-            patch("gramercy.tables.read.BLOCK", SMALL),
+            patch("gramercy.tables.csv_reader.BLOCK", SMALL),
         ):
             return read(path, in_place=in_place)
 
@@ -102,8 +104,9 @@ def test_a_line_decides_nothing_but_its_own_row(
     )
 
 
-def test_two_long_lines_of_bytes_that_are_not_text(tmp_path: Path) -> None:
-    """The same with blocks as they are: the second line alone decides about nothing."""
+@pytest.mark.slow
+def test_long_lines_of_invalid_utf8_are_kept(tmp_path: Path) -> None:
+    """With the real block size: replacing the second line changes no other row."""
     path, mib = tmp_path / "t.csv", 1 << 20
     first, second = (b"\xff" * int(x * mib) + b",1\n" for x in (2.66, 2.75))
     count = (BLOCK - len(first) + int(1.2 * mib) - 4) // len(ROW)  # both end in the second block

@@ -1,4 +1,4 @@
-"""Machine code and threads change nothing: the same integers, the same counts."""
+"""Machine code and threads give the same integers and counts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import pytest
 
 import gramercy.tables.recipe
 from gramercy.common.lattice import Lattice, WholeNumbers
-from gramercy.schemas.contract import Column, Contract, Levels
+from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.request import Clip, Unit, Whole
+from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.normalise_kernel import Fused
 from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
-from tests.support.factories import InTurn, contract_facts
+from tests.support.factories import RoundRobin, contract_facts
 
 NASTY = np.array(
     [0.0, -0.0, 1.0, -1.0, 2.0, 7.3, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-170, 1e200]
@@ -45,7 +46,7 @@ HOWS = [
 
 
 def cells(columns: int, rows: int) -> np.ndarray:
-    """Every kind of number beside every other, and plain ones."""
+    """Every combination of special numbers, and plain ones."""
     rng = np.random.default_rng(columns)
     found = rng.normal(size=(columns, rows)) * 10.0 ** rng.integers(-4, 4, size=(columns, rows))
     strange = rng.random((columns, rows)) < 0.3
@@ -54,10 +55,11 @@ def cells(columns: int, rows: int) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "lattice"), HOWS)
 @pytest.mark.parametrize("columns", [COLUMNS, NUMBERS, NUMBERS[2:]], ids=len)
 @pytest.mark.parametrize("intercept", [True, False])
-def test_fused_is_the_same_to_the_last_digit(
+def test_kernel_equals_reference_exactly(
     columns: Any, intercept: bool, how: Any, lattice: Lattice
 ) -> None:
     plain, quick = Repairs.none(len(columns)), Repairs.none(len(columns))
@@ -70,8 +72,8 @@ def test_fused_is_the_same_to_the_last_digit(
         np.testing.assert_array_equal(quick.clamped, plain.clamped)
 
 
-def test_rows_on_the_edge_are_mended_alike() -> None:
-    """What rounds out of the ball: more columns than the lattice was made for."""
+def test_rows_rounded_out_of_the_ball_equal_reference() -> None:
+    """Rows that round out of the ball, with more columns than the lattice was made for."""
     columns = NUMBERS[:1] * 40
     rng = np.random.default_rng(0)
     given = rng.choice([-0.9, 0.9], size=(40, 500))
@@ -83,8 +85,8 @@ def test_rows_on_the_edge_are_mended_alike() -> None:
     assert ((units * units).sum(axis=0) <= lattice.ball).all()
 
 
-def test_the_loop_itself_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Python runs it, without a compiler in between."""
+def test_uncompiled_kernel_gives_same_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As plain Python, without a compiler."""
     given = cells(len(COLUMNS), 60)
     expected = Fused(COLUMNS, True, Unit(), Lattice(9, 12))(given, Repairs.none(5))
     monkeypatch.setattr("gramercy.tables.normalise_kernel.compiled", lambda function: function)
@@ -103,7 +105,7 @@ def table(folder: Path, rows: int) -> tuple[str, Contract]:
 
 
 @pytest.mark.parametrize("folds", [1, 3])
-def test_threads_sum_to_the_same(
+def test_thread_count_does_not_change_sums(
     folds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, contract = table(tmp_path, 30_000)
@@ -111,7 +113,7 @@ def test_threads_sum_to_the_same(
     monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 6 * 700)
 
     def summed() -> Accumulated:
-        assign = InTurn(folds) if folds > 1 else None
+        assign = RoundRobin(folds) if folds > 1 else None
         return accumulate(open_source(path), contract, Unit(), lattice, folds=folds, assign=assign)
 
     plainly = summed()
@@ -128,7 +130,7 @@ def test_threads_sum_to_the_same(
         assert (quickly.repairs.clamped == plainly.repairs.clamped).all()
 
 
-def test_what_fails_in_a_thread_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_in_a_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, contract = table(tmp_path, 5_000)
     monkeypatch.setattr(gramercy.tables.recipe, "_LARGE", 0)
     monkeypatch.setattr("gramercy.tables.passes.available", lambda: 3)

@@ -1,4 +1,4 @@
-"""The one spelling of a person's name: nothing that a program does to it makes two persons."""
+"""The canonical spelling of a person's name: programs' changes do not make two persons."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ CHARACTERS = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE
 MIB = 1 << 20
 
 
+@pytest.mark.slow
 @given(st.text(max_size=8) | st.from_regex(r'[" 0-9.eE+-]{0,8}', fullmatch=True))
 @example("1" * LONGEST + "e-300")
 @example("." + "1" * 255)
 @example("0.0e5")
 @example("-000.10e-1")
 @example("\u00a8\ufeff e\u200b\u0301")
-def test_the_one_spelling_is_its_own(name: str) -> None:
-    """So that a name that is known as it stands needs no second look."""
+def test_canonical_name_is_idempotent(name: str) -> None:
+    """So a known name need not be canonicalised again."""
     once = canonical(name)
     assert once is None or canonical(once) == once
     assert once is None or 0 < len(once.encode()) <= LONGEST
@@ -54,12 +55,12 @@ SPELLED = {
 @pytest.mark.parametrize(
     ("spelled", "name"), [(spelled, name) for name in SPELLED for spelled in SPELLED[name]]
 )
-def test_what_programs_do_to_a_name(spelled: str, name: str) -> None:
+def test_spellings_share_one_canonical_name(spelled: str, name: str) -> None:
     assert canonical(name) == name
     assert canonical(spelled) == name
 
 
-def test_names_that_are_other_names() -> None:
+def test_distinct_names_stay_distinct() -> None:
     names = [
         "7",
         "07",
@@ -95,20 +96,20 @@ def test_names_that_are_other_names() -> None:
         "\ufdfa" * 9,
     ],
 )
-def test_no_name(name: str) -> None:
+def test_missing_names_have_no_canonical_form(name: str) -> None:
     assert canonical(name) is None
 
 
-def test_blanks_and_invisible_characters_are_told_apart() -> None:
-    """All of them, however new: blanks part words, control and format characters do not."""
+def test_whitespace_separates_words_and_invisible_characters_vanish() -> None:
+    """All of Unicode: white space separates words, control and format characters do not."""
     for character in CHARACTERS:
         if character.isspace() or unicodedata.category(character) in {"Cc", "Cf"}:
             assert canonical(f"a{character}b") == ("a b" if character.isspace() else "ab")
             assert canonical(f"{character}a{character}") == "a"
 
 
-def test_normalisation_makes_no_name_six_times_shorter() -> None:
-    """So that a long name can be refused before it is normalised, which may take long."""
+def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
+    """So a long name can be refused before the slow normalisation."""
     made = (len(unicodedata.normalize("NFD", each)) / len(each.encode()) for each in CHARACTERS)
     assert max(made) * 4 <= 6
 
@@ -128,5 +129,5 @@ def test_normalisation_makes_no_name_six_times_shorter() -> None:
     ],
     ids=range(9),
 )
-def test_long_names_are_no_long_wait(name: str, expected: str | None) -> None:
+def test_very_long_names(name: str, expected: str | None) -> None:
     assert canonical(name) == expected

@@ -1,4 +1,4 @@
-"""Whole persons are protected: what all their rows add together stays in the ball."""
+"""Person-level privacy: the total contribution of a person stays in the ball."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gramercy.application.validation import validate
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.request import Clip, Unit
+from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.tables.persons import Persons
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
@@ -51,7 +51,7 @@ def summed(
     return accumulate(open_source(str(path)), terms, how or Unit(), Lattice(P, bits))
 
 
-def test_the_sum_is_that_of_scaled_rows(tmp_path: Path) -> None:
+def test_gram_is_that_of_rows_scaled_per_person(tmp_path: Path) -> None:
     table = frame(50)
     found = summed(table, tmp_path, 50, bits=20)
     assert found.rows == 50
@@ -64,8 +64,8 @@ def test_the_sum_is_that_of_scaled_rows(tmp_path: Path) -> None:
     np.testing.assert_allclose(released, x.T @ x, atol=1e-3)
 
 
-def test_persons_have_the_length_of_a_row_whatever_their_number_of_rows(tmp_path: Path) -> None:
-    """On a lattice that is made for them: no bias that would grow with the number of persons."""
+def test_person_contributes_unit_trace_for_any_number_of_rows(tmp_path: Path) -> None:
+    """On a fitted lattice, without a bias that grows with the number of persons."""
     lattice = Lattice.fitting(P, 10**6, 5.0, each=20.0)
     assert lattice.together == 320
     path = tmp_path / "t.csv"
@@ -77,7 +77,7 @@ def test_persons_have_the_length_of_a_row_whatever_their_number_of_rows(tmp_path
         assert trace == pytest.approx(1, abs=math.sqrt(P * rows) / 2.0**lattice.bits)
 
 
-def test_one_row_each_is_a_table_of_rows(tmp_path: Path) -> None:
+def test_one_row_per_person_equals_row_level_result(tmp_path: Path) -> None:
     table = frame(400).drop_duplicates("who").reset_index(drop=True)
     by_person = summed(table, tmp_path, 400)
     terms = Contract.model_validate(contract_facts(tmp_path / "t.csv", rows=400, p=P))
@@ -88,8 +88,8 @@ def test_one_row_each_is_a_table_of_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bits", [10, 14, 20])
 @pytest.mark.parametrize("how", [Unit(), Clip(kind="clip", radius=0.3)], ids=["unit", "clip"])
-def test_nobody_leaves_the_ball(bits: int, how: Any, tmp_path: Path) -> None:
-    """Ten thousand rows of one person, and cells of any kind: the trace they add is one at most."""
+def test_contribution_of_a_person_stays_in_the_ball(bits: int, how: Any, tmp_path: Path) -> None:
+    """Up to ten thousand rows of one person with hostile cells add a trace of at most one."""
     rng = np.random.default_rng(1)
     for rows in (1, 2, 7, 10_000):
         cells = rng.normal(size=(rows, P)).astype(object)
@@ -101,8 +101,8 @@ def test_nobody_leaves_the_ball(bits: int, how: Any, tmp_path: Path) -> None:
         assert np.trace(found.gram) <= Lattice(P, bits).ball
 
 
-def test_a_person_moves_the_sum_by_the_sensitivity(tmp_path: Path) -> None:
-    """All rows of one person replaced, or gone, whatever they become: record and replay."""
+def test_replacing_a_person_moves_gram_by_at_most_the_sensitivity(tmp_path: Path) -> None:
+    """All rows of one person are replaced or removed."""
     table, lattice = frame(12, seed=3), Lattice(P, 12)
     mine = table["who"] == "id-4"
     changes: list[pd.DataFrame] = []
@@ -132,10 +132,10 @@ def test_a_person_moves_the_sum_by_the_sensitivity(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_any_format_order_and_thread(
+def test_sums_are_independent_of_format_order_and_id_type(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same integers from CSV and Parquet, whatever the ids are stored as."""
+    """The same integers from CSV and Parquet, for any type of the ids."""
     monkeypatch.setattr(gramercy.tables.recipe, "_LARGE", 0 if large else 1 << 60)
     monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 500)
     table = frame(30, seed=5)
@@ -155,7 +155,7 @@ def test_any_format_order_and_thread(
 
 
 @pytest.mark.parametrize("name", ["", "NA", "x" * 300, "  "])
-def test_rows_of_nobody_are_left_out(name: str, tmp_path: Path) -> None:
+def test_rows_without_a_person_are_left_out(name: str, tmp_path: Path) -> None:
     table = frame(10)
     extra = table.head(3).assign(who=name)
     found = summed(pd.concat([table, extra]), tmp_path, 10)
@@ -165,14 +165,14 @@ def test_rows_of_nobody_are_left_out(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_no_number_of_persons_is_refused(neighbours: str, tmp_path: Path) -> None:
-    """One name that is misspelled, or that a broken line takes away, would decide."""
+def test_wrong_declared_number_of_persons_is_not_refused(neighbours: str, tmp_path: Path) -> None:
+    """Otherwise one misspelled or missing name would decide about the release."""
     for declared in (9, 10, 11):
         assert summed(frame(10), tmp_path, declared, neighbours=neighbours).rows == 10
 
 
-def test_who_has_lost_every_row_refuses_nothing(tmp_path: Path) -> None:
-    """A quote in one cell, or a name that is none, may not decide whether anything is published."""
+def test_person_without_valid_rows_does_not_refuse_the_table(tmp_path: Path) -> None:
+    """A quote in one cell, or a missing name, must not decide about the release."""
     path = tmp_path / "t.csv"
     for line in ('b,"5,5,5', ",5,5,5", "b,5,5"):
         path.write_text(f"who,c0,c1,c2\na,5,5,5\n{line}\n")
@@ -187,9 +187,7 @@ SPELLED = [
 
 
 @pytest.mark.parametrize("spelled", SPELLED, ids=["7", "accents"])
-def test_one_name_however_a_program_spells_it_is_one_person(
-    spelled: list[str], tmp_path: Path
-) -> None:
+def test_spellings_of_one_name_are_one_person(spelled: list[str], tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     rows = "".join(f"{name},1,2,3\n" for name in spelled)
     path.write_text(f"who,c0,c1,c2\n{rows}")
@@ -205,7 +203,7 @@ def parquet(path: Path, who: pa.Array) -> Path:
     return path
 
 
-def test_names_that_are_not_utf8_or_that_no_row_has(tmp_path: Path) -> None:
+def test_invalid_or_unused_parquet_names_are_not_extra_persons(tmp_path: Path) -> None:
     broken = pa.array([b"a", b"\xff\xfe", b"b\xe9"]).view(pa.string())
     unused = pa.DictionaryArray.from_arrays([1, 1, 4], ["p", "q", "r", "s", "t"])
     for who, count in ((broken, 2), (unused, 2), (pa.nulls(3), 0)):
@@ -218,7 +216,7 @@ def test_names_that_are_not_utf8_or_that_no_row_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [b"Jos\xe9 Mu\xf1oz", b"J\xed\xa0\x80", b"x\xe2\x80", b"\x80-7\xff"]
 )
-def test_names_that_are_not_utf8_are_one_in_every_format(name: bytes, tmp_path: Path) -> None:
+def test_non_utf8_name_is_one_person_in_csv_and_parquet(name: bytes, tmp_path: Path) -> None:
     for folder, kind in (("text", pa.string()), ("long", pa.large_string())):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "t.csv").write_bytes(b"who,c0,c1,c2\n" + (name + b",1,2,3\n") * 2)
@@ -242,10 +240,10 @@ def test_names_that_are_not_utf8_are_one_in_every_format(name: bytes, tmp_path: 
         ([pa.string(), pa.dictionary(pa.int32(), pa.string()), None], ""),
     ],
 )
-def test_files_have_to_agree_on_what_a_name_is(
+def test_files_must_agree_on_the_type_of_the_person_column(
     kinds: list[Any], words: str, tmp_path: Path
 ) -> None:
-    """By what they state: before anything is read, and whatever is in them."""
+    """From the stated types, before any row is read."""
     for k, kind in enumerate(kinds):
         if kind is None:
             (tmp_path / f"{k}.csv").write_text("who,c0,c1,c2\n1,1,2,3\n")
@@ -261,8 +259,8 @@ def test_files_have_to_agree_on_what_a_name_is(
         check(terms)
 
 
-def test_longer_persons_never_weigh_less(tmp_path: Path) -> None:
-    """Of clipped rows: no jump where scaling begins, and nobody weighs more than one row may."""
+def test_contribution_never_decreases_with_more_rows(tmp_path: Path) -> None:
+    """For clipped rows: no jump where scaling begins, and at most the weight of one row."""
     lattice = Lattice(P, 10, together=2000.0)
     assert lattice.shrink < 0.97
     path = tmp_path / "t.csv"
@@ -284,7 +282,9 @@ def test_longer_persons_never_weigh_less(tmp_path: Path) -> None:
 @pytest.mark.parametrize("each", [1.0, 1.5, 100.0, 1e4, 1e9])
 @pytest.mark.parametrize("scale", [0.5, 20.0, 700.0, 1e7])
 @pytest.mark.parametrize("persons", [1, 10**4, 10**10])
-def test_lattices_of_persons_have_room(p: int, each: float, scale: float, persons: int) -> None:
+def test_fitted_lattice_of_persons_cannot_overflow(
+    p: int, each: float, scale: float, persons: int
+) -> None:
     lattice = Lattice.fitting(p, persons, scale, each)
     assert lattice.shrink >= 0.9 - 1e-12
     assert lattice.together >= 1
@@ -292,12 +292,12 @@ def test_lattices_of_persons_have_room(p: int, each: float, scale: float, person
     assert scale * lattice.ball < 2.0**56
 
 
-def test_a_lattice_without_room_is_none() -> None:
+def test_too_coarse_lattice_is_refused() -> None:
     with pytest.raises(ValueError, match="too coarse"):
         Lattice(1000, 10, together=1e5)
 
 
-def test_a_table_that_changes_between_passes_is_refused(
+def test_table_that_changes_between_passes_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factors = Persons.factors
@@ -316,7 +316,7 @@ def test_a_table_that_changes_between_passes_is_refused(
             summed(frame(10), tmp_path, 10)
 
 
-def test_sums_of_two_tables_of_persons() -> None:
+def test_persons_of_two_tables_are_merged() -> None:
     one, two = Persons(), Persons()
     one.add(one.places(pa.array(["a", "b", "a", None])), np.array([1.0, 2.0, 4.0, 8.0]))
     two.add(two.places(pa.array(["c", "a"])), np.array([16.0, 32.0]))
@@ -331,7 +331,7 @@ def test_sums_of_two_tables_of_persons() -> None:
     assert Persons().within(lattice)
 
 
-def test_squares_beyond_what_can_be_counted_add_nothing() -> None:
+def test_person_with_overflowing_squares_contributes_nothing() -> None:
     persons, lattice = Persons(), Lattice(1, 20)
     place = persons.places(pa.array(["a", "b"]))
     for _ in range(1025):
@@ -351,7 +351,9 @@ def test_squares_beyond_what_can_be_counted_add_nothing() -> None:
         ({"unit": "w\no"}, "control"),
     ],
 )
-def test_contracts_that_make_no_sense(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_inconsistent_person_contract_is_refused(
+    change: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     facts = contract_facts("t.csv", p=P) | {"unit": "who", "persons": 7}
     with pytest.raises(ValueError, match=words):
         Contract.model_validate(facts | change)

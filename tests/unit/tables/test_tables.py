@@ -1,4 +1,4 @@
-"""Reading: every cell is read the same way whatever stands beside it, and errors show no value."""
+"""Reading: every cell is parsed independently of the others, and errors show no values."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.contract import Column, Contract, Levels
+from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.request import Clip, Unit
-from gramercy.tables import parquet
+from gramercy.schemas.normalisation import Clip, Unit
+from gramercy.tables.column_types import column_types
+from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.lines import BLOCK, RecordLines
 from gramercy.tables.normalise import normalise
-from gramercy.tables.read import Malformed, cells, column_types
+from gramercy.tables.parquet_guard import memory
+from gramercy.tables.read import cells
 from gramercy.tables.repair import Repairs, repair
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
@@ -71,7 +74,9 @@ def read(path: Path, *names: str) -> tuple[list[list[float]], int]:
     ],
     ids=str,
 )
-def test_csv(tmp_path: Path, text: bytes, rows: Any, malformed: int) -> None:
+def test_csv_cells_and_malformed_lines(
+    tmp_path: Path, text: bytes, rows: Any, malformed: int
+) -> None:
     (tmp_path / "t.csv").write_bytes(text)
     found, dropped = read(tmp_path / "t.csv", "a", "b")
     np.testing.assert_array_equal(np.array(found).reshape(-1, 2), np.array(rows).reshape(-1, 2))
@@ -87,10 +92,10 @@ LINE = st.text(alphabet='12."x,\r \xff', max_size=12).map(lambda text: text.enco
 
 @settings(max_examples=200, deadline=None)
 @given(before=st.lists(LINE, max_size=4), one=LINE, other=LINE, after=st.lists(LINE, max_size=4))
-def test_no_line_reaches_into_another(
+def test_csv_line_never_affects_other_lines(
     before: list[bytes], one: bytes, other: bytes, after: list[bytes]
 ) -> None:
-    """Whatever a line holds, the others are read as they are without it."""
+    """Other lines are read as they are without it."""
 
     def kept(lines: list[bytes]) -> list[bytes]:
         stream = io.BytesIO(b"\n".join(lines) + b"\n")
@@ -106,7 +111,7 @@ def test_no_line_reaches_into_another(
 
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=8))
-def test_every_line_is_a_row_at_most(
+def test_each_csv_line_gives_at_most_one_row(
     lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Rows read plus rows dropped is the number of lines, so no cell can change the count."""
@@ -137,7 +142,7 @@ def test_every_line_is_a_row_at_most(
     ],
     ids=lambda x: str(getattr(x, "type", "")),
 )
-def test_parquet(tmp_path: Path, column: Any, expected: Any) -> None:
+def test_parquet_types_become_floats(tmp_path: Path, column: Any, expected: Any) -> None:
     table = pa.table({"z": ["x", "y", "z"], "a": column})
     pq.write_table(table, tmp_path / "t.parquet")
     rows, _ = read(tmp_path / "t.parquet", "a")
@@ -156,13 +161,14 @@ def some_texts(rows: int, *, missing: bool) -> list[str | None]:
     return [cell for cell in picked for _ in range(int(rng.choice([1, 1, 9])))][:rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoding", ["dictionary", "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]
 )
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("missing", [True, False])
-def test_texts_are_the_same_however_they_are_packed(
+def test_parquet_text_is_independent_of_encoding_and_codec(
     encoding: str, codec: str, version: str, missing: bool, tmp_path: Path
 ) -> None:
     texts = some_texts(1500, missing=missing)
@@ -188,20 +194,28 @@ def test_texts_are_the_same_however_they_are_packed(
 
 
 @pytest.mark.parametrize(("name", "limit"), [("g", "_TEXTS"), ("k", "_PAGE")])
-def test_pages_that_are_too_large_are_refused(
+def test_oversized_parquet_pages_are_refused(
     name: str, limit: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     table = pa.table({"g": ["a" * 50] * 99, "k": np.arange(99.0)})
     pq.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
-    monkeypatch.setattr(parquet, limit, 500)
+    monkeypatch.setattr(memory, limit, 500)
     with pytest.raises(TableError, match=f"column '{name}' lies in pages of more than"):
         list(cells(open_source(str(tmp_path / "t.parquet")), {"k": None, "g": ("a",)}, Malformed()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 999, at_scale(8_000, 40_000)])
 @pytest.mark.parametrize("group", [7, 10_000, 1 << 20])
-@pytest.mark.parametrize("limits", [{}, {"_PAGES": 1, "_SOME": 1}, {"_BATCH": 1}])
-def test_columns_in_turn_are_read_as_side_by_side(
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"parquet_guard.memory._PAGES": 1, "parquet._SOME": 1},
+        {"parquet_guard.memory._BATCH": 1},
+    ],
+)
+def test_columns_read_one_at_a_time_equal_the_table(
     rows: int, group: int, limits: dict[str, int], tmp_path: Path, monkeypatch: Any
 ) -> None:
     rng = np.random.default_rng(3)
@@ -210,8 +224,8 @@ def test_columns_in_turn_are_read_as_side_by_side(
     if rows == 40_000 and group == 7:
         table = table.slice(0, 100)
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=group, data_page_size=1000)
-    for name, limit in (limits | {"_BLOCK": 8 * 6 * 3000}).items():
-        monkeypatch.setattr(parquet, name, limit)
+    for name, limit in (limits | {"parquet._BLOCK": 8 * 6 * 3000}).items():
+        monkeypatch.setattr(f"gramercy.tables.{name}", limit)
     columns = {"c1": None, "g": ("a", "b"), "c0": None, "c4": None, "c2": None, "c3": None}
     batches = list(cells(open_source(str(tmp_path / "t.parquet")), columns, Malformed()))
     places = np.select([texts == "a", texts == "b"], [0.0, 1.0], NAN)
@@ -233,7 +247,8 @@ def packings(text: bytes) -> dict[str, bytes]:
     }
 
 
-def test_packed_text(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_compressed_csv_is_read_and_truncation_refused(tmp_path: Path) -> None:
     lines = "".join(f"{i},{-i}\n" for i in range(60_000))
     for ending, packed in packings(f"a,b\n{lines}".encode()).items():
         file = tmp_path / f"t.csv.{ending}"
@@ -245,7 +260,7 @@ def test_packed_text(tmp_path: Path) -> None:
             read(file, "a", "b")
 
 
-def test_a_zip_holds_one_file(tmp_path: Path) -> None:
+def test_zip_must_hold_exactly_one_readable_file(tmp_path: Path) -> None:
     for held in ([], ["a.csv", "b.csv"]):
         with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as packed:
             for name in held:
@@ -258,7 +273,7 @@ def test_a_zip_holds_one_file(tmp_path: Path) -> None:
         read(tmp_path / "t.csv.zip", "a")
 
 
-def test_footers_that_libraries_write_fit(tmp_path: Path) -> None:
+def test_large_parquet_footer_is_read(tmp_path: Path) -> None:
     table = pa.table({f"column {i}": [float(i)] * 40 for i in range(400)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)
     file = str(tmp_path / "t.parquet")
@@ -266,7 +281,7 @@ def test_footers_that_libraries_write_fit(tmp_path: Path) -> None:
     assert len(read(tmp_path / "t.parquet", "column 0", "column 399")[0]) == 40
 
 
-def test_several_files_are_read_in_order(tmp_path: Path) -> None:
+def test_files_are_read_in_name_order(tmp_path: Path) -> None:
     for i in (2, 0, 1):
         pq.write_table(pa.table({"b": [float(i)], "a": [i]}), tmp_path / f"part-{i}.parquet")
     assert read(tmp_path / "part-*.parquet", "a", "b")[0] == [[0, 0], [1, 1], [2, 2]]
@@ -284,14 +299,16 @@ def test_several_files_are_read_in_order(tmp_path: Path) -> None:
         ("t.xlsx", b"", "is not .csv"),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+def test_unusable_file_is_refused_by_name(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TableError, match=words) as caught:
         column_types(open_source(str(tmp_path / name)), str(tmp_path / name))
     assert name in str(caught.value)
 
 
-def test_missing_files(tmp_path: Path) -> None:
+def test_missing_source_is_refused(tmp_path: Path) -> None:
     for url, words in (
         (tmp_path / "no.csv", "no such file"),
         (tmp_path / "*.parquet", "no such file"),
@@ -302,20 +319,20 @@ def test_missing_files(tmp_path: Path) -> None:
             open_source(str(url))
 
 
-def test_brackets_in_a_name_are_no_pattern(tmp_path: Path) -> None:
+def test_brackets_in_an_existing_path_are_literal(tmp_path: Path) -> None:
     folder = tmp_path / "data[1]"
     folder.mkdir()
     (folder / "t.csv").write_text("a\n1\n")
     assert read(folder / "t.csv", "a")[0] == [[1]]
 
 
-def test_one_column_with_gaps(tmp_path: Path) -> None:
-    """A missing value alone on its line is a row all the same."""
+def test_blank_line_of_single_column_csv_counts_as_malformed(tmp_path: Path) -> None:
+    """A missing value alone on its line still counts as a row."""
     (tmp_path / "t.csv").write_text("a\n1\n\n3\n")
     assert read(tmp_path / "t.csv", "a") == ([[1], [3]], 1)
 
 
-def test_truncated_files_name_themselves(tmp_path: Path) -> None:
+def test_truncated_gzip_error_names_the_file_and_no_value(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "t.csv.gz", "wb") as stream:
         stream.write(b"a,b\n" + b"123.456,2\n" * 100_000)
     whole = (tmp_path / "t.csv.gz").read_bytes()
@@ -327,7 +344,9 @@ def test_truncated_files_name_themselves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [BLOCK - 2, BLOCK, 3 * BLOCK, 70 << 20])
 @pytest.mark.parametrize("ended", [True, False])
-def test_long_lines(tmp_path: Path, length: int, ended: bool) -> None:
+def test_lines_over_4_mib_are_dropped_in_bounded_memory(
+    tmp_path: Path, length: int, ended: bool
+) -> None:
     """A line is read whole up to 4 MiB, and dropped beyond, in bounded memory."""
     with (tmp_path / "t.csv").open("wb") as stream:
         stream.write(b"a,b\n5,6\n" + b"0" * (length - 2) + b",2" + (b"\n3,4\n" if ended else b""))
@@ -342,7 +361,7 @@ def test_long_lines(tmp_path: Path, length: int, ended: bool) -> None:
 
 
 def test_many_levels_in_bounded_memory(tmp_path: Path) -> None:
-    """A narrow column that becomes a wide matrix is spread in small batches."""
+    """A narrow column that becomes a wide matrix is expanded in small batches."""
     (tmp_path / "t.csv").write_text("k\n" + "7\n" * 300_000)
     facts = contract_facts(tmp_path / "t.csv", rows=300_000)
     facts |= {"columns": {"k": {"levels": list(range(100))}}}
@@ -357,7 +376,7 @@ def test_many_levels_in_bounded_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
-def test_rows_are_checked_under_replace_one_alone(tmp_path: Path, rows: int) -> None:
+def test_row_count_is_checked_only_under_replace_one(tmp_path: Path, rows: int) -> None:
     file = tmp_path / "t.csv"
     file.write_text("c0,c1,c2\n" + "1,2,3\n" * rows)
     facts = contract_facts(file, rows=1) | {"budget": {"epsilon": 1.0, "delta": 1e-6}}
@@ -383,7 +402,7 @@ def test_malformed_rows_count_as_zero_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_a_byte_order_mark_before_a_quoted_name(tmp_path: Path, in_place: bool) -> None:
+def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, in_place: bool) -> None:
     file = tmp_path / "t.csv"
     file.write_bytes(b'\xef\xbb\xbf"c0","c,1",c2\n1,2,3\n')
     columns = {name: {"lower": -5.0, "upper": 5.0} for name in ("c0", "c,1", "c2")}
@@ -417,12 +436,12 @@ def test_repair_uses_public_constants() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="0123456789+-.eEinfatyNxX_() ", max_size=8))
-def test_a_cell_is_read_the_same_beside_any_other(cell: str) -> None:
+def test_cell_is_parsed_independently_of_other_cells(cell: str) -> None:
     alone = _parsed(pa.array([cell]))
     assert alone.equals(_parsed(pa.array([cell, "junk"])).slice(0, 1)) or np.isnan(alone[0].as_py())
 
 
-def test_levels_and_intercept_are_columns(tmp_path: Path) -> None:
+def test_levels_and_intercept_become_columns(tmp_path: Path) -> None:
     columns = [Levels(levels=("M", "F")), Column(lower=0, upper=4, scale=1), Levels(levels=(0, 2))]
     repairs = Repairs.none(3)
     cells_ = np.array([[1.0, NAN, 0.0], [4.0, 2.0, 0.0], [0.0, 1.0, NAN]])
@@ -449,7 +468,9 @@ NUMBER_LEVELS = {"s": (0.0, 2.5), "k": None}
     ],
     ids=str,
 )
-def test_levels_are_places(tmp_path: Path, values: Any, levels: Any, places: list[float]) -> None:
+def test_level_cells_become_level_indices(
+    tmp_path: Path, values: Any, levels: Any, places: list[float]
+) -> None:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     table = pa.table({"k": pa.nulls(len(array), pa.float64()), "s": array})
     pq.write_table(table, tmp_path / "t.parquet")
@@ -462,7 +483,7 @@ def test_levels_are_places(tmp_path: Path, values: Any, levels: Any, places: lis
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-170, 1.0, 1e200, 1e308])
-def test_normalisation_at_every_size(size: float) -> None:
+def test_normalisation_is_accurate_at_every_magnitude(size: float) -> None:
     x = np.array([[1.0], [-1.0], [0.0], [1.0]]) * size
     unit = normalise(x, Unit())
     np.testing.assert_allclose(unit[:, 0], np.array([1, -1, 0, 1]) / np.sqrt(3), rtol=1e-15)
@@ -480,7 +501,9 @@ def test_zero_rows_stay_zero() -> None:
 @pytest.mark.parametrize("rows", [1, 10**4, 10**9, 10**12])
 @pytest.mark.parametrize("p", [1, 30, 5000])
 @pytest.mark.parametrize("scale", [0.05, 6.0, 1e5])
-def test_lattice_costs_nothing(rows: int, p: int, scale: float) -> None:
+def test_fitted_lattice_adds_little_error_and_cannot_overflow(
+    rows: int, p: int, scale: float
+) -> None:
     lattice = Lattice.fitting(p, rows, scale)
     assert 10 <= lattice.bits <= 20
     assert rows * lattice.ball < 1 << 62
@@ -494,7 +517,7 @@ def test_lattice_costs_nothing(rows: int, p: int, scale: float) -> None:
     assert lattice.cell + np.sqrt(p) / 2 <= 2.0**lattice.bits
 
 
-def test_names_of_folders_that_are_not_utf8_are_cells_like_others(tmp_path: Path) -> None:
+def test_non_utf8_partition_names_are_ordinary_cells(tmp_path: Path) -> None:
     for name in (b"g=A", b"g=\xff", b"g=%FF"):
         folder = tmp_path / os.fsdecode(name)
         folder.mkdir()
@@ -506,8 +529,8 @@ def test_names_of_folders_that_are_not_utf8_are_cells_like_others(tmp_path: Path
     np.testing.assert_array_equal(found[1], [1, 1, 1])
 
 
-def test_a_folder_is_all_tables_below_it(tmp_path: Path) -> None:
-    """As Spark and Hive write it: columns in the names of folders, and files that are no tables."""
+def test_folder_source_reads_all_tables_below_it(tmp_path: Path) -> None:
+    """As written by Spark and Hive: columns in folder names, and files that are not tables."""
     for year, region, cell in ((2024, "north sea", 1), (2025, "__HIVE_DEFAULT_PARTITION__", 2)):
         folder = tmp_path / f"year={year}" / f"region={region.replace(' ', '%20')}"
         folder.mkdir(parents=True)

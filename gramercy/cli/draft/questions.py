@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import typer
 
-from gramercy.cli.draft import LEVELS, NUMBERS, Column, Draft
-from gramercy.schemas.contract import Budget, Levels, Neighbours
-from gramercy.schemas.contract import Column as Bounds
+from gramercy.cli.draft.drafting import LEVELS, NUMBERS, Column, Draft
+from gramercy.schemas.budget import Budget
+from gramercy.schemas.column import Column as Bounds
+from gramercy.schemas.column import Levels
+from gramercy.schemas.contract import Neighbours
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.model import parse
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 _SKIP, _DONE = "skip", "done"
 
@@ -147,9 +150,9 @@ def _text(words: str, default: str | None = None) -> str:
     return str(typer.prompt(words, default=default, err=True)).strip()
 
 
-def _number(words: str, kind: type[T], default: T | None = None, least: int | None = None) -> Any:
+def _number(words: str, kind: type[N], default: N | None = None, least: int | None = None) -> N:
     while True:
-        number: Any = typer.prompt(words, default=default, type=kind, err=True)
+        number: N = typer.prompt(words, default=default, type=kind, err=True)
         if math.isfinite(number) and (least is None or number >= least):
             return number
         typer.echo(f"Error: write a number{f' of {least} or more' if least else ''}.", err=True)
@@ -165,7 +168,7 @@ def _choice(words: str, known: tuple[str, ...]) -> str:
         typer.echo(f"Error: write one of {', '.join(known)}.", err=True)
 
 
-def _one_of(words: str, names: Mapping[str, Any], default: str) -> str | None:
+def _one_of(words: str, names: Collection[str], default: str) -> str | None:
     while True:
         answer = str(typer.prompt(words, default=default, err=True))
         if answer in names:

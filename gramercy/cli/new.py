@@ -1,4 +1,4 @@
-"""The command that drafts a contract and a request."""
+"""``gramercy new``: draft a contract and a request."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Annotated
 
 import typer
 
+from gramercy.cli.draft.drafting import draft, named
+from gramercy.cli.draft.files import write
+from gramercy.cli.draft.questions import ask
 from gramercy.cli.options import AsJson
-from gramercy.cli.output import view
+from gramercy.cli.output import terminal
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import Model, Slug, parse
 from gramercy.schemas.url import has_secrets, without_secrets
@@ -45,8 +48,6 @@ def new(
 
     Example: gramercy new blood.csv --columns glucose,sodium
     """
-    from gramercy.cli.draft import draft, named, write
-
     if has_secrets(table):
         raise RequestError(
             "TABLE: a contract is public, and this URL holds a user, a password or a query.",
@@ -58,19 +59,18 @@ def new(
     made = draft(table, id_, named(columns) if columns is not None else None)
     asked = not no_ask and sys.stdin.isatty()
     if asked:
-        from gramercy.cli.draft.asking import ask
-
         made = ask(made)
     contract, request = write(made, folder if folder is not None else Path(made.id))
     then = f"gramercy plan {shlex.quote(str(request))}"
     if json:
         kept = {"columns": list(made.columns), "left_out": dict(made.left_out)}
-        view.as_json({"contract": str(contract), "request": str(request), **kept, "next": then})
+        files = {"contract": str(contract), "request": str(request)}
+        terminal.as_json({**files, **kept, "next": then})
         return
     left_out = f"; {len(made.left_out)} left out, as it says" if made.left_out else ""
     columns_of = "1 column" if len(made.columns) == 1 else f"{len(made.columns)} columns"
-    view.say("Written: ", view.bold(str(contract)), f" ({columns_of}{left_out})")
-    view.say("         ", view.bold(str(request)))
+    terminal.say("Written: ", terminal.bold(str(contract)), f" ({columns_of}{left_out})")
+    terminal.say("         ", terminal.bold(str(request)))
     if not asked:
-        view.say("Fill in what is empty there, and delete the columns that stay private.")
-    view.say(f"Then: {then}")
+        terminal.say("Fill in what is empty there, and delete the columns that stay private.")
+    terminal.say(f"Then: {then}")

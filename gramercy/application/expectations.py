@@ -1,0 +1,118 @@
+"""A contract as a Great Expectations suite, which a steward can save, read and run elsewhere.
+
+The severity of an expectation says what follows when it fails. Columns and their types are
+`critical`: a file states them in public, and a release is refused. Values are a `warning`: a
+refusal would tell something about them, so the steward is informed and the release goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gramercy.archive import disk
+from gramercy.schemas.column import Levels
+from gramercy.schemas.contract import Contract
+
+if TYPE_CHECKING:
+    from great_expectations import ExpectationSuite
+
+SCHEMA, VALUES = "critical", "warning"
+_SIZES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+# Every pandas type of numbers: those of numpy, and those that know missing values.
+_NUMBERS = [
+    *("bool", *(size.lower() for size in _SIZES), "float16", "float32", "float64"),
+    *("BooleanDtype", *(f"{size}Dtype" for size in _SIZES), "Float32Dtype", "Float64Dtype"),
+]
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Great Expectations quiet: its import warns, and it logs values."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    before = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+
+
+def required_columns(contract: Contract) -> list[str]:
+    """Columns that every file must have: those to publish, and the one that names the person."""
+    return contract.names + ([] if contract.owner is None else [contract.owner])
+
+
+@quiet()
+def suite_of(contract: Contract) -> ExpectationSuite:
+    """What a contract says of a table, as expectations about a pandas data frame.
+
+    Parameters
+    ----------
+    contract
+        What the steward declares.
+
+    Returns
+    -------
+    ExpectationSuite
+        The columns of the table, the type of each column to publish, and their values. Not the
+        type of the column that names the person: it may be whole numbers or text, and no
+        expectation accepts both.
+    """
+    import great_expectations as gx
+    from great_expectations import expectations
+
+    gxe: Any = expectations  # mypy takes its names for private ones
+    columns = gxe.ExpectTableColumnsToMatchSet(
+        column_set=required_columns(contract), exact_match=False, severity=SCHEMA
+    )
+    types = [_type_expectation(gxe, contract, name) for name in contract.names]
+    values = [each for name in contract.names for each in _value_expectations(gxe, contract, name)]
+    return gx.ExpectationSuite(name=contract.id, expectations=[columns, *types, *values])
+
+
+@quiet()
+def save_suite(contract: Contract, path: Path) -> None:
+    """Write the suite of a contract as JSON.
+
+    ``great_expectations.ExpectationSuite(**json.load(file))`` reads it.
+
+    Parameters
+    ----------
+    contract
+        What the steward declares.
+    path
+        The file; an older one stays until the new one is whole.
+    """
+    suite = suite_of(contract).to_json_dict()
+    text = json.dumps(suite, indent=2, ensure_ascii=False) + "\n"
+    disk.replace(path.resolve(), text.encode())
+
+
+def _type_expectation(gxe: Any, contract: Contract, name: str) -> Any:
+    levels = contract.levels(name)
+    if levels is not None and isinstance(levels[0], str):
+        return gxe.ExpectColumnValuesToBeOfType(column=name, type_="str", severity=SCHEMA)
+    return gxe.ExpectColumnValuesToBeInTypeList(column=name, type_list=_NUMBERS, severity=SCHEMA)
+
+
+def _value_expectations(gxe: Any, contract: Contract, name: str) -> list[Any]:
+    """Two of them: expectations about values pass over those that are missing."""
+    column = contract.columns[name]
+    present = gxe.ExpectColumnValuesToNotBeNull(column=name, severity=VALUES)
+    if isinstance(column, Levels):
+        levels = list(column.levels)
+        within = gxe.ExpectColumnValuesToBeInSet(column=name, value_set=levels, severity=VALUES)
+    else:
+        within = gxe.ExpectColumnValuesToBeBetween(
+            column=name, min_value=column.lower, max_value=column.upper, severity=VALUES
+        )
+    return [present, within]

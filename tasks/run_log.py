@@ -1,0 +1,45 @@
+"""What the log of a run says of each step: fixed sentences, which hold nothing of the data."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import MappingProxyType
+
+from prefect import get_run_logger
+from prefect.context import TaskRunContext
+
+SENTENCES = MappingProxyType(
+    {
+        "replay": "Looking for a release of the same request",
+        "validate": "Validating the table's columns and types",
+        "accumulate": "Reading the table",
+        "gather": "Reading the reports of the sources",
+        "refuse_other_sources": "Comparing the reports with those of the release",
+        "publish": "Charging the budget, drawing the noise, sealing the release",
+        "estimate": "Estimating from the release",
+        "report": "Writing the report",
+        "catalogue": "Writing the pages of the catalogue",
+        "audit": "Auditing the ledger, the archive and the run history",
+    }
+)
+
+
+@contextlib.contextmanager
+def logged(step: str) -> Iterator[None]:
+    """Log when a step begins and when it is done, within the task that runs it.
+
+    A failure is not logged here: the state of the task shows it, with the type of the error.
+
+    Parameters
+    ----------
+    step
+        Name of its function. A step without a sentence is not logged.
+    """
+    if step not in SENTENCES or TaskRunContext.get() is None:
+        yield
+        return
+    log = get_run_logger()
+    log.info(f"{SENTENCES[step]} ...")
+    yield
+    log.info(f"{SENTENCES[step]}: done.")

@@ -1,0 +1,185 @@
+"""Without the packages of `gramercy[publish]`: releases are read, verified and estimated from."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.common.extras import INSTALL_PUBLISH, PUBLISH
+from gramercy.common.home import Home
+from gramercy.estimators.solvers.glasso import graphical_lasso
+from tests.support.factories import run_pipeline, write_request
+
+ROOT = Path(__file__).parents[2]
+# As they are imported, where that is another name than the package has on an index.
+IMPORTED_AS = {"great-expectations": "great_expectations", "pillow": "PIL", "ruamel.yaml": "ruamel"}
+# Prefect imports FastAPI, and numba has a substitute.
+NOT_NAMED = {"fastapi", "numba"}
+NAMED = f"Publishing needs more packages: {INSTALL_PUBLISH}."
+HIDE = f"import sys; sys.modules |= dict.fromkeys({sorted(PUBLISH | NOT_NAMED)!r})\n"
+# Several commands in one process: their exit codes, outputs and errors.
+COMMANDS = """
+import contextlib, io, json
+from gramercy.cli.main import main
+done = []
+for words in json.loads(sys.argv[1]):
+    sys.argv, out, err = ["gramercy", *words], io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            done.append((end.code or 0, out.getvalue(), " ".join(err.getvalue().split())))
+print(json.dumps(done))
+"""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two releases of a data set, with estimates and reports."""
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GRAMERCY_HOME", str(folder / "home"))
+        for version in ("v1", "v2"):
+            run_pipeline(write_request(folder, request={"version": version}))
+        return Home.default().archive
+
+
+def run_light(code: str, *words: object, home: Path) -> Any:
+    """Run Python without the packages; return the JSON that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", HIDE + code, *map(str, words)],
+        env=os.environ | {"GRAMERCY_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def run_commands(*commands: Sequence[str], home: Path) -> list[tuple[int, str, str]]:
+    return [tuple(each) for each in run_light(COMMANDS, json.dumps(commands), home=home)]
+
+
+def test_python_reads_and_estimates(archive: Path, tmp_path: Path) -> None:
+    code = """
+import json, gramercy
+from gramercy.estimators.scikit import SparsePrecision, by_name
+catalogue = gramercy.open(sys.argv[1])
+release = catalogue["toy/v1-r1"]
+lasso = next(name for name in release.estimates if name.startswith("graphical-lasso"))
+print(json.dumps({
+    "epsilon": release.guarantee.epsilon,
+    "found": len(catalogue.history("toy")) + len(catalogue.search("toy")),
+    "nodes": len(release.graph(lasso)),
+    "report": release.report is not None,
+    "shapes": [each.shape for each in (release.denoised, *release.correlation.interval(0.95))],
+    "fitted": [name for name in by_name if name != "discriminant" and release.estimate(name)],
+    "scikit": SparsePrecision(penalty=0.1).fit(release).precision_.tolist(),
+}))
+"""
+    found = run_light(code, archive, home=tmp_path)
+    assert found["epsilon"] == 1.0
+    assert len({tuple(shape) for shape in found["shapes"]}) == 1
+    assert (found["found"], found["nodes"], found["report"]) == (4, 3, True)
+    assert len(found["fitted"]) > 5
+    assert np.isfinite(found["scikit"]).all()
+
+
+def test_graphical_lasso_gives_the_same_numbers_without_numba(tmp_path: Path) -> None:
+    rows = np.random.default_rng(5).normal(size=(200, 40))
+    S = np.corrcoef((rows + rows[:, :1]).T)
+    np.save(tmp_path / "S.npy", S)
+    code = """
+import json, numpy as np
+from gramercy.estimators.solvers.glasso import graphical_lasso
+print(json.dumps(graphical_lasso(np.load(sys.argv[1]), 0.1, tol=1e-13).precision.tolist()))
+"""
+    found = np.array(run_light(code, tmp_path / "S.npy", home=tmp_path))
+    compiled = graphical_lasso(S, 0.1, tol=1e-13)
+    assert compiled.solver == "newton"
+    assert ((found == 0) == (compiled.precision == 0)).all()
+    np.testing.assert_allclose(found, compiled.precision, atol=1e-9)
+
+
+def test_commands_that_read(archive: Path, tmp_path: Path) -> None:
+    """Of an archive in another home, which has no ledger."""
+    (tmp_path / "archive").symlink_to(archive)
+    done = run_commands(
+        ["list", "--json"],
+        ["verify", "--json"],
+        ["show", "toy/v1-r1"],
+        ["mechanisms"],
+        ["compare", "toy/v1-r1", "toy/v2-r2", "--json"],
+        home=tmp_path,
+    )
+    assert [code for code, _, _ in done] == [0] * 5, done
+    listed, verified = (json.loads(out) for _, out, _ in done[:2])
+    assert [each["release"] for each in listed] == ["toy/v1-r1", "toy/v2-r2"]
+    for release in verified:
+        checked = "\n".join(release["checks"])
+        assert "guarantee: worked out anew" in checked
+        assert "estimate graphical-lasso" in checked
+        (unchecked,) = release["unchecked"]
+        assert unchecked.startswith("report ")
+        assert unchecked.endswith(INSTALL_PUBLISH)
+
+
+def test_ledger_that_cannot_be_read_is_unchecked(archive: Path) -> None:
+    verified, listed = run_commands(["verify", "--json"], ["list"], home=archive.parent)
+    assert verified[0] == listed[0] == 0
+    unchecked = json.loads(verified[1])[0]["unchecked"]
+    assert any(each.startswith("ledger") and INSTALL_PUBLISH in each for each in unchecked)
+    assert INSTALL_PUBLISH in listed[2]
+
+
+def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> None:
+    request = str(write_request(tmp_path))
+    commands = (
+        ["demo"],
+        ["new", str(tmp_path / "table.csv")],
+        ["plan", request],
+        ["release", request],
+        ["budget"],
+        ["serve", request],
+        ["estimate", "toy/v1-r1"],
+        ["compare", "toy/v1-r1", "toy/v2-r2", "--page", str(tmp_path / "change.html")],
+        ["site"],
+        ["audit"],
+    )
+    for words, (code, _, told) in zip(
+        commands, run_commands(*commands, home=archive.parent), strict=True
+    ):
+        assert (words, code) == (words, 1)
+        assert told.endswith(f"Error: {NAMED}"), words
+
+
+def test_imports_that_publish_name_the_extra(tmp_path: Path) -> None:
+    modules = ["flows", "flows.release", "tasks.policy", "ledger", "application.publishing"]
+    code = """
+import importlib, json, gramercy
+told = []
+for module in sys.argv[1:]:
+    try:
+        importlib.import_module(f"gramercy.{module}")
+    except gramercy.MissingPackages as error:
+        told.append(str(error) * isinstance(error, ImportError))
+print(json.dumps(told))
+"""
+    assert run_light(code, *modules, home=tmp_path) == [NAMED] * len(modules)
+
+
+def test_the_extra_lists_what_is_optional() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = {each.split(">")[0] for each in project["optional-dependencies"]["publish"]}
+    assert {IMPORTED_AS.get(each, each) for each in extra - NOT_NAMED} == PUBLISH
+    assert not extra & {each.split(">")[0] for each in project["dependencies"]}

@@ -1,0 +1,90 @@
+"""What the log of a Prefect run says: the fixed sentences of the steps, in order, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gramercy.application.yaml_files import read_request
+from gramercy.schemas.errors import StepFailed
+from gramercy.tasks import steps
+from gramercy.tasks.policy import PrivateTask
+from gramercy.tasks.run_log import SENTENCES
+from tests.support.factories import write_request
+
+# How the lines begin that Prefect itself writes.
+BY_PREFECT = (
+    "Beginning flow run",
+    "Encountered exception",
+    "Finished in state",
+    "Task run failed",
+)
+
+
+def lines_of(*begun: str, done: bool = True) -> list[str]:
+    """What is logged of these steps, the last of which is done or has failed."""
+    lines = [f"{SENTENCES[step]}{end}" for step in begun for end in (" ...", ": done.")]
+    return lines if done else lines[:-1]
+
+
+def logged(flow: str) -> list[str]:
+    """Messages of ours in the log of the last run of a flow, in order."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import (
+        FlowFilter,
+        FlowFilterName,
+        LogFilter,
+        LogFilterFlowRunId,
+    )
+    from prefect.client.schemas.sorting import FlowRunSort, LogSort
+    from prefect.logging.handlers import APILogHandler
+
+    APILogHandler().flush()
+    with get_client(sync_client=True) as client:
+        (run,) = client.read_flow_runs(
+            flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])),
+            sort=FlowRunSort.START_TIME_DESC,
+            limit=1,
+        )
+        of_run = LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run.id]))
+        logs = client.read_logs(of_run, sort=LogSort.TIMESTAMP_ASC)
+    return [each.message for each in logs if not each.message.startswith(BY_PREFECT)]
+
+
+def test_every_private_task_has_a_sentence() -> None:
+    tasks = [each for each in vars(steps).values() if isinstance(each, PrivateTask)]
+    assert {each.step.__name__ for each in tasks} == set(SENTENCES)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "home")
+def test_runs_log_the_sentences_alone(tmp_path: Path) -> None:
+    from gramercy.flows.estimate import estimate
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
+
+    request = read_request(write_request(tmp_path))
+    done = release(request)
+    assert logged("release") == lines_of("replay", "validate", "accumulate", "publish")
+    release(request)
+    assert logged("release") == lines_of("replay")
+    estimate(done, request.estimates[:1])
+    assert logged("estimate") == lines_of("estimate")
+    report(done, ())
+    assert logged("report") == lines_of("report", "catalogue")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "home")
+def test_a_failed_step_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gramercy.flows.release import release
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise ValueError("a cell")
+
+    monkeypatch.setattr("gramercy.application.accumulation.open_source", fails)
+    with pytest.raises(StepFailed):
+        release(read_request(write_request(tmp_path)))
+    assert logged("release") == lines_of("replay", "validate", "accumulate", done=False)

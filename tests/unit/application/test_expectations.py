@@ -1,0 +1,116 @@
+"""The suite of a contract: what is in it, and that plain Great Expectations can run it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.application.expectations import SCHEMA, VALUES, quiet, save_suite, suite_of
+from gramercy.schemas.contract import Contract
+from tests.support.factories import contract_facts
+
+ROWS = 6
+COLUMNS: dict[str, Any] = {
+    "weight": {"lower": 0.0, "upper": 200.0},
+    "visits": {"lower": 0, "upper": 50},
+    "blood": {"levels": ["A", "B", "AB", "0"]},
+    "stage": {"levels": [1, 2, 3]},
+}
+GOOD: dict[str, Any] = {
+    "weight": [70.5, 81.0, 64.25, 90.0, 55.5, 0.0],
+    "visits": [0, 3, 50, 1, 2, 7],
+    "blood": ["A", "B", "AB", "0", "A", "A"],
+    "stage": [1, 2, 3, 1, 2, 3],
+    "person": ["p1", "p2", "p3", "p1", "p2", "p3"],
+    "not in the contract": [None] * ROWS,
+}
+
+
+def contract() -> Contract:
+    facts = {"columns": COLUMNS, "unit": "person", "persons": 3}
+    return Contract.model_validate(contract_facts(rows=ROWS) | facts)
+
+
+def failures(path: Path, table: pd.DataFrame) -> set[tuple[str, str]]:
+    """Run a saved suite as a steward would; the severity and the column of what fails."""
+    with quiet():
+        import great_expectations as gx
+
+        suite = gx.ExpectationSuite(**json.loads(path.read_text()))
+        sources = gx.get_context(mode="ephemeral").data_sources
+        asset = sources.add_pandas("mine").add_dataframe_asset("mine")
+        batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": table})
+        result = batch.validate(suite)
+    failed = [each.to_json_dict() for each in result.results if not each.success]
+    assert result.success == (not failed)
+    found: list[Any] = [each["expectation_config"] for each in failed]
+    return {(each["severity"], each["kwargs"].get("column", "")) for each in found}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "suite.json"
+    save_suite(contract(), path)
+    return path
+
+
+WELL_TYPED: dict[str, dict[str, Any]] = {
+    "as read from CSV": {},
+    "persons as numbers": {"person": np.arange(ROWS)},
+    "whole numbers": {"weight": np.arange(ROWS)},
+    "small numbers": {"visits": np.ones(ROWS, "uint8"), "weight": np.zeros(ROWS, "float32")},
+    "nullable numbers": {"visits": pd.array([1] * ROWS, "Int16"), "stage": [1.0, 2.0, 3.0] * 2},
+    "nullable text": {"blood": pd.array(["A"] * ROWS, "string")},
+    "text as objects": {"blood": np.array(["A"] * ROWS, object)},
+}
+
+
+@pytest.mark.parametrize("how", WELL_TYPED)
+def test_a_good_table_passes(saved: Path, how: str) -> None:
+    assert failures(saved, pd.DataFrame(GOOD | WELL_TYPED[how])) == set()
+
+
+BAD: dict[str, tuple[str, str, Any]] = {
+    "text for numbers": (SCHEMA, "weight", ["heavy"] * ROWS),
+    "dates for numbers": (SCHEMA, "visits", pd.date_range("2026-01-01", periods=ROWS)),
+    "numbers for text": (SCHEMA, "blood", [1] * ROWS),
+    "text for numbered levels": (SCHEMA, "stage", ["1"] * ROWS),
+    "out of bounds": (VALUES, "weight", [200.5] * ROWS),
+    "missing number": (VALUES, "weight", [np.nan, *[70.0] * (ROWS - 1)]),
+    "missing text": (VALUES, "blood", ["A", None] * 3),
+    "unknown level": (VALUES, "blood", ["A", "a"] * 3),
+    "unknown number": (VALUES, "stage", [4] * ROWS),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_table_fails(saved: Path, what: str) -> None:
+    severity, column, cells = BAD[what]
+    assert (severity, column) in failures(saved, pd.DataFrame(GOOD | {column: cells}))
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, "person"])
+def test_a_missing_column_fails(saved: Path, name: str) -> None:
+    assert (SCHEMA, "") in failures(saved, pd.DataFrame(GOOD).drop(columns=name))
+
+
+def test_the_file_holds_public_facts_alone(saved: Path) -> None:
+    suite = json.loads(saved.read_text())
+    assert suite["name"] == "toy"
+    for each in suite["expectations"]:
+        assert each["severity"] in (SCHEMA, VALUES)
+        assert each["kwargs"].get("column", "weight") in COLUMNS
+    per_column = [each for each in suite["expectations"] if "column" in each["kwargs"]]
+    assert len(per_column) == 3 * len(COLUMNS)
+
+
+def test_a_suite_is_what_was_saved(saved: Path) -> None:
+    with quiet():
+        import great_expectations as gx
+
+        assert gx.ExpectationSuite(**json.loads(saved.read_text())) == suite_of(contract())
