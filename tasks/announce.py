@@ -21,7 +21,7 @@ def announce(home: Home, plan: Plan, release: str) -> None:
     emit_event(
         PUBLISHED,
         resource={
-            "prefect.resource.id": f"gramercy.api.release.{dataset}/{release}",
+            "prefect.resource.id": f"gramercy.release.{dataset}/{release}",
             "prefect.resource.name": f"{dataset}/{release}",
             "gramercy.dataset": dataset,
             HOME: home.address,

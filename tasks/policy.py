@@ -134,6 +134,7 @@ def private_flow(body: Callable[P, R]) -> Callable[P, R]:
 
 
 def _without_history(error: GramercyError) -> GramercyError:
-    fresh = copy.copy(error)  # with its attributes, and without traceback, cause and context
-    fresh.__suppress_context__ = True
-    return fresh
+    fresh = copy.copy(error)  # with its attributes
+    # Where Dask is loaded, a copied exception keeps its history: it makes tracebacks picklable.
+    fresh.__cause__ = fresh.__context__ = None
+    return fresh.with_traceback(None)

@@ -88,10 +88,11 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     if is_worker():
         return
     left = SCRATCH.leftovers()
-    if left and session.exitstatus == pytest.ExitCode.OK:
+    if not left:
+        return
+    if session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    if left:
-        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
         reporter.write_line(f"Tests left temporary files: {', '.join(left)}", red=True)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gramercy.application.context import Context
+from gramercy.application.expectations import save_suite
 from gramercy.application.forecast import page_of
 from gramercy.application.outlook import outlook
 from gramercy.application.planning import Plan, asked, contract_of, make_plan, now
@@ -16,7 +17,7 @@ from gramercy.application.request_model import Request
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, RequestPath
 from gramercy.cli.output import terminal
-from gramercy.cli.output.page_file import check_page, write_page_of
+from gramercy.cli.output.page_file import check_page, write_page_of, written
 from gramercy.cli.output.plan_text import plan_facts, plan_text
 from gramercy.cli.output.ranking_text import ranking_facts, ranking_text
 
@@ -29,6 +30,13 @@ def plan(
     page: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write all of it as a page, too.")
     ] = None,
+    expectations: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Write what the contract says of the table, as a Great Expectations suite.",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Show what a release would do: noise, guarantee, error, budget. Reads no data.
@@ -38,6 +46,8 @@ def plan(
     context, given = Context.default(), read_request(request)
     if page is not None:
         check_page("--page", page)
+    if expectations is not None:
+        check_page("--expectations", expectations)
     # What is compared need not be had as it is asked for.
     planned = make_plan(context, given) if page is not None or not compare else None
     if page is not None and planned is not None:
@@ -50,6 +60,11 @@ def plan(
         _show(context, planned, json)
     if page is not None:
         terminal.say(f"Page: {page}", to=terminal.err if json else terminal.out)
+    if expectations is not None:
+        contract = contract_of(context, given.on(now()))
+        with written("--expectations", expectations):
+            save_suite(contract, expectations)
+        terminal.say(f"Expectations: {expectations}", to=terminal.err if json else terminal.out)
 
 
 def _compare(context: Context, given: Request, json: bool) -> None:

@@ -129,7 +129,7 @@ def test_ambiguous_draws_are_decided_by_more_bits(law: Law, scale: float, at: fl
         assert exact(law, scale, k, appended.pop) == expected
         assert not appended
         assert reference(law, scale, finer + step, 128) == expected
-    # Undecided after 128 bits as well: a third word is asked for, and none before is drawn anew.
+    # Still undecided after 128 bits: a third word is appended, and none is redrawn.
     words = [5, finer & ((1 << 64) - 1)]
     exact(law, scale, k, words.pop)
     assert not words

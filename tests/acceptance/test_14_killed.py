@@ -1,7 +1,7 @@
 """Killed at any step: no charge is lost, and no noise is drawn without a charge or twice.
 
-Every trial is a process of its own, in a home of its own, that is gone without a word: at a point
-of the way, or at any moment. Another then finds what it has left, and is asked for the same.
+Every trial is a separate process with its own home, killed at a certain point or at a random
+moment. Another process then recovers, and answers the same request.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ RANDOM = at_scale(4, 400)
 def steps(passed: list[Point], kind: str) -> list[Point]:
     """Before and after every call.
 
-    Reduced, what is before one and after another with nothing between is one point, and files alone
-    are no concern of a database that is a server.
+    In the reduced run, adjacent points without a call between them count once, and a database
+    server skips the points of files.
     """
     called = [point for point in passed if not is_fine(point)]
     if FULL:

@@ -1,8 +1,8 @@
-"""Full disks, archives that take nothing, databases that are locked, cut off or gone.
+"""Full disks, read-only archives, databases that are locked, disconnected or stopped.
 
-Each is told by a typed error that names the place, within a bounded time; nothing is published
-without a charge, nobody sees half of a bundle, and a charge without a bundle is finished, or called
-spent, by the next run.
+Each gives a typed error that names the location, within a bounded time. Nothing is published
+without a charge, no reader sees a partial bundle, and a charge without a bundle is finished, or
+marked spent, by the next run.
 """
 
 from __future__ import annotations

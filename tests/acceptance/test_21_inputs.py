@@ -20,7 +20,14 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas.errors import ContractError, Invalid, TableError
 from gramercy.tables import parquet
 from gramercy.tables.streaming import Accumulated
-from tests.acceptance.hostile.tables_made import (
+from tests.acceptance.hostile.readable_tables import ALL_READ, ROWS, SPELLINGS, TEXT
+from tests.acceptance.hostile.refused_tables import (
+    ALL_REFUSED,
+    TWICE,
+    damaged_parquet,
+    whole_parquet,
+)
+from tests.acceptance.hostile.table_cases import (
     COLUMNS,
     PLAIN,
     PLANTED,
@@ -31,16 +38,9 @@ from tests.acceptance.hostile.tables_made import (
     Reference,
     Refused,
     csv,
-    lay,
     steps,
     summed,
-)
-from tests.acceptance.hostile.tables_read import ALL_READ, ROWS, SPELLINGS, TEXT
-from tests.acceptance.hostile.tables_refused import (
-    ALL_REFUSED,
-    TWICE,
-    damaged_parquet,
-    whole_parquet,
+    write_case,
 )
 from tests.support.factories import FULL, read_plan, seal_step
 
@@ -64,7 +64,7 @@ def assert_reference(case: Read, sums: Accumulated, lattice: Lattice) -> Referen
 
 @pytest.mark.parametrize("case", ALL_READ, ids=str)
 def test_hostile_table_equals_reference(case: Read, tmp_path: Path) -> None:
-    sampled, sums, lattice = steps(lay(tmp_path, case))
+    sampled, sums, lattice = steps(write_case(tmp_path, case))
     reference = assert_reference(case, sums, lattice)
     if len(case.files) == 1:  # then the sample is all of it
         for key, counts in (
@@ -78,7 +78,7 @@ def test_hostile_table_equals_reference(case: Read, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "cell", "number"), SPELLINGS, ids=[s[0] for s in SPELLINGS])
 def test_hostile_cell_equals_reference(name: str, cell: str, number: float, tmp_path: Path) -> None:
     case = csv(name, f"c0,c1\n{cell},3\n2,5\n", [[number, 3], [2, 5]])
-    assert_reference(case, *summed(lay(tmp_path, case)))
+    assert_reference(case, *summed(write_case(tmp_path, case)))
 
 
 def error_texts(caught: pytest.ExceptionInfo[Invalid]) -> str:
@@ -93,7 +93,7 @@ def test_unreadable_table_is_refused_without_values(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    request = lay(tmp_path, case)
+    request = write_case(tmp_path, case)
     caplog.set_level(0)
     with pytest.raises(case.error) as caught:
         steps(request)
@@ -112,13 +112,13 @@ def test_brackets_in_the_contract_folder_are_literal(tmp_path: Path) -> None:
     folder = tmp_path / "blood [2026]"
     folder.mkdir()
     for source in ("blood.csv", "blood*.csv"):
-        _, sums, _ = steps(lay(folder, Read("", {"blood.csv": TEXT.encode()}, ROWS, source)))
+        _, sums, _ = steps(write_case(folder, Read("", {"blood.csv": TEXT.encode()}, ROWS, source)))
         assert sums.rows == 3
 
 
 def test_symbolic_links_to_tables(tmp_path: Path) -> None:
     case = Read("", {"t.csv": TEXT.encode()}, ROWS, "link.csv")
-    request = lay(tmp_path, case)
+    request = write_case(tmp_path, case)
     (tmp_path / "link.csv").symlink_to(tmp_path / "t.csv")
     assert steps(request)[1].rows == 3
     for target in ("absent.csv", "link.csv"):
@@ -129,7 +129,7 @@ def test_symbolic_links_to_tables(tmp_path: Path) -> None:
 
 
 def test_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
-    request = lay(tmp_path, Read("", {"t.csv": TEXT.encode()}, ROWS, "pipe.csv"))
+    request = write_case(tmp_path, Read("", {"t.csv": TEXT.encode()}, ROWS, "pipe.csv"))
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(TableError, match=r"pipe\.csv"):
         steps(request)
@@ -141,7 +141,7 @@ def test_unreadable_file_is_refused_at_every_step(
     name: str, step: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = {"t.csv": PLAIN, "t.csv.gz": gzip.compress(PLAIN), "t.parquet": whole_parquet()}
-    plan = read_plan(lay(tmp_path, Refused("", {name: whole[name]})))
+    plan = read_plan(write_case(tmp_path, Refused("", {name: whole[name]})))
     (tmp_path / name).chmod(0)
     if os.geteuid() == 0:  # who may read everything
 
@@ -169,12 +169,12 @@ def test_table_changed_between_steps_is_refused_by_name(tmp_path: Path) -> None:
     for name, content in bad.items():
         folder = tmp_path / name
         folder.mkdir()
-        request = lay(folder, Read("", {"t.parquet": good}, [[2, 5]]))
+        request = write_case(folder, Read("", {"t.parquet": good}, [[2, 5]]))
         plan = read_plan(request)
         seal_step(validate)(plan.contract)
         (folder / "t.parquet").unlink()
         if content is not None:
-            lay(folder, Read("", {"t.parquet": content}, [None]))
+            write_case(folder, Read("", {"t.parquet": content}, [None]))
         if name == "text":  # cells that are no numbers, and take the centre
             assert seal_step(accumulate)(plan).sums.repairs.filled.tolist() == [1, 0]
             continue
@@ -194,7 +194,7 @@ def test_table_with_the_maximum_number_of_columns(tmp_path: Path) -> None:
     }
     columns = {n: {"lower": -2, "upper": 2} for n in names}
     case = Read("", files, [None] * 4, "t.*", changes={"columns": columns})
-    plan = read_plan(lay(tmp_path, case))
+    plan = read_plan(write_case(tmp_path, case))
     if FULL:  # minutes
         seal_step(validate)(plan.contract)
     sums = seal_step(accumulate)(plan).sums

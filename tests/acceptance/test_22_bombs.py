@@ -1,7 +1,7 @@
 """Decompression bombs are read or refused in bounded memory.
 
-A huge cell is a missing one, and a line that is too long a malformed row, like any other: what is
-refused is refused for its structure alone.
+A huge cell counts as missing, and a line that is too long as malformed: tables are refused only
+for their structure.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import pytest
 from gramercy.schemas.errors import TableError
 from gramercy.tables.source import open_source
 from tests.acceptance.hostile.bombs import ALL_BOMBS, RUNS, Bomb
-from tests.acceptance.hostile.measure import Measured, measuring
-from tests.acceptance.hostile.tables_made import COLUMNS, PLANTED, Reference
+from tests.acceptance.hostile.memory_server import MemoryClient, memory_server
+from tests.acceptance.hostile.table_cases import COLUMNS, PLANTED, Reference
 from tests.support.factories import at_scale, write_request
 
 MOST = 500_000_000  # bytes above what is in use before
 
 
 @pytest.fixture(scope="module")
-def measure() -> Iterator[Measured]:
-    with measuring() as server:
+def measure() -> Iterator[MemoryClient]:
+    with memory_server() as server:
         yield server
 
 
@@ -45,7 +45,7 @@ def moment(case: Bomb) -> np.ndarray:
 
 @pytest.mark.parametrize("case", ALL_BOMBS[:: at_scale(3, 1)], ids=str)
 def test_bombs_are_read_or_refused_in_bounded_memory(
-    case: Bomb, tmp_path: Path, measure: Measured
+    case: Bomb, tmp_path: Path, measure: MemoryClient
 ) -> None:
     found = measure(case.request(tmp_path), way=case.way, seconds=case.seconds)
     assert "took" in found, found
@@ -65,13 +65,13 @@ def test_bombs_are_read_or_refused_in_bounded_memory(
         np.testing.assert_allclose(found["moment"], moment(case), atol=2e-3)
 
 
-def test_memory_check_detects_an_unbounded_reader(tmp_path: Path, measure: Measured) -> None:
+def test_memory_check_detects_an_unbounded_reader(tmp_path: Path, measure: MemoryClient) -> None:
     """A reader that loads everything exceeds the limit."""
     found = measure(RUNS[0].request(tmp_path), way="as a library would", seconds=120)
     assert found.get("took", MOST) >= MOST
 
 
-def test_many_files_in_bounded_memory(tmp_path: Path, measure: Measured) -> None:
+def test_many_files_in_bounded_memory(tmp_path: Path, measure: MemoryClient) -> None:
     count = at_scale(300, 10_000)
     for i in range(count):
         (tmp_path / f"p{i}.csv").write_bytes(b"c0,c1\n2,5\n")
@@ -82,7 +82,7 @@ def test_many_files_in_bounded_memory(tmp_path: Path, measure: Measured) -> None
 
 
 @pytest.mark.parametrize("made", ["pipe", "device", "socket"])
-def test_special_files_are_refused(made: str, tmp_path: Path, measure: Measured) -> None:
+def test_special_files_are_refused(made: str, tmp_path: Path, measure: MemoryClient) -> None:
     """Such a file may be endless, and cannot be read twice: refused before it is opened."""
     import socket
 

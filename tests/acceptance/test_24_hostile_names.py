@@ -391,7 +391,7 @@ def test_linked_releases_are_not_listed(
     for version in ("v1", "v2"):
         request = write_request(tmp_path / "inputs", request={"version": version})
         if where != "toy" and version == "v2":
-            run_release(request)  # beside the link
+            run_release(request)  # next to the link
             continue
         with pytest.raises(GramercyError):
             run_release(request)

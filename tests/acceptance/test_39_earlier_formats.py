@@ -57,7 +57,7 @@ def test_ledger_of_version_0_1_is_upgraded(version_0_1: Home) -> None:
     statement = ledger.statement("rows-ro")
     assert len(ledger.charges("rows-ro")) == 6
     assert statement.facts()["failures"] == statement.budget.delta / 10
-    assert ledger.elsewhere() is not None  # a copy, until somebody says that it was moved
+    assert ledger.elsewhere() is not None  # a copy, until it is declared as moved
     ledger.move("unpacked")
     assert ledger.elsewhere() is None
 

@@ -60,7 +60,7 @@ def test_runs_resume_and_determine_the_page(
     results = cells.read(tmp_path / "results")
     assert {cell.setting for cell in results} == set(grid(claim=tuple(claims.ALL)))
     again = (tmp_path / "results.md").read_text()
-    assert again.splitlines()[:-1] == text.splitlines()[:-1]  # the last line tells the time
+    assert again.splitlines()[:-1] == text.splitlines()[:-1]  # the last line has the time
     page.write(results, tmp_path)
     assert (tmp_path / "results.md").read_text() == again
     with pytest.raises(SystemExit):

@@ -99,7 +99,7 @@ def test_glossary_has_every_mechanism_and_estimator() -> None:
     words = [word for word, _ in entries]
     assert words == sorted(set(words), key=str.lower)
     assert {*mechanisms.registry, *estimators.registry} <= set(words)
-    assert text.count("\n\n") == len(entries) + 1  # one paragraph each, and nothing beside them
+    assert text.count("\n\n") == len(entries) + 1  # one paragraph each, and nothing else
     assert all(said.endswith(".") for _, said in entries)
 
 

@@ -181,7 +181,7 @@ def test_claimed_and_exact_guarantees() -> None:
     assert of_wishart("replace-one", 1.0, 0.0) == of_wishart("add-remove", 1.0, 0.0)
     index = text(INDEX).partition("## Claimed against exact")[2]
     table = [line for line in index.splitlines() if re.match(r"\| M\d", line)]
-    assert len(table) == len(found)  # no row that nobody recomputes
+    assert len(table) == len(found)  # every row is recomputed
 
 
 def deviations(name: str) -> list[str]:

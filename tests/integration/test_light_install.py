@@ -70,6 +70,7 @@ def run_commands(*commands: Sequence[str], home: Path) -> list[tuple[int, str, s
     return [tuple(each) for each in run_light(COMMANDS, json.dumps(commands), home=home)]
 
 
+@pytest.mark.slow
 def test_python_reads_and_estimates(archive: Path, tmp_path: Path) -> None:
     code = """
 import json, gramercy
@@ -95,6 +96,7 @@ print(json.dumps({
     assert np.isfinite(found["scikit"]).all()
 
 
+@pytest.mark.slow
 def test_graphical_lasso_gives_the_same_numbers_without_numba(tmp_path: Path) -> None:
     rows = np.random.default_rng(5).normal(size=(200, 40))
     S = np.corrcoef((rows + rows[:, :1]).T)
@@ -111,6 +113,7 @@ print(json.dumps(graphical_lasso(np.load(sys.argv[1]), 0.1, tol=1e-13).precision
     np.testing.assert_allclose(found, compiled.precision, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_commands_that_read(archive: Path, tmp_path: Path) -> None:
     """Of an archive in another home, which has no ledger."""
     (tmp_path / "archive").symlink_to(archive)
@@ -134,6 +137,7 @@ def test_commands_that_read(archive: Path, tmp_path: Path) -> None:
         assert unchecked.endswith(INSTALL_PUBLISH)
 
 
+@pytest.mark.slow
 def test_ledger_that_cannot_be_read_is_unchecked(archive: Path) -> None:
     verified, listed = run_commands(["verify", "--json"], ["list"], home=archive.parent)
     assert verified[0] == listed[0] == 0
@@ -142,6 +146,7 @@ def test_ledger_that_cannot_be_read_is_unchecked(archive: Path) -> None:
     assert INSTALL_PUBLISH in listed[2]
 
 
+@pytest.mark.slow
 def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> None:
     request = str(write_request(tmp_path))
     commands = (

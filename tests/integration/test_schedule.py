@@ -73,6 +73,7 @@ def test_late_runs_are_refused(tmp_path: Path) -> None:
         refuse_late(daily, night + 2 * hours)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_late_run_charges_nothing(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch

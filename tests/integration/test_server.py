@@ -119,8 +119,8 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert cardiology.deploy(own) == []
         elsewhere = Home(tmp_path / "another")
         for here, pool, asked in (
-            (context.home, POOL, usual),  # a pool in which somebody deployed by hand
-            (context.home, "oncology", usual),  # names that somebody gave by hand
+            (context.home, POOL, usual),  # a pool with a manual deployment
+            (context.home, "oncology", usual),  # manually chosen names
             (elsewhere, "cardiology", usual),
             (elsewhere, "oncology", own),
         ):
@@ -139,7 +139,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             if entrypoint != weekly["entrypoint"]:
                 by_serve = left[entrypoint, f"{by_hand['name']}@cardiology"]
                 assert [by_serve[fact] for fact in SAME] == [by_hand[fact] for fact in SAME]
-        # What cannot be run is refused before it is, whoever fills in the form.
+        # Invalid parameters are refused before a run, also from the form.
         create = f"/deployments/{weekly['id']}/create_flow_run"
         sound = weekly["parameters"]["request"]
         for wrong in (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.acceptance.hostile.parquet_made import (
+from tests.acceptance.hostile.parquet_builder import (
     BYTES,
     DELTA_BYTES,
     PLAIN,
@@ -34,7 +34,7 @@ from tests.acceptance.hostile.parquet_made import (
     thrift,
     varint,
 )
-from tests.acceptance.hostile.tables_made import COLUMNS, OTHER, SECRET
+from tests.acceptance.hostile.table_cases import COLUMNS, OTHER, SECRET
 from tests.support.factories import FULL, at_scale, write_request
 
 MIB = 1 << 20
@@ -49,7 +49,7 @@ class Bomb:
 
     Parameters
     ----------
-    lay
+    write
         Function that writes the file into a folder.
     file
         Its name there.
@@ -64,7 +64,7 @@ class Bomb:
     """
 
     name: str
-    lay: Callable[[Path], None]
+    write: Callable[[Path], None]
     file: str
     rows: int = 1
     said: Sequence[str] = ()
@@ -78,7 +78,7 @@ class Bomb:
 
     def request(self, folder: Path) -> Path:
         """The file with a contract and a request; returns the request."""
-        self.lay(folder / self.file)
+        self.write(folder / self.file)
         facts = {"source": self.file, "rows": self.rows, "columns": COLUMNS} | self.changes
         asked = {"mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-13}}
         facts["budget"] = {"epsilon": 2.0, "delta": 1e-12}
@@ -329,7 +329,7 @@ LONG_CELLS = [
     ),
 ]
 
-# Descriptions that are lies, or longer than what they describe.
+# False descriptions, or ones longer than what they describe.
 
 ONE = [plain("c0", [2.0]), plain("c1", [5.0])]
 SECRETS = [plain("c0", [SECRET]), plain("c1", [OTHER])]

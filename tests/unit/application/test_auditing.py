@@ -74,7 +74,7 @@ def test_audit_of_an_intact_home_finds_nothing(any_home: Home, tmp_path: Path) -
     assert "http" not in page.replace('http-equiv="', "")
     found = json.loads((tmp_path / "audit/audit.json").read_text())
     assert found == facts(audit)
-    # What lies in the ledger for the steward alone is in neither.
+    # Internal facts of the ledger are in neither.
     fingerprint = Ledger.of(any_home).charges("toy")[0].fingerprint
     assert len(fingerprint) == 64
     assert fingerprint not in page + json.dumps(found)
@@ -291,6 +291,7 @@ FORGED: dict[str, Entry] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORGED)
 def test_audit_finds_forged_ledger_entries(tmp_path: Path, home: Path, name: str) -> None:
     """Entries appended with a correct hash chain and a correct total."""
@@ -385,7 +386,7 @@ def test_withdrawal_needs_a_reason_and_refunds_nothing(
     assert run_command("withdraw", "toy/v9-r9", "--reason", "x", "--yes", capsys=capsys)[0] == 2
     assert (
         run_command("withdraw", "toy/v1-r1", "--reason", "x", capsys=capsys)[0] == 2
-    )  # nobody to ask
+    )  # no terminal for a confirmation
     facts = run_json("withdraw", "toy/v1-r1", "--reason", "wrong file", "--yes", capsys=capsys)
     assert facts["withdrawn"] == "wrong file"
     assert Release(archive_of(audited), "toy", "v1-r1").withdrawn == "wrong file"

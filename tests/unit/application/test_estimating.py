@@ -137,11 +137,12 @@ def test_discriminant_requires_levels() -> None:
         estimator("discriminant").fit(chain_evidence(4, 0.01))
 
 
+@pytest.mark.slow
 def test_class_lost_in_the_noise_has_no_share(tmp_path: Path) -> None:
     """Its unknown values are NaN, on disk and in verification."""
     with_levels(tmp_path)
     columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
-    columns["kind"] = {"levels": ["a", "b", "c", "d", "e"]}  # nobody is one of the last three
+    columns["kind"] = {"levels": ["a", "b", "c", "d", "e"]}  # the last three are empty
     request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
     request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
     facts = {"rows": 400, "columns": columns, "intercept": True}

@@ -185,6 +185,7 @@ def test_each_fold_has_the_noise_of_one_release(tmp_path: Path) -> None:
     assert bundle.manifest.noise.sd_off_diagonal == pytest.approx(2 * single.sd_off_diagonal / 40)
 
 
+@pytest.mark.slow
 def test_cross_validated_estimates_are_verified(tmp_path: Path) -> None:
     """Estimated from the release alone, sealed, and verified."""
     place, _ = publish_folds(tmp_path)

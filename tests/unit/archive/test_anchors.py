@@ -222,7 +222,7 @@ def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> N
                 _ = opened().withdrawn
             assert "cannot be read" in repr(opened())
         path.write_bytes(data)
-    # Sealed anew, with a page that says something else.
+    # Sealed again, with a page that says something else.
     (place / NOTICE).write_text("Never mind.")
     seal(place)
     with pytest.raises(BundleError, match=f"{NOTICE}: does not say"):
@@ -234,7 +234,7 @@ def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> N
     seal(place)
     with pytest.raises(BundleError, match="does not follow from its manifest"):
         _ = opened().withdrawn
-    # Of another release, or by somebody who is not trusted.
+    # Of another release, or with an untrusted key.
     for path in place.iterdir():
         path.unlink()
     write_withdrawal(place, notice_of(archive, release_sha256="0" * 64))

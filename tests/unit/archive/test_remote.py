@@ -330,6 +330,7 @@ def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
 
 
+@pytest.mark.slow
 def test_home_with_archive_at_a_url(
     url: str, made: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

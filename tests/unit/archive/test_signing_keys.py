@@ -203,7 +203,7 @@ def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
     with pytest.raises(BundleError, match=rf"{SIGNATURE}: is by the key {own.stem}.*{other.stem}"):
         gramercy.open(home / "archive", key=other)["toy/v1-r1"]
 
-    # Somebody else's estimate and report beside the genuine release.
+    # An estimate and a report with another key next to the genuine release.
     estimate = min((root / "estimates").iterdir())
     (report,) = (root / "reports").iterdir()
     sign_again(estimate, tmp_path / "other")
@@ -213,7 +213,7 @@ def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
         _ = release.estimates
     assert release.report is None
     assert gramercy.open(home / "archive")["toy/v1-r1"].report is not None
-    # And somebody else's release, in a home that knows its own keys.
+    # And a release with another key, in a home with its own keys.
     sign_again(root / "release", tmp_path / "other")
     assert Release(LocalArchive(home / "archive"), "toy", "v1-r1").signed_by == other.stem
     with pytest.raises(BundleError, match=f"is by the key {other.stem}"):

@@ -286,7 +286,7 @@ def on_a_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> tu
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "wb", buffering=0) as keyboard:
         typed = "".join(f"{line}\n" for line in lines)
-        keyboard.write(f"{typed}\x04".encode())  # and nobody types any more
+        keyboard.write(f"{typed}\x04".encode())  # end of input
         done = subprocess.run(
             [sys.executable, "-m", "gramercy", *words],
             stdin=theirs,

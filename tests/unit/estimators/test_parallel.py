@@ -68,6 +68,7 @@ def test_progress_is_reported_only_inside_the_context() -> None:
     assert len(seen) == 3
 
 
+@pytest.mark.slow
 def test_task_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(item: int) -> float:
         return 1 / (item - 3)

@@ -255,7 +255,7 @@ def test_copied_ledger_refuses_charges_until_moved(tmp_path: Path) -> None:
     charge(ledger, "v1")
     (tmp_path / "copy").mkdir()
     copy = Ledger(shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "copy" / "ledger.sqlite"))
-    assert copy.statement("toy").total == TENTH  # whoever audits may read
+    assert copy.statement("toy").total == TENTH  # an auditor may read
     for step in (lambda: copy.preview(contract(), "v2"), lambda: charge(copy, "v2")):
         with pytest.raises(UntrustedLedger, match=r"belongs at .*ledger\.sqlite.*--moved"):
             step()
@@ -270,7 +270,7 @@ def test_rolled_back_ledger_is_refused_by_its_anchor(database: Path | str) -> No
     ledger = Ledger(database)
     ledger.hold_to(None)
     charge(ledger, "v1")
-    ledger.hold_to(None)  # nothing was drawn: nobody needs to have heard of it
+    ledger.hold_to(None)  # nothing was drawn, so no anchor is needed
     seen = ledger.head()
     ledger.hold_to(seen)
     publish(ledger, "v1-r1")

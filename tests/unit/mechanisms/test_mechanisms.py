@@ -411,7 +411,7 @@ def test_randomize_and_aggregate(
     told = verify_release(LocalArchive(elsewhere), "server", "v1-r1", None)
     assert any("not worked out anew" in each for each in told.unchecked)
 
-    # The same request makes reports, and averages them: two releases, told apart.
+    # The same request makes reports and averages them: two distinct releases.
     again = write_request(
         tmp_path / "source-0", request=request_for("local"), id="source-0", rows=30, **BUDGET
     )
@@ -419,7 +419,7 @@ def test_randomize_and_aggregate(
     kinds = [Catalogue(home / "archive")[f"source-0/v1-r{k}"].manifest.kind for k in (1, 2)]
     assert kinds == ["reports", "second-moment"]
 
-    # Another average is another version, and nobody's reports count twice.
+    # Another average is another version, and no reports count twice.
     code, _, err = run_command("aggregate", request, folders[0], "--yes", capsys=capsys)
     assert (code, "answers this request already" in err) == (2, True), err
     run_release(
@@ -465,6 +465,7 @@ def ranked_for(request: Path) -> tuple[list[Offer], list[Declined]]:
     return compare(plan.asked, plan.request.mechanism)
 
 
+@pytest.mark.slow
 def test_comparison_ranks_mechanisms_by_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,7 +111,7 @@ def test_history_page_contents(
     damaged = home / "archive/toy/v1-r1/release/datapackage.json"
     damaged.chmod(0o644)
     damaged.write_bytes(b"")
-    (told,) = run_json("history", capsys=capsys)  # what was spent is told all the same
+    (told,) = run_json("history", capsys=capsys)  # spending is still shown
     assert [e["mechanism"] for e in told["events"][1:3]] == [None, "gaussian"]
     for place, why in (
         (tmp_path / "no/spent.html", "its folder is not there"),

@@ -88,6 +88,7 @@ def test_plan_page_marks_the_requested_mechanism(
     assert re.search(rf'class="offer own"><td>{marked}<', page)
 
 
+@pytest.mark.slow
 def test_precision_mechanism_is_not_compared_with_second_moments(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,7 +31,7 @@ def forge(place: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[st
         after = change(before)
         assert after != before
         (place / name).write_text(after, encoding="utf-8")
-    if "report.html" in changes:  # a careful forger describes the file anew
+    if "report.html" in changes:  # a careful forger updates its description
         manifest = read_manifest(place, ReportManifest)
         write_descriptor(place, report_descriptor(place, manifest))
     seal(place)
@@ -93,7 +93,7 @@ def test_forged_reports_fail_verification(
     assert told.startswith("2 ")
     shutil.rmtree(place)
     shutil.copytree(tmp_path / "whole", place)
-    # A page of another edition cannot be written anew, and that is said.
+    # A page of another edition cannot be recomputed, which is reported.
     other = matched(r'"report": "[0-9a-f]{16}"', '"report": "x"')
     told = forge(place, {"datapackage.json": other}, capsys)
     assert "was not compared" in told

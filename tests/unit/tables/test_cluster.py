@@ -100,6 +100,7 @@ def test_cluster_sums_equal_local_sums(
     assert len(told) >= 9
 
 
+@pytest.mark.slow
 def test_cluster_folds_sum_to_all_rows(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_pieces_cover_every_row_group_once(files: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_client_sends_only_public_constants_and_names(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +216,7 @@ def test_workers_that_may_spill_to_disk_are_refused(
             summed(files, contract(files), Cluster(made.scheduler_address))
 
 
+@pytest.mark.slow
 def test_workers_without_gramercy_are_refused(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +228,7 @@ def test_workers_without_gramercy_are_refused(
         summed(files, contract(files), Cluster(scheduler))
 
 
+@pytest.mark.slow
 def test_workers_with_another_version_are_refused(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

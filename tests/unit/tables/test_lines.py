@@ -69,7 +69,7 @@ LINES = st.lists(long_lines(SMALL), max_size=4)
     end=st.sampled_from([b"", b"\n", b"\r\n"]),
     in_place=st.booleans(),
 )
-@example(  # at three bytes for each, they would be cut twice by whoever reads blocks
+@example(  # with three bytes for each, they would span three blocks
     before=[b"1," + b"0" * 52, b"\xff" * 62 + b",1"],
     line=b"\xff" * 65 + b",1",
     after=[],

@@ -114,6 +114,7 @@ def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
     assert max(made) * 4 <= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

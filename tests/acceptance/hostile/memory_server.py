@@ -95,7 +95,7 @@ def _serve() -> None:
         print(answer or json.dumps(died), flush=True)
 
 
-class Measured:
+class MemoryClient:
     """Client of the server: one case at a time."""
 
     def __init__(self, server: Any) -> None:
@@ -111,15 +111,15 @@ class Measured:
 
 
 @contextmanager
-def measuring() -> Iterator[Measured]:
+def memory_server() -> Iterator[MemoryClient]:
     """Run the server until the context ends."""
-    words = [sys.executable, "-m", "tests.acceptance.hostile.measure"]
+    words = [sys.executable, "-m", "tests.acceptance.hostile.memory_server"]
     root = Path(__file__).parents[3]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, cwd=root, stdin=pipe, stdout=pipe, text=True) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
-        yield Measured(server)
+        yield MemoryClient(server)
         assert server.stdin is not None
         server.stdin.close()
 

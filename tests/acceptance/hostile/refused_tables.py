@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gramercy.schemas.errors import ContractError
-from tests.acceptance.hostile.tables_made import (
+from tests.acceptance.hostile.table_cases import (
     CELLS,
     COLUMNS,
     OTHER,
@@ -219,7 +219,7 @@ REFUSED_PARQUET = [
     not_numbers("map", pa.array([[(WORD, SECRET)]], pa.map_(pa.string(), pa.float64())), "map"),
     not_numbers("dictionary", pa.array([WORD, WORD]).dictionary_encode()),
     not_numbers("empty-strings", pa.nulls(2, pa.string())),
-    # What pandas makes of a column of dicts: the keys of somebody's cell become part of the type.
+    # pandas stores a column of dicts as a struct: keys of a cell become part of the type.
     not_numbers("keys-of-a-dict", [{WORD: 1.0}], "struct"),
 ]
 

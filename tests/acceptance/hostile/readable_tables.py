@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.acceptance.hostile.tables_made import (
+from tests.acceptance.hostile.table_cases import (
     BIG,
     COLUMNS,
     INF,
@@ -30,7 +30,7 @@ from tests.acceptance.hostile.tables_made import (
 ROWS: list[Row] = [[2, 5], [-3, 0.5], [9.5, -4]]
 TEXT = "c0,c1\n2,5\n-3,0.5\n9.5,-4\n"
 
-# One cell beside a 3, as a CSV spells it: a number, or taken for missing.
+# One CSV cell next to a 3, and its number, or NaN if it counts as missing.
 SPELLINGS: list[tuple[str, str, float]] = [
     ("plus", "+5", 5),
     ("point-first", ".5", 0.5),

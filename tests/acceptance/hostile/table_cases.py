@@ -69,7 +69,7 @@ class Refused:
         return self.name
 
 
-def lay(folder: Path, case: Read | Refused) -> Path:
+def write_case(folder: Path, case: Read | Refused) -> Path:
     """The case's files, contract and request; returns the request."""
     for name, content in case.files.items():
         path = folder / name

@@ -1,0 +1,196 @@
+"""CSV: every line and cell is parsed independently of the others, packed or not."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gramercy.common.lattice import Lattice
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.normalisation import Unit
+from gramercy.tables.lines import BLOCK, RecordLines
+from gramercy.tables.source import open_source
+from gramercy.tables.streaming import accumulate
+from tests.support.factories import contract_facts
+from tests.support.table_reading import read
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "malformed"),
+    [
+        (b"a,b\n1,2\n3,4", [[1, 2], [3, 4]], 0),
+        (b"a,b\r\n1,2\r\n3, 4 \r\n", [[1, 2], [3, 4]], 0),
+        (b"\xef\xbb\xbfa,b\n1,2\n", [[1, 2]], 0),
+        (b'"a","b"\n"1","2"\n', [[1, 2]], 0),
+        (b'a,x,b\n1,"foo, ""bar""",2\n3,un"quoted,4\n', [[1, 2], [3, 4]], 0),
+        (b"a,b\n1,2\n3\n4,5,6\n7,8\n", [[1, 2], [7, 8]], 2),
+        (b'a,b\n1,"2\n3,4\n5,6\n', [[3, 4], [5, 6]], 1),
+        (b'a,b\n1,"2\n3",4\n5,6\n', [[NAN, 4], [5, 6]], 1),
+        (b'a,b\n1,x"y,"z\n3,4\n', [[3, 4]], 1),
+        (b"a,b\n1,2\r3,4\n5,6\n", [[5, 6]], 1),
+        (b"a,b\n1,x\n,4\nNA,nan\n", [[1, NAN], [NAN, 4], [NAN, NAN]], 0),
+        (b"a,b\n1,\xff\xfe\n3,4\n", [[1, NAN], [3, 4]], 0),
+        (b"a,b\n1,2\x00\n", [[1, NAN]], 0),
+        (b"a,b\n1e400,-1e400\n5e-324,1e308\n", [[np.inf, -np.inf], [5e-324, 1e308]], 0),
+        ("a,b\n１,2\n1_0,0x10\n".encode(), [[NAN, 2], [NAN, NAN]], 0),
+        (b"a,b\nTrue,1\n", [[NAN, 1]], 0),
+        (b"a,b\n", [], 0),
+        (b"a,b\n1,2\n\n3,4\n\n", [[1, 2], [3, 4]], 2),
+        (b"a,b\r\n\r\n1,2\r\n", [[1, 2]], 1),
+        (b"a,b\n1,2,3\n4,\xff\xfe,6\n5,6\n", [[5, 6]], 2),
+    ],
+    ids=str,
+)
+def test_csv_cells_and_malformed_lines(
+    tmp_path: Path, text: bytes, rows: Any, malformed: int
+) -> None:
+    (tmp_path / "t.csv").write_bytes(text)
+    found, dropped = read(tmp_path / "t.csv", "a", "b")
+    np.testing.assert_array_equal(np.array(found).reshape(-1, 2), np.array(rows).reshape(-1, 2))
+    assert dropped == malformed
+    with gzip.open(tmp_path / "t.csv.gz", "wb") as stream:
+        stream.write(text)
+    again, _ = read(tmp_path / "t.csv.gz", "a", "b")
+    np.testing.assert_array_equal(np.array(again), np.array(found))
+
+
+LINE = st.text(alphabet='12."x,\r \xff', max_size=12).map(lambda text: text.encode("latin-1"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(before=st.lists(LINE, max_size=4), one=LINE, other=LINE, after=st.lists(LINE, max_size=4))
+def test_csv_line_never_affects_other_lines(
+    before: list[bytes], one: bytes, other: bytes, after: list[bytes]
+) -> None:
+    """Other lines are read as they are without it."""
+
+    def kept(lines: list[bytes]) -> list[bytes]:
+        stream = io.BytesIO(b"\n".join(lines) + b"\n")
+        return RecordLines(stream, lambda _: None).read().split(b"\n")[:-1]
+
+    def alone(line: bytes) -> list[bytes]:
+        return kept([line])
+
+    for middle in (one, other):
+        lines = [*before, middle, *after]
+        assert kept(lines) == [line for each in lines for line in alone(each)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(LINE, min_size=1, max_size=8))
+def test_each_csv_line_gives_at_most_one_row(
+    lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Rows read plus rows dropped is the number of lines, so no cell can change the count."""
+    file = tmp_path_factory.mktemp("t") / "t.csv"
+
+    def of(some: list[bytes]) -> tuple[list[list[float]], int]:
+        file.write_bytes(b"a,b\n" + b"".join(line + b"\n" for line in some))
+        return read(file, "a", "b")
+
+    rows, dropped = of(lines)
+    assert len(rows) + dropped == len(lines)
+    # Each is read as it would be alone.
+    alone = [of([line]) for line in lines]
+    np.testing.assert_array_equal(rows, [row for found, _ in alone for row in found])
+    assert dropped == sum(count for _, count in alone)
+
+
+def packings(text: bytes) -> dict[str, bytes]:
+    members = io.BytesIO()
+    with zipfile.ZipFile(members, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("t.csv", text)
+    half = len(text) // 2
+    return {
+        "gz": gzip.compress(text),
+        "bz2": bz2.compress(text),
+        "xz": lzma.compress(text[:half]) + bytes(8) + lzma.compress(text[half:], preset=9),
+        "lzma": lzma.compress(text, lzma.FORMAT_ALONE),
+        "zip": members.getvalue(),
+    }
+
+
+@pytest.mark.slow
+def test_compressed_csv_is_read_and_truncation_refused(tmp_path: Path) -> None:
+    lines = "".join(f"{i},{-i}\n" for i in range(60_000))
+    for ending, packed in packings(f"a,b\n{lines}".encode()).items():
+        file = tmp_path / f"t.csv.{ending}"
+        file.write_bytes(packed)
+        rows, dropped = read(file, "a", "b")
+        assert (len(rows), dropped, rows[-1]) == (60_000, 0, [59_999, -59_999])
+        file.write_bytes(packed[: len(packed) // 2])
+        with pytest.raises(TableError, match=rf"t\.csv\.{ending}: "):
+            read(file, "a", "b")
+
+
+def test_zip_must_hold_exactly_one_readable_file(tmp_path: Path) -> None:
+    for held in ([], ["a.csv", "b.csv"]):
+        with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as packed:
+            for name in held:
+                packed.writestr(name, "a\n1\n")
+        with pytest.raises(TableError, match=r"t\.csv\.zip: is not packed in a way"):
+            read(tmp_path / "t.csv.zip", "a")
+    with zipfile.ZipFile(tmp_path / "t.csv.zip", "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("a.csv", "a\n1\n")
+    with pytest.raises(TableError, match=r"t\.csv\.zip: is not packed in a way"):
+        read(tmp_path / "t.csv.zip", "a")
+
+
+def test_blank_line_of_single_column_csv_counts_as_malformed(tmp_path: Path) -> None:
+    """A missing value alone on its line still counts as a row."""
+    (tmp_path / "t.csv").write_text("a\n1\n\n3\n")
+    assert read(tmp_path / "t.csv", "a") == ([[1], [3]], 1)
+
+
+def test_truncated_gzip_error_names_the_file_and_no_value(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "t.csv.gz", "wb") as stream:
+        stream.write(b"a,b\n" + b"123.456,2\n" * 100_000)
+    whole = (tmp_path / "t.csv.gz").read_bytes()
+    (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TableError, match=r"t\.csv\.gz: cannot be read") as caught:
+        read(tmp_path / "t.csv.gz", "a", "b")
+    assert "123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("length", [BLOCK - 2, BLOCK, 3 * BLOCK, 70 << 20])
+@pytest.mark.parametrize("ended", [True, False])
+def test_lines_over_4_mib_are_dropped_in_bounded_memory(
+    tmp_path: Path, length: int, ended: bool
+) -> None:
+    """A line is read whole up to 4 MiB, and dropped beyond, in bounded memory."""
+    with (tmp_path / "t.csv").open("wb") as stream:
+        stream.write(b"a,b\n5,6\n" + b"0" * (length - 2) + b",2" + (b"\n3,4\n" if ended else b""))
+    tracemalloc.start()
+    rows, dropped = read(tmp_path / "t.csv", "a", "b")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    fits = length <= BLOCK
+    assert rows == [[5, 6]] + [[0, 2]] * fits + [[3, 4]] * ended
+    assert dropped == (not fits)
+    assert peak < 12 * BLOCK
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, in_place: bool) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(b'\xef\xbb\xbf"c0","c,1",c2\n1,2,3\n')
+    columns = {name: {"lower": -5.0, "upper": 5.0} for name in ("c0", "c,1", "c2")}
+    facts = contract_facts(file, rows=1) | {"columns": columns}
+    facts["budget"] = {"epsilon": 1.0, "delta": 1e-6}
+    contract = Contract.model_validate(facts)
+    sums = accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10), in_place=in_place)
+    assert (sums.rows, sums.malformed) == (1, 0)

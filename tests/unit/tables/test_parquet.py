@@ -1,0 +1,135 @@
+"""Parquet: the same cells whatever its types, encodings, codecs and pages, in bounded memory."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gramercy.schemas.errors import TableError
+from gramercy.tables.column_types import column_types
+from gramercy.tables.csv_reader import Malformed
+from gramercy.tables.parquet_guard import memory
+from gramercy.tables.read import cells
+from gramercy.tables.source import open_source
+from tests.support.factories import at_scale
+from tests.support.table_reading import read
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, None, 3]), [1, NAN, 3]),
+        (pa.array([2**53 + 1, 2**62, None], pa.int64()), [2.0**53, 2.0**62, NAN]),
+        (pa.array([True, False, None]), [1, 0, NAN]),
+        (pa.array([Decimal("1.25"), None, Decimal("-3.50")]), [1.25, NAN, -3.5]),
+        (pa.array([1.5, 1.5, None]).dictionary_encode(), [1.5, 1.5, NAN]),
+        (pa.array([1.5, np.inf, None], pa.float32()), [1.5, np.inf, NAN]),
+        (pa.nulls(3), [NAN, NAN, NAN]),
+    ],
+    ids=lambda x: str(getattr(x, "type", "")),
+)
+def test_parquet_types_become_floats(tmp_path: Path, column: Any, expected: Any) -> None:
+    table = pa.table({"z": ["x", "y", "z"], "a": column})
+    pq.write_table(table, tmp_path / "t.parquet")
+    rows, _ = read(tmp_path / "t.parquet", "a")
+    np.testing.assert_array_equal(np.array(rows)[:, 0], np.array(expected))
+
+
+WORDS = ("a", "b c", "ä", "long " * 20)
+
+
+def some_texts(rows: int, *, missing: bool) -> list[str | None]:
+    rng = np.random.default_rng(5)
+    others = ["", "A", " a ", "b c\t", "x" * 5000, " " * 2000 + "a", "long " * 300, "1"]
+    pool = [*WORDS, *others, *([None, None] if missing else [])]
+    # Runs and single cells, so that every way of packing is used.
+    picked = [pool[k] for k in rng.integers(len(pool), size=rows)]
+    return [cell for cell in picked for _ in range(int(rng.choice([1, 1, 9])))][:rows]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "encoding", ["dictionary", "PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]
+)
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("missing", [True, False])
+def test_parquet_text_is_independent_of_encoding_and_codec(
+    encoding: str, codec: str, version: str, missing: bool, tmp_path: Path
+) -> None:
+    texts = some_texts(1500, missing=missing)
+    schema = pa.schema([pa.field("g", pa.string(), missing), ("k", pa.float64())])
+    table = pa.table({"g": texts, "k": np.arange(1500.0)}, schema=schema)
+    pq.write_table(
+        table,
+        tmp_path / "t.parquet",
+        compression=codec,
+        use_dictionary=encoding == "dictionary",
+        column_encoding=None if encoding == "dictionary" else {"g": encoding, "k": "PLAIN"},
+        data_page_version=version,
+        data_page_size=4096,
+        row_group_size=700,
+    )
+    place = {word: float(k) for k, word in enumerate(WORDS)} | {" a ": 0.0, "b c\t": 1.0}
+    # The last level's blanks are no part of it, and a contract takes none that has them.
+    levels = {"k": None, "g": tuple(word.strip() for word in WORDS)}
+    expected = [place.get(text or "", NAN) for text in texts]
+    source = open_source(str(tmp_path / "t.parquet"))
+    found = np.concatenate(list(cells(source, levels, Malformed())), axis=1)
+    np.testing.assert_array_equal(found, [np.arange(1500.0), expected])
+
+
+@pytest.mark.parametrize(("name", "limit"), [("g", "_TEXTS"), ("k", "_PAGE")])
+def test_oversized_parquet_pages_are_refused(
+    name: str, limit: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    table = pa.table({"g": ["a" * 50] * 99, "k": np.arange(99.0)})
+    pq.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
+    monkeypatch.setattr(memory, limit, 500)
+    with pytest.raises(TableError, match=f"column '{name}' lies in pages of more than"):
+        list(cells(open_source(str(tmp_path / "t.parquet")), {"k": None, "g": ("a",)}, Malformed()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1, 999, at_scale(8_000, 40_000)])
+@pytest.mark.parametrize("group", [7, 10_000, 1 << 20])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"parquet_guard.memory._PAGES": 1, "parquet._SOME": 1},
+        {"parquet_guard.memory._BATCH": 1},
+    ],
+)
+def test_columns_read_one_at_a_time_equal_the_table(
+    rows: int, group: int, limits: dict[str, int], tmp_path: Path, monkeypatch: Any
+) -> None:
+    rng = np.random.default_rng(3)
+    numbers, texts = rng.normal(size=(5, rows)), rng.choice(["a", "b", "c"], rows)
+    table = pa.table({f"c{i}": numbers[i] for i in range(5)}).add_column(2, "g", pa.array(texts))
+    if rows == 40_000 and group == 7:
+        table = table.slice(0, 100)
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=group, data_page_size=1000)
+    for name, limit in (limits | {"parquet._BLOCK": 8 * 6 * 3000}).items():
+        monkeypatch.setattr(f"gramercy.tables.{name}", limit)
+    columns = {"c1": None, "g": ("a", "b"), "c0": None, "c4": None, "c2": None, "c3": None}
+    batches = list(cells(open_source(str(tmp_path / "t.parquet")), columns, Malformed()))
+    places = np.select([texts == "a", texts == "b"], [0.0, 1.0], NAN)
+    expected = np.stack([numbers[1], places, *numbers[[0, 4, 2, 3]]])[:, : table.num_rows]
+    np.testing.assert_array_equal(np.concatenate(batches, axis=1), expected)
+
+
+def test_large_parquet_footer_is_read(tmp_path: Path) -> None:
+    table = pa.table({f"column {i}": [float(i)] * 40 for i in range(400)})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)
+    file = str(tmp_path / "t.parquet")
+    assert len(column_types(open_source(file), file)) == 400
+    assert len(read(tmp_path / "t.parquet", "column 0", "column 399")[0]) == 40
