@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import itertools
 import json
 from pathlib import Path
@@ -28,7 +29,7 @@ from gramercy.schemas.errors import (
     TableError,
 )
 from gramercy.tasks.history import ledger_tag
-from gramercy.tasks.policy import private_flow, private_task
+from gramercy.tasks.policy import private_flow, private_task, sealed
 from tests.support.factories import bundle_bytes, write_request
 from tests.support.leaks import prefect_results, prefect_texts
 
@@ -173,6 +174,26 @@ def test_unknown_failure_shows_only_its_type() -> None:
     with pytest.raises(StepFailed, match=r"^leaky_itself: KeyError\.$"):
         leaky_itself()
     assert not any(str(SECRET) in text for text in prefect_texts())
+
+
+def test_error_is_freed_of_its_history_where_dask_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dask registers a reducer by which copies of an exception keep what led to it."""
+    tblib = pytest.importorskip("tblib.pickling_support")
+    monkeypatch.setitem(copyreg.dispatch_table, RequestError, tblib.pickle_exception)
+
+    @sealed
+    def step() -> None:
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            raise RequestError("known") from None
+
+    with pytest.raises(RequestError) as caught:
+        step()
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
 
 
 def test_private_task_keeps_its_policy_under_options() -> None:
