@@ -52,13 +52,13 @@ def validate(contract: Contract) -> dict[str, Any]:
     person_types: dict[str, str] = {}  # with a file that states it
     checked: set[tuple[str | None, ...]] = set()
     for file in source.files:
-        stated = column_types(source, file)
+        stated = column_types(file)
         schema = tuple(stated.get(name) for name in required_columns(contract))
         if schema not in checked:  # thousands of files have one schema
-            _check_schema(source.shown(file), stated, contract, suite)
+            _check_schema(file.shown, stated, contract, suite)
             checked.add(schema)
         if contract.owner is not None:
-            person_types.setdefault(stated[contract.owner], source.shown(file))
+            person_types.setdefault(stated[contract.owner], file.shown)
     _check_persons(contract, person_types, "csv" in source.formats)
     try:
         return {"sample": _check_values(_sample(source, contract), suite)}

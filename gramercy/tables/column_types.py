@@ -9,7 +9,8 @@ import pyarrow as pa
 from gramercy.schemas.errors import TableError
 from gramercy.tables import csv_reader, parquet
 from gramercy.tables.parse_errors import parsing
-from gramercy.tables.source import Source, format_of
+from gramercy.tables.source import Source
+from gramercy.tables.source_file import SourceFile
 
 MIXED, PARTIAL = "of several types", "not in every file"
 _ANY = "any"
@@ -36,7 +37,7 @@ def schema_of(source: Source) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for place, file in enumerate(source.files):
-        stated = column_types(source, file)
+        stated = column_types(file)
         for name in [*found, *(name for name in stated if name not in found)]:
             if place == 0:
                 found[name] = stated[name]
@@ -55,7 +56,7 @@ def _both(one: str, other: str) -> str:
     return "double" if {one, other} == _NUMBERS else MIXED
 
 
-def column_types(source: Source, file: str) -> dict[str, str]:
+def column_types(file: SourceFile) -> dict[str, str]:
     """Names of a file's columns and the type of each, as its header or schema states them.
 
     ``whole`` stands for integers, ``double`` for every other numeric type, ``text`` for every kind
@@ -67,18 +68,18 @@ def column_types(source: Source, file: str) -> dict[str, str]:
     TableError
         If the file cannot be read, is empty, or names a column twice.
     """
-    if format_of(file) == "csv":
-        stated = [(name, "any") for name in csv_reader.header(source, file)]
+    if file.format == "csv":
+        stated = [(name, "any") for name in csv_reader.header(file)]
     else:
-        with parsing(source.shown(file), "Parquet"), parquet.opened(source.fs, file) as (_, table):
+        with parsing(file.shown, "Parquet"), parquet.opened(file) as (_, table):
             stated = [(field.name, _kind(field.type)) for field in table.schema_arrow]
-    keys = source.keys(file)
+    keys = file.keys
     stated = [each for each in stated if each[0] not in keys] + [(key, "any") for key in keys]
     where: dict[str, int] = {}
     for at, (name, _) in enumerate(stated, start=1):
         if name in where:  # told by place: what stands in a header that is none may be private
             raise TableError(
-                f"{source.shown(file)}: columns {where[name]} and {at} have the same name.",
+                f"{file.shown}: columns {where[name]} and {at} have the same name.",
                 "Rename one of them.",
             )
         where[name] = at

@@ -20,7 +20,7 @@ from gramercy.schemas.errors import TableError
 from gramercy.schemas.url import path_of
 from gramercy.tables.lines import BLOCK, RecordLines, is_record
 from gramercy.tables.parse_errors import parsing
-from gramercy.tables.source import Source
+from gramercy.tables.source_file import SourceFile
 from gramercy.tables.unpacking import Xz, zipped
 from gramercy.tables.values import Reading, converted
 
@@ -45,11 +45,11 @@ class Malformed:
         return Malformed(self.rows + other.rows, self.in_place + other.in_place)
 
 
-def header(source: Source, file: str) -> list[str]:
+def header(file: SourceFile) -> list[str]:
     """Names of the columns, by the first line."""
     names: list[str] = []
-    shown = source.shown(file)
-    with parsing(shown, "CSV"), _opened(source, file) as stream:
+    shown = file.shown
+    with parsing(shown, "CSV"), _opened(file) as stream:
         line = stream.readline(BLOCK + 1)
         # What is dropped as a line would leave the header to somebody's row.
         if len(line) > BLOCK and not line.endswith(b"\n"):
@@ -78,8 +78,7 @@ def header(source: Source, file: str) -> list[str]:
 
 
 def cells(
-    source: Source,
-    file: str,
+    file: SourceFile,
     columns: Mapping[str, Reading],
     rows: int,
     malformed: Malformed,
@@ -95,8 +94,8 @@ def cells(
         malformed.rows += 1
         return "error" if in_place else "skip"
 
-    fields, names = len(header(source, file)) if in_place else None, list(columns)
-    with parsing(source.shown(file), "CSV"), _opened(source, file) as stream:
+    fields, names = len(header(file)) if in_place else None, list(columns)
+    with parsing(file.shown, "CSV"), _opened(file) as stream:
         batches = pacsv.open_csv(
             pa.PythonFile(RecordLines(stream, broken, fields), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
@@ -116,14 +115,14 @@ def cells(
 
 
 @contextmanager
-def _opened(source: Source, file: str) -> Iterator[IO[bytes]]:
-    packing = fsspec.utils.infer_compression(path_of(file))
+def _opened(file: SourceFile) -> Iterator[IO[bytes]]:
+    packing = fsspec.utils.infer_compression(path_of(file.path))
     here = {"xz": _unxz, "lzma": _unxz, "zip": zipped}
     if packing not in here:
-        with fsspec.core.OpenFile(source.fs, file, mode="rb", compression=packing) as stream:
+        with fsspec.core.OpenFile(file.fs, file.path, mode="rb", compression=packing) as stream:
             yield stream
         return
-    with source.fs.open(file, "rb") as packed, here[packing](packed) as stream:
+    with file.fs.open(file.path, "rb") as packed, here[packing](packed) as stream:
         yield stream
 
 

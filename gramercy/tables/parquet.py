@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gramercy.tables.blocks import blocks
 from gramercy.tables.parquet_guard.memory import StoredColumn, fit, room, stored_columns
 from gramercy.tables.parquet_guard.page_heads import check_footer
+from gramercy.tables.source_file import SourceFile
 from gramercy.tables.values import Reading, converted, of_texts
 
 Array = NDArray[np.float64]
@@ -30,14 +31,14 @@ _AHEAD = 256 << 10  # of one column
 
 @contextmanager
 def opened(
-    fs: Any, file: str, columns: Mapping[str, Reading] | None = None
+    file: SourceFile, columns: Mapping[str, Reading] | None = None
 ) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
     """A Parquet file and Arrow's view of it, once its footer is known to fit.
 
     Parameters
     ----------
-    fs, file
-        Where it lies.
+    file
+        Which.
     columns
         Those that will be read. Texts stay places in dictionaries: spelled out, a long one that is
         told once and meant a million times would fill the memory.
@@ -47,7 +48,7 @@ def opened(
     TooHeavyError
         If it does not.
     """
-    with _bytes(fs, file) as stream:
+    with _bytes(file) as stream:
         check_footer(stream)
         with pq.ParquetFile(stream, pre_buffer=False) as table:
             texts = _in_dictionaries(table.metadata, columns or {})
@@ -58,10 +59,11 @@ def opened(
             yield stream, table
 
 
-def _bytes(fs: Any, file: str) -> Any:
+def _bytes(file: SourceFile) -> Any:
     """A file on this machine by Arrow's own means, which hold up no other thread."""
-    here = isinstance(fs, LocalFileSystem) and file.isprintable()  # not so: no UTF-8
-    return pa.OSFile(file) if here else fs.open(file, "rb")
+    fs, path = file.fs, file.path
+    here = isinstance(fs, LocalFileSystem) and path.isprintable()  # not so: no UTF-8
+    return pa.OSFile(path) if here else fs.open(path, "rb")
 
 
 def _ahead(table: pq.ParquetFile, columns: Collection[str]) -> int:
@@ -92,34 +94,25 @@ def _in_dictionaries(metadata: Any, columns: Mapping[str, Reading]) -> list[str]
     return [name for name, levels in columns.items() if of_texts(levels) and name not in cannot]
 
 
-def cells(
-    fs: Any,
-    file: str,
-    columns: Mapping[str, Reading],
-    rows: int,
-    only: Sequence[int] | None = None,
-    shown: str | None = None,
-) -> Iterator[Array]:
-    """Batches of about so many rows, of some row groups or all; see `tables.read.cells`.
-
-    What is wrong with a file is told of it as `shown`.
+def cells(file: SourceFile, columns: Mapping[str, Reading], rows: int) -> Iterator[Array]:
+    """Batches of about so many rows; see `tables.read.cells`.
 
     Raises
     ------
     TableError
         If its pages do not fit into memory, or a column is missing.
     """
-    with opened(fs, file, columns) as (stream, table):
+    with opened(file, columns) as (stream, table):
         reader = _Reader(stream, table, rows)
-        groups = range(table.num_row_groups) if only is None else only
-        known = stored_columns(stream, table, shown or file, columns, groups)
+        groups = range(table.num_row_groups) if file.groups is None else file.groups
+        known = stored_columns(stream, table, file.shown, columns, groups)
         if not groups:
             return
         if fit(known):
             yield from reader.side_by_side(known, groups)
             return
         for group in groups:
-            alone = stored_columns(stream, table, shown or file, columns, [group])
+            alone = stored_columns(stream, table, file.shown, columns, [group])
             if fit(alone):
                 yield from reader.side_by_side(alone, [group])
             else:

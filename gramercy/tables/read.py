@@ -18,7 +18,8 @@ from gramercy.tables import csv_reader, parquet
 from gramercy.tables.csv_reader import Malformed
 from gramercy.tables.lines import valid_utf8
 from gramercy.tables.parse_errors import parsing
-from gramercy.tables.source import Source, format_of
+from gramercy.tables.source import Source
+from gramercy.tables.source_file import SourceFile
 from gramercy.tables.values import Reading, converted, width
 
 
@@ -39,11 +40,10 @@ def pieces(source: Source, cells_each: int) -> list[Source]:
     """
     found: list[Source] = []
     for file in source.files:
-        alone = replace(source, files=(file,))
-        if format_of(file) == "csv":
-            found.append(alone)
+        if file.format == "csv":
+            found.append(replace(source, files=(file,)))
             continue
-        with parsing(source.shown(file), "Parquet"), parquet.opened(source.fs, file) as (_, table):
+        with parsing(file.shown, "Parquet"), parquet.opened(file) as (_, table):
             known = table.metadata
             sizes = [known.row_group(k).num_rows for k in range(known.num_row_groups)]
             wide = known.num_columns
@@ -51,7 +51,8 @@ def pieces(source: Source, cells_each: int) -> list[Source]:
         for k in range(len(sizes)):
             groups.append(k)
             if sum(sizes[j] for j in groups) * wide >= cells_each or k == len(sizes) - 1:
-                found.append(replace(alone, groups=tuple(groups)))
+                part = replace(file, groups=tuple(groups))
+                found.append(replace(source, files=(part,)))
                 groups = []
     return found or [source]
 
@@ -86,17 +87,17 @@ def cells(
     # Levels spread a column over many: what a batch becomes has to fit, not what it is.
     rows = max(1, parquet.BATCH_CELLS // sum(map(width, columns.values())))
     for file in source.files:
-        keys = {name: value for name, value in source.keys(file).items() if name in columns}
+        keys = {name: value for name, value in file.keys.items() if name in columns}
         inside = {name: reading for name, reading in columns.items() if name not in keys}
         if not inside:
             raise TableError(
-                f"{source.shown(file)}: all declared columns are names of folders.",
+                f"{file.shown}: all declared columns are names of folders.",
                 "Declare one of its own.",
             )
-        if format_of(file) == "csv":
-            batches = csv_reader.cells(source, file, inside, rows, malformed, in_place)
+        if file.format == "csv":
+            batches = csv_reader.cells(file, inside, rows, malformed, in_place)
         else:
-            batches = _parquet_cells(source, file, inside, rows)
+            batches = _parquet_cells(file, inside, rows)
         yield from _with_keys(batches, columns, keys) if keys else batches
 
 
@@ -124,10 +125,9 @@ def _folder_cell(value: str | None) -> pa.Array:
 
 
 def _parquet_cells(
-    source: Source, file: str, columns: Mapping[str, Reading], rows: int
+    file: SourceFile, columns: Mapping[str, Reading], rows: int
 ) -> Iterator[NDArray[np.float64]]:
-    shown = source.shown(file)
-    with parsing(shown, "Parquet"):
-        for batch in parquet.cells(source.fs, file, columns, rows, source.groups, shown):
+    with parsing(file.shown, "Parquet"):
+        for batch in parquet.cells(file, columns, rows):
             for start in range(0, batch.shape[1], rows):
                 yield batch[:, start : start + rows]

@@ -7,19 +7,17 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
 from fsspec.registry import known_implementations
 
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.url import USE_ENVIRONMENT, path_of, user_in_name, without_secrets
+from gramercy.schemas.url import USE_ENVIRONMENT, user_in_name, without_secrets
+from gramercy.tables.source_file import Format, SourceFile, format_of, source_file
 
 # Below this they say the names of files, and those of folders may hold cells.
 for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocore", "aiobotocore")):
     _log.setLevel(max(_log.level, logging.INFO))
-
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -31,50 +29,19 @@ class Source:
     fs
         The fsspec file system they lie on.
     files
-        Their paths there.
-    groups
-        Row groups of its one Parquet file that alone are meant; all, if None.
-    root
-        The folder that was named, if one was: folders in it may be called ``column=value``.
+        Each of them.
     url
-        What was named. Its folders may be shown, and its user, password and query may not.
+        What the contract names. Its folders may be shown; its user, password and query may not.
     """
 
-    # Over HTTP, the path of a file is its whole URL.
     fs: Any = field(repr=False)
-    files: tuple[str, ...] = field(repr=False)
-    groups: tuple[int, ...] | None = None
-    root: str | None = field(default=None, repr=False)
-    url: str = field(default="", repr=False)
+    files: tuple[SourceFile, ...] = field(repr=False)
+    url: str = field(repr=False)
 
     @property
-    def formats(self) -> set[str | None]:
+    def formats(self) -> set[Format]:
         """``csv``, ``parquet``, or both."""
-        return {format_of(file) for file in self.files}
-
-    def keys(self, file: str) -> dict[str, str | None]:
-        """Columns that the folders of a file hold, as Hive and Spark write them."""
-        if self.root is None:
-            return {}
-        folders = PurePosixPath(file).relative_to(self.root).parts[:-1]
-        found = (folder.partition("=") for folder in folders if "=" in folder)
-        return {
-            unquote(name): None if value == _NO_VALUE else unquote(value)
-            for name, _, value in found
-        }
-
-    def shown(self, file: str) -> str:
-        """Its name, for errors: without the values that its folders hold, which are cells.
-
-        Folders that the contract names are shown as they are; the secrets of a URL never.
-        """
-        *folders, name = without_secrets(file).split("/")
-        named = without_secrets(self.url).split("/")
-        shown = [
-            f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in named else folder
-            for folder in folders
-        ]
-        return "/".join([*shown, name])
+        return {file.format for file in self.files}
 
     def fingerprint(self) -> str:
         """Digest of names, sizes and modification marks. Private: kept in the ledger alone.
@@ -86,24 +53,12 @@ class Source:
         """
         marks = hashlib.sha256()
         for file in self.files:
-            facts = self.info(file)
+            facts = file.info()
             dates = ("mtime", "ETag", "LastModified", "Last-Modified")
             mark = next((facts[k] for k in dates if k in facts), "")
-            line = f"{file}\0{facts.get('size')}\0{mark}\n"
+            line = f"{file.path}\0{facts.get('size')}\0{mark}\n"
             marks.update(line.encode("utf-8", "surrogateescape"))  # a folder may hold any bytes
         return marks.hexdigest()
-
-    def info(self, file: str) -> dict[str, Any]:
-        """What the store says of a file; raises as `fingerprint`."""
-        reason = ""
-        try:
-            return dict(self.fs.info(file))
-        except Exception as caught:  # drivers quote whole URLs
-            reason = type(caught).__name__
-        raise TableError(
-            f"{self.shown(file)}: cannot be read ({reason}).",
-            "Check that the file is there, and that you may read it.",
-        )
 
 
 def open_source(url: str) -> Source:
@@ -140,14 +95,7 @@ def open_source(url: str) -> Source:
         files, reason = [], f"cannot be opened ({type(caught).__name__})"
     if not files:
         raise TableError(f"{without_secrets(url)}: {reason}.", fix)
-    source = Source(fs, tuple(files), root=root, url=url)
-    for file in files:
-        if format_of(file) is None:
-            raise TableError(
-                f"{source.shown(file)}: is not .csv, .csv.gz or .parquet.",
-                "Convert it to one of these.",
-            )
-    return source
+    return Source(fs, tuple(source_file(fs, file, url, root) for file in files), url)
 
 
 def _driver_of(url: str) -> str:
@@ -166,13 +114,3 @@ def _below(fs: Any, folder: str) -> list[str]:
         if not hidden and format_of(within.name):
             found.append(file)
     return found
-
-
-def format_of(name: str) -> str | None:
-    """``csv`` or ``parquet``, by the name of a file or its URL; None if it is neither."""
-    suffixes = [s.lower() for s in PurePosixPath(path_of(name)).suffixes]
-    if suffixes[-1:] in ([".parquet"], [".pq"]):
-        return "parquet"
-    if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:
-        return "csv"
-    return None

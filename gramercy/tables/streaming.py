@@ -120,7 +120,7 @@ def _refuse_moving_rows(source: Source, contract: Contract) -> None:
     same for all rows.
     """
     named = PurePosixPath(source.url).parts
-    folders = {part for file in source.files for part in PurePosixPath(file).parts[:-1]}
+    folders = {part for file in source.files for part in PurePosixPath(file.path).parts[:-1]}
     keys = {unquote(part.partition("=")[0]) for part in folders.difference(named) if "=" in part}
     known = {key.casefold() for key in keys}
     for name in contract.names:

@@ -44,14 +44,14 @@ def state(source: Source) -> str:
     """
     found = []
     for file in source.files:
-        facts = source.info(file)
+        facts = file.info()
         if not any(_plain(name) in _MARKS and value for name, value in facts.items()):
             raise TableError(
-                f"{source.shown(file)}: the store states neither a date nor a digest of it, so "
+                f"{file.shown}: the store states neither a date nor a digest of it, so "
                 "that a change during the release could not be found.",
                 "Copy the table to a disk, or to a store that states one.",
             )
-        found.append([file, sorted((name, str(value)) for name, value in facts.items())])
+        found.append([file.path, sorted((name, str(value)) for name, value in facts.items())])
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()
 
 

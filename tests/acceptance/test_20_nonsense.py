@@ -16,7 +16,6 @@ from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import entries
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.errors import Invalid
-from gramercy.tables import read
 from tests.support.factories import MECHANISM, run_release, write_request
 from tests.support.ledger_writers import charge
 
@@ -29,11 +28,8 @@ def nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("data was read")
 
-    monkeypatch.setattr("gramercy.tables.source.open_source", refuse)
-    for name in ("cells", "column_types"):
-        monkeypatch.setattr(read, name, refuse)
-    monkeypatch.setattr("gramercy.application.accumulation.open_source", refuse)
-    monkeypatch.setattr("gramercy.application.publishing.open_source", refuse)
+    for module in ("accumulation", "drawing", "publishing", "validation"):
+        monkeypatch.setattr(f"gramercy.application.{module}.open_source", refuse)
 
 
 CASES = [("mechanism", "epsilon", x) for x in NONSENSE]

@@ -27,6 +27,7 @@ from gramercy.schemas.url import has_secrets, without_secrets
 from gramercy.tables.cluster import _client
 from gramercy.tables.column_types import column_types
 from gramercy.tables.source import Source, format_of, open_source
+from gramercy.tables.source_file import source_file
 from tests.acceptance.test_11_leaks import everything
 from tests.support.factories import FULL, run_command, run_release, write_request
 
@@ -212,7 +213,7 @@ def test_source_with_credentials_and_query_is_read(
 
 def test_format_of_a_compressed_url_comes_from_its_path(host: str) -> None:
     source = open_source(f"http://{LOGIN}@{host}/table.csv.gz?{QUERY}")
-    assert list(column_types(source, *source.files)) == ["c0", "c1", "c2"]
+    assert list(column_types(*source.files)) == ["c0", "c1", "c2"]
 
 
 def test_format_of_plain_paths_ignores_question_marks() -> None:
@@ -270,8 +271,9 @@ def test_refused_remote_table_leaks_no_secrets(host: str, tmp_path: Path) -> Non
 def test_missing_remote_file_leaks_no_secrets(host: str) -> None:
     there = open_source(f"http://{LOGIN}@{host}/table.csv?{QUERY}")
     file = f"http://{LOGIN}@{host}/404.csv?{QUERY}"
-    gone = Source(there.fs, (file,), url=there.url)
-    for call in (gone.fingerprint, lambda: column_types(gone, file)):
+    missing = source_file(there.fs, file, there.url)
+    gone = Source(there.fs, (missing,), there.url)
+    for call in (gone.fingerprint, lambda: column_types(missing)):
         with pytest.raises(TableError) as caught:
             call()
         assert f"http://{host}/404.csv: " in str(caught.value)

@@ -18,7 +18,8 @@ from gramercy.schemas.contract import MOST_COLUMNS, YEAR, Neighbours
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import cannot_be_shown
 from gramercy.tables.column_types import MIXED, PARTIAL, schema_of
-from gramercy.tables.source import format_of, open_source
+from gramercy.tables.source import open_source
+from gramercy.tables.source_file import format_of
 
 NUMBERS, LEVELS = "numbers", "levels"
 KINDS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
@@ -128,7 +129,7 @@ def draft(table: str, name: str | None = None, columns: Iterable[str] | None = N
     source = open_source(table.replace(YEAR, _ANY_YEAR))
     stated = schema_of(source)
     wanted = list(stated) if columns is None else list(columns)
-    if columns is None and any(format_of(file) == "csv" for file in source.files):
+    if columns is None and "csv" in source.formats:
         check_header(table, stated)
     for each in wanted:
         if each not in stated:

@@ -127,13 +127,13 @@ def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None
 
 AGAIN = """
 import numpy as np
-from tests.unit.reports.test_second_look import chain
+from tests.unit.reports.test_second_look import chain_evidence
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.tuning.redraws import comes_back
 from gramercy.schemas.noise import NoiseLaw
 rows = NoiseLaw(family="noisy-rows", sd_diagonal=0.1, sd_off_diagonal=0.1, cell_variance=0.5)
 for law, count in ((None, 40), (rows, 4000)):
-    seen = chain(0.3, count, law=law)
+    seen = chain_evidence(0.3, count, law=law)
     print(comes_back(seen, GraphicalLasso(penalty=0.2), {"penalty": 0.2}).tolist())
 """
 

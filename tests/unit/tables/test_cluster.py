@@ -119,10 +119,11 @@ def test_cluster_folds_sum_to_all_rows(
 def test_pieces_cover_every_row_group_once(files: str) -> None:
     source = open_source(files)
     for size, count in ((1, 7), (333 * 5 * 3, 3), (1 << 40, 1)):
-        found = [each for each in pieces(source, size) if each.groups is not None]
+        groups = [each.files[0].groups for each in pieces(source, size)]
+        found = [each for each in groups if each is not None]
         assert len(found) == count
-        assert sorted(k for each in found for k in each.groups or ()) == list(range(7))
-    assert [Path(each.files[0]).name for each in pieces(source, 1 << 40)] == [
+        assert sorted(k for each in found for k in each) == list(range(7))
+    assert [Path(each.files[0].path).name for each in pieces(source, 1 << 40)] == [
         "a.csv",
         "b.csv.gz",
         "c.parquet",
@@ -172,7 +173,7 @@ def test_worker_errors_carry_no_private_values(
     monkeypatch.setattr(cluster, "summed", _raise_private_value)
     with pytest.raises(GramercyError) as caught:
         summed(str(path), terms, Cluster(scheduler))
-    assert str(caught.value).startswith("_quoting: KeyError on a worker.")
+    assert str(caught.value).startswith("_raise_private_value: KeyError on a worker.")
     assert MARK not in repr(caught.value.__context__)
     monkeypatch.undo()
     with pytest.raises(TableError, match="'rows' is 21"):

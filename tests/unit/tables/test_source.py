@@ -43,7 +43,7 @@ def test_unusable_file_is_refused_by_name(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TableError, match=words) as caught:
-        column_types(open_source(str(tmp_path / name)), str(tmp_path / name))
+        column_types(*open_source(str(tmp_path / name)).files)
     assert name in str(caught.value)
 
 
@@ -91,8 +91,8 @@ def test_folder_source_reads_all_tables_below_it(tmp_path: Path) -> None:
     (tmp_path / "_old").mkdir()
     (tmp_path / "_old" / "x.csv").write_text("a\n99\n")
     source = open_source(str(tmp_path))
-    assert [Path(file).name for file in source.files] == ["part-0.parquet", "part-1.csv"] * 2
-    assert column_types(source, source.files[0]) == {
+    assert [Path(file.path).name for file in source.files] == ["part-0.parquet", "part-1.csv"] * 2
+    assert column_types(source.files[0]) == {
         "a": "whole",
         "z": "text",
         "year": "any",
