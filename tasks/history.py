@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from prefect import get_client
 from prefect.artifacts import create_table_artifact
@@ -15,6 +14,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilter,
     FlowRunFilterTags,
 )
+from prefect.client.schemas.objects import Artifact, FlowRun
 from prefect.client.schemas.sorting import ArtifactSort
 from pydantic import ValidationError
 
@@ -65,7 +65,7 @@ def recall(books: Ledger) -> History:
     return History(runs, _anchors(ledger), elsewhere)
 
 
-def _told(run: Any, of: str) -> list[str]:
+def _told(run: FlowRun, of: str) -> list[str]:
     """What the tags of a run say of something."""
     return [tag.removeprefix(of) for tag in run.tags if tag.startswith(of)]
 
@@ -84,10 +84,10 @@ def _elsewhere(dataset: str, ledger: str) -> Iterator[str]:
             )
 
 
-def _runs(tag: str) -> Iterator[Any]:
+def _runs(tag: str) -> Iterator[FlowRun]:
     of_ledger = FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]))
     with get_client(sync_client=True) as client:
-        found: list[Any] = []
+        found: list[FlowRun] = []
         while True:
             page = client.read_flow_runs(flow_run_filter=of_ledger, limit=_PAGE, offset=len(found))
             found += page
@@ -96,9 +96,9 @@ def _runs(tag: str) -> Iterator[Any]:
 
 
 def _anchors(ledger: str, limit: int | None = None) -> list[Anchor]:
-    """What is no anchor was written by nobody of ours, and tells nothing."""
+    """Anchors of a ledger; artifacts that are not anchors are ignored."""
     of_ledger = ArtifactFilter(key=ArtifactFilterKey(any_=[_key(ledger)]))
-    found: list[Any] = []
+    found: list[Artifact] = []
     with get_client(sync_client=True) as client:
         while True:
             page = client.read_artifacts(
@@ -113,7 +113,7 @@ def _anchors(ledger: str, limit: int | None = None) -> list[Anchor]:
     anchors = []
     for each in found:
         with contextlib.suppress(ValidationError, ValueError, TypeError, IndexError):
-            anchors.append(Anchor.model_validate(json.loads(each.data)[0]))
+            anchors.append(Anchor.model_validate(json.loads(str(each.data))[0]))
     return [each for each in anchors if each.ledger == ledger]
 
 

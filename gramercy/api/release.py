@@ -24,6 +24,7 @@ from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
 
 if TYPE_CHECKING:
+    from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
     from gramercy.estimators.uncertainty.entries import Entries, EntriesOf
 
 
@@ -209,7 +210,7 @@ class Release:
             )
         return self._attached.graph(estimate)
 
-    def estimate(self, name: str, **settings: Any) -> Any:
+    def estimate(self, name: str, **settings: Any) -> MatrixEstimator | DiscriminantClassifier:
         """Estimate from this release, here and now; costs no privacy, and seals nothing.
 
         Parameters

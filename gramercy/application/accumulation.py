@@ -15,6 +15,7 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.engine import Dask, Here
 from gramercy.tables import streaming as room
+from gramercy.tables.cluster import Cluster
 from gramercy.tables.folds import Assign
 from gramercy.tables.passes import here
 from gramercy.tables.source import open_source
@@ -63,11 +64,7 @@ def _shown(contract: Contract) -> AbstractContextManager[Callable[[int], None]]:
 
 
 def _engine(asked: Here | Dask) -> room.Engine:
-    if isinstance(asked, Here):
-        return here
-    from gramercy.tables.cluster import Cluster
-
-    return Cluster(asked.scheduler)
+    return here if isinstance(asked, Here) else Cluster(asked.scheduler)
 
 
 def _assign(plan: Plan) -> Assign | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gramercy.common.home import Home
 from gramercy.ledger import Charge, Statement
+from gramercy.reports.audit_page import audit_page
 from gramercy.schemas.anchor import Anchor
 
 
@@ -131,8 +132,6 @@ def write_audit(audit: Audit, folder: Path) -> Path:
     folder
         Where; see `new_folder`.
     """
-    from gramercy.reports.audit_page import audit_page
-
     said = facts(audit)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "audit.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")

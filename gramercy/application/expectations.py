@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gramercy.archive import disk
+from gramercy.common import disk
 from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Contract
 

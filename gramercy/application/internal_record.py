@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.common.home import Home
 from gramercy.common.process_lock import on_this_machine
+from gramercy.reports.internal_page import internal_page
 from gramercy.schemas.errors import StepFailed
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
@@ -22,8 +23,6 @@ _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send.
 
 def record(home: Home, dataset: str, release: str, facts: dict[str, Any]) -> None:
     """Add facts to the record of a release, and write its page anew; for the owner's eyes alone."""
-    from gramercy.reports.internal_page import internal_page
-
     with on_this_machine(home.locks, f"{dataset}.{release}.internal"):
         known = {"notice": _NOTICE, **recall(home, dataset, release), **facts}
         _write(_place(home, dataset, release, "json"), json.dumps(known, indent=2) + "\n")

@@ -60,7 +60,7 @@ def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> 
         If what draws it is not installed.
     """
     with publishing():
-        from gramercy.reports.page import release_page  # matplotlib takes a second
+        from gramercy.reports.page import release_page  # what draws it is of the extra
 
         return release_page(release, estimates)
 

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from gramercy.archive import signature
-from gramercy.archive.disk import make_durable
 from gramercy.archive.signing_keys import steward_key
+from gramercy.common.disk import make_durable
 from gramercy.common.home import Home
 from gramercy.schemas.errors import BundleError
 

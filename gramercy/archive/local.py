@@ -10,7 +10,6 @@ from pathlib import Path
 
 from gramercy.archive.anchors import newest_anchor, write_anchor
 from gramercy.archive.bundle import same_content
-from gramercy.archive.disk import Files, disk_errors, make_durable, renamed, replace
 from gramercy.archive.layout import (
     STAGING,
     bundle_path,
@@ -21,6 +20,7 @@ from gramercy.archive.layout import (
 )
 from gramercy.archive.protocol import Archive
 from gramercy.archive.staging import StagingArea
+from gramercy.common.disk import Files, disk_errors, make_durable, renamed, replace
 from gramercy.schemas.anchor import Anchor
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.archive.bundle import SEAL, SIGNATURE, check, check_file, sealed_digests
-from gramercy.archive.disk import disk_errors, renamed
 from gramercy.archive.layout import STAGING
 from gramercy.archive.objects import Objects
 from gramercy.archive.package import DESCRIPTOR
+from gramercy.common.disk import disk_errors, renamed
 from gramercy.schemas.errors import BundleError
 
 _METADATA = ".described"  # in the mirror: bundles of which only the description was fetched

@@ -14,11 +14,11 @@ from pathlib import Path
 from shutil import rmtree
 
 from gramercy.archive.bundle import SIGNATURE, check, seal, signer
-from gramercy.archive.disk import disk_errors
 from gramercy.archive.layout import is_redirected, link_error
 from gramercy.archive.signature import key_id
 from gramercy.archive.signing_keys import steward_key
 from gramercy.archive.staging import StagingArea
+from gramercy.common.disk import disk_errors
 from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, BundleError

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.archive.bundle import SEAL, check, content
-from gramercy.archive.disk import disk_errors, linked, make_durable
 from gramercy.archive.held import held
 from gramercy.archive.protocol import Archive
 from gramercy.archive.staging import unkept
+from gramercy.common.disk import disk_errors, linked, make_durable
 from gramercy.schemas.errors import ArchiveError, BundleError
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from gramercy.archive.anchors import FOLDER, newest_anchor, write_anchor
 from gramercy.archive.bundle import SIGNATURE, SUMS, content, file_digest, same_content
-from gramercy.archive.disk import disk_errors, linked, renamed
 from gramercy.archive.layout import DEPTH, INDEX, NAME, STAGING, bundle_path, by_turn, is_known
 from gramercy.archive.mirror import Mirror
 from gramercy.archive.objects import Objects
 from gramercy.archive.protocol import Archive
 from gramercy.archive.staging import StagingArea
+from gramercy.common.disk import disk_errors, linked, renamed
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError
 

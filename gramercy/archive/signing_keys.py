@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gramercy.archive.disk import make_durable, replace, written_aside
 from gramercy.archive.signature import key_id, public_half
+from gramercy.common.disk import make_durable, replace, written_aside
 from gramercy.schemas.errors import ArchiveError, RequestError
 
 if TYPE_CHECKING:

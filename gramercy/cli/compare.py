@@ -50,7 +50,7 @@ def compare(
             terminal.warn(f"{each.name} was withdrawn: ", each.withdrawn)
     found = compared(archive, second, first)
     if page is not None:
-        from gramercy.reports.change_page import change_page  # matplotlib: only where it draws
+        from gramercy.reports.change_page import change_page  # its templates are of the extra
 
         write_page_of("--page", page, change_page(found, second.facts.dataset.title))
     facts = changed(found)

@@ -59,11 +59,6 @@ class LedgerReader:
         """The ledger of a home: its own, or the one of $GRAMERCY_LEDGER_URL."""
         return cls(home.ledger_url or home.ledger)
 
-    @classmethod
-    def known(cls, home: Home) -> Self | None:
-        """The ledger of a home, if it has one; none is made."""
-        return cls.of(home) if home.ledger_url or home.ledger.exists() else None
-
     def datasets(self) -> list[str]:
         """Ids of the registered data sets."""
         registered = select(entries.c.dataset).where(entries.c.kind == "registered")

@@ -71,11 +71,11 @@ class LedgerDatabase:
             self._run(f"CREATE DATABASE {self.url.database}_{name} TEMPLATE {self.url.database}")
 
     def restore(self, name: str) -> None:
-        """Restore a copy in place."""
-        self.lose()
+        """Restore a copy in place: of a file its content alone, so that it stays the same file."""
         if self.url is None:
-            shutil.copy(self.home.root / name, self.home.ledger)
+            shutil.copyfile(self.home.root / name, self.home.ledger)
         else:
+            self.lose()
             self._run(f"CREATE DATABASE {self.url.database} TEMPLATE {self.url.database}_{name}")
 
     def lose(self) -> None:

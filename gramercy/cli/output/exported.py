@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gramercy.api.release import Release
-from gramercy.archive import disk
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.collection import Held, write_collection
 from gramercy.archive.listing import listed
@@ -18,6 +17,7 @@ from gramercy.archive.protocol import Archive
 from gramercy.archive.registry_entry import Stated, entry_text, file_name, registry_entry
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.cli.output.page_file import written
+from gramercy.common import disk
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.timeline import Timeline
 

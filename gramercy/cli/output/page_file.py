@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from gramercy.archive import disk
+from gramercy.common import disk
 from gramercy.schemas.errors import RequestError
 
 

@@ -21,11 +21,11 @@ import gramercy.archive.local
 import gramercy.archive.mirror
 import gramercy.archive.release_bundle
 import gramercy.archive.remote
-from gramercy.archive.disk import Files
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.objects import Objects
 from gramercy.archive.protocol import Archive
 from gramercy.archive.remote import RemoteArchive
+from gramercy.common.disk import Files
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.additive import Additive

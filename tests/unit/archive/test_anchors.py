@@ -11,13 +11,13 @@ import pytest
 
 import gramercy
 from gramercy.archive.bundle import seal
-from gramercy.archive.disk import Files
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.objects import Objects, is_url
 from gramercy.archive.open import archive_of
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
+from gramercy.common.disk import Files
 from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError, BundleError, ContractError
@@ -134,7 +134,7 @@ def test_unwritable_anchor_is_an_archive_error(tmp_path: Path, s3: str) -> None:
         raise PermissionError(30, "Read-only file system")
 
     with pytest.MonkeyPatch.context() as disk:
-        disk.setattr("gramercy.archive.disk.os.open", refused)
+        disk.setattr("gramercy.common.disk.os.open", refused)
         with pytest.raises(ArchiveError, match="cannot write to the archive"):
             LocalArchive(tmp_path / "another").write_anchor(anchor(1))
     with pytest.raises(ArchiveError, match=r"no-such-bucket/a/\.ledger/.*cannot be written"):

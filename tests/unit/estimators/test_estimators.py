@@ -237,6 +237,7 @@ def test_spectral_band_of_noisy_rows(n: int, p: int) -> None:
     np.testing.assert_allclose(found.noise, np.mean(seen, axis=0)[::-1], atol=0.03 * found.upper)
 
 
+@pytest.mark.slow
 def test_deviations_of_noisy_rows() -> None:
     """One column holds nearly all power: its entries are noisier than the nominal ones."""
     n, p, stream = 300, 4, np.random.default_rng(1)

@@ -127,6 +127,7 @@ def test_columns_read_one_at_a_time_equal_the_table(
     np.testing.assert_array_equal(np.concatenate(batches, axis=1), expected)
 
 
+@pytest.mark.slow
 def test_large_parquet_footer_is_read(tmp_path: Path) -> None:
     table = pa.table({f"column {i}": [float(i)] * 40 for i in range(400)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)
