@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.ledger import Charge, Statement
-from gramercy.reports.audit_page import audit_page
 from gramercy.schemas.anchor import Anchor
+
+with publishing():
+    from gramercy.reports.audit_page import audit_page
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.common.process_lock import on_this_machine
-from gramercy.reports.internal_page import internal_page
 from gramercy.schemas.errors import StepFailed
+
+with publishing():
+    from gramercy.reports.internal_page import internal_page
 
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 
