@@ -216,8 +216,7 @@ class Release:
         Parameters
         ----------
         name
-            Of an estimator: ``ridge``, ``graphical-lasso``, ``scio``, ``neighbourhood``,
-            ``thresholded``, ``discriminant`` or ``discoveries``.
+            Of an estimator, such as ``graphical-lasso``: docs/estimators.md lists them.
         **settings
             Its own, such as ``penalty``.
 

@@ -281,6 +281,7 @@ def test_store_that_states_only_a_size_is_refused(
     served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_source(served)
-    monkeypatch.setattr(type(source), "info", lambda self, file: {"name": file, "size": 8})
+    file = type(source.files[0])
+    monkeypatch.setattr(file, "info", lambda self: {"name": self.path, "size": 8})
     with pytest.raises(TableError):
         state(source)
