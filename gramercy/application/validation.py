@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 10_000
 _AT_ONCE = 100  # expectations: the time of one validation grows with the square of their number
 # What a file may state of a column, as a type of pandas: `object`, which fits all, for CSV.
-_PANDAS_TYPES = {"whole": "int64", "double": "float64", "text": "str", "any": "object"}
+_PANDAS_TYPES = {"whole": "int64", "double": "float64", "text": "string", "any": "object"}
 _OTHER_TYPE = "binary[pyarrow]"  # dates, lists: neither numbers nor text
 _PERSON_TYPES = {"whole", "text", "any"}
 _NOT_NULL = "expect_column_values_to_not_be_null"
