@@ -82,7 +82,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    """Fail a session whose tests left files in the temporary folder."""
+    """Fail a session whose tests left files of ours in the temporary folder; name any others."""
     yield  # fixtures are torn down, and xdist's workers end
     stop_servers()
     if is_worker():
@@ -90,7 +90,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     left = SCRATCH.leftovers()
     if not left:
         return
-    if session.exitstatus == pytest.ExitCode.OK:
+    # Libraries whose process is killed leave what they were about to remove: chance fails nothing.
+    ours = any(name.startswith("gramercy") for name in left)
+    if ours and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
         reporter.write_line(f"Tests left temporary files: {', '.join(left)}", red=True)
