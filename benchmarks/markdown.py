@@ -1,14 +1,54 @@
-"""What every page is made of."""
+"""Markdown of the results pages."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_CODE = re.compile(r"(`[^`]*`|\]\([^)]*\))")  # code, and targets of links
+_LETTERS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ", "sqrt2": "√2", "X^T X": "XᵀX"}
+_LETTER = re.compile(r"\b(" + "|".join(re.escape(name) for name in _LETTERS) + r")\b")
+_VALUE = re.compile(r"\b(epsilon|delta) (?=\d)")
+_POWER = re.compile(r"\b(\d+(?:\.\d+)?)e([+-]\d+)\b")
+_SIZE = re.compile(r"(?<=\d) x (?=\d)|(?<=rows) x (?=columns)")
+_PERCENT = re.compile(r"(?<=\d)%")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
-    """The lines of a table, and an empty one."""
+    """The lines of a table, and an empty line."""
     titles = list(head)
     yield "| " + " | ".join(titles) + " |"
     yield "|" + "---|" * len(titles)
     yield from ("| " + " | ".join(line) + " |" for line in body)
     yield ""
+
+
+def write(path: Path, lines: Iterable[str]) -> None:
+    """Write a page."""
+    path.write_text(text(lines), encoding="utf-8")
+
+
+def text(lines: Iterable[str]) -> str:
+    """A page, with mathematical symbols for their names."""
+    return symbols("\n".join(lines)).rstrip() + "\n"
+
+
+def symbols(page: str) -> str:
+    """A page with ε for epsilon, 10⁻⁶ for 1e-06 and × for x, except in code and targets of "
+    "links."""
+    parts = _CODE.split(page)
+    return "".join(part if index % 2 else _symbols(part) for index, part in enumerate(parts))
+
+
+def _symbols(prose: str) -> str:
+    prose = _PERCENT.sub(" %", _SIZE.sub(" × ", prose))
+    prose = _VALUE.sub(r"\1 = ", prose)
+    prose = _LETTER.sub(lambda match: _LETTERS[match[0]], prose)
+    return _POWER.sub(lambda match: _power(match[1], int(match[2])), prose)
+
+
+def _power(factor: str, exponent: int) -> str:
+    power = f"10{str(exponent).translate(_RAISED)}"
+    return power if factor == "1" else f"{factor} × {power}"

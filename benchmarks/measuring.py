@@ -1,4 +1,4 @@
-"""What every benchmark does with its cells: measured in processes, kept a line each in a file."""
+"""Run the cells of a benchmark in processes, and store one line each in a file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 
-def arguments_of(package: str, quick: str) -> argparse.ArgumentParser:
-    """The options that all of them take; `quick` says what ``--quick`` measures."""
+def argument_parser(package: str, quick: str) -> argparse.ArgumentParser:
+    """Options of every benchmark; `quick` is the help of ``--quick``."""
     parser = argparse.ArgumentParser(
-        prog=f"python -m {package}", description="Measure what is missing, and write the page."
+        prog=f"python -m {package}", description="Measure the missing cells, and write the page."
     )
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--out", type=Path, help="folder of results.jsonl, results.md, figures/")
@@ -28,26 +28,26 @@ def arguments_of(package: str, quick: str) -> argparse.ArgumentParser:
     return parser
 
 
-def folder_of(asked: argparse.Namespace, package: Path) -> Path:
-    """Where results go, made if it is not there: the package's folder, unless all is quick."""
-    out: Path = asked.out or (Path(f"{package.name}-quick") if asked.quick else package)
+def output_folder(options: argparse.Namespace, package: Path) -> Path:
+    """Create and return the folder of results: the package, or its own folder for ``--quick``."""
+    out: Path = options.out or (Path(f"{package.name}-quick") if options.quick else package)
     out.mkdir(parents=True, exist_ok=True)
     return out
 
 
-def measured(
+def run_cells(
     measure: Callable[..., Any],
     missing: Iterable[tuple[Any, ...]],
     jobs: int,
-    told: Callable[..., str],
+    label: Callable[..., str],
     *,
     fresh: bool = False,
 ) -> Iterator[Any]:
-    """Results as they come, `jobs` at a time, with a bar; `told` names the one that just came.
+    """Yield results as they are ready, `jobs` at a time, with a progress bar.
 
-    Each in a `fresh` process, where memory is measured too.
+    `label` describes a cell. Each cell gets a `fresh` process where memory is measured.
     """
-    wanted = list(missing)
+    cells = list(missing)
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     )
@@ -55,20 +55,20 @@ def measured(
         jobs, get_context("spawn") if fresh else None, max_tasks_per_child=1 if fresh else None
     )
     with bar, pool:
-        task = bar.add_task("cells", total=len(wanted))
-        for future in as_completed([pool.submit(measure, *each) for each in wanted]):
+        task = bar.add_task("cells", total=len(cells))
+        for future in as_completed([pool.submit(measure, *cell) for cell in cells]):
             result = future.result()
             yield result
-            bar.update(task, advance=1, description=told(result.cell))
+            bar.update(task, advance=1, description=label(result.cell))
 
 
-def finished(out: Path, started: float) -> None:
-    """Say where the page is."""
+def report(out: Path, started: float) -> None:
+    """Print where the page is."""
     Console().print(f"{out / 'results.md'}, after {time.monotonic() - started:.0f} s")
 
 
-def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """What the file holds; a line cut short by an interruption is measured again."""
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Results in the file; a line cut short by an interruption is skipped, to be measured again."""
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
             fields = json.loads(line)
@@ -78,7 +78,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append(path: Path, result: Any) -> None:
-    """One line more; a line that an interruption has cut short is ended first."""
+    """Append a line; a line cut short by an interruption is ended first."""
     with path.open("ab+") as file:
         if file.tell() and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
             file.write(b"\n")

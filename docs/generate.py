@@ -1,8 +1,7 @@
-"""Write docs/reference.md from the docstrings: ``python docs/generate.py``.
+"""Write docs/reference from the code: ``python docs/generate.py``.
 
-What is public is found, not listed: the names that `gramercy` and `estimators.scikit` export, every
-class of ours that their public members give back, every entry of the registries, every error, and
-every command.
+The pages cover the names that `gramercy` and `estimators.scikit` export, every class of Gramercy
+that their public members return, every entry of the registries, every command and every code.
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import pkgutil
 import re
 import textwrap
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -28,281 +29,387 @@ from gramercy import estimators
 from gramercy.cli.main import app
 from gramercy.common.home import Home
 from gramercy.mechanisms import registry
-from gramercy.schemas import errors
+from gramercy.schemas import errors, problems
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.model import Model
+from gramercy.schemas.problem import Notice, Problem
+from gramercy.schemas.problems import catalogue
 from gramercy.schemas.request import ReleaseRequest
 from gramercy.schemas.specs import MechanismSpec
 
-PAGE = Path(__file__).with_name("reference.md")
-HEAD = """\
+FOLDER = Path(__file__).with_name("reference")
+NOTE = "<!-- Written by `python docs/generate.py`. Do not edit. -->"
+
+INDEX = """\
 # Reference
 
-Written by `python docs/generate.py` from the docstrings and the command line, not by hand.
-What the estimators are for is in [estimators.md](estimators.md), mechanisms and their proofs are in
-[mechanisms](mechanisms/README.md), words in the [glossary](glossary.md).
-"""
-CODES = "Exit codes: 0 done, 2 refused or invalid, 1 failure, 130 interrupted."
-KEYS = "Keys of the YAML file. What the classes can do beside is for developers, in the source."
-SETTINGS = "Keys in a request, `--set key=value` on the command line, parameters in Python."
-OF_ALL = "What is said of `MechanismSpec` holds for each; below stands what a mechanism has beside."
-_OURS = "gramercy."
-_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+Every command, class, setting and code of Gramercy, for readers who know what they are looking for.
+`python docs/generate.py` writes these pages from the source.
+
+* [Command line](command-line.md): every command with its arguments and options.
+* [Python](python.md): `gramercy.open`, and the classes that it gives access to.
+* [Estimators](estimators.md): their settings, and the classes in the style of scikit-learn.
+* [Files and settings](files.md): every key of the contract and the request, settings of the
+  mechanisms, folders and environment variables.
+* [Errors and warnings](errors.md): every code with its cause and its remedy.
+
+The [glossary](../glossary.md) explains the terms, [Mechanisms](../mechanisms/README.md) has the
+proofs, and [Estimators](../estimators.md) says which estimator suits which task."""
+
+COMMANDS = """\
+# Command line
+
+Every command of `gramercy`, with its arguments and options. `gramercy COMMAND --help` prints the
+same.
+
+Exit codes: 0 done; 1 failed; 2 refused, or invalid input; 130 interrupted. Every message starts
+with a code, which [Errors and warnings](errors.md) and `gramercy explain CODE` explain."""
+
+PYTHON = """\
+# Python
+
+What `import gramercy` offers to analysts: opening an archive, its releases, and their public facts.
+[Read a release in Python](../how-to/python.md) shows how to use it."""
+
+ESTIMATORS = """\
+# Settings of estimators
+
+Every setting of every estimator, and the classes in the style of scikit-learn.
+[Estimators](../estimators.md) says which one suits which task."""
+
+FILES = """\
+# Files and settings
+
+Every key of the contract and the request, for stewards. [Publish a release](../how-to/publish.md)
+shows both files in use."""
+
+ERRORS = """\
+# Errors and warnings
+
+Every message has a stable code. Look it up here or with `gramercy explain GRM-130`. Words in
+capitals stand for the names and numbers of the case at hand.
+
+In Python, an error has the attributes `code`, `sentence`, `hint` and `facts`; catch it by its
+class. On the command line, the class determines the exit code."""
+
+ENVIRONMENT = """\
+| variable | meaning | default |
+|---|---|---|
+| `GRAMERCY_HOME` | the home: ledger, keys, contracts, internal records | `~/.gramercy` |
+| `GRAMERCY_ARCHIVE_URL` | URL of the archive to publish to | `$GRAMERCY_HOME/archive` |
+| `GRAMERCY_LEDGER_URL` | database of the ledger | `$GRAMERCY_HOME/ledger.sqlite` |"""
+
+IN_A_REQUEST = "Keys in a request, `--set key=value` on the command line, parameters in Python."
+MECHANISMS = "All mechanisms have the keys of `MechanismSpec`; the others list what they add."
+PACKAGE = "gramercy."
+SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+RANGE = re.compile(r"(?P<title>.+): codes (?P<first>\d{3}) to (?P<last>\d{3})\.")
+WIDTH = 92
 
 
-def page() -> str:
-    """The whole page."""
-    public = list(reachable(getattr(gramercy, name) for name in gramercy.__all__))
-    wrong = [each for each in vars(errors).values() if is_error(each)]
-    parts = [
-        HEAD,
-        *chapter("Command line", CODES, commands()),
-        *chapter("Python: `import gramercy`", "", map(described, public)),
-        *chapter("Errors", error_table(wrong), map(described, long(wrong))),
-        *chapter(
-            "Estimators in the style of scikit-learn: `estimators.scikit`",
-            "",
-            (
-                described(getattr(gramercy.estimators.scikit, name))
-                for name in gramercy.estimators.scikit.__all__
+def pages() -> dict[str, str]:
+    """All pages by their file names."""
+    return {
+        "README.md": page(INDEX),
+        "command-line.md": page(COMMANDS, *commands()),
+        "python.md": page(PYTHON, *python_interface()),
+        "estimators.md": page(
+            ESTIMATORS,
+            section("Settings", IN_A_REQUEST, map(describe_keys, estimators.registry.values())),
+            section(
+                "Classes in the style of scikit-learn",
+                "Import them from `gramercy.estimators.scikit`.",
+                map(describe, scikit_classes()),
             ),
         ),
-        *chapter("Settings of estimators", SETTINGS, map(keys, estimators.registry.values())),
-        *chapter("The contract", KEYS, map(keys, reachable([Contract]))),
-        *chapter("The request", KEYS, map(keys, reachable([ReleaseRequest]))),
-        *chapter(
-            "Settings of mechanisms",
-            OF_ALL,
-            [keys(MechanismSpec), *(keys(m.spec, MechanismSpec) for m in registry.values())],
+        "files.md": page(
+            FILES,
+            section("The contract", "", map(describe_keys, public_types([Contract]))),
+            section("The request", "", map(describe_keys, public_types([ReleaseRequest]))),
+            section(
+                "Settings of mechanisms",
+                MECHANISMS,
+                [
+                    describe_keys(MechanismSpec),
+                    *(describe_keys(each.spec, MechanismSpec) for each in registry.values()),
+                ],
+            ),
+            section("Folders and environment variables", ENVIRONMENT, [describe(Home)]),
         ),
-        *chapter("The home and its environment variables", "", [described(Home)]),
+        "errors.md": page(ERRORS, *areas(), exception_classes()),
+    }
+
+
+def page(*parts: str) -> str:
+    """A page with its note, ending in one line break."""
+    return "\n\n".join([NOTE, *(part.strip() for part in parts if part.strip())]) + "\n"
+
+
+def section(title: str, introduction: str, parts: Iterable[str]) -> str:
+    """A heading of the second level with its entries."""
+    texts = [f"## {title}", introduction, *parts]
+    return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+# Public names.
+
+
+def python_interface() -> Iterator[str]:
+    """What `gramercy` exports and returns; scikit-learn classes are on a page of their own."""
+    public = [
+        each
+        for each in public_types(getattr(gramercy, name) for name in gramercy.__all__)
+        if each not in scikit_classes()
     ]
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+    yield section(
+        "Catalogues and releases",
+        "`Release.estimate` returns one of the [estimators](estimators.md).",
+        (describe(each) for each in public if not is_model(each)),
+    )
+    facts = (describe(each) for each in public if is_model(each))
+    yield section("Public facts of a release", "Read them from `Release.manifest`.", facts)
 
 
-def chapter(title: str, intro: str, parts: Iterable[str]) -> Iterator[str]:
-    """A heading, and what is under it."""
-    yield f"## {title}"
-    yield intro
-    yield from parts
-
-
-# Which names are public.
+def scikit_classes() -> list[type]:
+    """The classes in the style of scikit-learn."""
+    module = gramercy.estimators.scikit
+    return [getattr(module, name) for name in module.__all__]
 
 
 def is_error(thing: object) -> bool:
-    """Whether it is an error that a user can meet."""
+    """Whether it is an exception that a user can meet."""
     return isinstance(thing, type) and issubclass(thing, gramercy.GramercyError)
 
 
-def long(wrong: Iterable[Any]) -> Iterator[Any]:
-    """Errors that have more to say than one line."""
-    return (each for each in wrong if len((inspect.getdoc(each) or "").splitlines()) > 1)
-
-
-def reachable(start: Iterable[Any]) -> Iterator[Any]:
-    """Functions and classes, and the classes of ours that their public members give back."""
-    waiting, seen = [each for each in start if not is_error(each)], set()
-    while waiting:
-        thing = waiting.pop(0)
+def public_types(start: Iterable[Any]) -> Iterator[Any]:
+    """Functions and classes, and the classes of Gramercy that their public members return."""
+    queue, seen = [each for each in start if not is_error(each)], set()
+    while queue:
+        thing = queue.pop(0)
         if thing in seen:
             continue
         seen.add(thing)
         yield thing
-        waiting += [each for given in gives(thing) for each in ours(given)]
+        queue += [
+            each for annotation in annotations(thing) for each in gramercy_classes(annotation)
+        ]
 
 
-def gives(thing: Any) -> Iterator[Any]:
-    """Annotations of what it gives back: its own, or those of its public members and fields."""
+def annotations(thing: Any) -> Iterator[Any]:
+    """Annotations of what it returns, or of its public members and fields."""
     if inspect.isfunction(thing):
-        yield hint(thing)
+        yield return_annotation(thing)
         return
     if issubclass(thing, BaseModel):
         yield from (field.annotation for field in thing.model_fields.values())
         return
-    for member in (*dict(members(thing)).values(), *filter(None, [vars(thing).get("__getitem__")])):
-        yield hint(getter(member))
+    for member in (
+        *dict(public_members(thing)).values(),
+        *filter(None, [vars(thing).get("__getitem__")]),
+    ):
+        yield return_annotation(function_of(member))
 
 
-def hint(function: Any) -> Any:
-    """What a function gives back, also where its module imports that for type checkers only."""
+def return_annotation(function: Any) -> Any:
+    """Return type of a function, also where its module imports it for type checkers only."""
     module = importlib.import_module(function.__module__)
-    known = dict(vars(module))
+    namespace = dict(vars(module))
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            exec(compile(ast.Module(node.body, []), module.__name__, "exec"), known)
-    written = function.__annotations__.get("return")
-    return eval(written, known) if isinstance(written, str) else written
+            exec(compile(ast.Module(node.body, []), module.__name__, "exec"), namespace)
+    annotation = function.__annotations__.get("return")
+    return eval(annotation, namespace) if isinstance(annotation, str) else annotation
 
 
-def ours(annotation: Any) -> Iterator[type]:
-    """Classes of ours that an annotation names."""
+def gramercy_classes(annotation: Any) -> Iterator[type]:
+    """Classes of Gramercy that an annotation names."""
     if isinstance(annotation, type):
-        if annotation.__module__.startswith(_OURS) and annotation.__doc__:
+        if annotation.__module__.startswith(PACKAGE) and annotation.__doc__:
             yield annotation
         return
     for part in get_args(annotation):
-        yield from ours(part)
+        yield from gramercy_classes(part)
 
 
-def members(thing: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties that a class has of its own."""
+def public_members(thing: type) -> Iterator[tuple[str, Any]]:
+    """Public methods and properties that a class defines itself."""
     for name, member in vars(thing).items():
-        if not name.startswith("_") and hasattr(getter(member), "__annotations__"):
+        if not name.startswith("_") and hasattr(function_of(member), "__annotations__"):
             yield name, member
 
 
-def getter(member: Any) -> Any:
+def function_of(member: Any) -> Any:
     """The function behind a method or a property."""
     if isinstance(member, property):
         return member.fget
     if isinstance(member, cached_property):
         return member.func
-    plain = getattr(member, "__func__", member)
-    return plain if inspect.isfunction(plain) else None
+    function = getattr(member, "__func__", member)
+    return function if inspect.isfunction(function) else None
 
 
-# How they are shown.
+# Functions, classes and models.
 
 
-def described(thing: Any) -> str:
+def describe(thing: Any) -> str:
     """A function or a class, with its public members."""
-    called = "" if is_model(thing) else signature(thing)
-    parts = [f"### {thing.__name__}", f"`{place(thing)}{called}`"]
+    call = "" if is_model(thing) else signature(thing)
+    parts = [f"### {thing.__name__}", f"`{import_path(thing)}{call}`"]
     if isinstance(thing, type):
-        above = ", ".join(f"`{base.__name__}`" for base in thing.__bases__ if told(base))
-        parts += [f"Has all that {above} has."] if above else []
+        bases = ", ".join(f"`{base.__name__}`" for base in thing.__bases__ if is_of_interest(base))
+        parts += [f"Inherits from {bases}."] if bases else []
     parts.append(docstring(thing, fields(thing)))
     if isinstance(thing, type):
-        parts += [member_text(*each) for each in members(thing) if not overrides(thing, each[0])]
+        parts += [
+            describe_member(name, member)
+            for name, member in public_members(thing)
+            if inspect.getdoc(function_of(member)) and not refers_to_base(thing, name)
+        ]
     return "\n\n".join(parts)
 
 
-def keys(model: type[BaseModel], beside: type[BaseModel] = BaseModel) -> str:
-    """A model that is written as YAML: its keys, but for those that `beside` has just so."""
-    called = {"name", "kind"} & model.model_fields.keys()
-    named = [word for each in called for word in choices(fields(model)[each].annotation)]
-    shown = {
-        name: field
-        for name, field in fields(model).items()
-        if name not in called or not named
-        if repr(field) != repr(fields(beside).get(name))
+def describe_keys(model: type[BaseModel], base: type[BaseModel] = BaseModel) -> str:
+    """A model that is written as YAML: its keys, except those that `base` has unchanged."""
+    discriminators = {"name", "kind"} & model.model_fields.keys()
+    names = [word for key in discriminators for word in choices(fields(model)[key].annotation)]
+    own = {
+        key: field
+        for key, field in fields(model).items()
+        if key not in discriminators or not names
+        if repr(field) != repr(fields(base).get(key))
     }
-    title = named[0] if named else model.__name__
-    return f"### {title}\n\n`{place(model)}`\n\n{docstring(model, shown)}"
+    title = names[0] if names else model.__name__
+    return f"### {title}\n\n`{import_path(model)}`\n\n{docstring(model, own)}"
 
 
-def place(thing: Any) -> str:
-    """Where it is imported from: the highest package that has it."""
+def import_path(thing: Any) -> str:
+    """Dotted path in the highest package that exports it."""
     path = thing.__module__.split(".")
-    known = (".".join(path[:end]) for end in range(1, len(path) + 1))
-    from_ = next(each for each in known if exports(each, thing))
-    return f"{from_}.{thing.__name__}"
-
-
-def exports(module: str, thing: Any) -> bool:
-    """Whether a module has this under its own name."""
-    return getattr(importlib.import_module(module), thing.__name__, None) is thing
+    modules = (".".join(path[:end]) for end in range(1, len(path) + 1))
+    module = next(
+        name
+        for name in modules
+        if getattr(importlib.import_module(name), thing.__name__, None) is thing
+    )
+    return f"{module}.{thing.__name__}"
 
 
 def is_model(thing: Any) -> bool:
-    """Whether it is a record with fields."""
+    """Whether it is a pydantic model."""
     return isinstance(thing, type) and issubclass(thing, BaseModel)
 
 
 def fields(thing: Any) -> Mapping[str, FieldInfo]:
-    """Fields of a model; of anything else, none."""
+    """Fields of a model; empty for anything else."""
     return thing.model_fields if is_model(thing) else {}
 
 
-def told(base: type) -> bool:
-    """Whether a base class says something to those who use it."""
+def is_of_interest(base: type) -> bool:
+    """Whether a reader learns something from the name of a base class."""
     return base not in {object, Model, typing.Generic} and base.__module__ != "abc"
 
 
-def overrides(thing: type, name: str) -> bool:
-    """Whether a member only fills in what a base class has described."""
-    said = inspect.getdoc(vars(thing)[name]) or ""
-    return said.startswith("See `") and any(hasattr(base, name) for base in thing.__bases__)
+def refers_to_base(thing: type, name: str) -> bool:
+    """Whether the docstring of a member only refers to that of a base class."""
+    text = inspect.getdoc(vars(thing)[name]) or ""
+    return text.startswith("See `") and any(hasattr(base, name) for base in thing.__bases__)
 
 
-def member_text(name: str, member: Any) -> str:
+def describe_member(name: str, member: Any) -> str:
     """A method or a property."""
-    of = getter(member)
-    called = result(of) if isinstance(member, property | cached_property) else signature(of)
-    return f"#### `.{name}{called}`\n\n{docstring(of, {})}"
+    function = function_of(member)
+    is_property = isinstance(member, property | cached_property)
+    call = return_text(function) if is_property else signature(function)
+    return f"#### `.{name}{call}`\n\n{docstring(function, {})}".strip()
 
 
 def signature(thing: Any) -> str:
-    """How it is called, as it is written."""
+    """Parameters with their defaults, and the return type."""
     if isinstance(thing, type) and "__init__" not in vars(thing):
         return ""
-    found = inspect.signature(thing)
-    shown = []
-    for each in found.parameters.values():
-        if each.name in {"self", "cls"}:
+    parameters: list[str] = []
+    for parameter in inspect.signature(thing).parameters.values():
+        if parameter.name in {"self", "cls"}:
             continue
-        star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(each.kind.name, "")
-        default = "" if each.default is each.empty else f"={each.default!r}"
-        if each.kind is each.KEYWORD_ONLY and "*" not in shown:
-            shown.append("*")
-        shown.append(f"{star}{each.name}{default}")
-    return f"({', '.join(shown)}){'' if isinstance(thing, type) else result(thing)}"
+        star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parameters:
+            parameters.append("*")
+        parameters.append(f"{star}{parameter.name}{default}")
+    return f"({', '.join(parameters)}){'' if isinstance(thing, type) else return_text(thing)}"
 
 
-def result(function: Any) -> str:
-    """What it gives back, as it is written."""
-    given = function.__annotations__.get("return", "")
-    return f" -> {given}" if given else ""
+def return_text(function: Any) -> str:
+    """The return type as the source writes it."""
+    annotation = function.__annotations__.get("return", "")
+    return f" -> {annotation}" if annotation else ""
 
 
-def docstring(thing: Any, known: Mapping[str, FieldInfo]) -> str:
-    """A numpydoc docstring as Markdown; of a model, with the defaults of its fields."""
-    intro, *rest = _TITLE.split(inspect.getdoc(thing) or "")
-    parts = [ticks(intro)]
-    titled = dict(zip(rest[::2], rest[1::2], strict=True))
+# Docstrings.
+
+
+def docstring(thing: Any, model_fields: Mapping[str, FieldInfo]) -> str:
+    """A numpydoc docstring as Markdown; for a model, with the defaults of its fields."""
+    introduction, *rest = SECTION.split(inspect.getdoc(thing) or "")
+    parts = [single_ticks(introduction)]
+    sections = dict(zip(rest[::2], rest[1::2], strict=True))
     if is_model(thing):
-        titled.pop("Parameters", None)
-        said = said_of(thing)
-        parts.append(bullets((field_name(*each), said.get(each[0], "")) for each in known.items()))
-    for title, body in titled.items():
+        sections.pop("Parameters", None)
+        parts.append(field_list(thing, model_fields))
+    for title, body in sections.items():
         parts.append(f"*{title}*")
         if title == "Examples":
-            parts.append(f"```pycon\n{body.strip()}\n```")
+            parts.append(examples(body))
         elif re.search(r"^ +\S", body, re.MULTILINE):
-            parts.append(bullets((f"`{names}`", text) for names, text in entries(body)))
+            parts.append(bullets((f"`{names}`", text) for names, text in definitions(body)))
         else:
-            parts.append(ticks(body))
+            parts.append(single_ticks(body))
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
-def said_of(model: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a model, and of those it is made from, say of each field."""
-    found: dict[str, str] = {}
-    for each in reversed(model.__mro__):
-        parts = _TITLE.split(inspect.cleandoc(each.__doc__ or ""))
-        titled = dict(zip(parts[1::2], parts[2::2], strict=True))
-        for names, text in entries(titled.get("Parameters", "")):
-            found |= dict.fromkeys(names.split(", "), text)
-    return found
+def examples(body: str) -> str:
+    """Examples as a block, after the text that introduces them."""
+    text, prompt, code = body.strip().partition(">>>")
+    return f"{single_ticks(text.strip())}\n\n```pycon\n{prompt}{code}\n```".strip()
 
 
-def entries(body: str) -> Iterator[tuple[str, str]]:
-    """Names and texts of a section of a docstring."""
-    for found in re.finditer(r"^(\S.*)\n((?:(?: .*)?\n?)*)", body, re.MULTILINE):
-        yield found[1], textwrap.dedent(found[2])
+def field_list(model: type[BaseModel], model_fields: Mapping[str, FieldInfo]) -> str:
+    """Fields with their descriptions; neighbours with one description share an entry."""
+    texts = field_descriptions(model)
+    groups = groupby(model_fields, key=lambda name: texts.get(name) or name)
+    return bullets(
+        (", ".join(field_name(name, model_fields[name]) for name in names), texts.get(names[0], ""))
+        for names in (list(group) for _, group in groups)
+    )
 
 
-def bullets(listed: Iterable[tuple[str, str]]) -> str:
+def field_descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Descriptions of fields from the docstrings of a model and of its bases."""
+    descriptions: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        parts = SECTION.split(inspect.cleandoc(base.__doc__ or ""))
+        sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+        for names, text in definitions(sections.get("Parameters", "")):
+            descriptions |= dict.fromkeys(names.split(", "), text)
+    return descriptions
+
+
+def definitions(body: str) -> Iterator[tuple[str, str]]:
+    """Names and texts in a section of a docstring."""
+    for match in re.finditer(r"^(\S.*)\n((?:(?: .*)?\n?)*)", body, re.MULTILINE):
+        yield match[1], textwrap.dedent(match[2])
+
+
+def bullets(items: Iterable[tuple[str, str]]) -> str:
     """Names and texts as a list."""
     return "".join(
-        f"* {name}: {' '.join(ticks(text).split())}\n" if text.strip() else f"* {name}\n"
-        for name, text in listed
+        f"* {name}: {' '.join(single_ticks(text).split())}\n" if text.strip() else f"* {name}\n"
+        for name, text in items
     )
 
 
 def field_name(name: str, field: FieldInfo) -> str:
-    """A field, with what it may be where that is a few words, and its default."""
+    """A field, with its choices and its default."""
     words = [repr(word) for word in choices(field.annotation)]
     facts = [f"one of {', '.join(words)}"] if words[1:] else words
     facts += default(field)
@@ -310,17 +417,17 @@ def field_name(name: str, field: FieldInfo) -> str:
 
 
 def default(field: FieldInfo) -> list[str]:
-    """Its default in words."""
+    """The default of a field in words, if it has one."""
     if field.is_required():
         return ["required"]
-    given = field.default
-    if isinstance(given, BaseModel):
-        given = next(iter(given.model_dump().values()))
-    return [] if given is None or [given] == choices(field.annotation) else [f"default {given!r}"]
+    value = field.default
+    if isinstance(value, BaseModel):
+        value = next(iter(value.model_dump().values()))
+    return [] if value is None or [value] == choices(field.annotation) else [f"default {value!r}"]
 
 
 def choices(annotation: Any) -> list[Any]:
-    """The words that a field may be, wherever they stand in its type."""
+    """Literal values anywhere in a type."""
     if get_origin(annotation) is typing.Literal:
         return list(get_args(annotation))
     if isinstance(annotation, type):
@@ -328,61 +435,120 @@ def choices(annotation: Any) -> list[Any]:
     return [each for part in get_args(annotation) for each in choices(part)]
 
 
-def ticks(text: str) -> str:
-    """Literals and names of a docstring in one kind of quotes."""
+def single_ticks(text: str) -> str:
+    """Docstring literals as Markdown writes them."""
     return text.replace("``", "`")
 
 
-def error_table(wrong: Iterable[Any]) -> str:
-    """All errors, with the exit code of a command that meets them."""
+# Codes.
+
+
+def exception_classes() -> str:
+    """All exception classes, with the exit code of a command that raises them."""
+    listed = [each for each in vars(errors).values() if is_error(each)]
     rows = "".join(
         f"| `{each.__name__}` | `{each.__bases__[0].__name__}` | {each.exit_code} "
-        f"| {'`gramercy`' if each.__name__ in gramercy.__all__ else '`schemas.errors`'} "
-        f"| {ticks((inspect.getdoc(each) or '').splitlines()[0])} |\n"
-        for each in wrong
+        f"| {single_ticks((inspect.getdoc(each) or '').splitlines()[0])} |\n"
+        for each in listed
     )
-    return f"| error | is a | exit code | import from | what it is |\n|---|---|---|---|---|\n{rows}"
+    table = f"| class | inherits from | exit code | meaning |\n|---|---|---|---|\n{rows}"
+    elsewhere = [f"`{each.__name__}`" for each in listed if each.__name__ not in gramercy.__all__]
+    places = f"Import them from `gramercy`; {', '.join(elsewhere)} from `gramercy.schemas.errors`."
+    documented = [each for each in listed if len((inspect.getdoc(each) or "").splitlines()) > 1]
+    return section("Exception classes", f"{places}\n\n{table}", map(describe, documented))
+
+
+def areas() -> Iterator[str]:
+    """All problem types, by the module that owns the range of their codes."""
+    ranges = []
+    for module in pkgutil.iter_modules(problems.__path__, f"{problems.__name__}."):
+        text = inspect.getdoc(importlib.import_module(module.name)) or ""
+        match = RANGE.match(text)
+        if match is None:
+            raise ValueError(f"The docstring of {module.name} must say 'TITLE: codes A to B.'")
+        ranges.append((int(match["first"]), int(match["last"]), match["title"]))
+    for first, last, title in sorted(ranges):
+        entries = [
+            problem_entry(each)
+            for code, each in catalogue().items()
+            if first <= int(code.removeprefix("GRM-")) <= last
+        ]
+        if entries:
+            yield section(title, f"Codes GRM-{first:03} to GRM-{last:03}.", entries)
+
+
+def problem_entry(problem: Problem[..., Any]) -> str:
+    """A code with its message, cause and remedy."""
+    facts = problem.described()
+    if problem.kind is Notice:
+        kind = "Warning; nothing is refused."
+    else:
+        kind = f"Raised as `{facts['kind']}`; exit code {facts['exit_code']}."
+    names = ", ".join(f"`{name}`" for name in facts["facts"])
+    remedy = facts["hint"] or "Change what the message names."
+    lines = [
+        f"* Cause: {plain(single_ticks(facts['cause']))}",
+        f"* Remedy: {plain(remedy)}",
+        f"* {kind}{f' Facts: {names}.' if names else ''}",
+    ]
+    message = textwrap.fill(facts["message"], WIDTH, break_long_words=False)
+    return "\n\n".join([f"### {facts['code']}", f"```text\n{message}\n```", "\n".join(lines)])
+
+
+def plain(text: str) -> str:
+    """Text whose signs Markdown would otherwise interpret, except code."""
+    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    parts[::2] = [re.sub(r"([\\*_\[\]$])", r"\\\1", x).replace("<", "&lt;") for x in parts[::2]]
+    return "".join(parts)
+
+
+# Commands.
 
 
 def commands() -> Iterator[str]:
-    """Every command, with its arguments and options."""
+    """Every command with its arguments and options."""
     yield from command("gramercy", typer.main.get_command(app))
 
 
-def command(name: str, given: Any) -> Iterator[str]:
-    """A command, and those below it."""
-    arguments = [each for each in given.params if each.param_type_name == "argument"]
-    options = [each for each in given.params if each.param_type_name == "option"]
-    below = getattr(given, "commands", {})
+def command(name: str, node: Any) -> Iterator[str]:
+    """A command, then its subcommands."""
+    arguments = [each for each in node.params if each.param_type_name == "argument"]
+    options = [each for each in node.params if each.param_type_name == "option"]
+    subcommands = getattr(node, "commands", {})
     words = [argument_name(each) for each in arguments]
-    words += ["[OPTIONS]"] * bool(options) + ["[COMMAND]"] * bool(below)
-    lines = [
-        f"### `{name}`\n",
-        f"`{' '.join([name, *words])}`\n",
-        f"{inspect.cleandoc(given.help)}\n",
+    words += ["[OPTIONS]"] * bool(options) + ["[COMMAND]"] * bool(subcommands)
+    text, _, example = inspect.cleandoc(node.help).partition("\n\nExample: ")
+    items = [(f"`{word}`", each.help or "") for word, each in zip(words, arguments, strict=False)]
+    items += [(option_name(each), each.help or "") for each in options]
+    parts = [
+        f"## `{name}`",
+        f"`{' '.join([name, *words])}`",
+        text,
+        bullets(items),
+        f"```sh\n{example}\n```" if example else "",
     ]
-    listed = [(f"`{word}`", each.help or "") for word, each in zip(words, arguments, strict=False)]
-    listed += [(option_name(each), each.help or "") for each in options]
-    yield "\n\n".join([*lines, bullets(listed)])
-    for each, found in below.items():
-        yield from command(f"{name} {each}", found)
+    yield "\n\n".join(part.strip() for part in parts if part)
+    for subcommand, below in subcommands.items():
+        yield from command(f"{name} {subcommand}", below)
 
 
 def argument_name(argument: Any) -> str:
-    """An argument, in brackets where it may be left out."""
+    """An argument, in brackets where it is optional."""
     name: str = argument.metavar or argument.name.upper()
     return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def option_name(option: Any) -> str:
-    """An option with what it takes and its default."""
-    takes = "" if option.is_flag else f" {option.metavar or option.name.upper()}"
-    plain = option.default is None or option.default in ("", False)
-    return f"`{'`, `'.join(option.opts)}{takes}`" + (
-        "" if plain else f" (default {option.default})"
+    """An option with its value and its default."""
+    value = "" if option.is_flag else f" {option.metavar or option.name.upper().strip('_')}"
+    has_default = option.default is not None and option.default not in ("", False)
+    return f"`{'`, `'.join(option.opts)}{value}`" + (
+        f" (default {option.default})" if has_default else ""
     )
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"{PAGE}: written")
+    FOLDER.mkdir(exist_ok=True)
+    for file_name, content in pages().items():
+        (FOLDER / file_name).write_text(content, encoding="utf-8")
+    print(f"Written: {FOLDER}")

@@ -1,4 +1,4 @@
-"""Post-processing of a release: one estimator a file, and one line each in the registry."""
+"""Estimators: post-processing of a release. Each has a file, and a line in the registry."""
 
 from collections.abc import Mapping
 
@@ -24,6 +24,6 @@ registry: Mapping[str, type[Estimator]] = {
     "discoveries": Discoveries,
 }
 
-BY_DEFAULT = ("ridge", "graphical-lasso")
+DEFAULT_ESTIMATORS = ("ridge", "graphical-lasso")
 
 __all__ = ["BY_DEFAULT", "Estimate", "Estimator", "Evidence", "registry"]

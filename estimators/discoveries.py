@@ -1,11 +1,11 @@
-"""Edges of a graph, with a bound on the share of them that are false.
+"""Edges of a graph with a controlled false discovery rate.
 
-Every pair of columns is tested for no (partial) correlation, from the noisy matrix and its exact
-noise law. Benjamini and Hochberg (1995) hold the expected share of false edges for tests that are
-independent, and in practice for most others; Benjamini and Yekutieli (2001), for any dependence.
-Intervals of the edges found are wider than those of pairs chosen beforehand: at level
-1 - rate R / m for R edges of m pairs, of which on average no more than `rate` miss the truth
-(Benjamini and Yekutieli 2005).
+For each pair of columns the hypothesis of no (partial) correlation is tested, with the noisy matrix
+and its exact noise law. The procedure of Benjamini and Hochberg (1995) controls the expected share
+of false edges for independent tests, and in practice for most others; that of Benjamini and
+Yekutieli (2001) for any dependence. Intervals of the discovered edges are adjusted for selection:
+with R edges of m pairs their level is 1 - rate R / m, and the expected share of them that miss the
+truth is at most `rate` (Benjamini and Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pydantic import Field
 from scipy.stats import false_discovery_control
 
 from gramercy.estimators.estimator import Estimate, Estimator
-from gramercy.estimators.intervals import laws, whole
-from gramercy.estimators.uncertainty.correlation_errors import Relation
-from gramercy.estimators.uncertainty.entry_errors import related
+from gramercy.estimators.intervals import error_laws, padded
+from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
+from gramercy.estimators.uncertainty.entry_errors import correlation_errors
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -37,17 +37,16 @@ class Discoveries(Estimator):
     of
         ``partial-correlation`` (the default) or ``correlation``.
     rate
-        The expected share of false edges among those found, at most.
+        Upper bound on the expected share of false edges among the discovered ones.
     dependence
-        ``independent`` (the default): by Benjamini and Hochberg. ``any``: by Benjamini and
-        Yekutieli, with fewer edges.
+        ``independent`` (the default): Benjamini and Hochberg. ``any``: Benjamini and Yekutieli,
+        with fewer edges.
 
     Notes
     -----
-    See `estimators.intervals.Intervals` for what the errors are reckoned by. A pair of which
-    nothing is known has the p-value 1: with partial correlations, that is every pair where noise
-    may have made the smallest eigenvalues; a correlation can be tested even where the powers of
-    its columns are unknown.
+    See `estimators.intervals.Intervals` for how errors are computed. A pair that cannot be tested
+    has the p-value 1. Partial correlations cannot be tested at all if the smallest eigenvalues may
+    be due to noise. A correlation can be tested even if the variances of its columns are unknown.
     """
 
     name: Literal["discoveries"] = "discoveries"
@@ -57,66 +56,63 @@ class Discoveries(Estimator):
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
-        found, p = related(evidence, self.of), len(evidence.raw)
-        p_values = found.p_values
-        adjusted = _adjusted(p_values, self.dependence)
-        chosen = np.triu(adjusted <= self.rate, 1)
-        pairs = max(len(chosen) * (len(chosen) - 1) // 2, 1)
+        errors, p = correlation_errors(evidence, self.of), len(evidence.raw)
+        p_values = errors.p_values
+        adjusted = _adjusted_p_values(p_values, self.dependence)
+        discovered = np.triu(adjusted <= self.rate, 1)
+        q, count = len(discovered), float(discovered.sum())
+        pairs = q * (q - 1) // 2
         tuning = {
             "rate": self.rate,
-            "edges": float(chosen.sum()),
-            "largest_p_value": float(p_values[chosen].max(initial=0.0)),
-            "untested": float(len(chosen) * (len(chosen) - 1) // 2 - _tested(found)),
+            "edges": count,
+            "largest_p_value": float(p_values[discovered].max(initial=0.0)),
+            "untested": float(pairs - np.triu(errors.z_score != 0, 1).sum()),
         }
-        level = 1 - self.rate * max(float(chosen.sum()), 1.0) / pairs
+        level = 1 - self.rate * max(count, 1.0) / max(pairs, 1)
         names = evidence.names or tuple(str(i) for i in range(p))
-        table = _table(found, chosen, adjusted, level, names[p - len(chosen) :])
-        edges = whole(np.where(chosen | chosen.T, found.estimate, 0.0), p, 0.0, 0.0)
+        table = _edge_table(errors, discovered, adjusted, level, names[p - q :])
+        edges = padded(np.where(discovered | discovered.T, errors.estimate, 0.0), p, 0.0, 0.0)
         matrices = {
-            "p_values": whole(p_values, p, 1.0, 1.0),
-            "adjusted": whole(adjusted, p, 1.0, 1.0),
+            "p_values": padded(p_values, p, 1.0, 1.0),
+            "adjusted": padded(adjusted, p, 1.0, 1.0),
         }
-        tables = {"discoveries": table, "laws": laws(evidence)}
+        tables = {"discoveries": table, "laws": error_laws(evidence)}
         return Estimate("graph", matrices, tuning, tables, edges)
 
 
-def _tested(found: Relation) -> int:
-    return int(np.triu(found.score != 0, 1).sum())
-
-
-def _adjusted(p_values: Array, dependence: str) -> Array:
-    """Smallest rates at which pairs are chosen, 1 on the diagonal; symmetric."""
-    found = np.ones_like(p_values)
+def _adjusted_p_values(p_values: Array, dependence: str) -> Array:
+    """The smallest rate at which each pair is discovered; symmetric, 1 on the diagonal."""
+    adjusted = np.ones_like(p_values)
     pairs = np.triu_indices_from(p_values, 1)
     if pairs[0].size:
         method = "bh" if dependence == "independent" else "by"
-        found[pairs] = false_discovery_control(p_values[pairs], method=method)
-    return np.minimum(found, found.T)
+        adjusted[pairs] = false_discovery_control(p_values[pairs], method=method)
+    return np.minimum(adjusted, adjusted.T)
 
 
-def _table(
-    found: Relation,
-    chosen: NDArray[np.bool_],
+def _edge_table(
+    errors: CorrelationErrors,
+    discovered: NDArray[np.bool_],
     adjusted: Array,
     level: float,
     names: tuple[str, ...],
 ) -> pd.DataFrame:
-    """The edges, surest first."""
-    row, column = np.nonzero(chosen)
-    order = np.argsort(found.p_values[row, column], kind="stable")
-    here = row[order], column[order]
-    lower, upper = found.interval(level)
+    """The edges, by ascending p-value."""
+    row, column = np.nonzero(discovered)
+    order = np.argsort(errors.p_values[row, column], kind="stable")
+    edges = row[order], column[order]
+    lower, upper = errors.interval(level)
     numbers = {
-        "estimate": found.estimate,
+        "estimate": errors.estimate,
         "lower": lower,
         "upper": upper,
-        "p_value": found.p_values,
+        "p_value": errors.p_values,
         "adjusted": adjusted,
     }
     return pd.DataFrame(
         {
-            "row": [names[i] for i in here[0]],
-            "column": [names[j] for j in here[1]],
-            **{key: value[here] for key, value in numbers.items()},
+            "row": [names[i] for i in edges[0]],
+            "column": [names[j] for j in edges[1]],
+            **{key: value[edges] for key, value in numbers.items()},
         }
     )

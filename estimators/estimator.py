@@ -1,4 +1,4 @@
-"""What every estimator sees and gives. Post-processing: no privacy code, no private data."""
+"""Base classes of estimators. Post-processing: no privacy code, no private data."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import Asked, EstimateKind
+from gramercy.schemas.manifest import EstimateKind, ReleaseSpec
 from gramercy.schemas.model import digest
+from gramercy.schemas.problems.estimation import no_matrix
 from gramercy.schemas.specs import EstimatorSpec
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was estimated.
+    """The result of an estimator.
 
     Parameters
     ----------
     kind
-        What it is, and how a report shows it.
+        Kind of result; it decides how a report shows it.
     matrices
         Symmetric matrices by name, the main one first; shape (p, p).
     tuning
-        The numbers in force, by name: a penalty, a threshold.
+        Tuning parameters in use, by name: a penalty, a threshold.
     tables
         Other results by name, in columns of numbers or texts.
     edges
-        Weights of the graph, zero where there is no edge, for estimates that are one; shape (p, p).
+        Weights of the graph, zero for a missing edge, shape (p, p); None without a graph.
     """
 
     kind: EstimateKind
@@ -48,35 +48,32 @@ class Estimate:
         Raises
         ------
         RequestError
-            If there is none, only tables.
+            If the estimate consists of tables only.
         """
-        for each in self.matrices.values():
-            return each
-        raise RequestError(
-            f"An estimate of kind '{self.kind}' has no matrix.",
-            f"Its tables are {', '.join(self.tables)}.",
-        )
+        for matrix in self.matrices.values():
+            return matrix
+        raise no_matrix(self.kind, tuple(self.tables))
 
 
 class Estimator(EstimatorSpec, ABC):
-    """Estimates something from a release. Its fields are its settings."""
+    """An estimator; its fields are its settings."""
 
     @abstractmethod
     def fit(self, evidence: Evidence) -> Estimate:
-        """Estimate from what was published, deterministically."""
+        """Estimate from the published matrices; deterministic."""
 
-    def check(self, asked: Asked) -> None:
-        """Refuse a release that these settings cannot be estimated from, before it is paid for.
+    def check(self, spec: ReleaseSpec) -> None:
+        """Check before a release is charged that these settings can be estimated from it.
 
         Raises
         ------
         RequestError
-            By what is asked for alone.
+            If the specification of the release does not suit these settings.
         """
 
     @property
     def id(self) -> str:
-        """Folder name of the result: the same settings on the same release give the same one."""
+        """Folder name of the result; equal for equal settings."""
         return f"{self.name}-{digest(self.model_dump())[:8]}"
 
 
@@ -89,6 +86,6 @@ def precision_estimate(matrix: NDArray[np.float64], **tuning: float) -> Estimate
 def partial_correlations(precision: NDArray[np.float64]) -> NDArray[np.float64]:
     """-T_ij / sqrt(T_ii T_jj), zero on the diagonal; shape (p, p)."""
     root = np.sqrt(np.diag(precision))
-    found: NDArray[np.float64] = -precision / np.outer(root, root) + 0.0  # no negative zeros
-    np.fill_diagonal(found, 0.0)
-    return found
+    partial: NDArray[np.float64] = -precision / np.outer(root, root) + 0.0  # no negative zeros
+    np.fill_diagonal(partial, 0.0)
+    return partial

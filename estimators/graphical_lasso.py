@@ -17,22 +17,23 @@ from pydantic import Field, model_validator
 from scipy.special import ndtri
 
 from gramercy.estimators.estimator import Estimate, Estimator, partial_correlations
-from gramercy.estimators.repaired import floored, share_left
+from gramercy.estimators.input_matrix import retained_share, with_diagonal_floor
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.solvers.path import graphical_lasso_path
-from gramercy.estimators.tuning.choosing import Rule, choose
-from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training
-from gramercy.estimators.tuning.information import refitted
-from gramercy.estimators.tuning.penalty_rule import MOST, graph, penalties
+from gramercy.estimators.tuning.cross_validation import Scored, check_folds, training_evidence
+from gramercy.estimators.tuning.information import refit
+from gramercy.estimators.tuning.penalty_rule import MAX_DENSITY, edge_mask, penalty_grid
+from gramercy.estimators.tuning.selection import Rule, choose_penalty
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import Asked
+from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
+from gramercy.schemas.problems.estimation import refit_of_raw
 
 Array = NDArray[np.float64]
 
-_REPRODUCIBLE = 1e-13  # gap per column at which two machines' estimates are one, to 1e-6
-_ON_THE_PATH = 1e-9  # the same for estimates that are only compared
+_REPRODUCIBLE = 1e-13  # gap per column at which the estimates of two machines agree to 1e-6
+_ON_PATH = 1e-9  # gap per column of estimates that are only compared with each other
 _RAW_SHARE = 0.7
 
 
@@ -42,18 +43,18 @@ class GraphicalLasso(Estimator):
     Parameters
     ----------
     penalty
-        A positive number; ``auto``: from the noise law and the number of rows; ``ebic``: the
-        graph of the least extended BIC; ``cross-validation``: for releases with folds;
-        ``stability``: the least at which the graph comes back when the release is drawn again.
+        A positive number; ``auto``: from the noise law and the number of rows; ``ebic``: the graph
+        with the smallest extended BIC; ``cross-validation``: for releases with folds;
+        ``stability``: the smallest penalty whose graph is stable when the release is redrawn.
     input
-        ``denoised`` (the default) or ``raw``. To the denoised matrix, whose eigenvalues may be
-        zero, a floor is added on the diagonal, a tenth of the noise's standard deviation there:
-        with it every penalty has a minimiser. The raw one is taken as it is, and may have none.
+        ``denoised`` (the default) or ``raw``. The denoised matrix may have eigenvalues of zero, so
+        a tenth of the noise's standard deviation is added to its diagonal; then every penalty has a
+        minimiser. The raw matrix is used as it is, and may not have a minimiser.
     penalize_diagonal
-        Whether the penalty covers the diagonal too, as it does in Su, Guo and Zhang (2020).
+        Whether the penalty applies to the diagonal too, as in Su, Guo and Zhang (2020).
     refit
-        Whether the matrix is fitted again on the edges found, without a penalty: the right size for
-        a penalty that was chosen for its graph. From the denoised matrix alone.
+        Whether to fit the matrix again on the selected edges, without a penalty, which removes the
+        shrinkage. Only with the denoised matrix.
     """
 
     name: Literal["graphical-lasso"] = "graphical-lasso"
@@ -65,13 +66,13 @@ class GraphicalLasso(Estimator):
     @model_validator(mode="after")
     def _refit_of_denoised(self) -> Self:
         if self.refit and self.input == "raw":
-            raise ValueError("'refit' needs 'input: denoised': the raw matrix may have no inverse")
+            raise refit_of_raw()
         return self
 
-    def check(self, asked: Asked) -> None:
+    def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if self.penalty == "cross-validation":
-            check_folds(asked.folds)
+            check_folds(spec.folds)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
@@ -80,72 +81,71 @@ class GraphicalLasso(Estimator):
         if self.penalty == "auto":
             penalty = auto_penalty(evidence, self.input)
         elif isinstance(self.penalty, str):
-            seen = [evidence]
+            inputs = [evidence]
             if self.penalty == "cross-validation":  # fewer rows and more noise: larger entries
-                seen += [training(evidence, k) for k in range(len(evidence.folds))]
-            grid = penalties(*map(self.matrix, seen))
+                inputs += [training_evidence(evidence, k) for k in range(len(evidence.folds))]
+            grid = penalty_grid(*map(self.matrix, inputs))
             scored: Scored = "graph" if self.refit else "estimate"
             path = self.path if self.penalty == "cross-validation" else self.sparse_path
-            choice = choose(self.penalty, evidence, path, grid, scored)
+            choice = choose_penalty(self.penalty, evidence, path, grid, scored)
             penalty, tables["tuning"] = choice.penalty, choice.table
             if choice.frequencies is not None:
                 matrices["stability"] = choice.frequencies
         else:
             penalty = self.penalty
         matrix = self.matrix(evidence)
-        found = graphical_lasso(
+        precision = graphical_lasso(
             matrix, penalty, penalize_diagonal=self.penalize_diagonal, tol=_REPRODUCIBLE
         ).precision
         if self.refit:
-            found = refitted(matrix, graph(found))
-        matrices = {"precision": found} | matrices
-        edges = partial_correlations(found)
+            precision = refit(matrix, edge_mask(precision))
+        matrices = {"precision": precision} | matrices
+        edges = partial_correlations(precision)
         return Estimate("precision", matrices, {"penalty": penalty}, tables, edges)
 
     def matrix(self, evidence: Evidence) -> Array:
-        """What it works from; shape (p, p)."""
-        if self.input == "raw":
-            return evidence.raw
-        return floored(evidence)
+        """The input matrix, shape (p, p)."""
+        return evidence.raw if self.input == "raw" else with_diagonal_floor(evidence)
 
     def sparse_path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
-        """The same as `path`, as far as the first graph that is not sparse."""
+        """Like `path`, but ends at the first graph that is not sparse."""
         p = len(evidence.raw)
-        return self.path(evidence, grid, most_edges=int(MOST * p * (p - 1) / 2))
+        return self.path(evidence, grid, max_edges=int(MAX_DENSITY * p * (p - 1) / 2))
 
     def path(
-        self, evidence: Evidence, grid: Array, *, most_edges: int | None = None
+        self, evidence: Evidence, grid: Array, *, max_edges: int | None = None
     ) -> list[Array | None]:
-        """See `tuning.penalty_rule.Path`, and `graphical_lasso_path` for `most_edges`."""
+        """See `tuning.penalty_rule.Path`, and `graphical_lasso_path` for `max_edges`."""
         try:
-            found = graphical_lasso_path(
+            solutions = graphical_lasso_path(
                 self.matrix(evidence),
                 list(grid),
                 penalize_diagonal=self.penalize_diagonal,
-                tol=_ON_THE_PATH,
-                most_edges=most_edges,
+                tol=_ON_PATH,
+                max_edges=max_edges,
             )
         except RequestError:  # not even the largest penalty has a minimiser
             return [None] * len(grid)
-        none: list[Array | None] = [None] * (len(grid) - len(found))
-        return [each.precision for each in found] + none
+        missing: list[Array | None] = [None] * (len(grid) - len(solutions))
+        return [solution.precision for solution in solutions] + missing
 
 
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:
-    """A penalty from what is public: the noise law, the number of rows, the release.
+    """A penalty from public facts: the noise law, the number of rows, the release.
 
     Notes
     -----
-    The largest of the p (p - 1) / 2 entries to expect, at 5 %, from noise and sampling alone. What
-    denoising leaves of it goes with the share that it leaves of the whole: to the power 1.5, by
-    simulation (AR, hub and random graphs; 10, 30, 60 columns; 500 to 50,000 rows; epsilon 0.5, 1,
-    4; 81 releases).
+    The 95 % quantile of the largest of the p (p - 1) / 2 entries if there were only noise and
+    sampling error. For the denoised matrix it is multiplied by the retained share to the power 1.5,
+    which was found by simulation (AR, hub and random graphs; 10, 30, 60 columns; 500 to 50,000
+    rows; epsilon 0.5, 1, 4; 81 releases).
 
-    Measured on 81 fresh releases of the same kinds, against the best penalty of each, which only
-    the truth can tell: from the denoised matrix the edges' mean F1 is 0.70 against 0.79 (Matthews
-    correlation 0.68 against 0.77); from the raw one 0.75 against 0.87, on the 72 that had a
-    minimiser up to three times this penalty. It is made for the graph: the Stein loss is 2.8 times
-    its least (median; at worst 11); with a quarter of this penalty, 1.02 times (at worst 1.3).
+    On 81 other releases of the same kinds, compared with the best penalty of each (which requires
+    the truth): from the denoised matrix the mean F1 of the edges is 0.70 against 0.79 (Matthews
+    correlation 0.68 against 0.77); from the raw matrix 0.75 against 0.87, on the 72 that have a
+    minimiser up to three times this penalty. The penalty suits the graph, not the matrix: the Stein
+    loss is 2.8 times its minimum (median; maximum 11), and with a quarter of this penalty 1.02
+    times (maximum 1.3).
     """
     p = len(evidence.raw)
     average = max(float(np.trace(evidence.repaired)) / p, 0.0)
@@ -154,5 +154,5 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     noise = evidence.typical_noise
     if source == "raw":
         return level * math.hypot(_RAW_SHARE * noise, sampling)
-    left = share_left(evidence)
-    return level * left * math.sqrt(left) * math.hypot(noise, sampling)
+    share = retained_share(evidence)
+    return level * share * math.sqrt(share) * math.hypot(noise, sampling)

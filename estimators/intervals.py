@@ -1,20 +1,20 @@
-"""Standard errors and intervals for every entry of what a release tells.
+"""Standard errors and intervals for every entry of a release.
 
-Coverage of 95 % intervals, simulated, of the entries that are known (AR(1), hub and random graphs;
-p = 10 to 40; n = 1,000 to 50,000; Gaussian rows, and such rows divided by their length; noise of
-deviation 0 to 0.2 times the average power of a column):
+Coverage of 95 % intervals of the estimable entries, in simulations with AR(1), hub and random
+graphs; p = 10 to 40; n = 1,000 to 50,000; Gaussian rows, divided by their length or not; noise with
+a standard deviation of 0 to 0.2 times the average variance of a column:
 
 | noise | correlations | partial correlations |
 |---|---|---|
 | none | 94.8 % to 95.3 % | 94.7 % to 95.9 % |
 | gaussian-isotropic, gaussian-iid, laplace | 94.7 % to 95.4 % | 94.8 % to 97.1 % |
 | k-norm, matrix-laplace | 94.7 % to 95.7 % | 94.8 % to 97.1 % |
-| wishart | 94.3 % to 96.1 % | 95.3 % to 97.6 %: its skewness is left out |
+| wishart (its skewness is neglected) | 94.3 % to 96.1 % | 95.3 % to 97.6 % |
 
-Of variances, whose errors are skewed, intervals hold less often where rows are few: 91 % at 25.
-Partial correlations are above 96 % only close to the noise at which they become unknown. Where few
-correlations are known (fewer than one in five: columns whose power is lost in the noise), these are
-the lucky ones, and 92 % to 95 % of them hold.
+The errors of variances are skewed, so their intervals have less coverage with few rows: 91 % with
+25 rows. Partial correlations have more than 96 % only near the noise level at which they stop being
+estimable. If fewer than one in five correlations is estimable, because the variances of most
+columns are lost in the noise, selection lowers the coverage of these few to 92 % to 95 %.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from scipy.special import ndtri
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.uncertainty.entries import Entries, correlation, covariance, second_moment
-from gramercy.estimators.uncertainty.entry_errors import Of, has_intercept
-from gramercy.estimators.uncertainty.row_law import in_words
+from gramercy.estimators.uncertainty.entry_errors import CorrelationKind, has_intercept
+from gramercy.estimators.uncertainty.row_law import describe_row_law
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
-_CLEAREST = 25
+_CLEAREST_PAIRS = 25
 Bounds = tuple[Array, Array, Array, Array]  # estimate, standard error, lower, upper
 
 Level = Annotated[float, Field(strict=True, gt=0.5, lt=1, allow_inf_nan=False)]
 
 
 class Intervals(Estimator):
-    """``intervals``: standard errors, and intervals for one entry at a time.
+    """``intervals``: standard errors, and an interval for each entry.
 
     Parameters
     ----------
     of
-        ``correlation`` (the default), ``partial-correlation``, or ``covariance``. About means,
-        where the release has a column of ones first; about zero otherwise.
+        ``correlation`` (the default), ``partial-correlation``, or ``covariance``. About the means
+        if the release has an intercept; about zero otherwise.
     level
-        Share of such intervals that hold the truth, over releases.
+        Confidence level of each interval.
 
     Notes
     -----
-    The truth is the population's second moment of the rows as they were normalised, and what
-    follows from it. Noise is taken by its exact law; sampling by a stated law of the rows, as
-    fourth moments are not released: the table ``laws`` says which.
+    The estimand is the population second moment of the normalised rows, and what follows from it.
+    Noise errors follow the exact noise law. Sampling errors follow an assumed law of the rows,
+    since fourth moments are not released; the table ``laws`` names both.
 
-    Where nothing is known, for the noise is too strong, the estimate is 0 with standard error 1,
-    and the interval is all of [-1, 1]; ``unknown`` counts such pairs. Entries of the column of
-    ones have no correlations, and say the same; among covariances they are the released ones.
+    Where the noise is too strong for an estimate, it is 0 with standard error 1, and the interval
+    is [-1, 1]; ``unknown`` counts such pairs. The intercept has no correlations, and its entries
+    are the same; among covariances they are the released ones.
     """
 
     name: Literal["intervals"] = "intervals"
@@ -69,69 +69,71 @@ class Intervals(Estimator):
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
         if self.of == "covariance":
-            found, unknown = _of_covariance(evidence, self.level)
+            bounds, unknown = _covariance_bounds(evidence, self.level)
         else:
-            found, unknown = _of_correlation(evidence, self.of, self.level)
+            bounds, unknown = _correlation_bounds(evidence, self.of, self.level)
         names = ("estimate", "standard_error", "lower", "upper")
         tuning = {
             "level": self.level,
             "critical_value": float(-ndtri((1 - self.level) / 2)),
             "unknown": float(unknown),
         }
-        matrices = dict(zip(names, found, strict=True))
-        tables = {"clearest": _clearest(matrices, evidence), "laws": laws(evidence)}
+        matrices = dict(zip(names, bounds, strict=True))
+        tables = {"clearest": _clearest(matrices, evidence), "laws": error_laws(evidence)}
         return Estimate("intervals", matrices, tuning, tables)
 
 
 def _clearest(matrices: dict[str, Array], evidence: Evidence) -> pd.DataFrame:
-    """The pairs that lie most of their standard errors from zero, for people to look at."""
+    """The pairs with the largest ratio of estimate to standard error."""
     row, column = np.triu_indices(len(evidence.raw), 1)
     names = np.array(evidence.names or [str(i) for i in range(len(evidence.raw))], dtype=object)
     values = {key: matrix[row, column] for key, matrix in matrices.items()}
-    away = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
-    first = np.argsort(-away, kind="stable")[:_CLEAREST]
-    told = {key: value[first] for key, value in values.items()}
-    return pd.DataFrame({"row": names[row[first]], "column": names[column[first]], **told})
+    ratio = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
+    top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
+    numbers = {key: value[top] for key, value in values.items()}
+    return pd.DataFrame({"row": names[row[top]], "column": names[column[top]], **numbers})
 
 
-def laws(evidence: Evidence) -> pd.DataFrame:
-    """What errors were reckoned by: a row for noise, one for sampling."""
-    rows = in_words(unit=evidence.unit, intercept=has_intercept(evidence))
+def error_laws(evidence: Evidence) -> pd.DataFrame:
+    """The laws by which noise and sampling errors were computed."""
+    rows = describe_row_law(unit=evidence.unit, intercept=has_intercept(evidence))
     return pd.DataFrame(
         {"error": ["noise", "sampling"], "law": [evidence.law.family, rows], "exact": ["yes", "no"]}
     )
 
 
-def whole(matrix: Array, p: int, otherwise: float, diagonal: float) -> Array:
-    """Of all p columns, where the first may have been left out as that of ones; shape (p, p)."""
-    first = p - len(matrix)
-    found = np.full((p, p), otherwise)
-    found[first:, first:] = matrix
-    np.fill_diagonal(found, diagonal)
-    return found
+def padded(matrix: Array, p: int, fill: float, diagonal: float) -> Array:
+    """The matrix with a row and column for the intercept, if that was left out; shape (p, p)."""
+    offset = p - len(matrix)
+    full = np.full((p, p), fill)
+    full[offset:, offset:] = matrix
+    np.fill_diagonal(full, diagonal)
+    return full
 
 
-def _of_correlation(evidence: Evidence, of: Of, level: float) -> tuple[Bounds, int]:
-    found, p = correlation(evidence, of), len(evidence.raw)
-    bounds = _told(found, level)
-    ends = ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, 1.0))  # of the column of ones: nothing
-    filled = tuple(whole(m, p, *end) for m, end in zip(bounds, ends, strict=True))
-    return (filled[0], filled[1], filled[2], filled[3]), int(np.triu(~found.known).sum())
+def _correlation_bounds(
+    evidence: Evidence, of: CorrelationKind, level: float
+) -> tuple[Bounds, int]:
+    entries, p = correlation(evidence, of), len(evidence.raw)
+    bounds = _finite_bounds(entries, level)
+    fills = ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, 1.0))  # for the intercept
+    filled = tuple(padded(m, p, *fill) for m, fill in zip(bounds, fills, strict=True))
+    return (filled[0], filled[1], filled[2], filled[3]), int(np.triu(~entries.estimable).sum())
 
 
-def _of_covariance(evidence: Evidence, level: float) -> tuple[Bounds, int]:
-    found = covariance(evidence)
-    bounds = _told(found, level)
+def _covariance_bounds(evidence: Evidence, level: float) -> tuple[Bounds, int]:
+    entries = covariance(evidence)
+    bounds = _finite_bounds(entries, level)
     if has_intercept(evidence):
-        full = _told(second_moment(evidence), level)
+        full = _finite_bounds(second_moment(evidence), level)
         for outer, inner in zip(full, bounds, strict=True):
             outer[1:, 1:] = inner
         bounds = full
-    return bounds, int(np.triu(~found.known).sum())
+    return bounds, int(np.triu(~entries.estimable).sum())
 
 
-def _told(found: Entries, level: float) -> Bounds:
-    """Finite numbers for all: where nothing is known, 0 with standard error 1."""
-    lower, upper = found.interval(level)
-    estimate = np.where(found.known, found.estimate, 0.0)
-    return estimate, np.where(found.known, found.standard_error, 1.0), lower, upper
+def _finite_bounds(entries: Entries, level: float) -> Bounds:
+    """Estimate, standard error and bounds; 0 with standard error 1 where not estimable."""
+    lower, upper = entries.interval(level)
+    estimate = np.where(entries.estimable, entries.estimate, 0.0)
+    return estimate, np.where(entries.estimable, entries.standard_error, 1.0), lower, upper

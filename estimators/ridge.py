@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.estimator import Estimate, Estimator, precision_estimate
 from gramercy.estimators.tuning.cross_validation import check_folds, cross_validation
-from gramercy.estimators.tuning.penalty_rule import around
-from gramercy.schemas.errors import RequestError
+from gramercy.estimators.tuning.penalty_rule import grid_around
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.manifest import Asked
+from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import Positive
+from gramercy.schemas.problems.estimation import matrix_is_zero, not_positive
 
 Array = NDArray[np.float64]
 
@@ -42,10 +42,10 @@ class Ridge(Estimator):
     penalty: Literal["auto", "cross-validation"] | Positive = "auto"
     input: Literal["denoised", "raw"] = "denoised"
 
-    def check(self, asked: Asked) -> None:
+    def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if self.penalty == "cross-validation":
-            check_folds(asked.folds)
+            check_folds(spec.folds)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
@@ -53,7 +53,7 @@ class Ridge(Estimator):
         if isinstance(self.penalty, str):
             penalty = auto_penalty(evidence, self.input)
             if self.penalty == "cross-validation":
-                choice = cross_validation(evidence, self.path, around(penalty, reach=1000.0))
+                choice = cross_validation(evidence, self.path, grid_around(penalty, ratio=1000.0))
                 penalty, tables["tuning"] = choice.penalty, choice.table
         else:
             penalty = self.penalty
@@ -61,7 +61,7 @@ class Ridge(Estimator):
         return replace(precision_estimate(matrix, penalty=penalty), tables=tables)
 
     def matrix(self, evidence: Evidence) -> Array:
-        """What it works from; shape (p, p)."""
+        """The input matrix, shape (p, p)."""
         return evidence.repaired if self.input == "denoised" else evidence.raw
 
     def path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
@@ -70,12 +70,12 @@ class Ridge(Estimator):
 
 
 def ridge_precision(matrix: Array, penalty: float) -> Array:
-    """The unique minimiser, in closed form; the input may be indefinite.
+    """The unique minimiser, in closed form.
 
     Parameters
     ----------
     matrix
-        S, symmetric, shape (p, p).
+        S, symmetric, shape (p, p); may be indefinite.
     penalty
         Positive.
 
@@ -92,8 +92,8 @@ def ridge_precision(matrix: Array, penalty: float) -> Array:
     Notes
     -----
     With S = M diag(phi) M^T, T = M diag(t) M^T, t = 2 / (phi + sqrt(phi^2 + 8 penalty)); for
-    phi < 0 the same number as (sqrt(phi^2 + 8 penalty) - phi) / (4 penalty), which does not
-    cancel.
+    phi < 0, the equal expression (sqrt(phi^2 + 8 penalty) - phi) / (4 penalty) avoids
+    cancellation.
     """
     return next(ridge_path(matrix, (penalty,)))
 
@@ -118,11 +118,11 @@ def ridge_path(matrix: Array, penalties: Iterable[float]) -> Iterator[Array]:
     ValueError
         If a penalty is not positive and finite, before anything is computed.
     """
-    asked = [float(penalty) for penalty in penalties]
-    if not all(penalty > 0 and math.isfinite(penalty) for penalty in asked):
-        raise ValueError("the penalty must be positive and finite")
+    grid = [float(penalty) for penalty in penalties]
+    if not all(penalty > 0 and math.isfinite(penalty) for penalty in grid):
+        raise not_positive("penalty")
     phi, vectors = np.linalg.eigh(matrix)
-    return (_minimiser(phi, vectors, penalty) for penalty in asked)
+    return (_minimiser(phi, vectors, penalty) for penalty in grid)
 
 
 def _minimiser(phi: Array, vectors: Array, penalty: float) -> Array:
@@ -139,20 +139,18 @@ def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> floa
     Notes
     -----
     At phi = 0 the estimate is 1 / sqrt(2 penalty), so sqrt(2 penalty) is the smallest eigenvalue
-    that is believed: a share of what noise (sd sqrt p) and sampling (sqrt(p/n) of the average
-    eigenvalue) make of an eigenvalue that is zero, and never more than a share of the average
-    eigenvalue itself. Denoising has dealt with most of the noise already. The shares were chosen
-    by simulation (AR and Zipf spectra, 10 to 80 columns, 500 to 50,000 rows, epsilon 0.5 and 4):
-    with them the Stein loss from the denoised matrix is within 6 % of that of the best penalty.
+    that the estimate resolves. It is set to a share of the error of an eigenvalue, from noise
+    (sd sqrt p) and sampling (sqrt(p/n) times the average eigenvalue), and to at most a share of the
+    average eigenvalue. The share is smaller for the denoised matrix, which has less noise. The
+    shares were chosen by simulation (AR and Zipf spectra, 10 to 80 columns, 500 to 50,000 rows,
+    epsilon 0.5 and 4): with the denoised matrix the Stein loss is within 6 % of its minimum.
     """
     p = evidence.raw.shape[0]
     noise = evidence.typical_noise * math.sqrt(p)
     average = max(float(np.trace(evidence.repaired)) / p, noise / p)
     if not average > 0:
-        raise RequestError(
-            "The matrix is zero throughout, and tells nothing.", "Estimate from another release."
-        )
-    unknown = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
-    of_unknown, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)
-    floor = 1 / (1 / (of_unknown * unknown) + 1 / (of_average * average))
+        raise matrix_is_zero()
+    error = math.hypot(noise, average * math.sqrt(p / max(evidence.rows, 1.0)))
+    of_error, of_average = (0.4, 0.5) if source == "denoised" else (2.0, 2.0)
+    floor = 1 / (1 / (of_error * error) + 1 / (of_average * average))
     return float(floor**2 / 2)

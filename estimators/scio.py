@@ -5,7 +5,7 @@ every column i
 
 minimise over b:  b^T S b / 2 - b_i + penalty sum |b_j|
 
-and of the two numbers that this gives for a pair, keep the smaller in magnitude.
+Each pair has two values then, and the one of smaller magnitude is kept.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from gramercy.estimators.estimator import (
     partial_correlations,
     precision_estimate,
 )
-from gramercy.estimators.neighbourhood import auto_penalty, combined
-from gramercy.estimators.repaired import correlations
+from gramercy.estimators.input_matrix import correlation_matrix
+from gramercy.estimators.neighbourhood import auto_penalty, symmetrised
 from gramercy.estimators.solvers.columnwise import columnwise
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.problems.estimation import penalty_outside_unit_interval
 
 Array = NDArray[np.float64]
 
-_LARGEST = 0.9  # automatic penalty; at 1 nothing is left
+_MAX_AUTO_PENALTY = 0.9  # at 1 every column is zero
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
 class Scio(Estimator):
     """``scio``: a sparse precision matrix; its zeros are a graph's missing edges.
 
-    It takes the repaired matrix with the graphical lasso's floor on its diagonal, divides it to a
-    unit diagonal, so that one penalty suits columns of unlike power, and turns the result back.
+    It works on the denoised matrix with the same diagonal floor as the graphical lasso, scaled to a
+    unit diagonal so that one penalty suits columns of different variance.
 
-    Columns that are estimated apart need not make a positive definite matrix. `tuning` has the
-    smallest eigenvalue, on the unit diagonal (over 288 simulated releases it was never below 0.14).
-    If it is not positive the result is no precision matrix, and is not called one: its kind is
-    ``graph``, its matrix ``coefficients``. The edges, -T_ij / sqrt(T_ii T_jj), are the same formula
-    either way: T_ii is always positive.
+    The columns are estimated separately, so the matrix need not be positive definite. `tuning` has
+    the smallest eigenvalue, on the unit diagonal (0.14 or more in 288 simulated releases). If it is
+    not positive, the kind of the result is ``graph`` instead of ``precision``, and its matrix is
+    ``coefficients``. Its edges are -T_ij / sqrt(T_ii T_jj) in both cases: T_ii is always positive.
 
     Parameters
     ----------
     penalty
-        A number between 0 and 1, without a unit; at 1 every column would be zero. ``auto``: that of
+        A number between 0 and 1, without a unit; at 1 every column would be zero. ``auto``: as for
         neighbourhood selection, from the noise law and the number of rows. It shrinks the diagonal
-        too, by a factor of 1 - penalty where there are no edges.
+        too: for a column without edges, by a factor of 1 - penalty.
     """
 
     name: Literal["scio"] = "scio"
@@ -58,13 +58,15 @@ class Scio(Estimator):
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
-        asked = self.penalty
-        penalty = min(auto_penalty(evidence), _LARGEST) if asked == "auto" else asked
-        unit, root = correlations(evidence)
-        found = scio(unit, penalty)
-        matrix = found / np.outer(root, root)
-        smallest = _smallest_eigenvalue(found)
-        if smallest > _ROUNDING * len(found):
+        if self.penalty == "auto":
+            penalty = min(auto_penalty(evidence), _MAX_AUTO_PENALTY)
+        else:
+            penalty = self.penalty
+        unit, root = correlation_matrix(evidence)
+        scaled = scio(unit, penalty)
+        matrix = scaled / np.outer(root, root)
+        smallest = _smallest_eigenvalue(scaled)
+        if smallest > _ROUNDING * len(scaled):
             return precision_estimate(matrix, penalty=penalty, smallest_eigenvalue=smallest)
         tuning = {"penalty": penalty, "smallest_eigenvalue": smallest}
         edges = partial_correlations(matrix)
@@ -84,25 +86,25 @@ def scio(S: Array, penalty: float) -> Array:
     Returns
     -------
     ndarray, shape (p, p)
-        Symmetric, with exact zeros and a positive diagonal: b_i = b^T S b + penalty sum |b_j| at
-        the minimum, and b = 0 is none below a penalty of 1.
+        Symmetric, with exact zeros. The diagonal is positive: b_i = b^T S b + penalty sum |b_j| at
+        the minimum, and b = 0 is not a minimum for a penalty below 1.
 
     Raises
     ------
     ValueError
-        If the penalty is not between 0 and 1, or S is not what it must be.
+        If the penalty is not between 0 and 1, or S is invalid.
     RequestError
-        If the columns did not settle: S is singular, or nearly so, and the penalty too small.
+        If the iteration did not converge: S is nearly singular, and the penalty too small.
     """
     if not 0 < penalty < 1:
-        raise ValueError("the penalty must lie between 0 and 1")
+        raise penalty_outside_unit_interval()
     p = len(S)
-    found = columnwise(S, np.eye(p), np.full((p, p), penalty)).coefficients
-    symmetric: Array = combined(found, "and") + np.diag(np.diagonal(found))
+    coefficients = columnwise(S, np.eye(p), np.full((p, p), penalty)).coefficients
+    symmetric: Array = symmetrised(coefficients, "and") + np.diag(np.diagonal(coefficients))
     return symmetric
 
 
 def _smallest_eigenvalue(matrix: Array) -> float:
-    """Of the matrix on its unit diagonal."""
+    """Smallest eigenvalue after scaling to a unit diagonal."""
     root = np.sqrt(np.diagonal(matrix))
     return float(np.linalg.eigvalsh(matrix / np.outer(root, root))[0])

@@ -1,4 +1,4 @@
-"""What a steward schedules: the order of steps, nothing else."""
+"""Prefect flows: the order of the steps of a release, an estimate, a report and an audit."""
 
 from gramercy.common.extras import publishing
 

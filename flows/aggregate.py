@@ -1,4 +1,4 @@
-"""Publish the average of reports that were noisy before they left their sources."""
+"""Publish the average of reports to which the sources have added noise."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from gramercy.application.context import Context
 from gramercy.application.planning import Plan, make_plan
 from gramercy.application.request_model import Request
-from gramercy.tasks.announce import announce
-from gramercy.tasks.history import hold_to_history
+from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import scheduled, show_release, tag
-from gramercy.tasks.steps import gather, publish, refuse_other_sources, replay
+from gramercy.tasks.release_event import emit_published
+from gramercy.tasks.run_artifacts import attach_release, scheduled_time, tag_run
+from gramercy.tasks.steps import check_same_sources, publish, replay, sum_reports
 
 
 @private_flow
 def aggregate(request: Request, reports: list[str]) -> str:
-    """Gather, publish; or return what the same request has published before.
+    """Sum the reports and publish; or return what the same request has published before.
 
     Parameters
     ----------
     request
-        As it was made at the sources, with the server's own contract.
+        The request of the sources, with the contract of the aggregating server.
     reports
         Folders of the sealed releases of ``gramercy randomize``.
 
@@ -31,12 +31,12 @@ def aggregate(request: Request, reports: list[str]) -> str:
         ``<dataset>/<release id>``.
     """
     context = Context.default()
-    plan = make_plan(context, request, at=scheduled(), averaging=True)
+    plan = make_plan(context, request, at=scheduled_time(), averaging=True)
     return _steps(context, plan, reports)
 
 
 def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, list[str]], str]:
-    """The flow, for whoever has made its plan already, and opened what it needs."""
+    """The same flow for a plan that was made before, with stores that are open."""
 
     @private_flow
     def aggregate(request: Request, reports: list[str]) -> str:
@@ -47,14 +47,14 @@ def aggregate_as_planned(context: Context, plan: Plan) -> Callable[[Request, lis
 
 def _steps(context: Context, plan: Plan, reports: Sequence[str]) -> str:
     dataset = plan.contract.id
-    tag(context, dataset, charges=True)
-    hold_to_history(context.ledger)
-    done = replay(context, plan)
-    if done is None:
-        done = publish(context, plan, gather(plan, reports))
+    tag_run(context, dataset, charges=True)
+    verify_against_history(context.ledger)
+    name = replay(context, plan)
+    if name is None:
+        name = publish(context, plan, sum_reports(plan, reports))
     else:
-        refuse_other_sources(context, plan, done, reports)
-    announce(context.home, plan, done)
-    tag(context, dataset, done, charges=True)
-    show_release(context, dataset, done)
-    return f"{dataset}/{done}"
+        check_same_sources(context, plan, name, reports)
+    emit_published(context.home, plan, name)
+    tag_run(context, dataset, name, charges=True)
+    attach_release(context, dataset, name)
+    return f"{dataset}/{name}"

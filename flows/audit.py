@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gramercy.application.audit_record import new_folder
+from gramercy.application.audit_record import new_audit_folder
 from gramercy.application.context import Context
-from gramercy.schemas.errors import Discrepancies
+from gramercy.schemas.problems.prefect import discrepancies_found
 from gramercy.tasks import steps
-from gramercy.tasks.history import recall
+from gramercy.tasks.history import read_history
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import show_audit
+from gramercy.tasks.run_artifacts import attach_audit
 
 
 @private_flow
 def audit(folder: str | None = None) -> str:
-    """Verify every charge, bundle and run; reads everything, and changes nothing.
+    """Verify every charge, bundle and run; changes nothing.
 
     Parameters
     ----------
     folder
-        Where the report goes; default: a new folder in the home.
+        Folder of the report; default: a new folder in the home.
 
     Returns
     -------
     str
-        The page.
+        Path of the page.
 
     Raises
     ------
     Discrepancies
-        Naming each. The report is written all the same.
+        Naming each. The report is written nevertheless.
     """
     context = Context.default()
-    place = Path(folder) if folder else new_folder(context.home)
-    page, discrepancies = steps.audit(context, recall(context.ledger), place)
-    show_audit(page, discrepancies)
+    target = Path(folder) if folder else new_audit_folder(context.home)
+    page, discrepancies = steps.audit(context, read_history(context.ledger), target)
+    attach_audit(page, discrepancies)
     if discrepancies:
-        raise Discrepancies(f"{'; '.join(discrepancies)}.", f"See {page}.")
+        raise discrepancies_found("; ".join(discrepancies), len(discrepancies), str(page))
     return str(page)

@@ -1,4 +1,4 @@
-"""The deployments that prefect.yaml states, for the requests of one home."""
+"""The deployments of prefect.yaml, for the requests of one home."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from gramercy.application.context import Context
 from gramercy.application.planning import make_plan
 from gramercy.application.request_model import Request
 from gramercy.common.home import Home
-from gramercy.schemas.errors import RequestError
-from gramercy.schemas.model import canonical
-from gramercy.tasks.announce import HOME
+from gramercy.schemas.model import canonical_json
+from gramercy.schemas.problems import prefect as problems
+from gramercy.tasks.release_event import HOME
 
 POOL = "gramercy"
 _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
-def packaged() -> Path:
-    """Where prefect.yaml is: at the top of a checkout, or in this room of an installed package."""
-    here = Path(__file__).resolve().parent
-    return next(p for p in (here / "prefect.yaml", here.parent / "prefect.yaml") if p.is_file())
+def prefect_yaml() -> Path:
+    """Path of prefect.yaml: in the root of a checkout, or in this folder once installed."""
+    folder = Path(__file__).resolve().parent
+    candidates = (folder / "prefect.yaml", folder.parent / "prefect.yaml")
+    return next(path for path in candidates if path.is_file())
 
 
 def served_tag(home: Home) -> str:
-    """The tag of every deployment that this home serves."""
+    """The tag of all deployments that this home serves."""
     return f"served:{home.address}"
 
 
@@ -48,55 +49,51 @@ def deployments(
     timezone: str | None,
     pool: str = POOL,
 ) -> list[RunnerDeployment]:
-    """What prefect.yaml states, with a release deployment for each of these requests.
+    """The deployments of prefect.yaml, with a release deployment for each of these requests.
 
-    All of them are run by this pool, and follow releases of this home alone.
+    All of them run in this pool, and are triggered by releases of this home only.
 
     Parameters
     ----------
     context
-        Whose home serves them.
+        The home that serves them.
     requests
-        Their versions are patterns, so that every scheduled run has a version of its own.
+        Requests whose versions are patterns, so that every scheduled run has its own version.
     cron, timezone
-        When they run; without a zone, in each request's own.
+        When they run; without a time zone, in that of each request.
     pool
-        The work pool; where it is not the usual one, its name ends those of the deployments.
+        The work pool; if it is not the default, it becomes part of the deployments' names.
 
     Raises
     ------
     RequestError
-        If a request cannot be planned, or the schedule or the pool's name is none.
+        If a request cannot be planned, or the schedule or the pool's name is invalid.
     """
     if not _POOL_NAME.fullmatch(pool) or pool.startswith("prefect"):
-        raise RequestError(
-            "--pool: is no name of a work pool.", "Small letters and digits, such as 'cardiology'."
-        )
-    template, *others = YAML(typ="safe", pure=True).load(packaged().read_text())["deployments"]
+        raise problems.pool_name()
+    template, *others = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
     releases: list[dict[str, Any]] = []
-    requests_of: Counter[str] = Counter()  # several requests for one data set are numbered
+    counts: Counter[str] = Counter()  # several requests for one data set are numbered
     for request in requests:
-        release = template | _scheduled(context, request, cron, timezone or request.timezone)
-        requests_of[release["name"]] += 1
-        number = requests_of[release["name"]]
+        schedule_zone = timezone or request.timezone
+        release = template | _release_facts(context, request, cron, schedule_zone)
+        counts[release["name"]] += 1
+        number = counts[release["name"]]
         releases.append(release | ({"name": f"{release['name']}.{number}"} if number > 1 else {}))
     return [_deployment(each, pool, context.home) for each in (*releases, *others)]
 
 
-def _scheduled(context: Context, request: Request, cron: str, timezone: str) -> dict[str, Any]:
-    """What the release deployment of a request has of its own."""
+def _release_facts(context: Context, request: Request, cron: str, timezone: str) -> dict[str, Any]:
+    """The facts in which the release deployment of a request differs from prefect.yaml."""
     _check_schedule(cron, timezone)
     request = request.model_copy(update={"timezone": timezone})
     plan = make_plan(context, request)
     if "%" not in request.version:
-        raise RequestError(
-            f"key 'version': '{request.version}' would be published once, and then only replayed.",
-            'Use a pattern of the date, such as "%G-W%V" or "%Y-%m-%d".',
-        )
+        raise problems.version_without_date(request.version)
     parameters = {"request": request.model_dump(mode="json")}
-    # `prefect deploy` would fill it in: a request that is served can be deployed by hand, too.
-    if "{{" in canonical(parameters):
-        raise RequestError("key 'dataset': the path holds '{{'.", "Rename the folder or the file.")
+    # `prefect deploy` would replace it, if the same request were deployed by hand.
+    if "{{" in canonical_json(parameters):
+        raise problems.path_with_braces()
     return {
         "name": plan.contract.id,
         "description": f"Publish the data set {plan.contract.id}.",
@@ -106,7 +103,7 @@ def _scheduled(context: Context, request: Request, cron: str, timezone: str) -> 
 
 
 def _deployment(facts: Mapping[str, Any], pool: str, home: Home) -> RunnerDeployment:
-    """One entry of prefect.yaml, made this home's on a server that others may use too."""
+    """One deployment of prefect.yaml, bound to this home on a server that others may share."""
     limit = facts.get("concurrency_limit")
     match = ResourceSpecification({HOME: home.address})
     return RunnerDeployment.from_flow(
@@ -130,12 +127,12 @@ def _schedule(slug: str, cron: str, timezone: str) -> DeploymentScheduleCreate:
 
 
 def _check_schedule(cron: str, timezone: str) -> None:
-    wrong = ""
+    invalid = ""
     try:
         CronSchedule(cron=cron, timezone=timezone)
     except ValidationError as caught:
-        wrong = str(caught.errors()[0]["loc"][0])
-    if wrong == "timezone" or not timezone:
-        raise RequestError("--timezone: is no time zone.", "A name, such as Europe/Berlin.")
-    if wrong or len(cron.split()) != 5:
-        raise RequestError("--cron: is no schedule.", "Five fields, such as '0 6 * * 1'.")
+        invalid = str(caught.errors()[0]["loc"][0])
+    if invalid == "timezone" or not timezone:
+        raise problems.timezone_unknown()
+    if invalid or len(cron.split()) != 5:
+        raise problems.cron_schedule()

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from gramercy.application.context import Context
 from gramercy.application.request_model import AnyEstimator
-from gramercy.schemas.errors import GramercyError, RequestError
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problems.prefect import estimates_failed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import show_estimates, tag
+from gramercy.tasks.run_artifacts import attach_estimates, tag_run
 
 
 @private_flow
 def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
-    """Seal each estimate beside the release; costs no privacy.
+    """Make and seal each estimate of a release: post-processing, which costs no privacy.
 
     Parameters
     ----------
     release
         ``<dataset>/<release id>``.
     estimates
-        Estimators and their settings.
+        Estimators with their settings.
 
     Returns
     -------
@@ -29,18 +30,19 @@ def estimate(release: str, estimates: tuple[AnyEstimator, ...]) -> list[str]:
     Raises
     ------
     RequestError
-        Naming those that could not be made, once all others are.
+        Naming the estimates that could not be made, after all others were.
     """
     dataset, _, name = release.partition("/")
     context = Context.default()
-    tag(context, dataset, name)
-    done, failures = [], []
+    tag_run(context, dataset, name)
+    made, failures = [], []
     for each in estimates:
         try:
-            done.append(steps.estimate(context, dataset, name, each))
-        except GramercyError as failure:  # one that cannot be had stops no other
-            failures.append(f"{each.name}: {failure}")
-    show_estimates(context.archive, dataset, name, done)
+            made.append(steps.estimate(context, dataset, name, each))
+        except GramercyError as error:  # the other estimates are made nevertheless
+            failures.append((each.name, f"{each.name}: {error.message} ({error.code})"))
+    attach_estimates(context.archive, dataset, name, made)
     if failures:
-        raise RequestError("; ".join(failures))
-    return done
+        names, errors = zip(*failures, strict=True)
+        raise estimates_failed(names, "; ".join(errors))
+    return made

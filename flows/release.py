@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gramercy.application.context import Context
-from gramercy.application.internal_record import record
-from gramercy.application.planning import Plan, make_plan, now, refuse_late
+from gramercy.application.internal_record import update_record
+from gramercy.application.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.application.request_model import Request
-from gramercy.tasks.announce import announce
-from gramercy.tasks.history import hold_to_history
+from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import scheduled, show_release, tag
+from gramercy.tasks.release_event import emit_published
+from gramercy.tasks.run_artifacts import attach_release, scheduled_time, tag_run
 from gramercy.tasks.steps import accumulate, publish, replay, validate
 
 
@@ -22,8 +22,8 @@ def release(request: Request) -> str:
     Parameters
     ----------
     request
-        Data set, version, mechanism and normalisation: public facts, all of them. A version such
-        as ``%G-W%V`` takes the day for which the run is scheduled.
+        Data set, version, mechanism and normalisation; all are public. A version such as
+        ``%G-W%V`` is formatted with the time for which the run is scheduled.
 
     Returns
     -------
@@ -31,11 +31,11 @@ def release(request: Request) -> str:
         ``<dataset>/<release id>``.
     """
     context = Context.default()
-    return _steps(context, make_plan(context, request, at=scheduled()))
+    return _steps(context, make_plan(context, request, at=scheduled_time()))
 
 
 def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], str]:
-    """The flow, for whoever has made its plan already, and opened what it needs."""
+    """The same flow for a plan that was made before, with stores that are open."""
 
     @private_flow
     def release(request: Request) -> str:
@@ -46,16 +46,16 @@ def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], str]
 
 def _steps(context: Context, plan: Plan) -> str:
     dataset = plan.contract.id
-    tag(context, dataset, charges=True)
-    hold_to_history(context.ledger)
-    done, sampled = replay(context, plan), None
-    if done is None:
-        refuse_late(plan, now())
+    tag_run(context, dataset, charges=True)
+    verify_against_history(context.ledger)
+    name, sampled = replay(context, plan), None
+    if name is None:
+        check_scheduled_version(plan, utc_now())
         sampled = validate(plan.contract)
-        done = publish(context, plan, accumulate(plan))
-    announce(context.home, plan, done)  # before anything that may still fail
+        name = publish(context, plan, accumulate(plan))
+    emit_published(context.home, plan, name)  # before anything that may still fail
     if sampled is not None:
-        record(context.home, dataset, done, sampled)
-    tag(context, dataset, done, charges=True)
-    show_release(context, dataset, done)
-    return f"{dataset}/{done}"
+        update_record(context.home, dataset, name, sampled)
+    tag_run(context, dataset, name, charges=True)
+    attach_release(context, dataset, name)
+    return f"{dataset}/{name}"

@@ -9,24 +9,22 @@ from gramercy.application.request_model import AnyEstimator
 from gramercy.schemas.errors import RequestError, StepFailed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import private_flow
-from gramercy.tasks.run_artifacts import show_report, tag
+from gramercy.tasks.run_artifacts import attach_report, tag_run
 
 
 @private_flow
 def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
-    """Seal a report beside the release, with these estimates in it; costs no privacy.
+    """Seal a report on a release with these estimates, and update the catalogue's pages.
 
-    Then write the catalogue's pages that list it.
-
-    The estimates are found, or made: whichever of this flow and `flows.estimate` comes second
-    waits for the other. One that cannot be had is left out.
+    Both are post-processing, which costs no privacy. Estimates that do not exist yet are made; this
+    flow and `flows.estimate` wait for each other. An estimate that cannot be made is left out.
 
     Parameters
     ----------
     release
         ``<dataset>/<release id>``.
     estimates
-        Estimators and their settings.
+        Estimators with their settings.
 
     Returns
     -------
@@ -35,13 +33,13 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
     """
     dataset, _, name = release.partition("/")
     context = Context.default()
-    tag(context, dataset, name)
-    shown = []
+    tag_run(context, dataset, name)
+    included = []
     for each in estimates:
-        # The estimate flow says why. A damaged bundle is another matter, and stops the report.
+        # `flows.estimate` reports why. Other errors, such as a damaged bundle, stop the report.
         with contextlib.suppress(RequestError, StepFailed):
-            shown.append(steps.estimate(context, dataset, name, each))
-    done = steps.report(context, dataset, name, shown)
-    show_report(context.archive, dataset, name, done)
+            included.append(steps.estimate(context, dataset, name, each))
+    made = steps.report(context, dataset, name, included)
+    attach_report(context.archive, dataset, name, made)
     steps.catalogue(context, dataset, name)
-    return done
+    return made

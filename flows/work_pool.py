@@ -16,23 +16,27 @@ from prefect.workers.process import ProcessWorker
 
 from gramercy.common.home import Home
 from gramercy.flows.deployments import served_tag
-from gramercy.schemas.errors import GramercyError, RequestError, ServerError
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problems.prefect import (
+    deployment_of_another_home,
+    deployments_not_accepted,
+)
 
-_PAGE = 100  # of deployments
+_PAGE = 100  # deployments that are fetched at a time
 
 
 @dataclass(frozen=True)
 class WorkPool:
-    """The work pool of one home, on a Prefect server that others may use too.
+    """The work pool of one home, on a Prefect server that other homes may share.
 
     Parameters
     ----------
     api
         URL of the Prefect server's API.
     name
-        The work pool.
+        Name of the work pool.
     home
-        The one home that deploys in it.
+        The only home that deploys in it.
     """
 
     api: str
@@ -40,77 +44,69 @@ class WorkPool:
     home: Home
 
     def deploy(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
-        """Make the pool and these deployments, and take back those served before and no more.
+        """Create the pool and these deployments, and remove those that are no longer served.
 
         Returns
         -------
         list of str
-            What was taken back.
+            Names of the removed deployments.
 
         Raises
         ------
         RequestError
-            As `check`.
+            As `check_owner`.
         ServerError
-            If the server does not take them.
+            If the server does not accept them.
         """
-        failure = ""
+        reason = ""
         try:
-            self.check(deployments)
+            self.check_owner(deployments)
             self._create()
-            gone = self.retire(deployments)
+            removed = self.remove_unserved(deployments)
             with self._client():
                 for each in deployments:
                     each.apply()
-            self.check(deployments)  # nobody else came meanwhile
-            return gone
+            self.check_owner(deployments)  # another home may have deployed in the meantime
+            return removed
         except GramercyError:
             raise
         except Exception as caught:  # its text may quote the server's URL
-            failure = type(caught).__name__
-        raise ServerError(
-            f"The server did not take the deployments ({failure}).",
-            "The server's log says more; of one that began here, 'serve/server.log' in the home.",
-        )
+            reason = type(caught).__name__
+        raise deployments_not_accepted(reason)
 
-    def check(self, deployments: Sequence[RunnerDeployment]) -> None:
-        """Refuse what would take another's place, or be handed another's runs.
+    def check_owner(self, deployments: Sequence[RunnerDeployment]) -> None:
+        """Refuse deployments that would replace those of others, or share their pool.
 
         Raises
         ------
         RequestError
-            If this home did not make a deployment in the pool, or one that is called as one of
-            these.
+            If the pool has a deployment that this home did not make, or if another deployment has
+            the name of one of these.
         """
         names = {(each.entrypoint, each.name) for each in deployments}
         with self._client() as client:
-            for each in _all(client):
-                taken = each.work_pool_name == self.name or (each.entrypoint, each.name) in names
-                if taken and served_tag(self.home) not in each.tags:
-                    raise RequestError(
-                        f"On this server, '{each.name}' in the work pool '{each.work_pool_name}' "
-                        "was deployed from elsewhere, or by hand.",
-                        "Name a pool of your own with --pool; or delete that deployment, if it is "
-                        "no longer wanted.",
-                    )
+            for each in _all_deployments(client):
+                collides = each.work_pool_name == self.name or (each.entrypoint, each.name) in names
+                if collides and served_tag(self.home) not in each.tags:
+                    raise deployment_of_another_home(each.name, each.work_pool_name)
 
-    def retire(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
-        """Take back the release deployments that this home served before, and serves no more.
+    def remove_unserved(self, deployments: Sequence[RunnerDeployment]) -> list[str]:
+        """Remove the release deployments of this home that are not among these.
 
         Returns
         -------
         list of str
             Their names. Their runs stay in the history.
         """
-        kept = {each.name for each in deployments}
-        mine = DeploymentFilter(tags=DeploymentFilterTags(all_=[served_tag(self.home)]))
-        gone = []
+        served = {each.name for each in deployments}
+        of_home = DeploymentFilter(tags=DeploymentFilterTags(all_=[served_tag(self.home)]))
+        removed = []
         with self._client() as client:
-            for each in _all(client, deployment_filter=mine):
-                if each.name not in kept:
+            for each in _all_deployments(client, deployment_filter=of_home):
+                if each.name not in served:
                     client.delete_deployment(each.id)
-                    gone.append(f"release/{each.name}")
-        return gone
+                    removed.append(f"release/{each.name}")
+        return removed
 
     def _create(self) -> None:
         pool = WorkPoolCreate(
@@ -123,15 +119,15 @@ class WorkPool:
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:
-        """A client of the server, which is that of all of Prefect in this block."""
+        """A client of the server, which all of Prefect uses within this block."""
         settings = temporary_settings({PREFECT_API_URL: self.api})
         with settings, get_client(sync_client=True) as client:
             yield client
 
 
-def _all(client: Any, **of: Any) -> Iterator[Any]:
-    """Deployments, a page after the other, all of them read before the first is given."""
-    found: list[Any] = []
-    while page := client.read_deployments(**of, limit=_PAGE, offset=len(found)):
-        found += page
-    return iter(found)
+def _all_deployments(client: Any, **filters: Any) -> list[Any]:
+    """All deployments, fetched page by page before any of them is changed."""
+    deployments: list[Any] = []
+    while page := client.read_deployments(**filters, limit=_PAGE, offset=len(deployments)):
+        deployments += page
+    return deployments

@@ -1,4 +1,4 @@
-"""Gramercy's front door: ``gramercy.open(url)`` for analysts, the ``gramercy`` command for all."""
+"""Gramercy: ``gramercy.open(path)`` reads releases; the ``gramercy`` command publishes them."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
     Parameters
     ----------
     path
-        The archive's folder, or its URL, as ``s3://bucket/path``.
+        Folder or URL of the archive, such as ``s3://bucket/path``.
     key
-        The curator's public key, or several: paths of the files that ``gramercy keys`` names.
+        File of the curator's public key, or several, as listed by ``gramercy keys``.
 
     Raises
     ------
     RequestError
-        If there is no such archive, or a file holds no public key.
+        If the archive does not exist, or a file is not a public key.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
     'gaussian-isotropic'
     >>> gramercy.open("nowhere")
     Traceback (most recent call last):
-    gramercy.schemas.errors.RequestError: nowhere: is not an archive. Give the path of its folder.
+    gramercy.schemas.errors.RequestError: GRM-404: nowhere is not an archive. Check the path.
     """
     from gramercy.api.catalogue import Catalogue
 

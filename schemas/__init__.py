@@ -1,1 +1,1 @@
-"""The words everyone speaks. The ground floor: imports nothing of ours."""
+"""Data types and errors shared by all rooms. This room imports no other room of Gramercy."""

@@ -1,4 +1,4 @@
-"""An anchor: the head of the budget ledger, published, so that a ledger cut short is found."""
+"""An anchor: the published head of the budget ledger, which reveals a truncated ledger."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gramercy.schemas.model import Digest, Model
 
 
 class Anchor(Model):
-    """How far a ledger had come.
+    """The last entry of a ledger at some moment.
 
     Parameters
     ----------
     ledger
-        Which ledger: 32 hexadecimal digits.
+        Id of the ledger, 32 hexadecimal digits.
     seq
-        The number of its latest entry.
+        Number of its last entry.
     hash
-        That entry's hash, which follows from all entries before it.
+        Hash of that entry, which depends on all entries before it.
     """
 
     ledger: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]

@@ -1,4 +1,4 @@
-"""What a plan would do to the budget, in words that everyone speaks."""
+"""The effect of a planned release on the budget, for people."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class Effect:
-    """What would become of a release.
+class BudgetEffect:
+    """The effect of a planned release on the budget.
 
     Parameters
     ----------
     kind
-        ``charged``: it would be made, and cost; ``free``: it is there already; ``refused``.
+        ``charged``: it would be made and charged; ``free``: it exists already; ``refused``.
     words
-        The same in words, with the mend where it would be refused.
+        The same as a sentence, with a remedy if it would be refused.
     """
 
     kind: Literal["charged", "free", "refused"]

@@ -9,43 +9,45 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from gramercy.schemas.model import Model, Real
+from gramercy.schemas.problems import contract as problems
+from gramercy.schemas.problems.keys import value_empty
 
 INTERCEPT = "(intercept)"
 # Cells of a CSV that are read as missing.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?", ".")
 
 
-def _known(what: str) -> BeforeValidator:
-    """A value that only somebody can give, who is told so where it is empty."""
+def _required(expected: str) -> BeforeValidator:
+    """A value that only a person can give; the error says so where it is empty."""
 
-    def there(value: Any) -> Any:
+    def check(value: Any) -> Any:
         if value is None:
-            raise ValueError(f"is empty; write {what}")
+            raise value_empty(expected)
         return value
 
-    return BeforeValidator(there)
+    return BeforeValidator(check)
 
 
-Bound = Annotated[Real, _known("a bound that somebody knows, not one read off the data")]
+Bound = Annotated[Real, _required("a bound known from the field, not one read off the data")]
 
 
 class Column(Model):
-    """Public facts about a column, declared by someone who knows the field; never read off data.
+    """Public facts about a numeric column, declared from knowledge of the field, not from data.
 
     Parameters
     ----------
     lower, upper
-        Bounds, in the column's units. Cells beyond them are clamped.
+        Bounds in the column's units. Cells outside them are clamped.
     centre
-        Subtracted before normalisation, and taken for a cell that is missing or not finite.
-        Default: the middle of the bounds.
+        Value in the column's units that is subtracted before normalisation, and that replaces
+        missing and non-finite cells. Default: the midpoint of the bounds.
     scale
-        Divides the centred cell, in the column's units. Default: half the range.
+        Value in the column's units that divides the centred cells. Default: half of the range.
 
     Examples
     --------
     >>> column = Column(lower=4.0, upper=22.0)
-    >>> column.middle, column.spread
+    >>> column.effective_centre, column.effective_scale
     (13.0, 9.0)
     """
 
@@ -57,49 +59,50 @@ class Column(Model):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if not self.lower < self.upper:
-            raise ValueError("'lower' must lie below 'upper'")
-        if not self.lower <= self.middle <= self.upper:
-            raise ValueError("'centre' must lie between 'lower' and 'upper'")
-        reach = max(self.upper - self.middle, self.middle - self.lower)
-        if not (self.spread > 0 and math.isfinite(reach) and math.isfinite(reach / self.spread)):
-            raise ValueError("bounds and scale do not fit double precision; narrow the bounds")
+            raise problems.bounds_reversed()
+        if not self.lower <= self.effective_centre <= self.upper:
+            raise problems.centre_out_of_bounds()
+        centre, scale = self.effective_centre, self.effective_scale
+        largest = max(self.upper - centre, centre - self.lower)
+        if not (scale > 0 and math.isfinite(largest) and math.isfinite(largest / scale)):
+            raise problems.bounds_overflow()
         return self
 
     @property
-    def middle(self) -> float:
-        """The public centre in force."""
+    def effective_centre(self) -> float:
+        """The declared centre, or the midpoint of the bounds."""
         return self.centre if self.centre is not None else self.lower / 2 + self.upper / 2
 
     @property
-    def spread(self) -> float:
-        """The public scale in force."""
+    def effective_scale(self) -> float:
+        """The declared scale, or half of the range."""
         return self.scale if self.scale is not None else self.upper / 2 - self.lower / 2
 
 
 class Levels(Model):
-    """A column of categories, published as one column of zeros and ones for each level.
+    """A column of categories, published as one column of zeros and ones per level.
 
     Parameters
     ----------
     levels
-        The categories, all texts or all numbers. A cell that is none of them is a zero in every
-        one of the level's columns.
+        The categories, all texts or all numbers. A cell with any other value is 0 in all columns
+        of the levels.
     """
 
     levels: Annotated[
         tuple[str | Real, ...],
         Field(min_length=1, max_length=1000),
-        _known("the levels that somebody knows, such as [A, B]"),
+        _required("the levels known from the field, such as [A, B]"),
     ]
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if len({type(x) for x in self.levels}) > 1:
-            raise ValueError("'levels' must be all texts or all numbers; put the numbers in quotes")
+            raise problems.levels_mixed()
         if len(set(self.levels)) < len(self.levels):
-            raise ValueError("'levels' names one twice")
+            raise problems.level_repeated()
         if any(isinstance(x, str) and (x != x.strip() or x in MISSING) for x in self.levels):
-            raise ValueError("'levels' has one that is read as missing, or has blanks around it")
+            raise problems.level_is_missing()
         return self
 
 
@@ -114,8 +117,8 @@ AnyColumn = Annotated[
 ]
 
 
-def features(name: str, levels: Iterable[str | float] | None) -> list[str]:
-    """Columns of the matrix that a column of the table becomes."""
+def matrix_columns(name: str, levels: Iterable[str | float] | None) -> list[str]:
+    """The names of the matrix columns that a table column becomes."""
     if levels is None:
         return [name]
     return [f"{name}={x if isinstance(x, str) else format(x, '.17g')}" for x in levels]

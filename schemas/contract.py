@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import glob
 import math
-from typing import Annotated, Any, Literal, Self
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from gramercy.schemas.budget import Budget, window_of
-from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, Levels, features
-from gramercy.schemas.errors import ContractError
-from gramercy.schemas.model import Model, Slug, cannot_be_shown, one_line
+from gramercy.schemas.budget import Budget, budget_window
+from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, Levels, matrix_columns
+from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
+from gramercy.schemas.problems import contract as problems
 
-MOST_COLUMNS = 5000
+MAX_COLUMNS = 5000
 YEAR = "{year}"
 
 Neighbours = Literal["replace-one", "add-remove"]
@@ -23,43 +25,43 @@ _ROW, _CELL = "row", "cell"
 Line = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=200),
-    AfterValidator(one_line),
+    AfterValidator(single_line),
 ]
 
 
 class Contract(Model):
-    """A data set, as the public may know it.
+    """The public description of a private table.
 
     Parameters
     ----------
     id
-        Short name: lower-case letters, digits and hyphens.
+        Short name of the data set: lower-case letters, digits and hyphens.
     title, curator
-        For people: what the data are, and who answers for them.
+        Title of the data set, and name of the person or body that answers for it.
     source
-        Path, glob or URL of the CSV or Parquet files, or of a folder of them, whose own folders may
-        be called ``column=value``; relative paths start at the contract's file.
-        Where the budget is per year it holds ``{year}``: the files of each year are apart.
+        Path, glob or URL of the CSV or Parquet files, or of a folder of them. Subfolders may be
+        named ``column=value``. Relative paths start at the contract's file. With a yearly budget it
+        must contain ``{year}``, and the files of each year must be separate.
     rows
-        Under ``replace-one`` the public number of rows, checked when the table is read. Under
-        ``add-remove``, or where persons are protected, a public planning figure, never compared
-        with the data.
+        Under ``replace-one``, the public number of rows, which is checked when the table is read.
+        Under ``add-remove``, or if persons are protected, a public planning figure, which is never
+        compared with the data.
     columns
-        The columns to publish, in the order of the matrix: numbers with bounds, or levels.
+        Columns to publish, in the order of the matrix: numbers with bounds, or levels.
     intercept
-        Whether the matrix begins with a column that is 1 in every row, before normalisation: it
+        Whether the matrix starts with a column that is 1 in every row before normalisation. It
         carries the means, and with levels the sizes and means of classes.
     budget
-        Lifetime budget. Fixed when the data set is registered.
+        Budget of the data set, fixed at registration.
     neighbours
-        ``replace-one`` (one row changed; the number of rows is public) or ``add-remove`` (one row
-        present or absent; the number of rows is private).
-    unit
-        What is protected: ``row``; ``cell`` (for noisy rows only); or a person with all their
-        rows: then it names the column that says whose a row is, which is none of `columns`. A row
-        without a name in it is nobody's, and left out.
+        Neighbour relation: ``replace-one`` (one row is replaced; the number of rows is public) or
+        ``add-remove`` (one row is added or removed; the number of rows is private).
+    privacy_unit
+        Protected unit: ``row``; ``cell`` (for noisy rows only); or, for persons with all their
+        rows, the name of the column that identifies persons, which must not be one of `columns`.
+        Rows without a value in it are left out.
     persons
-        Where persons are protected: their number, as `rows` is elsewhere.
+        Number of persons, required if persons are protected; used as `rows` is otherwise.
     """
 
     id: Slug
@@ -67,94 +69,77 @@ class Contract(Model):
     curator: Line
     source: Annotated[str, Field(min_length=1)]
     rows: Annotated[int, Field(strict=True, ge=1, le=10**12)]
-    columns: Annotated[dict[str, AnyColumn], Field(min_length=1, max_length=MOST_COLUMNS)]
+    columns: Annotated[dict[str, AnyColumn], Field(min_length=1, max_length=MAX_COLUMNS)]
     budget: Budget
     intercept: Annotated[bool, Field(strict=True)] = False
     neighbours: Neighbours = "replace-one"
-    unit: Annotated[str, Field(min_length=1)] = _ROW
+    privacy_unit: Annotated[str, Field(min_length=1)] = _ROW
     persons: Annotated[int | None, Field(strict=True, ge=1, le=10**10)] = None
+
+    former_keys: ClassVar[Mapping[str, str]] = {"unit": "privacy_unit"}
 
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
-        if self.protects != "person":
+        if self.protected_unit != "person":
             if self.persons is not None:
-                raise ValueError(
-                    "'persons' needs a column that says whose a row is: name it in 'unit'"
-                )
+                raise problems.persons_without_unit()
             return self
-        if self.unit in self.columns:
-            raise ValueError(
-                f"'unit' names '{self.unit}', which is one of 'columns': whose a row is cannot be "
-                "published as a number"
-            )
-        if cannot_be_shown(self.unit) or self.unit != self.unit.strip():
-            raise ValueError("'unit' holds a control character, or has blanks around it")
+        if self.privacy_unit in self.columns:
+            raise problems.unit_is_published(self.privacy_unit)
+        if has_unprintable(self.privacy_unit) or self.privacy_unit != self.privacy_unit.strip():
+            raise problems.unit_not_a_name()
         if self.persons is None:
-            raise ValueError(
-                f"'unit: {self.unit}' protects whoever that column names, so that 'persons' has to "
-                "say how many there are (to protect rows, say 'unit: row')"
-            )
+            raise problems.persons_missing(self.privacy_unit)
         if self.persons > self.rows:
-            raise ValueError("'persons' are more than 'rows'")
+            raise problems.more_persons_than_rows()
         if self.budget.per == "year":
-            raise ValueError(
-                f"'budget.per: year' protects rows only, but 'unit: {self.unit}' protects persons: "
-                "a person may have rows in many years, and would spend the budget of each. Write "
-                "'per: lifetime' and a source without '{year}', or 'unit: row'"
-            )
+            raise problems.yearly_budget_of_persons(self.privacy_unit)
         return self
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.budget.delta >= 1 / self.count:
-            raise ValueError(
-                f"'budget.delta' must lie below 1/{self.count_key}, or one in the table may be "
-                "given away"
-            )
+            raise problems.delta_too_large(self.count_key, 1 / self.count)
         if (YEAR in self.source) != (self.budget.per == "year"):
-            raise ValueError(
-                f"'source' holds '{YEAR}' if, and only if, 'budget.per' is 'year': the rows of "
-                "each year lie in files of their own"
-            )
-        if self.budget.per == "year" and not _apart(self.source):
-            raise ValueError(
-                f"'source' must contain '{YEAR}' once, outside brackets, with no '..', no '**', "
-                "and wildcards on one side of it only, so that no file belongs to two years"
-            )
+            raise problems.year_and_source_disagree()
+        if self.budget.per == "year" and not _years_disjoint(self.source):
+            raise problems.years_not_disjoint()
         if any(not name or name != name.strip() for name in self.columns):
-            raise ValueError("a column's name in 'columns' is empty or has blanks around it")
-        if any(cannot_be_shown(f) for n in self.columns for f in features(n, self.levels(n))):
-            raise ValueError("a name in 'columns' holds a control character; rename it")
-        all_features = [INTERCEPT, *(f for n in self.columns for f in features(n, self.levels(n)))]
-        if len(set(all_features)) < len(all_features):
-            raise ValueError("two columns of the matrix would have one name; rename one")
-        if len(all_features) - 1 > MOST_COLUMNS:
-            raise ValueError(f"the matrix would have more than {MOST_COLUMNS} columns")
+            raise problems.column_name_blank()
+        published = [c for n in self.columns for c in matrix_columns(n, self.levels(n))]
+        if any(has_unprintable(name) for name in published):
+            raise problems.column_name_not_printable()
+        counts = Counter([INTERCEPT, *published])
+        if repeated := [name for name, times in counts.items() if times > 1]:
+            raise problems.column_names_collide(repeated[0])
+        if len(published) > MAX_COLUMNS:
+            raise problems.too_many_columns(MAX_COLUMNS)
         return self
 
     @property
-    def protects(self) -> ProtectedUnit:
-        """What the guarantees are about."""
-        return "row" if self.unit == _ROW else "cell" if self.unit == _CELL else "person"
+    def protected_unit(self) -> ProtectedUnit:
+        """The protected unit that the guarantees are for."""
+        unit = self.privacy_unit
+        return "row" if unit == _ROW else "cell" if unit == _CELL else "person"
 
     @property
-    def owner(self) -> str | None:
-        """The column that says whose a row is, where persons are protected."""
-        return self.unit if self.protects == "person" else None
+    def person_column(self) -> str | None:
+        """The column that identifies persons, if persons are protected."""
+        return self.privacy_unit if self.protected_unit == "person" else None
 
     @property
     def count(self) -> int:
-        """What the matrix is divided by: `persons` where they are protected, else `rows`."""
+        """The divisor of the matrix: `persons` if they are protected, else `rows`."""
         return self.persons or self.rows
 
     @property
     def checks_rows(self) -> bool:
-        """Whether `rows` is public, and has to be what the table holds."""
-        return self.neighbours == "replace-one" and self.owner is None
+        """Whether `rows` is public, and must equal the number of rows of the table."""
+        return self.neighbours == "replace-one" and self.person_column is None
 
     @property
     def count_key(self) -> str:
-        """The key that says it, and what it counts."""
+        """The key of `count`, which is also the word for what it counts."""
         return "persons" if self.persons else "rows"
 
     @property
@@ -163,27 +148,27 @@ class Contract(Model):
         return list(self.columns)
 
     def levels(self, name: str) -> tuple[str | float, ...] | None:
-        """Levels of a column, or None where it holds numbers."""
+        """Levels of a column; None if it is numeric."""
         column = self.columns[name]
         return column.levels if isinstance(column, Levels) else None
 
     def window(self, version: str) -> str:
-        """The calendar year of the data whose budget a version is charged to; see `window_of`."""
-        return window_of(self.budget, version)
+        """See `budget_window`."""
+        return budget_window(self.budget, version)
 
-    def of_version(self, version: str) -> Contract:
-        """The same for the files that hold a version's rows."""
+    def for_version(self, version: str) -> Contract:
+        """The contract with the files of one version as its source."""
         window = self.window(version)
         source = self.source.replace(YEAR, window) if window else self.source
         return self.model_copy(update={"source": source})
 
-    def in_whole_numbers(self) -> Contract:
-        """The same with bounds and centres that are whole, and nothing scaled.
+    def with_integer_bounds(self) -> Contract:
+        """The contract with integer bounds and centres, and scales of 1.
 
         Raises
         ------
         ContractError
-            If a column's bounds hold no whole number, or reach beyond 2^31.
+            If a column's bounds enclose fewer than two integers, or exceed 2^31.
         """
         columns: dict[str, AnyColumn] = {}
         for name, column in self.columns.items():
@@ -192,35 +177,32 @@ class Contract(Model):
                 continue
             low, high = math.ceil(column.lower), math.floor(column.upper)
             if not (low < high and max(-low, high) <= 1 << 31):
-                raise ContractError(
-                    f"key 'columns.{name}': its bounds hold no range of whole numbers.",
-                    "Declare whole bounds, the lower below the upper, within 2147483648.",
-                )
-            middle = min(max(round(column.middle), low), high)
+                raise problems.bounds_not_whole(name)
+            middle = min(max(round(column.effective_centre), low), high)
             columns[name] = Column(lower=low, upper=high, centre=middle, scale=1.0)
         return self.model_copy(update={"columns": columns})
 
     def terms(self) -> dict[str, Any]:
-        """The facts that are fixed at registration, because the guarantees rest on them."""
+        """The facts that are fixed at registration, because the guarantees depend on them."""
         return {
             "id": self.id,
             "neighbours": self.neighbours,
-            "unit": self.unit,
+            "unit": self.privacy_unit,
             "budget": self.budget.model_dump(),
             "columns": [
                 {"name": n, "levels": list(c.levels)}
                 if isinstance(c, Levels)
                 else {"name": n, "lower": c.lower, "upper": c.upper}
-                | {"centre": c.middle, "scale": c.spread}
+                | {"centre": c.effective_centre, "scale": c.effective_scale}
                 for n, c in self.columns.items()
             ],
             **({"intercept": True} if self.intercept else {}),
         }
 
 
-def _apart(source: str) -> bool:
-    """Whether the names of files tell years apart: no name matches the pattern of two years."""
-    parts = source.split("/")  # in a glob of fsspec a backslash separates nothing
+def _years_disjoint(source: str) -> bool:
+    """Whether no file name can match the pattern of two years."""
+    parts = source.split("/")  # in globs of fsspec, a backslash is not a separator
     name = next((part for part in parts if YEAR in part), "")
     before, _, after = name.partition(YEAR)
     both = glob.has_magic(before) and glob.has_magic(after)

@@ -1,6 +1,6 @@
-"""An entry of the OpenDP Deployments Registry: its keys in its order, and the words it takes.
+"""An entry of the OpenDP Deployments Registry: its keys, in its order, and their values.
 
-The registry shows all texts as Markdown, and asks for the keys in the order of its schema.
+The registry shows all texts as Markdown, and requires the keys in the order of its schema.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Curator(Model):
-    """Who publishes, and what kind of body that is."""
+    """The publisher and its kind."""
 
     data_curator_name: Text
     data_curator_type: CuratorType
 
 
 class Basic(Model):
-    """Tier 1: what is published, by whom, for what."""
+    """Tier 1: the data product, its publisher and its purpose."""
 
     name: Text
     data_curators: Annotated[tuple[Curator, ...], Field(min_length=1)]
@@ -47,7 +47,7 @@ class Basic(Model):
 
 
 class Variant(Model):
-    """Tier 2 the name, tier 3 the rest: which differential privacy, of what."""
+    """The variant of differential privacy: the name is of tier 2, the rest of tier 3."""
 
     variant_name: Literal["Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"]
     data_domain: Text
@@ -55,7 +55,7 @@ class Variant(Model):
 
 
 class Parameters(Model):
-    """Those that the variant has."""
+    """The privacy parameters of the variant."""
 
     epsilon: NotNegative | None = None
     delta: NotNegative | None = None
@@ -63,7 +63,7 @@ class Parameters(Model):
 
 
 class Loss(Model):
-    """Tier 2 the unit and the parameters, tier 3 their details."""
+    """The privacy loss: the unit and the parameters are of tier 2, their details of tier 3."""
 
     privacy_unit: Text
     privacy_unit_details: Text
@@ -73,7 +73,7 @@ class Loss(Model):
 
 
 class DeploymentModel(Model):
-    """Tier 2 the names, tier 3 their details: who is trusted, how often is published."""
+    """Trust assumptions and releases: the names are of tier 2, their details of tier 3."""
 
     model_name: Literal["Local", "Central", "Shuffle", "Federated", "Varies"]
     trust_assumptions: Text
@@ -86,7 +86,7 @@ class DeploymentModel(Model):
 
 
 class Implementation(Model):
-    """Tier 3: how it was done; `additional_information` is of tier 1."""
+    """The implementation, of tier 3; `additional_information` is of tier 1."""
 
     preprocessing_and_hyperparameter_tuning: Text
     mechanisms: Text
@@ -98,7 +98,7 @@ class Implementation(Model):
 
 
 class Administrative(Model):
-    """What the registry's board has to know. `status` is that of the entry, not of the release."""
+    """Facts for the registry's board. `status` is that of the entry, not of the release."""
 
     status: Literal[
         "Converted",
@@ -114,7 +114,7 @@ class Administrative(Model):
 
 
 class Deployment(Model):
-    """All that the registry asks of one deployment."""
+    """All keys of one deployment."""
 
     basic: Basic
     dp_variant: Variant

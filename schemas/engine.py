@@ -1,34 +1,32 @@
-"""Where a table is read and summed."""
+"""The engine that reads and sums a table."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from gramercy.schemas.model import Model, by_kind
+from gramercy.schemas.model import Model, expand_kind, warn_of_former_name
+from gramercy.schemas.problems.request import scheduler_address
 from gramercy.schemas.url import has_secrets
 
 _ADDRESS = r"^[a-z]+://[^\s@?#%\\]+$"
 
 
-class Here(Model):
+class LocalEngine(Model):
     """The table is read and summed by the process that publishes."""
 
-    kind: Literal["here"] = "here"
+    kind: Literal["local"] = "local"
 
 
 def _address(text: str) -> str:
     if len(text) > 300 or not re.fullmatch(_ADDRESS, text) or has_secrets(text):
-        raise ValueError(
-            "must be an address such as tls://10.0.0.5:8786, without user, password, query and "
-            "fragment; name certificates in Dask's own configuration"
-        )
+        raise scheduler_address()
     return text
 
 
-# The pattern is for forms, which see no more than a schema.
+# The pattern is for web forms, which know only the JSON schema.
 Scheduler = Annotated[
     str,
     AfterValidator(_address),
@@ -36,18 +34,29 @@ Scheduler = Annotated[
 ]
 
 
-class Dask(Model):
-    """The table is read and summed by the workers of a Dask cluster: the same integers.
+class DaskEngine(Model):
+    """The table is read and summed by the workers of a Dask cluster, with the same result.
 
     Parameters
     ----------
     scheduler
-        Its scheduler's address, such as ``tls://10.0.0.5:8786``. Default: the one that Dask's own
-        configuration names. Prefect stores it, so that it has no user, password, query or fragment.
+        Address of the Dask scheduler, such as ``tls://10.0.0.5:8786``. Default: the address in
+        Dask's own configuration. Prefect stores it, so it must not have a user, password, query or
+        fragment.
     """
 
     kind: Literal["dask"]
     scheduler: Scheduler | None = None
 
 
-Engine = Annotated[Annotated[Here | Dask, Field(discriminator="kind")], BeforeValidator(by_kind)]
+def _engine(value: Any) -> Any:
+    value = expand_kind(value)
+    if value == {"kind": "here"}:
+        warn_of_former_name("here", "local")
+        return {"kind": "local"}
+    return value
+
+
+Engine = Annotated[
+    Annotated[LocalEngine | DaskEngine, Field(discriminator="kind")], BeforeValidator(_engine)
+]

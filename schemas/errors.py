@@ -1,33 +1,86 @@
-"""Typed errors: each names the file, the column or the key, and the mend; never a data value."""
+"""Exceptions. Each carries a stable code, a sentence, a hint and facts; never a data value.
+
+They are raised by calling a problem type of `gramercy.schemas.problems`, which lists all codes.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 
-def _speakable(words: str) -> str:
-    """Words, with whatever a terminal would obey, hide or refuse escaped: they quote names."""
-    if words.isprintable():
-        return words
-    plain = (x if x.isprintable() else x.encode("unicode_escape").decode() for x in words)
-    return "".join(plain)
+class FormerName(FutureWarning):
+    """A key or a value under the name that it had one version ago; the next version refuses it."""
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would execute, hide or reject: messages quote names from outside."""
+    if text.isprintable():
+        return text
+    return "".join(x if x.isprintable() else x.encode("unicode_escape").decode() for x in text)
 
 
 class GramercyError(Exception):
-    """Base of every error a user can meet.
+    """Base of every error that a user can meet.
 
     Parameters
     ----------
-    what
-        What is wrong, naming the file, column or key.
-    mend
+    sentence
+        What is wrong; it names the file, column, key or option.
+    hint
         What to do about it.
+    code
+        Stable code, such as ``GRM-101``; see ``gramercy explain``.
+    facts
+        The names and numbers in the sentence, for programs.
     """
 
     exit_code = 1
 
-    def __init__(self, what: str, mend: str = "") -> None:
-        super().__init__(_speakable(f"{what} {mend}".strip()))
+    def __init__(
+        self,
+        sentence: str = "",
+        hint: str = "",
+        *,
+        code: str = "",
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(sentence, hint)  # as `pickle` and `copy` call it again
+        self.sentence = printable(sentence)
+        self.hint = printable(hint)
+        self.code = code
+        self.facts = dict(facts or {})
+        self.details: tuple[InvalidValue, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" if self.code else self.message
+
+    @property
+    def message(self) -> str:
+        """The sentence and the hint, without the code; then its details, one a line."""
+        first = f"{self.sentence} {self.hint}".strip()
+        return "\n".join([first, *(f"  {each.at_key()}" for each in self.details)])
+
+    def without_history(self) -> Self:
+        """The same error without cause, context and notes, which may quote private values.
+
+        Not `copy.copy`: once `distributed` has loaded tblib, copies keep their causes.
+        """
+        other = type(self)()
+        vars(other).update({name: x for name, x in vars(self).items() if name != "__notes__"})
+        other.args = self.args
+        return other
+
+    def renamed(self, old: str, new: str) -> Self:
+        """A copy that names `new` where it named `old`, such as a URL for its local copy."""
+        other = self.without_history()
+        other.sentence, other.hint = self.sentence.replace(old, new), self.hint.replace(old, new)
+        other.facts = {
+            name: fact.replace(old, new) if isinstance(fact, str) else fact
+            for name, fact in self.facts.items()
+        }
+        other.args = (other.sentence, other.hint)
+        return other
 
 
 class Invalid(GramercyError):
@@ -36,30 +89,44 @@ class Invalid(GramercyError):
     exit_code = 2
 
 
+class InvalidValue(Invalid, ValueError):
+    """A value of a key in a file, or of an argument in Python, that is not allowed.
+
+    Attributes
+    ----------
+    key
+        Path of the key in its file, such as ``columns.age.lower``; empty for an argument.
+    """
+
+    key = ""
+
+    def at_key(self) -> str:
+        """One line that names the key, for a list of everything that is wrong with a file."""
+        return f"{self.key and f'{self.key}: '}{self.message} ({self.code})"
+
+
 class ContractError(Invalid):
     """A dataset contract that cannot be used."""
 
 
 class RequestError(Invalid):
-    """A release request that cannot be used."""
+    """A release request or a command that cannot be carried out."""
 
 
 class UnknownRelease(RequestError, KeyError):
     """A name that no release of the archive has. A `KeyError` as well: a catalogue is a mapping."""
 
-    __str__ = Exception.__str__  # a KeyError would print in quotes
-
 
 class NoMinimiser(RequestError):
-    """An estimate whose objective falls without end: no matrix minimises it.
+    """An estimate whose objective is unbounded below: no matrix minimises it.
 
     Attributes
     ----------
     certificate
         A positive semidefinite matrix along which the objective falls; shape (p, p).
     feasible
-        A penalty at which there is a minimiser, or what to multiply a matrix of penalties by; zero
-        where none is known.
+        A penalty at which there is a minimiser, or the factor for a matrix of penalties; zero where
+        none is known.
     """
 
     certificate: Any = None
@@ -71,13 +138,13 @@ class TableError(Invalid):
 
 
 class Refused(GramercyError):
-    """The input is well formed, and the answer is no."""
+    """A well-formed request that is refused."""
 
     exit_code = 2
 
 
 class BudgetRefused(Refused):
-    """The charge does not fit what is left of the budget."""
+    """The charge exceeds what is left of the budget."""
 
 
 class GuaranteeRefused(Refused):
@@ -85,28 +152,23 @@ class GuaranteeRefused(Refused):
 
 
 class TermsChanged(Refused):
-    """A contract that differs from what the data set was registered with."""
+    """A contract that differs from the one under which the data set was registered."""
 
 
 class LateRun(Refused):
-    """A scheduled run so late that its version's label would be given to data of another day."""
+    """A scheduled run so late that its version label would name data of another day."""
 
 
 class SpentFailure(Refused):
-    """A charge was made for this release and nothing was published: it stays spent."""
+    """A charge was made for this release and nothing was published; the charge stays spent."""
 
 
 class Discrepancies(Refused):
-    """An audit found what cannot be."""
+    """An audit found records that contradict each other."""
 
 
 class BundleError(Invalid):
-    """A bundle that is not what was sealed; there is no other mend than another copy."""
-
-    def __init__(
-        self, what: str, mend: str = "Take it from another copy, or ask its curator."
-    ) -> None:
-        super().__init__(what, mend)
+    """A bundle that differs from what was sealed."""
 
 
 class LedgerError(GramercyError):
@@ -114,7 +176,7 @@ class LedgerError(GramercyError):
 
 
 class UntrustedLedger(Refused, LedgerError):
-    """A ledger that may have forgotten what was charged: a copy, an older one, or a changed one."""
+    """A ledger that may lack charges: a copy, an older version or a changed one."""
 
 
 class ArchiveError(GramercyError):
@@ -126,7 +188,7 @@ class SamplerError(GramercyError):
 
 
 class ServerError(GramercyError):
-    """The Prefect server cannot be reached, or does not answer."""
+    """The Prefect server cannot be reached or does not answer."""
 
 
 class MissingPackages(GramercyError, ImportError):
@@ -134,4 +196,4 @@ class MissingPackages(GramercyError, ImportError):
 
 
 class StepFailed(GramercyError):
-    """A step failed for a reason that may carry private values, so only its type is told."""
+    """A step failed for a reason that may quote private values; only its type is reported."""

@@ -1,4 +1,4 @@
-"""What a release tells: all that an estimator may look at."""
+"""The evidence of a release: everything that an estimator may use."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Divisor = Literal["public", "noisy", "itself"]
 
 @dataclass(frozen=True)
 class Fold:
-    """One of several disjoint parts of the rows, published with noise of its own.
+    """One of several disjoint parts of the rows, published with independent noise.
 
     Parameters
     ----------
     moment
-        Second moment of the part, less the noise's mean; shape (p, p).
+        Second moment of the part, minus the mean of the noise; shape (p, p).
     rows
         Public or noisy number of its rows.
     """
@@ -33,32 +33,32 @@ class Fold:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that an estimator may look at: what a release has published.
+    """What a release has published: everything that an estimator may use.
 
     Parameters
     ----------
     raw
-        Released second moment, less the noise's mean; symmetric, shape (p, p), may be indefinite.
-        Thresholds, intervals and tests take it, because they know its noise.
+        Released second moment, minus the mean of the noise; symmetric, shape (p, p), possibly
+        indefinite. Thresholds, intervals and tests use it, because its noise law is known.
     repaired
-        The best positive semidefinite form of it: denoised, or else projected; shape (p, p).
+        Best positive semidefinite form of `raw`: denoised, or else projected; shape (p, p).
     law
         Noise law in the units of `raw`.
     rows
         Public or noisy number of rows.
     names
-        Of the p columns; may be empty.
+        Names of the p columns; may be empty.
     columns
-        The table's column behind each column of the matrix, None for the intercept; may be empty.
+        Table column of each matrix column, None for the intercept; may be empty.
     unit
         Whether rows were divided by their own length.
     folds
-        Disjoint parts of the rows, where the release has them: `raw` is what they make together.
+        Disjoint parts of the rows, if the release has them; `raw` is their weighted average.
     trace
-        A public bound on the trace of the matrix without noise: 1 for rows of the unit ball.
+        Public bound on the trace of the matrix without noise: 1 for rows of the unit ball.
     divisor
-        What the matrix was divided by: a ``public`` number, a ``noisy`` one, or the noisy trace of
-        the matrix ``itself``.
+        Divisor of the matrix: a ``public`` number, a ``noisy`` one, or the noisy trace of the
+        matrix ``itself``.
     rows_sd
         Standard deviation of a noisy number of rows.
     """
@@ -79,13 +79,13 @@ class Evidence:
     def deviations(self) -> Array:
         """Standard deviation of the noise on every entry of `raw`, shape (p, p).
 
-        Of noisy rows to first order: they follow from the matrix itself, taken as repaired.
+        For noisy rows it depends on the matrix itself, and is approximated from `repaired`.
         """
         return self.law.row_deviations(np.diag(self.repaired), self.rows)
 
     @property
     def typical_noise(self) -> float:
-        """Standard deviation of the noise off the diagonal; of noisy rows, root mean square."""
+        """Standard deviation of the noise off the diagonal; for noisy rows, root mean square."""
         p = len(self.raw)
         if self.law.cell_variance is None or p == 1:
             return self.law.sd_off_diagonal

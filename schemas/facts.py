@@ -1,4 +1,4 @@
-"""The public facts that manifests are made of: the data set's, and a release's."""
+"""The public facts in manifests: those of the data set and those of a release."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pydantic import Field, model_validator
 
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.model import Delta, Epsilon, Label, Model, Positive, Real, Slug
+from gramercy.schemas.problems.bundle import failure_share
 
 
 class DatasetFacts(Model):
-    """The data set, as the public may know it; `rows` and `persons` as the contract declares them.
+    """Public facts of the data set; `rows` and `persons` as the contract declares them.
 
-    `count` is what the matrix is divided by: the persons, where they are protected.
+    `count` is the divisor of the matrix: `persons` if they are protected, else `rows`.
     """
 
     id: Slug
@@ -29,7 +30,7 @@ class DatasetFacts(Model):
 
 
 class ColumnFacts(Model):
-    """A column with the public constants in force."""
+    """A numeric column, with the centre and scale in use."""
 
     name: str
     lower: Real
@@ -39,57 +40,57 @@ class ColumnFacts(Model):
 
 
 class LevelsFacts(Model):
-    """A column of categories, published as one column of zeros and ones for each level."""
+    """A column of categories, published as one column of zeros and ones per level."""
 
     name: str
     levels: tuple[str | Real, ...]
 
 
 class BudgetFacts(Model):
-    """The data set's budget, as its contract states it, and the share of delta for failures.
+    """The budget in the contract, and the share of delta that is set aside for failures.
 
-    What a mechanism's mu may fail with, its delta0, is chosen from that share.
+    Mechanisms whose mu may fail with a probability delta0 take delta0 from that share.
     """
 
     epsilon: Epsilon
     delta: Delta
     per: Literal["lifetime", "year"]
-    failures: Positive
+    failure_share: Positive
 
     @classmethod
     def of(cls, budget: Budget) -> BudgetFacts:
-        return cls(**budget.model_dump(), failures=budget.failures)
+        return cls(**budget.model_dump(), failure_share=budget.failure_share)
 
     @model_validator(mode="after")
-    def _the_share(self) -> Self:
+    def _derived_share(self) -> Self:
         budget = Budget(epsilon=self.epsilon, delta=self.delta, per=self.per)
-        if self.failures != budget.failures:
-            raise ValueError("'failures' is not the failure share of 'delta'")
+        if self.failure_share != budget.failure_share:
+            raise failure_share()
         return self
 
 
 class RowsFacts(Model):
-    """The number of rows: ``public`` under replace-one; else ``noisy``, with its deviation.
+    """The number of rows: ``public`` under replace-one, else ``noisy`` with a standard deviation.
 
-    The released matrix is the noisy Gram matrix divided by `value`: what was `seen`, taken as one
-    where it is less.
+    The released matrix is the noisy Gram matrix divided by `value`, the maximum of `observed` and
+    1.
     """
 
     value: Annotated[float, Field(ge=1)]
-    seen: Real
+    observed: Real
     status: Literal["public", "noisy"]
     sd: float
 
 
 class LatticeFacts(Model):
-    """Integer rows are round(2^bits shrink x); see `common.lattice`."""
+    """Integer rows are round(2^bits shrinkage x); see `common.lattice`."""
 
     bits: int
-    shrink: float
+    shrinkage: float
 
 
 class CalibrationFacts(Model):
-    """The noise's public constants by name, its arithmetic, and its lattice."""
+    """The public constants of the noise by name, its arithmetic and its lattice."""
 
     constants: dict[str, float]
     arithmetic: Literal["exact", "floating-point"]
@@ -97,19 +98,19 @@ class CalibrationFacts(Model):
 
 
 class GuaranteeFacts(Model):
-    """The exact guarantee. `pure` is null where there is no pure epsilon.
+    """The exact guarantee. `pure_epsilon` is null if the guarantee is not pure.
 
-    `epsilon` is the smallest that holds at the requested `delta`, `curve` the delta at other
-    epsilons. `rho` is that of zero-concentrated DP, which fails with probability `rho_failure`.
-    `power` is how often the best attacker detects a row, at 5 false alarms in 100.
+    `epsilon` is the smallest that holds at the requested `delta`; `profile` gives delta at other
+    epsilons. `rho` is for zero-concentrated DP, which may fail with probability `rho_failure`.
+    `power` is the true positive rate of the best attacker at a false positive rate of 5 %.
     """
 
     mu: float
     delta0: float
-    pure: float | None
+    pure_epsilon: float | None
     epsilon: float
     delta: float
     rho: float | None
     rho_failure: float
     power: float
-    curve: dict[str, float]
+    profile: dict[str, float]

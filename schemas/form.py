@@ -1,6 +1,6 @@
-"""A model's JSON schema as people meet it: Prefect's pages make a form of it.
+"""Titles and descriptions in a model's JSON schema, from which Prefect makes a form.
 
-Titles and descriptions come from docstrings, so that there is one place that says what a key means.
+They come from docstrings, so that each key is explained in one place.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ _PARAMETERS = re.compile(
 _TAGS = ("name", "kind")
 
 
-def for_people(schema: dict[str, Any], model: type[Any]) -> None:
-    """Give a model's schema, and each of its keys, a title and a description; in place."""
+def describe_schema(schema: dict[str, Any], model: type[Any]) -> None:
+    """Add a title and descriptions to a model's schema and its keys, in place."""
     keys = schema.get("properties", {})
     schema["title"] = next(
         (keys[tag]["const"] for tag in _TAGS if "const" in keys.get(tag, {})), schema.get("title")
     )
-    if about := _first_paragraph(model):
-        schema["description"] = about
-    told = _parameters(model)
+    if summary := _first_paragraph(model):
+        schema["description"] = summary
+    parameters = _parameters(model)
     for key, facts in keys.items():
-        words = "Goes with the choice above." if "const" in facts else told.get(key)
-        if words:
-            facts["description"] = words
+        description = "Set by the choice above." if "const" in facts else parameters.get(key)
+        if description:
+            facts["description"] = description
 
 
 def _first_paragraph(model: type[Any]) -> str:
@@ -37,20 +37,21 @@ def _first_paragraph(model: type[Any]) -> str:
 
 
 def _parameters(model: type[Any]) -> dict[str, str]:
-    """What the docstrings of a class and of those it inherits from say of each parameter."""
-    told: dict[str, str] = {}
-    for each in reversed(model.__mro__):
-        found = _PARAMETERS.search(inspect.cleandoc(each.__dict__.get("__doc__") or ""))
+    """Descriptions of the parameters in the docstrings of a class and its base classes."""
+    descriptions: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        section = _PARAMETERS.search(inspect.cleandoc(base.__dict__.get("__doc__") or ""))
         names: list[str] = []
-        for line in found[1].splitlines() if found else ():
+        for line in section[1].splitlines() if section else ():
             if line and not line.startswith(" "):
                 names = line.split(", ")
-                told |= dict.fromkeys(names, "")
+                descriptions |= dict.fromkeys(names, "")
             else:
-                told |= {name: f"{told[name]} {line.strip()}".strip() for name in names}
-    return {name: _plain(words) for name, words in told.items()}
+                for name in names:
+                    descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()
+    return {name: _plain(text) for name, text in descriptions.items()}
 
 
-def _plain(words: str) -> str:
-    """Without the marks of reStructuredText."""
-    return " ".join(re.sub(r"`+", "'", words).split())
+def _plain(text: str) -> str:
+    """The text without reStructuredText markup."""
+    return " ".join(re.sub(r"`+", "'", text).split())

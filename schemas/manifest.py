@@ -1,4 +1,4 @@
-"""What a sealed bundle says of itself: the ``dp`` object of its datapackage.json."""
+"""Manifests of sealed bundles: the ``dp`` object of their datapackage.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from gramercy.schemas.column import INTERCEPT, features
+from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import (
     BudgetFacts,
@@ -25,110 +25,114 @@ from gramercy.schemas.facts import (
     LevelsFacts,
     RowsFacts,
 )
-from gramercy.schemas.model import Digest, Label, Model, Positive, one_line
+from gramercy.schemas.model import Digest, Label, Model, Positive, single_line
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
-from gramercy.schemas.request import MOST_FOLDS
+from gramercy.schemas.problems.bundle import budget_of_format
+from gramercy.schemas.problems.contract import delta_too_large
+from gramercy.schemas.problems.keys import not_a_day
+from gramercy.schemas.request import MAX_FOLDS
 
-Format = Literal[5, 6]
-FORMAT: Format = 6
-FORMATS: tuple[Format, ...] = get_args(Format)  # that are read
+Format = Literal[5, 6, 7]
+FORMAT: Format = 7
+FORMATS: tuple[Format, ...] = get_args(Format)  # that can be read
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
 
 
-class Asked(Model):
-    """Everything that determines a release but the data and the noise; all of it public.
+class ReleaseSpec(Model):
+    """The public facts that determine a release, apart from the data and the noise.
 
     Parameters
     ----------
-    dataset, columns, intercept, neighbours, unit, budget
-        From the contract. Bundles before format 6 state no budget.
+    dataset, columns, intercept, neighbours, privacy_unit, budget
+        From the contract. Bundles before format 6 do not state a budget.
     normalisation, mechanism, folds
-        From the request; `mechanism` is what it says of the mechanism, by key.
+        From the request; `mechanism` has the keys that differ from their defaults.
     """
 
     dataset: DatasetFacts
     columns: Annotated[tuple[ColumnFacts | LevelsFacts, ...], Field(min_length=1)]
     intercept: bool
     neighbours: Neighbours
-    unit: ProtectedUnit
+    privacy_unit: ProtectedUnit
     normalisation: AnyNormalisation
     mechanism: dict[str, Any]
-    folds: Annotated[int, Field(strict=True, ge=1, le=MOST_FOLDS)] = 1
+    folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
     budget: BudgetFacts | None = None
 
     @model_serializer(mode="wrap")
     def _as_stated(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As it was read: older formats have no key `budget`."""
-        said: dict[str, Any] = handler(self)
+        """The facts without a missing `budget`: older formats do not have this key."""
+        facts: dict[str, Any] = handler(self)
         if self.budget is None:
-            said.pop("budget", None)
-        return said
+            facts.pop("budget", None)
+        return facts
 
     @property
     def names(self) -> list[str]:
-        """The matrix's columns, in order."""
+        """Names of the matrix columns, in order."""
         names = [INTERCEPT] if self.intercept else []
         for column in self.columns:
-            names += features(column.name, getattr(column, "levels", None))
+            names += matrix_columns(column.name, getattr(column, "levels", None))
         return names
 
     @property
-    def behind(self) -> tuple[ColumnFacts | LevelsFacts | None, ...]:
-        """The table's column behind each column of the matrix; None for the intercept."""
-        found: list[ColumnFacts | LevelsFacts | None] = [None] if self.intercept else []
+    def source_columns(self) -> tuple[ColumnFacts | LevelsFacts | None, ...]:
+        """The table column of each matrix column; None for the intercept."""
+        sources: list[ColumnFacts | LevelsFacts | None] = [None] if self.intercept else []
         for column in self.columns:
-            found += [column] * len(features(column.name, getattr(column, "levels", None)))
-        return tuple(found)
+            sources += [column] * len(matrix_columns(column.name, getattr(column, "levels", None)))
+        return tuple(sources)
 
     @property
     def count_key(self) -> str:
-        """What the matrix is an average over, for people."""
-        return "persons" if self.unit == "person" else "rows"
+        """What the matrix is an average over: persons or rows."""
+        return "persons" if self.privacy_unit == "person" else "rows"
 
     @property
-    def longest(self) -> float:
-        """The longest that a row of scaled columns can be, rounded up."""
-        lengths = [1.0] if self.intercept else []
+    def largest_norm(self) -> float:
+        """Largest l2 norm of a row of scaled columns that the bounds allow, rounded up."""
+        largest = [1.0] if self.intercept else []
         for column in self.columns:
             if isinstance(column, LevelsFacts):
-                lengths.append(1.0)  # one level at most
+                largest.append(1.0)  # at most one level
             else:
-                far = max(column.upper - column.centre, column.centre - column.lower)
-                lengths.append(far / column.scale)
-        return math.hypot(*lengths) * (1 + 2.0**-40)
+                deviation = max(column.upper - column.centre, column.centre - column.lower)
+                largest.append(deviation / column.scale)
+        return math.hypot(*largest) * (1 + 2.0**-40)
 
     @property
-    def counted(self) -> bool:
-        """Whether a noisy number of rows has to be paid for.
+    def publishes_noisy_count(self) -> bool:
+        """Whether a noisy number of rows is published.
 
-        Under add-remove it is private. Unit rows count themselves, in the noisy trace.
+        Under add-remove the number is private. With unit rows the noisy trace is the number.
         """
         return self.neighbours == "add-remove" and not isinstance(self.normalisation, Unit)
 
 
-class ReleaseManifest(Asked):
-    """A release: what was asked, what was observed, and what follows from it.
+class ReleaseManifest(ReleaseSpec):
+    """The manifest of a release.
 
     Parameters
     ----------
     kind
-        ``second-moment``; ``rows`` or ``reports``, with the second moment that follows from them;
-        or ``precision``.
+        ``second-moment``; ``rows`` or ``reports``, with the second moment computed from them; or
+        ``precision``.
     release, published
-        Id and day.
+        Id and day of the release.
     rows
-        The number of rows that the matrix was divided by.
+        Number of rows that the matrix was divided by.
     fold_rows
-        Those that the matrices of folds were divided by, where there are any.
+        Numbers of rows that the matrices of folds were divided by; empty without folds.
     calibration, guarantee, noise
-        Follow from what was asked; `noise` is the law of the released matrix.
-    trace
-        A public bound on the trace of the matrix without noise.
+        Computed from the facts above; `noise` is the law of the noise on the released matrix.
+    trace_bound
+        Public bound on the trace of the matrix without noise.
     sources
-        Of an average of reports: the releases that hold them, and the digests of their SHA256SUMS.
+        For an average of reports, the releases with the reports and the digests of their
+        SHA256SUMS.
     card
-        The DP card: the same facts in the words of the OpenDP Deployments Registry and of
+        The DP card: the same facts in the terms of the OpenDP Deployments Registry and of
         NIST SP 800-226.
     """
 
@@ -141,7 +145,7 @@ class ReleaseManifest(Asked):
     calibration: CalibrationFacts
     guarantee: GuaranteeFacts
     noise: NoiseLaw
-    trace: Positive
+    trace_bound: Positive
     sources: dict[str, Digest]
     card: dict[str, Any]
     software: dict[str, str]
@@ -149,21 +153,21 @@ class ReleaseManifest(Asked):
     @model_validator(mode="after")
     def _of_its_format(self) -> Self:
         if (self.budget is None) != (self.format < 6):
-            raise ValueError("'budget' is part of the manifest from format 6 on")
+            raise budget_of_format()
         if self.budget is not None and self.budget.delta >= 1 / self.dataset.count:
-            raise ValueError(f"'budget.delta' must be below 1/{self.count_key}")
+            raise delta_too_large(self.count_key, 1 / self.dataset.count)
         return self
 
 
 class ReportManifest(Model):
-    """A report on a release and estimates from it.
+    """The manifest of a report on a release and its estimates.
 
     Parameters
     ----------
     release, release_sha256
-        The release, and the digest of its SHA256SUMS.
+        Id of the release, and the digest of its SHA256SUMS.
     estimates
-        Digests of the estimates that it shows, by their ids.
+        Digests of the estimates in the report, by their ids.
     """
 
     format: Format
@@ -181,18 +185,18 @@ EstimateKind = Literal["precision", "covariance", "graph", "intervals", "discrim
 
 
 class EstimateManifest(Model):
-    """What was estimated from a release.
+    """The manifest of an estimate.
 
     Parameters
     ----------
     release, release_sha256
-        The release it was computed from, and the digest of that release's SHA256SUMS.
+        Id of the release it was computed from, and the digest of that release's SHA256SUMS.
     estimator, tuning
-        The settings asked for, and the numbers in force.
+        Requested settings, and the numbers in use.
     matrices, tables
-        Names of what it holds, the main matrix first.
+        Names of its matrices and tables; the main matrix is first.
     graph
-        Whether it holds a graph.
+        Whether it has a graph.
     """
 
     format: Format
@@ -217,21 +221,21 @@ def _day(text: str) -> str:
     except ValueError:
         day = None
     if day is None or day.isoformat() != text:
-        raise ValueError("must be a day, such as 2031-01-31")
+        raise not_a_day()
     return text
 
 
 class WithdrawalManifest(Model):
-    """A notice that a release should no longer be used. What was spent on it stays spent.
+    """The manifest of a withdrawal: the release should no longer be used. It stays charged.
 
     Parameters
     ----------
     release, release_sha256
-        The release, and the digest of its SHA256SUMS.
+        Id of the release, and the digest of its SHA256SUMS.
     reason
-        Why, in the curator's words.
-    on
-        The day.
+        The curator's reason.
+    date
+        Day of the withdrawal.
     """
 
     format: Format
@@ -239,5 +243,5 @@ class WithdrawalManifest(Model):
     dataset: DatasetFacts
     release: Label
     release_sha256: Digest
-    reason: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(one_line)]
-    on: Annotated[str, AfterValidator(_day)]
+    reason: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(single_line)]
+    date: Annotated[str, AfterValidator(_day)]

@@ -1,4 +1,4 @@
-"""What every schema shares: frozen, no unknown keys, errors in words."""
+"""The base class of schemas: frozen, without unknown keys, with readable errors."""
 
 from __future__ import annotations
 
@@ -9,69 +9,98 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from gramercy.schemas.errors import Invalid
-from gramercy.schemas.form import for_people
+from gramercy.schemas.errors import (
+    BundleError,
+    ContractError,
+    FormerName,
+    Invalid,
+    InvalidValue,
+    RequestError,
+)
+from gramercy.schemas.form import describe_schema
+from gramercy.schemas.problems import keys as problems
+from gramercy.schemas.problems.warnings import former_name
 from gramercy.schemas.url import without_secrets
 
 
 class Model(BaseModel):
-    """A frozen record that refuses unknown keys and says which known one was probably meant."""
+    """A frozen record that refuses unknown keys and suggests the known key that was meant."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=for_people
+        extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=describe_schema
     )
+
+    former_keys: ClassVar[Mapping[str, str]] = {}  # present names by those of one version ago
 
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
-            known = list(cls.model_fields)
+            keys = list(cls.model_fields)
+            for former, present in cls.former_keys.items():
+                if former in data and present not in data:
+                    data = {present if key == former else key: data[key] for key in data}
+                    warn_of_former_name(former, present)
             for key in data:
-                if key not in known:
-                    near = difflib.get_close_matches(str(key), known, n=1)
-                    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}."
-                    raise ValueError(f"unknown key {without_secrets(str(key))!r}; {hint}")
+                if key not in keys:
+                    display = without_secrets(str(key))
+                    if similar := difflib.get_close_matches(str(key), keys, n=1):
+                        raise problems.key_misspelt(display, similar[0])
+                    raise problems.key_unknown(display, tuple(keys))
         return data
 
 
+def warn_of_former_name(former: str, present: str) -> None:
+    """Warn that a key or a value still has the name of one version ago."""
+    warnings.warn(str(former_name(former, present)), FormerName, stacklevel=2)
+
+
 def label(value: Any) -> Any:
-    """YAML reads an unquoted 2024 as a number and 2024-01-31 as a date; both are labels here."""
+    """The label for a value from YAML, which reads 2024 as a number and 2024-01-31 as a date."""
     if isinstance(value, datetime.datetime):
         return value
     if isinstance(value, float):  # 1.10 would become 1.1
-        raise ValueError("is read as a number; put it in quotes")
+        raise problems.label_not_quoted()
     if isinstance(value, datetime.date):
         return value.isoformat()
     return str(value) if type(value) is int else value
 
 
-def by_kind(value: Any) -> Any:
-    """A bare name stands for the choice of that `kind`, all else at its defaults."""
+def expand_kind(value: Any) -> Any:
+    """The keys that a bare name stands for: the `kind`, with defaults for all other keys."""
     return {"kind": value} if isinstance(value, str) else value
 
 
-_UNSEEN = {"Cc", "Cs", "Cn"}
-_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+_UNPRINTABLE = {"Cc", "Cs", "Cn"}
+_DIRECTION_MARKS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
-def cannot_be_shown(text: str) -> bool:
-    """Whether a text holds what terminals and XML do not take: controls, and no characters."""
-    return any(unicodedata.category(each) in _UNSEEN for each in text)
+def has_unprintable(text: str) -> bool:
+    """Whether a text has control characters or non-characters, which terminals and XML reject."""
+    return any(unicodedata.category(each) in _UNPRINTABLE for each in text)
 
 
-def one_line(text: str) -> str:
-    """A text that stands on one line and turns nothing beside it; any other is a ValueError."""
+def single_line(text: str) -> str:
+    """The text, if it is a single line and does not change the writing direction.
+
+    Raises
+    ------
+    InvalidValue
+        If not.
+    """
     if not text.strip():
-        raise ValueError("must not be empty")
-    ends = any(unicodedata.category(each) in {"Zl", "Zp"} for each in text)
-    turns = any(unicodedata.bidirectional(each) in _TURNING for each in text)
-    if cannot_be_shown(text) or ends or turns:
-        raise ValueError("must be one line, without control characters")
+        raise problems.no_entries()
+    breaks_line = any(unicodedata.category(each) in {"Zl", "Zp"} for each in text)
+    turns = any(unicodedata.bidirectional(each) in _DIRECTION_MARKS for each in text)
+    if has_unprintable(text) or breaks_line or turns:
+        raise problems.not_one_line()
     return text
 
 
@@ -93,99 +122,132 @@ Label = Annotated[
 
 M = TypeVar("M", bound=Model)
 
-_TOLD = 10  # of what is wrong with one file, at once
+_MOST_LISTED = 10  # of what is wrong with one file, at once
+_NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
+    ContractError: problems.contract_not_valid,
+    RequestError: problems.request_not_valid,
+    BundleError: problems.manifest_not_valid,
+}
 
 
 def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     """Validate `data` as `model`.
 
+    Parameters
+    ----------
+    model
+        What the keys are.
+    data
+        The keys and values, as read from YAML or JSON.
+    where
+        Name of the file or option, for the error.
+    error
+        Class of the error: for a contract, a request or a manifest.
+
     Raises
     ------
     Invalid
-        Of the class `error`, naming `where`, the key, and the mend.
+        Of the class `error`; its `details` name each key that is wrong.
     """
+    details: list[InvalidValue] = []
     if not isinstance(data, Mapping):
-        raise error(f"{where}: expected a table of keys.", f"Known keys: {_keys(model)}.")
-    try:
-        return model.model_validate(dict(data))
-    except ValidationError as caught:
-        told: dict[str, list[str]] = {}
-        # What concerns the whole file first: there may be hundreds of columns.
-        for each in sorted(caught.errors(include_url=False), key=lambda each: len(each["loc"])):
-            key, words = _in_words(each)
-            told.setdefault(key, []).append(words)
-        wrong = [key + ", or ".join(dict.fromkeys(words)) for key, words in told.items()]
-    more = f"; and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
-    raise error(f"{where}: {'; '.join(wrong[:_TOLD])}{more}")
+        details.append(problems.not_a_mapping(tuple(model.model_fields)))
+    else:
+        try:
+            return model.model_validate(dict(data))
+        except ValidationError as caught:
+            # What concerns the whole file first: there may be hundreds of columns.
+            errors = sorted(caught.errors(include_url=False), key=lambda each: len(each["loc"]))
+        details += _distinct(map(_detail, errors))
+    failure = _NOT_VALID[error](where)
+    failure.details = tuple(details[:_MOST_LISTED])
+    failure.facts["left_out"] = max(0, len(details) - _MOST_LISTED)
+    raise failure
 
 
-def finite(number: float) -> float | None:
+def finite_or_none(number: float) -> float | None:
     """The number, or None where it is infinite: JSON has no infinity."""
     return number if math.isfinite(number) else None
 
 
-def canonical(data: Any) -> str:
-    """JSON with one spelling per value, for comparing and hashing public facts."""
+def canonical_json(data: Any) -> str:
+    """Canonical JSON, for comparing and hashing public facts."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def digest(data: Any) -> str:
-    """SHA-256 of `canonical(data)`, in hexadecimal."""
-    return hashlib.sha256(canonical(data).encode()).hexdigest()
+    """SHA-256 of `canonical_json(data)`, in hexadecimal."""
+    return hashlib.sha256(canonical_json(data).encode()).hexdigest()
 
 
 def _without_tags(loc: list[str | int]) -> list[str]:
-    """A path as the file has it: after an index or these keys stands the tag of a union."""
-    kept = [
+    """The path in the file: pydantic adds the tag of a union after an index or these keys."""
+    path = [
         part
         for before, part in zip([None, *loc], loc, strict=False)
         if isinstance(part, int)
         or not (isinstance(before, int) or before in {"normalisation", "mechanism", "engine"})
     ]
-    return [str(part) for part in kept]
+    return [str(part) for part in path]
 
 
 _BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-)")
 
 
-def _keys(model: type[Model]) -> str:
-    return ", ".join(model.model_fields)
+def _distinct(details: Iterable[InvalidValue]) -> list[InvalidValue]:
+    """Without repetitions: each branch of a union reports for itself."""
+    return list({(each.key, each.message): each for each in details}.values())
 
 
-def _in_words(error: Any) -> tuple[str, str]:
-    """One pydantic error as "key 'a.b': " and what, with its mend; never the input itself."""
+def _detail(error: Any) -> InvalidValue:
+    """The problem for one pydantic error; it never contains the input."""
     # Pydantic names the branches of a union, too: "literal['auto']", "float".
     path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
     if path[-1:] == ["[key]"]:
-        return f"key '{'.'.join(path[:-1])}': ", "put this name in quotes"
-    path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
-    key = without_secrets(".".join(path))
-    kind, message = error["type"], error["msg"].removeprefix("Value error, ")
-    bound = next((v for k, v in error.get("ctx", {}).items() if k in {"ge", "gt", "le", "lt"}), 0)
-    most = error.get("ctx", {}).get("max_length")
-    tags = error.get("ctx", {}).get("expected_tags")
-    mends = {
-        "missing": "is missing; add it",
-        "float_type": "must be a number, written without quotes",
-        "int_type": "must be a whole number, written without quotes",
-        "dict_type": "must be a table of keys",
-        "too_long": f"has more than {most} entries",
-        "union_tag_invalid": f"'name' or 'kind' must be one of {tags}",
-        "union_tag_not_found": "needs its 'name' or 'kind'",
-        "too_short": "must not be empty",
-        "model_type": "must be a table of keys",
-        "model_attributes_type": "must be a table of keys",
-        "string_type": "must be text",
-        "tuple_type": "must be a list",
-        "finite_number": "must be a finite number",
-        "greater_than_equal": f"must be {bound:g} or more",
-        "greater_than": f"must be greater than {bound:g}",
-        "less_than_equal": f"must be {bound:g} or less",
-        "less_than": f"must be less than {bound:g}",
-    }
-    text = mends.get(kind, message[:1].lower() + message[1:])
+        detail, path = problems.name_not_quoted(), path[:-1]
+    else:
+        path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
+        detail = _problem_of(error)
+    detail.key = without_secrets(".".join(path))
+    return detail
+
+
+_EXPECTED = {
+    "float_type": "a number, without quotes",
+    "int_type": "a whole number, without quotes",
+    "bool_type": "true or false",
+    "dict_type": "keys and values",
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "finite_number": "a finite number",
+}
+_RELATIONS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
+
+
+_PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
+    "missing": lambda _: problems.key_missing(),
+    "too_long": lambda context: problems.too_many_entries(context["max_length"]),
+    "too_short": lambda _: problems.no_entries(),
+    "union_tag_invalid": lambda context: problems.unknown_choice(context["expected_tags"]),
+    "union_tag_not_found": lambda _: problems.choice_missing(),
+    "string_pattern_mismatch": lambda _: problems.not_a_short_name(),
+    "value_error": lambda context: copy(context["error"]),
+}
+
+
+def _problem_of(error: Any) -> InvalidValue:
+    kind, context = error["type"], error.get("ctx", {})
     if error["input"] is None and kind.endswith("_type"):
-        text = "is empty; write it"
-    if kind == "string_pattern_mismatch":
-        text = "may hold letters, digits and inner '-' (labels also '.' and '_'), at most 63"
-    return (f"key '{key}': " if key else ""), text.replace("input should be", "must be")
+        return problems.value_empty()
+    if kind in _EXPECTED:
+        return problems.wrong_type(_EXPECTED[kind])
+    has_problem = "error" not in context or isinstance(context["error"], InvalidValue)
+    if kind in _PROBLEMS and has_problem:
+        return _PROBLEMS[kind](context)
+    for short, relation in _RELATIONS.items():
+        if short in context:
+            return problems.out_of_range(relation, context[short])
+    reason = error["msg"].removeprefix("Value error, ").rstrip(".")
+    return problems.value_not_allowed(reason.replace("Input should be", "Must be"))

@@ -1,4 +1,4 @@
-"""The law of the noise in a release, as analysts need to know it."""
+"""The law of the noise in a release, for analysts."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ class NoiseLaw(Model):
     Parameters
     ----------
     family
-        ``gaussian-isotropic``: independent Gaussian entries, white in svec coordinates (a GOE
-        matrix). ``gaussian-iid``, ``laplace``: independent entries of one scale. ``k-norm``: a
-        direction uniform in svec, and a Gamma length. ``wishart``: a Wishart matrix of `dof`
-        degrees of freedom; ``matrix-laplace``: the difference of two. ``noisy-rows``: what noise
-        on every row makes of their second moment; its deviations depend on the rows, and those here
-        are of rows that fill all directions alike: see `row_deviations`. ``none``: no noise at
-        all, for an analyst's own matrix; no release has it.
+        Family of distributions. ``gaussian-isotropic``: independent Gaussian entries, white in
+        svec coordinates (a GOE matrix). ``gaussian-iid``, ``laplace``: independent entries of one
+        scale. ``k-norm``: a uniform direction in svec coordinates and a Gamma length. ``wishart``:
+        a Wishart matrix with `dof` degrees of freedom; ``matrix-laplace``: the difference of two.
+        ``noisy-rows``: the effect of noise on rows on their second moment; its standard deviations
+        depend on the rows, and are stated for rows of equal mean squares: see `row_deviations`.
+        ``none``: no noise, for an analyst's own matrix; releases never have it.
     sd_diagonal, sd_off_diagonal
-        Standard deviations of an entry, in the units of the matrix they speak of.
+        Standard deviation of the noise on a diagonal and on an off-diagonal entry, in the units of
+        the matrix.
     mean
-        What the noise adds to every diagonal entry on average.
+        Mean of the noise on a diagonal entry.
     dof
         Degrees of freedom of a Wishart matrix.
     cell_variance
-        Of ``noisy-rows``: of the noise on a published cell, in the units of the rows.
+        For ``noisy-rows``, variance of the noise on a published cell, in squared units of the rows.
     """
 
     family: Family
@@ -54,24 +55,24 @@ class NoiseLaw(Model):
 
     @classmethod
     def none(cls) -> NoiseLaw:
-        """No noise at all."""
+        """The law of a matrix without noise."""
         return cls(family="none", sd_diagonal=0.0, sd_off_diagonal=0.0)
 
     @property
-    def invariant(self) -> bool:
-        """Whether rotations leave the law as it is, whatever the matrix."""
+    def rotation_invariant(self) -> bool:
+        """Whether the law is invariant under rotations, for any matrix."""
         return self.family in {"gaussian-isotropic", "k-norm", "matrix-laplace", "wishart"}
 
     @property
-    def shrinkable(self) -> bool:
-        """Whether a matrix with this noise is mended by its eigenvalues alone: all noise is."""
+    def has_noise(self) -> bool:
+        """Whether there is noise, which can be reduced by shrinking eigenvalues."""
         return self.family != "none"
 
     def deviations(self, p: int) -> NDArray[np.float64]:
         """Standard deviation of every entry, for p columns; shape (p, p)."""
-        found = np.full((p, p), self.sd_off_diagonal)
-        np.fill_diagonal(found, self.sd_diagonal)
-        return found
+        deviations = np.full((p, p), self.sd_off_diagonal)
+        np.fill_diagonal(deviations, self.sd_diagonal)
+        return deviations
 
     def row_deviations(self, power: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
         """Standard deviation of every entry of the second moment of noisy rows.
@@ -79,9 +80,9 @@ class NoiseLaw(Model):
         Parameters
         ----------
         power
-            The diagonal of the second moment, shape (p,); taken as zero where it is less.
+            Diagonal of the second moment, shape (p,); negative values count as zero.
         rows
-            How many.
+            Number of rows.
 
         Returns
         -------
@@ -94,18 +95,18 @@ class NoiseLaw(Model):
         """
         if self.cell_variance is None:
             return self.deviations(power.size)
-        v, known = self.cell_variance, np.maximum(power, 0.0)
-        squares = np.add.outer(known, known) * v + v * v
-        squares[np.diag_indices_from(squares)] *= 2.0  # 2 (2 S_ii v + v^2)
-        found: NDArray[np.float64] = np.sqrt(squares / rows)
-        return found
+        v, mean_squares = self.cell_variance, np.maximum(power, 0.0)
+        variances = np.add.outer(mean_squares, mean_squares) * v + v * v
+        variances[np.diag_indices_from(variances)] *= 2.0  # 2 (2 S_ii v + v^2)
+        deviations: NDArray[np.float64] = np.sqrt(variances / rows)
+        return deviations
 
     def norm(self, p: int) -> float:
         """Root mean square of the noise's Frobenius norm about its mean, for p columns."""
         return math.sqrt(p * self.sd_diagonal**2 + p * (p - 1) * self.sd_off_diagonal**2)
 
     def summed(self, times: int) -> NoiseLaw:
-        """The law of the sum of so many Gaussian matrices of this law."""
+        """The law of the sum of this many independent Gaussian matrices of this law."""
         root = math.sqrt(times)
         return self.model_copy(
             update={
@@ -116,7 +117,7 @@ class NoiseLaw(Model):
         )
 
     def divided_by(self, divisor: float) -> NoiseLaw:
-        """The law after the matrix is divided by a number."""
+        """The law of the matrix divided by a number."""
         return self.model_copy(
             update={
                 "sd_diagonal": self.sd_diagonal / divisor,

@@ -1,4 +1,4 @@
-"""What may be done to the length of every row."""
+"""Normalisations: how the length of every row is bounded."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from gramercy.schemas.model import Model, Positive, by_kind
+from gramercy.schemas.model import Model, Positive, expand_kind
 
 
 class Unit(Model):
-    """Every row is divided by its own l2 norm; a row with nothing left is the zero row."""
+    """Every row is divided by its own l2 norm; a row of zeros stays zero."""
 
     kind: Literal["unit"] = "unit"
 
 
 class Clip(Model):
-    """Rows beyond a public radius are shortened to it, and the radius becomes 1.
+    """Rows longer than a public radius are shortened to it; then all rows are divided by it.
 
     Parameters
     ----------
     radius
-        In units of the scaled columns; sqrt(p) is natural.
+        Largest l2 norm of a row, in units of the scaled columns; sqrt(p) is a natural choice.
     """
 
     kind: Literal["clip"]
@@ -29,21 +29,21 @@ class Clip(Model):
 
 
 class Box(Model):
-    """Every row is divided by the longest that the columns' bounds allow: one cell moves no other.
+    """Every row is divided by the largest l2 norm that the columns' bounds allow.
 
-    The normalisation for a guarantee per cell.
+    Changing one cell then changes no other cell, as a guarantee per cell requires.
     """
 
     kind: Literal["box"]
 
 
 class Whole(Model):
-    """Rows of whole numbers stay what they are, for ``integer-rows``."""
+    """Rows of whole numbers are not changed; for ``integer-rows``."""
 
     kind: Literal["whole"]
 
 
 AnyNormalisation = Unit | Clip | Box | Whole
 Normalisation = Annotated[
-    Annotated[AnyNormalisation, Field(discriminator="kind")], BeforeValidator(by_kind)
+    Annotated[AnyNormalisation, Field(discriminator="kind")], BeforeValidator(expand_kind)
 ]

@@ -1,4 +1,4 @@
-"""The release request: which version of which data set, normalised and made noisy how."""
+"""The release request: the version of a data set, its normalisation and its mechanism."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Annotated, Generic, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.engine import Engine, Here
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.engine import Engine, LocalEngine
 from gramercy.schemas.model import Label, Model, digest, label
 from gramercy.schemas.normalisation import Normalisation, Unit
+from gramercy.schemas.problems import request as problems
 from gramercy.schemas.specs import EstimatorSpec, MechanismSpec
 
-MOST_FOLDS = 20
+MAX_FOLDS = 20
 
 _DIRECTIVES = re.compile(r"%[YmdGVHMj]")  # fixed width, digits alone
 
 
 def _pattern(version: str) -> str:
-    """A label, or a pattern of strftime that becomes one whatever the moment."""
+    """A label, or a strftime pattern that gives a label at any time."""
     if "%" in _DIRECTIVES.sub("", version):
-        raise ValueError("may hold %Y %m %d %G %V %H %M %j, and no other '%'")
+        raise problems.version_pattern()
     TypeAdapter(Label).validate_python(_DIRECTIVES.sub("0000", version))
     return version
 
@@ -33,11 +33,11 @@ def _zone(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("is no time zone; write one such as Europe/Berlin") from None
+        raise problems.timezone_unknown() from None
     return name
 
 
-# The pattern is for forms, which see no more than a schema.
+# The pattern is for web forms, which know only the JSON schema.
 Version = Annotated[
     str,
     BeforeValidator(label),
@@ -50,34 +50,35 @@ EstimateT = TypeVar("EstimateT", bound=EstimatorSpec)
 
 
 class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
-    """One release, as it is asked for.
+    """A request for one release.
 
     Parameters
     ----------
     dataset
-        The contract: the path of its YAML file, or the id of one in the home's `contracts/`.
+        Path of the contract's YAML file, or the id of a contract in `contracts/` of the home
+        folder.
     version
-        Public label of the data, such as a date; or a pattern of `strftime` that becomes one, such
-        as ``%G-W%V``, for a schedule. The same request for the same version is
-        answered from the archive, whatever the table now holds.
+        Public label of the data, such as a date; or, for a schedule, a `strftime` pattern such as
+        ``%G-W%V``. The same request for the same version is answered from the archive, even if the
+        table has changed.
     mechanism
-        Name, epsilon, delta, and the mechanism's own keys.
+        Name, privacy level and other keys of the mechanism.
     normalisation
-        What is done to the length of every row: ``unit`` or ``{kind: clip, radius: r}``.
+        Normalisation of the rows: ``unit``, ``box``, ``whole`` or ``{kind: clip, radius: r}``.
     estimates
-        What to estimate from the release afterwards; costs no privacy.
+        Estimates to compute from the release; they cost no privacy.
     folds
-        How many disjoint parts of the rows to publish, each with noise of its own, for
-        cross-validation by analysts. One row is in one part, so that the guarantee is that of one
-        release; the noise of all parts together is sqrt(folds) times that of one.
+        Number of disjoint parts of the rows to publish, each with independent noise, for
+        cross-validation. Each row is in one part, so the guarantee is that of one release; the
+        noise of all parts together is sqrt(folds) times that of one.
     engine
-        Where the table is read and summed, ``here`` or ``{kind: dask, scheduler: ADDRESS}``. It
-        changes nothing that is published, and is no part of what makes two requests the same.
+        Engine that reads and sums the table, ``local`` or ``{kind: dask, scheduler: ADDRESS}``. It
+        does not change the release, and two requests that differ only in it are the same.
     timezone
-        In which the version's pattern is read.
+        Time zone in which the version's pattern is filled in.
     new_charge
-        Id of the interrupted release that this one is paid for instead of. It works once: a retry
-        of the same request finds another one interrupted, and is refused.
+        Id of the interrupted release that this one replaces at a new charge. It works once: a
+        retry of the same request finds the next release interrupted, and is refused.
     """
 
     dataset: Annotated[str, Field(min_length=1)]
@@ -85,13 +86,13 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     mechanism: MechanismT
     normalisation: Normalisation = Unit()
     estimates: tuple[EstimateT, ...] = ()
-    folds: Annotated[int, Field(strict=True, ge=1, le=MOST_FOLDS)] = 1
-    engine: Engine = Here()
+    folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
+    engine: Engine = LocalEngine()
     timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     new_charge: Label | None = None
 
-    def on(self, moment: datetime.datetime) -> Self:
-        """The request as it is asked for at a moment: its version's pattern filled in.
+    def at(self, moment: datetime.datetime) -> Self:
+        """The request with the version's pattern filled in for a moment.
 
         Examples
         --------
@@ -99,24 +100,24 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         >>> from gramercy.application.request_model import Request
         >>> mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
         >>> weekly = Request(dataset="clinic", version="%G-W%V", mechanism=mechanism)
-        >>> weekly.on(datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)).version
+        >>> weekly.at(datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)).version
         '2026-W48'
         """
-        there = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
-        return self.model_copy(update={"version": there.strftime(self.version)})
+        local = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
+        return self.model_copy(update={"version": local.strftime(self.version)})
 
     def key(self, contract: Contract) -> str:
-        """Name of 'the same request': everything that shapes the release, and nothing private."""
-        asked = {
+        """Digest of everything that determines the release: equal for the same request."""
+        facts = {
             "dataset": contract.id,
             "version": self.version,
-            "mechanism": self.mechanism.asked(),
+            "mechanism": self.mechanism.non_default_keys(),
             "normalisation": self.normalisation.model_dump(),
         }
-        return digest(asked if self.folds == 1 else asked | {"folds": self.folds})
+        return digest(facts if self.folds == 1 else facts | {"folds": self.folds})
 
-    def check(self, contract: Contract) -> None:
-        """Refuse a delta at which a whole row may be given away.
+    def check_delta(self, contract: Contract) -> None:
+        """Refuse a delta that allows publishing a whole row.
 
         Raises
         ------
@@ -124,8 +125,4 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
             If delta >= 1/n, with n the public number of rows (or the planning figure).
         """
         if self.mechanism.delta >= 1 / contract.count:
-            raise RequestError(
-                f"key 'mechanism.delta': must lie below 1/{contract.count_key} = "
-                f"{1 / contract.count:.3g}.",
-                f"At 1/{contract.count_key} or more, publishing one of them outright would do.",
-            )
+            raise problems.delta_too_large(contract.count_key, 1 / contract.count)

@@ -1,4 +1,4 @@
-"""What flow runs remember of a ledger."""
+"""What the history of flow runs records about a ledger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.problem import Notice
 
 
 @dataclass(frozen=True)
@@ -15,13 +16,13 @@ class History:
     Parameters
     ----------
     runs
-        By release: the names of the runs that published it.
+        Names of the runs that published each release.
     anchors
-        Where the ledger stood, as runs have told.
+        Heads of the ledger that runs have recorded.
     elsewhere
-        Of its data sets: what was charged to other ledgers, in words.
+        Notices of releases of its data sets that were charged to other ledgers.
     """
 
     runs: Mapping[str, Sequence[str]]
     anchors: Sequence[Anchor]
-    elsewhere: Sequence[str] = ()
+    elsewhere: Sequence[Notice] = ()

@@ -1,4 +1,4 @@
-"""What a request says of its mechanism and of an estimate: each narrows these with its own keys."""
+"""Base classes for the keys of a request about its mechanism and its estimates."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from gramercy.schemas.model import Delta, DeltaOrZero, Epsilon, Model, Mu, MuOfPure
+from gramercy.schemas.problems import request as problems
 
 
 class MechanismSpec(Model):
-    """What a request says of its mechanism; each mechanism narrows `name` and adds its own keys.
+    """Keys of a request about its mechanism; each mechanism narrows `name` and adds its own keys.
 
     Parameters
     ----------
     calibration
-        ``exact``: the least noise with the guarantee that is asked for. ``published``: the scale
-        that a paper gives for this epsilon and delta. Either way the exact guarantee of the scale
-        in use is charged, and refused where it is weaker than what was asked.
+        ``exact``: the least noise with the requested guarantee. ``published``: the scale that a
+        paper gives for this epsilon and delta. In both cases the exact guarantee of the scale in
+        use is charged, and the release is refused if it is weaker than requested.
     epsilon
-        What is asked for, at delta: the smaller, the more is protected, and the more noise it is.
+        Privacy level epsilon at delta. A smaller epsilon gives more privacy and more noise.
     delta
-        At which epsilon is asked for, or shown; far below one over the number of rows.
+        Probability delta at which epsilon is requested or reported; it should be far below one
+        over the number of rows.
     mu
-        Asked for instead of epsilon: as in Gaussian differential privacy.
+        Privacy level mu of Gaussian differential privacy, instead of epsilon.
     arithmetic
-        ``floating-point`` accepts a mechanism whose noise is not exact on the lattice.
+        Accepted arithmetic: ``floating-point`` accepts a mechanism whose noise is not exact on the
+        integer lattice.
     """
 
     name: str
@@ -35,44 +38,44 @@ class MechanismSpec(Model):
     mu: Mu | None = None
     arithmetic: Literal["exact", "floating-point"] = "exact"
 
-    ways: ClassVar[tuple[str, ...]] = ("epsilon", "mu")
+    level_keys: ClassVar[tuple[str, ...]] = ("epsilon", "mu")
 
     @model_validator(mode="after")
-    def _asks_once(self) -> Self:
-        known = ("epsilon", "mu", "snr")
-        named = [way for way in known if getattr(self, way, None) is not None]
-        if len(named) != 1 or named[0] not in self.ways:
-            raise ValueError(f"needs {' or '.join(map(repr, self.ways))}, and nothing beside it")
-        if self.calibration == "published" and named == ["mu"]:
-            raise ValueError("'calibration: published' starts from 'epsilon' and 'delta'")
+    def _one_privacy_level(self) -> Self:
+        given = [key for key in ("epsilon", "mu", "snr") if getattr(self, key, None) is not None]
+        if len(given) != 1 or given[0] not in self.level_keys:
+            raise problems.privacy_level_keys(self.level_keys)
+        if self.calibration == "published" and given == ["mu"]:
+            raise problems.published_calibration_of_mu()
         return self
 
-    def asked(self) -> dict[str, Any]:
-        """What was asked for, by key; what it leaves at its default is left out."""
+    def non_default_keys(self) -> dict[str, Any]:
+        """The name, and all keys that differ from their defaults."""
         return {"name": self.name, **self.model_dump(exclude_defaults=True)}
 
 
 class PureSpec(MechanismSpec):
-    """What a request says of a mechanism with a pure epsilon, which needs no delta."""
+    """Keys of a request about a mechanism with a pure epsilon, which needs no delta."""
 
     delta: DeltaOrZero = 0.0
     mu: MuOfPure | None = None
 
 
-class SaidToBePureSpec(PureSpec):
-    """What a request says of a mechanism that was published as pure, and is not.
+class ClaimedPureSpec(PureSpec):
+    """Keys of a request about a mechanism that was published as pure, which is false.
 
-    Only ``calibration: published`` may do without delta, and is refused for what it costs.
+    Only ``calibration: published`` may have delta = 0; the release is then refused, because its
+    exact guarantee is weaker.
     """
 
     @model_validator(mode="after")
     def _never_pure(self) -> Self:
         if self.calibration == "exact" and self.delta == 0:
-            raise ValueError("'delta' must be greater than 0: this noise is never pure")
+            raise problems.delta_zero()
         return self
 
 
 class EstimatorSpec(Model):
-    """What a request says of an estimate; each estimator narrows `name` and adds its own keys."""
+    """Keys of a request about an estimate; each estimator narrows `name` and adds its own keys."""
 
     name: str

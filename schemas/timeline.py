@@ -1,33 +1,34 @@
-"""What became of a budget, event by event: public facts, ready to be drawn or tabled."""
+"""The history of a budget, event by event: public facts for tables and figures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gramercy.schemas.model import finite
+from gramercy.schemas.model import finite_or_none
 
-What = Literal["registered", "raised", "lowered", "charged"]
+EventKind = Literal["registered", "raised", "lowered", "charged"]
 
 
 @dataclass(frozen=True)
-class Charged:
-    """A charge, and what became of it since.
+class ChargeRecord:
+    """A charge and its present state.
 
     Parameters
     ----------
     release, version
-        Which release, of which version of the data.
+        The release, and the version of the data.
     state
-        ``reserved``, ``drawn``, ``sealed``, ``published``, ``spent`` or ``withdrawn``, by now.
+        Present state: ``reserved``, ``drawn``, ``sealed``, ``published``, ``spent`` or
+        ``withdrawn``.
     mu, delta0, pure
-        What was charged; `pure` is infinite where there is no pure epsilon.
+        The charge; `pure` is infinite without a pure epsilon.
     epsilon
-        The charge alone, at the delta of the budget that was in force.
+        Epsilon of this charge alone, at the delta of the budget at that time.
     mechanism
-        Its name, where a release is there to tell it.
+        Name of the mechanism; empty if the release does not exist.
     sha256
-        Digest of the sealed bundle; empty where there is none.
+        Digest of the sealed bundle; empty if it does not exist.
     """
 
     release: str
@@ -43,34 +44,34 @@ class Charged:
 
 @dataclass(frozen=True)
 class Event:
-    """A budget was registered or changed, or a release was charged to it.
+    """A registration, a change of the budget or a charge.
 
     Parameters
     ----------
     at
-        When, UTC, ISO 8601.
+        Time in UTC, ISO 8601.
     what
-        Which of them.
+        Kind of the event.
     budget, delta
-        The budget in force from then on: an epsilon, and its delta.
+        The budget from then on: epsilon and delta.
     spent
-        Epsilon of all charges so far, composed, at that delta. Infinite where none holds there.
+        Epsilon of all charges so far, composed, at that delta; infinite if none holds.
     reason
-        Why the budget was changed; or why the charge has nothing to show for it.
+        Reason for a change of the budget, or for a charge without a release.
     charge
-        The charge, where it is one.
+        The charge, for a charge.
     """
 
     at: str
-    what: What
+    what: EventKind
     budget: float
     delta: float
     spent: float
     reason: str = ""
-    charge: Charged | None = None
+    charge: ChargeRecord | None = None
 
     def facts(self) -> dict[str, Any]:
-        """As plain data; None stands for infinity, and for what is not known."""
+        """The event as plain data; None stands for infinity and for unknown facts."""
         charge = self.charge
         return {
             "at": self.at,
@@ -82,9 +83,9 @@ class Event:
             "reason": self.reason or None,
             "mu": charge.mu if charge else None,
             "delta0": charge.delta0 if charge else None,
-            "pure": finite(charge.pure) if charge else None,
-            "epsilon": finite(charge.epsilon) if charge else None,
-            "spent_epsilon": finite(self.spent),
+            "pure": finite_or_none(charge.pure) if charge else None,
+            "epsilon": finite_or_none(charge.epsilon) if charge else None,
+            "spent_epsilon": finite_or_none(self.spent),
             "budget_epsilon": self.budget,
             "budget_delta": self.delta,
             "sha256": (charge.sha256 or None) if charge else None,
@@ -93,16 +94,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The events of a data set's budget, in the order in which they were entered.
+    """The events of a data set's budget, in the order of the ledger.
 
     Parameters
     ----------
     dataset
-        Which.
+        Id of the data set.
     window
-        The calendar year of the data, where budgets are per year; else empty.
+        Calendar year of the data, if budgets are per year; else empty.
     events
-        The first is the budget's registration.
+        The events; the first is the registration.
     """
 
     dataset: str
@@ -111,16 +112,16 @@ class Timeline:
 
     @property
     def name(self) -> str:
-        """The data set, and the year of its data where that has a budget of its own."""
+        """The data set and, if budgets are per year, the year of its data."""
         return self.dataset + (f", data of {self.window}" if self.window else "")
 
     @property
-    def charges(self) -> tuple[Charged, ...]:
-        """The charges alone."""
+    def charges(self) -> tuple[ChargeRecord, ...]:
+        """The charges."""
         return tuple(each.charge for each in self.events if each.charge)
 
     def facts(self) -> dict[str, Any]:
-        """As plain data."""
+        """The timeline as plain data."""
         return {
             "dataset": self.dataset,
             "year_of_data": self.window or None,

@@ -1,20 +1,20 @@
-"""URLs as they may be shown: without user, password, query and fragment.
+"""URLs without user, password, query and fragment, for display.
 
-A source, an archive, a ledger or a server may be named by a URL that holds a secret. Messages, logs
-and files show such a URL only as `without_secrets` leaves it.
+The URL of a source, an archive, a ledger or a server may contain a secret. Messages, logs and files
+show only the result of `without_secrets`.
 """
 
 from __future__ import annotations
 
 import re
 
-# Also of a URL that was mistyped or became part of a path; one letter is a drive of Windows.
+# It also matches in mistyped URLs, and in paths that contain one. One letter is a Windows drive.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]+")
 _LINK = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*:[:/\\])")
 _QUERY = re.compile(r"[?#]|%3f|%23", re.IGNORECASE)
-# A password that is not percent-encoded as it should be may hold '/' and '@'.
+# A password that is not percent-encoded may contain '/' and '@'.
 _USER = re.compile(r".*:.*@|[^/\\@]*@", re.DOTALL)
-# Of a host, a bucket or a pattern of buckets. Whatever else stands there may be part of a secret.
+# A host, a bucket or a pattern of buckets. Anything else may be part of a secret.
 _HOST = re.compile(r"(?:arn:[\w:-]+|\[[0-9A-Fa-f:.]*\]|[\w.~*{}-]*)(?::\d*)?")
 
 USE_ENVIRONMENT = (
@@ -24,14 +24,14 @@ USE_ENVIRONMENT = (
 
 
 def without_secrets(url: str) -> str:
-    """A URL without user, password, query and fragment; any other text as it is.
+    """The URL without user, password, query and fragment; any other text unchanged.
 
-    Where it is unclear what is a secret, only the scheme is left.
+    Only the scheme remains if it is unclear which part is a secret.
 
     Parameters
     ----------
     url
-        A URL, several that are chained by ``::``, or a path.
+        A URL, several URLs chained by ``::``, or a path.
 
     Examples
     --------
@@ -44,14 +44,14 @@ def without_secrets(url: str) -> str:
 
 
 def has_secrets(url: str) -> bool:
-    """Whether a URL holds a user, a password, a query or a fragment."""
+    """Whether a URL has a user, a password, a query or a fragment."""
     return without_secrets(url) != url
 
 
 def path_of(url: str) -> str:
-    """What names the file in a URL over HTTP: without query and fragment; any other as it is.
+    """An HTTP URL without query and fragment; any other text unchanged.
 
-    Elsewhere ``?`` and ``#`` are part of a pattern or a name.
+    In other URLs and in paths, ``?`` and ``#`` are part of a pattern or a name.
     """
     if not url.lower().startswith(("http://", "https://")):
         return url
@@ -59,14 +59,14 @@ def path_of(url: str) -> str:
 
 
 def user_in_name(url: str, path: str) -> bool:
-    """Whether a driver takes the user and the password in a URL for a part of the name.
+    """Whether a driver treats the user and password of a URL as part of the name.
 
     Parameters
     ----------
     url
-        What was named.
+        The URL.
     path
-        What the driver makes of it.
+        The path that the driver derives from it.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def user_in_name(url: str, path: str) -> bool:
     False
     """
     authority = _authority(url.partition("://")[2])
-    # A password with '/' in it ends the authority early; the names of buckets on AWS have colons.
+    # A '/' in a password ends the authority too early; names of AWS buckets may contain colons.
     cut_short = ":" in authority and "@" in url and not authority.startswith("arn:")
     named = cut_short or "@" in authority or "%40" in authority
     return named and "://" not in path and authority in path
@@ -87,13 +87,13 @@ def _link(url: str) -> str:
     if start is None:
         return url
     scheme, rest = url[: start.end()], url[start.end() :]
-    kept = _QUERY.split(rest, maxsplit=1)[0]
-    if "@" in rest[len(kept) :]:  # a query, or a password that holds '?' or '#'
+    display = _QUERY.split(rest, maxsplit=1)[0]
+    if "@" in rest[len(display) :]:  # a query, or a password with '?' or '#'
         return f"{scheme}..."
-    if user := _USER.match(kept):
-        kept = kept[user.end() :]
-    nameless = scheme.endswith(("///", "\\"))  # no host is named: a path follows
-    return scheme + (kept if nameless or _HOST.fullmatch(_authority(kept)) else "...")
+    if user := _USER.match(display):
+        display = display[user.end() :]
+    nameless = scheme.endswith(("///", "\\"))  # without a host, a path follows
+    return scheme + (display if nameless or _HOST.fullmatch(_authority(display)) else "...")
 
 
 def _authority(rest: str) -> str:

@@ -1,4 +1,4 @@
-"""What Prefect's history remembers of a ledger: its runs, and where the ledger stood at each."""
+"""Prefect's run history of a ledger: its runs, and the anchors that they attached."""
 
 from __future__ import annotations
 
@@ -20,102 +20,102 @@ from pydantic import ValidationError
 
 from gramercy.ledger import Ledger
 from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems.prefect import charged_to_another_ledger
 from gramercy.schemas.run_history import History
 
 _PAGE = 200
-_LATELY = 20  # artifacts: what others may have put among them tells nothing
-_RELEASE, _LEDGER = "release:", "ledger:"
+_RECENT = 20  # artifacts to look at; some may not be anchors
+_RELEASE, _LEDGER = "release:", "ledger:"  # prefixes of tags
 
 
-def ledger_tag(ledger: str) -> str:
-    """The tag of every run that charged this ledger."""
-    return f"{_LEDGER}{ledger}"
+def ledger_tag(ledger_id: str) -> str:
+    """The tag of every run that charges this ledger."""
+    return f"{_LEDGER}{ledger_id}"
 
 
-def tell(dataset: str, anchor: Anchor) -> None:
-    """Attach to the run where the ledger stands: it holds nothing of what was charged."""
+def attach_anchor(dataset: str, anchor: Anchor) -> None:
+    """Attach the ledger's head to the run; it reveals nothing of the charges."""
     create_table_artifact(
         table=[anchor.model_dump()],
-        key=_key(anchor.ledger),
+        key=_artifact_key(anchor.ledger),
         description=f"The ledger after a release of {dataset}",
     )
 
 
-def hold_to_history(ledger: Ledger) -> None:
-    """Hold a ledger to where its runs have seen it stand.
+def verify_against_history(ledger: Ledger) -> None:
+    """Verify a ledger against the newest anchor of its runs.
 
     Raises
     ------
     UntrustedLedger
-        If it is older than that, or rewritten: a restored backup has forgotten charges.
+        If the ledger is older, such as a restored backup that lacks charges, or was rewritten.
     """
-    told = _anchors(ledger.head().ledger, _LATELY)
-    for anchor in sorted(told, key=lambda each: each.seq)[-1:]:
-        ledger.hold_to(anchor, "Prefect's history")
+    anchors = _anchors(ledger.head().ledger, _RECENT)
+    for anchor in sorted(anchors, key=lambda each: each.seq)[-1:]:
+        ledger.verify_anchor(anchor, "Prefect's history")
 
 
-def recall(books: Ledger) -> History:
-    """All that Prefect remembers of a ledger."""
-    ledger = books.head().ledger
+def read_history(ledger: Ledger) -> History:
+    """The run history of a ledger."""
+    ledger_id = ledger.head().ledger
     runs: dict[str, list[str]] = {}
-    for run in _runs(ledger_tag(ledger)):
-        for release in _told(run, _RELEASE):
+    for run in _runs(ledger_tag(ledger_id)):
+        for release in _tag_values(run, _RELEASE):
             runs.setdefault(release, []).append(run.name)
-    elsewhere = [words for name in books.datasets() for words in _elsewhere(name, ledger)]
-    return History(runs, _anchors(ledger), elsewhere)
+    elsewhere = [
+        notice for dataset in ledger.datasets() for notice in _charged_elsewhere(dataset, ledger_id)
+    ]
+    return History(runs, _anchors(ledger_id), elsewhere)
 
 
-def _told(run: FlowRun, of: str) -> list[str]:
-    """What the tags of a run say of something."""
-    return [tag.removeprefix(of) for tag in run.tags if tag.startswith(of)]
+def _tag_values(run: FlowRun, prefix: str) -> list[str]:
+    return [tag.removeprefix(prefix) for tag in run.tags if tag.startswith(prefix)]
 
 
-def _elsewhere(dataset: str, ledger: str) -> Iterator[str]:
-    """Runs that published a data set of this name, and charged another ledger."""
-    others: dict[str, set[str]] = {}
+def _charged_elsewhere(dataset: str, ledger_id: str) -> Iterator[Notice]:
+    """Releases of a data set of this name that were charged to another ledger."""
+    by_ledger: dict[str, set[str]] = {}
     for run in _runs(f"dataset:{dataset}"):
-        for other in set(_told(run, _LEDGER)) - {ledger}:
-            others.setdefault(other, set()).update(_told(run, _RELEASE))
-    for other, releases in sorted(others.items()):
+        for other_id in set(_tag_values(run, _LEDGER)) - {ledger_id}:
+            by_ledger.setdefault(other_id, set()).update(_tag_values(run, _RELEASE))
+    for other_id, releases in sorted(by_ledger.items()):
         if releases:
-            yield (
-                f"{dataset}: {len(releases)} releases of a data set of this name were charged to "
-                f"another ledger, {other}. If it is the same data set, its budget was spent there."
-            )
+            yield charged_to_another_ledger(dataset, len(releases), other_id)
 
 
-def _runs(tag: str) -> Iterator[FlowRun]:
-    of_ledger = FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]))
+def _runs(tag: str) -> list[FlowRun]:
+    has_tag = FlowRunFilter(tags=FlowRunFilterTags(all_=[tag]))
     with get_client(sync_client=True) as client:
-        found: list[FlowRun] = []
+        runs: list[FlowRun] = []
         while True:
-            page = client.read_flow_runs(flow_run_filter=of_ledger, limit=_PAGE, offset=len(found))
-            found += page
+            page = client.read_flow_runs(flow_run_filter=has_tag, limit=_PAGE, offset=len(runs))
+            runs += page
             if len(page) < _PAGE:
-                return iter(found)
+                return runs
 
 
-def _anchors(ledger: str, limit: int | None = None) -> list[Anchor]:
+def _anchors(ledger_id: str, limit: int | None = None) -> list[Anchor]:
     """Anchors of a ledger; artifacts that are not anchors are ignored."""
-    of_ledger = ArtifactFilter(key=ArtifactFilterKey(any_=[_key(ledger)]))
-    found: list[Artifact] = []
+    of_ledger = ArtifactFilter(key=ArtifactFilterKey(any_=[_artifact_key(ledger_id)]))
+    artifacts: list[Artifact] = []
     with get_client(sync_client=True) as client:
         while True:
             page = client.read_artifacts(
                 artifact_filter=of_ledger,
                 sort=ArtifactSort.CREATED_DESC,
                 limit=limit or _PAGE,
-                offset=len(found),
+                offset=len(artifacts),
             )
-            found += page
+            artifacts += page
             if limit or len(page) < _PAGE:
                 break
     anchors = []
-    for each in found:
+    for each in artifacts:
         with contextlib.suppress(ValidationError, ValueError, TypeError, IndexError):
             anchors.append(Anchor.model_validate(json.loads(str(each.data))[0]))
-    return [each for each in anchors if each.ledger == ledger]
+    return [each for each in anchors if each.ledger == ledger_id]
 
 
-def _key(ledger: str) -> str:
-    return f"ledger-{ledger}"
+def _artifact_key(ledger_id: str) -> str:
+    return f"ledger-{ledger_id}"

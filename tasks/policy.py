@@ -1,8 +1,7 @@
-"""Sealed tasks and flows: nothing of what they touch is stored, cached, logged or retried."""
+"""Private tasks and flows: nothing that they process is stored, cached, logged or retried."""
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import typing
@@ -13,20 +12,21 @@ from prefect import Task, flow
 from prefect.cache_policies import NO_CACHE
 from prefect.utilities.annotations import quote
 
-from gramercy.application.progress import announced
-from gramercy.schemas.errors import GramercyError, StepFailed
-from gramercy.tasks.run_log import logged
+from gramercy.application.progress import announce_step
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problems.prefect import step_failed
+from gramercy.tasks.run_log import log_step
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def sealed(step: Callable[P, R]) -> Callable[P, R]:
-    """Let nothing out of a step but its result and typed errors.
+def typed_errors_only(step: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a step so that it raises Gramercy's own errors only.
 
     Prefect logs and pickles exceptions, and their texts, causes and contexts may quote private
-    values. Ours never do, and pass, freed of their history; any other becomes the name of its type.
-    They are raised outside the handler, so that none carries a context.
+    values. Gramercy's errors never do: they pass without cause and context. Of any other exception
+    only the type is reported. Errors are raised outside the handler, which would add a context.
     """
 
     @functools.wraps(step)
@@ -34,13 +34,13 @@ def sealed(step: Callable[P, R]) -> Callable[P, R]:
         failure: GramercyError
         try:
             return step(*args, **kwargs)
-        except GramercyError as known:
-            failure = _without_history(known)
-        except Exception as unknown:
-            failure = StepFailed(f"{step.__name__}: {type(unknown).__name__}.")
+        except GramercyError as error:
+            failure = error.without_history()
+        except Exception as error:
+            failure = step_failed(step.__name__, type(error).__name__)
         raise failure
 
-    # Prefect validates parameters by the signature, whose names it would look up in this module.
+    # Prefect evaluates the names in a signature within this module, which does not import them.
     run.__annotations__ = typing.get_type_hints(step)
     run.__signature__ = inspect.signature(step, eval_str=True)  # type: ignore[attr-defined]
     return run
@@ -53,30 +53,30 @@ _POLICY: dict[str, Any] = {
     "log_prints": False,
     "cache_result_in_memory": False,
 }
-_FREE = {"name", "description", "tags", "timeout_seconds"}  # options that store and repeat nothing
+_SAFE_OPTIONS = {"name", "description", "tags", "timeout_seconds"}
 
 
 class PrivateTask(Task[P, R]):
-    """A Prefect task whose arguments and result stay in this process and which never runs twice.
+    """A Prefect task whose arguments and result stay in this process, and that is never retried.
 
     Parameters
     ----------
     step
-        The function. Its exceptions leave the task as `sealed` lets them.
+        The function; it is wrapped by `typed_errors_only`.
     **options
-        Those of a Prefect task that the policy leaves free: name, description, tags, and
-        timeout_seconds.
+        Name, description, tags and timeout_seconds, as of a Prefect task.
     """
 
     def __init__(self, step: Callable[P, R], **options: Any) -> None:
         self.step = step
 
         @functools.wraps(step)
-        def shown(*args: P.args, **kwargs: P.kwargs) -> R:
-            with announced(step.__name__), logged(step.__name__):
+        def reported(*args: P.args, **kwargs: P.kwargs) -> R:
+            with announce_step(step.__name__), log_step(step.__name__):
                 return step(*args, **kwargs)
 
-        super().__init__(fn=sealed(shown), **{"name": step.__name__, **options, **_POLICY})
+        settings = {"name": step.__name__, **options, **_POLICY}
+        super().__init__(fn=typed_errors_only(reported), **settings)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # type: ignore[override]
         """Run it; see `prefect.Task`."""
@@ -89,30 +89,30 @@ class PrivateTask(Task[P, R]):
         return super().submit(*map(quote, args), **_quoted(kwargs), **waits)
 
     def with_options(self, **options: Any) -> PrivateTask[P, R]:
-        """The same step with another name, description, tags or timeout.
+        """The same step with other options.
 
         Raises
         ------
         TypeError
-            If an option would store, cache, log or repeat it.
+            If an option is not one of name, description, tags and timeout_seconds.
         """
-        if fixed := options.keys() - _FREE:
-            raise TypeError(f"a private task has no option {', '.join(sorted(fixed))}")
-        mine = {"name": self.name, "description": self.description, "tags": self.tags}
-        return PrivateTask(self.step, **mine | {"timeout_seconds": self.timeout_seconds} | options)
+        if fixed := options.keys() - _SAFE_OPTIONS:
+            raise TypeError(f"a private task does not take {', '.join(sorted(fixed))}")
+        present = {name: getattr(self, name) for name in _SAFE_OPTIONS}
+        return PrivateTask(self.step, **present | options)
 
     def map(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: elements of arguments would become parameters of runs."""
+        """Refused, because elements of arguments would become parameters of runs."""
         raise TypeError("a private task cannot be mapped")
 
     def apply_async(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: arguments would be stored on the server until a worker takes them."""
+        """Refused, because arguments would be stored on the server until a worker takes them."""
         raise TypeError("a private task cannot run in the background")
 
 
-def _quoted(named: dict[str, Any]) -> Any:
-    """So that Prefect hands arguments over as they are, and looks for nothing in them."""
-    return {name: quote(value) for name, value in named.items()}
+def _quoted(arguments: dict[str, Any]) -> Any:
+    """Arguments that Prefect passes on without searching them for futures."""
+    return {name: quote(value) for name, value in arguments.items()}
 
 
 def private_task(step: Callable[P, R]) -> PrivateTask[P, R]:
@@ -122,19 +122,12 @@ def private_task(step: Callable[P, R]) -> PrivateTask[P, R]:
 
 def private_flow(body: Callable[P, R]) -> Callable[P, R]:
     """A Prefect flow under the same policy."""
-    made: Any = flow(
+    wrapped: Any = flow(
         name=body.__name__,
         persist_result=False,
         retries=0,
         log_prints=False,
         cache_result_in_memory=False,
-    )(sealed(body))
-    typed: Callable[P, R] = made  # a Prefect flow, called like the function it was
+    )(typed_errors_only(body))
+    typed: Callable[P, R] = wrapped  # a Prefect flow is called like the function
     return typed
-
-
-def _without_history(error: GramercyError) -> GramercyError:
-    fresh = copy.copy(error)  # with its attributes
-    # Where Dask is loaded, a copied exception keeps its history: it makes tracebacks picklable.
-    fresh.__cause__ = fresh.__context__ = None
-    return fresh.with_traceback(None)

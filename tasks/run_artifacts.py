@@ -1,8 +1,7 @@
-"""What auditors find in a Prefect run itself: tags to filter by, and artifacts to read.
+"""Tags and artifacts of a Prefect run, for auditors.
 
-Only public facts, and the ledger's: the deviation between the released matrix and the true one is
-none of them (whoever knew it exactly would know more than the release tells), so the noise is held
-against what the release itself shows of it.
+They state public facts and those of the ledger. The difference between the released matrix and the
+true one would reveal private values, so the noise is compared with the released matrix instead.
 """
 
 from __future__ import annotations
@@ -16,35 +15,35 @@ from prefect.artifacts import create_link_artifact, create_table_artifact
 from prefect.runtime import flow_run
 
 from gramercy.application.context import Context
-from gramercy.application.planning import now
+from gramercy.application.planning import utc_now
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.tasks.history import ledger_tag, tell
+from gramercy.tasks.history import attach_anchor, ledger_tag
 
 
-def scheduled() -> datetime.datetime:
-    """When this run was meant to start, UTC: now, where nobody scheduled it."""
-    planned = flow_run.scheduled_start_time if flow_run.id else None
-    if planned is None:
-        return now()
-    return datetime.datetime.fromtimestamp(planned.timestamp(), datetime.UTC)
+def scheduled_time() -> datetime.datetime:
+    """When this run was scheduled to start, UTC; the present time if it was not scheduled."""
+    scheduled = flow_run.scheduled_start_time if flow_run.id else None
+    if scheduled is None:
+        return utc_now()
+    return datetime.datetime.fromtimestamp(scheduled.timestamp(), datetime.UTC)
 
 
-def tag(
+def tag_run(
     context: Context, dataset: str, release: str | None = None, *, charges: bool = False
 ) -> None:
-    """Tag this run by data set and release, so that history can be filtered.
+    """Tag this run by data set and release, so that the run history can be filtered.
 
     Parameters
     ----------
     context
-        Whose ledger it may charge.
+        The home whose ledger the run may charge.
     dataset, release
-        Which.
+        Ids of the data set and the release.
     charges
-        Whether this run charges a ledger; its id is a tag, too, for audits.
+        Whether this run charges the ledger, so that its id becomes a tag for audits.
     """
     tags = {*flow_run.tags, f"dataset:{dataset}"}
     tags |= {f"release:{dataset}/{release}"} if release else set()
@@ -53,14 +52,14 @@ def tag(
         client.update_flow_run(flow_run.id, tags=sorted(tags))
 
 
-def show_release(context: Context, dataset: str, release: str) -> None:
+def attach_release(context: Context, dataset: str, release: str) -> None:
     """Attach privacy parameters, budget before and after, noise, and a link to the bundle."""
     archive, ledger = context.archive, context.ledger
-    place = archive.release(dataset, release)
-    bundle = read_release(place)
+    folder = archive.release(dataset, release)
+    bundle = read_release(folder)
     name = f"{dataset}/{release}"
     _table("privacy", dataset, f"Privacy parameters of {name}", _privacy(bundle.manifest))
-    before, after = ledger.around(dataset, release)
+    before, after = ledger.statements_around(dataset, release)
     budget = {
         "budget: epsilon": after.budget.epsilon,
         "budget: delta": after.budget.delta,
@@ -71,27 +70,29 @@ def show_release(context: Context, dataset: str, release: str) -> None:
     }
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
     facts = bundle.manifest
-    tell(dataset, ledger.head())
-    found = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
+    attach_anchor(dataset, ledger.head())
+    eigenvalues = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
     noise = {
-        "expected: no eigenvalue of the noise alone lies below": found.lower,
-        "realised: smallest eigenvalue as released, signal and noise": float(found.released[-1]),
-        "expected: negative eigenvalues, were it noise alone": int((found.noise < 0).sum()),
-        "realised: negative eigenvalues as released": int((found.released < 0).sum()),
-        "realised: eigenvalues that stand out of the noise": found.beyond,
+        "smallest eigenvalue of noise alone (99 releases of 100)": eigenvalues.lower,
+        "smallest eigenvalue of the release": float(eigenvalues.released[-1]),
+        "negative eigenvalues expected of noise alone": int((eigenvalues.noise < 0).sum()),
+        "negative eigenvalues of the release": int((eigenvalues.released < 0).sum()),
+        "eigenvalues of the release above the noise": eigenvalues.above_noise,
     }
-    _table("noise", dataset, f"Noise of {name}, expected and as the release shows it", noise)
-    words = f"Bundle of {name}"
-    create_link_artifact(archive.uri(place), name, key=f"bundle-{dataset}", description=words)
+    _table("noise", dataset, f"Eigenvalues of {name}, compared with noise alone", noise)
+    title = f"Bundle of {name}"
+    create_link_artifact(archive.uri(folder), name, key=f"bundle-{dataset}", description=title)
 
 
-def show_estimates(archive: Archive, dataset: str, release: str, estimates: Sequence[str]) -> None:
-    """Attach the estimates that were made, and where they lie."""
-    places = {name: archive.uri(archive.estimate(dataset, release, name)) for name in estimates}
-    _table("estimates", dataset, f"Estimates from {dataset}/{release}", places)
+def attach_estimates(
+    archive: Archive, dataset: str, release: str, estimates: Sequence[str]
+) -> None:
+    """Attach the locations of the estimates that were made."""
+    locations = {name: archive.uri(archive.estimate(dataset, release, name)) for name in estimates}
+    _table("estimates", dataset, f"Estimates from {dataset}/{release}", locations)
 
 
-def show_report(archive: Archive, dataset: str, release: str, report: str) -> None:
+def attach_report(archive: Archive, dataset: str, release: str, report: str) -> None:
     """Attach a link to a report."""
     name = f"{dataset}/{release}"
     create_link_artifact(
@@ -102,11 +103,11 @@ def show_report(archive: Archive, dataset: str, release: str, report: str) -> No
     )
 
 
-def show_audit(page: Path, discrepancies: Sequence[str]) -> None:
-    """Attach what an audit found, and a link to its page."""
-    found = {f"{place}": words for place, words in enumerate(discrepancies, 1)}
-    _table("audit", "of-the-home", "What does not agree", found or {"nothing": "all agrees"})
-    create_link_artifact(page.as_uri(), "Audit", key="audit-page", description="The auditor's page")
+def attach_audit(page: Path, discrepancies: Sequence[str]) -> None:
+    """Attach the discrepancies that an audit found, and a link to its page."""
+    rows = {str(number): sentence for number, sentence in enumerate(discrepancies, 1)}
+    _table("audit", "of-the-home", "Discrepancies", rows or {"none": "No discrepancies found."})
+    create_link_artifact(page.as_uri(), "Audit", key="audit-page", description="Page of the audit")
 
 
 def _privacy(facts: ReleaseManifest) -> dict[str, object]:
@@ -114,7 +115,7 @@ def _privacy(facts: ReleaseManifest) -> dict[str, object]:
         "release": f"{facts.dataset.id}/{facts.release}",
         "published": facts.published,
         "neighbours": facts.neighbours,
-        "unit": facts.unit,
+        "unit": facts.privacy_unit,
         "normalisation": facts.normalisation.kind,
         "mechanism": facts.mechanism["name"],
         "arithmetic": facts.calibration.arithmetic,

@@ -1,4 +1,4 @@
-"""What the log of a run says of each step: fixed sentences, which hold nothing of the data."""
+"""The log of a run: fixed sentences for each step, which contain nothing of the data."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SENTENCES = MappingProxyType(
         "replay": "Looking for a release of the same request",
         "validate": "Validating the table's columns and types",
         "accumulate": "Reading the table",
-        "gather": "Reading the reports of the sources",
-        "refuse_other_sources": "Comparing the reports with those of the release",
+        "sum_reports": "Reading the reports of the sources",
+        "check_same_sources": "Comparing the reports with those of the release",
         "publish": "Charging the budget, drawing the noise, sealing the release",
         "estimate": "Estimating from the release",
         "report": "Writing the report",
@@ -26,15 +26,15 @@ SENTENCES = MappingProxyType(
 
 
 @contextlib.contextmanager
-def logged(step: str) -> Iterator[None]:
-    """Log when a step begins and when it is done, within the task that runs it.
+def log_step(step: str) -> Iterator[None]:
+    """Log the start and the end of a step, within the task that runs it.
 
-    A failure is not logged here: the state of the task shows it, with the type of the error.
+    A failure is not logged here: it is the state of the task, with the type of the error.
 
     Parameters
     ----------
     step
-        Name of its function. A step without a sentence is not logged.
+        Name of its function. Steps without a sentence are not logged.
     """
     if step not in SENTENCES or TaskRunContext.get() is None:
         yield

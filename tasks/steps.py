@@ -1,4 +1,4 @@
-"""The steps of a release, and of what follows from it, as private tasks."""
+"""The steps of releases, estimates, reports and audits, as private tasks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from gramercy.application import (
     auditing,
     catalogue_pages,
     estimating,
-    gathering,
     publishing,
+    report_sum,
     reporting,
     validation,
 )
@@ -17,8 +17,8 @@ from gramercy.tasks.policy import private_task
 replay = private_task(publishing.replay)
 validate = private_task(validation.validate)
 accumulate = private_task(accumulation.accumulate)
-gather = private_task(gathering.gather)
-refuse_other_sources = private_task(gathering.refuse_other_sources)
+sum_reports = private_task(report_sum.sum_reports)
+check_same_sources = private_task(report_sum.check_same_sources)
 publish = private_task(publishing.publish)
 estimate = private_task(estimating.estimate)
 report = private_task(reporting.report)

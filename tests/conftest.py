@@ -23,7 +23,7 @@ os.environ["PREFECT_HOME"] = str(SCRATCH.session_folder("prefect"))
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
-# Nothing is scheduled on the session's own server; integration/test_server.py has real ones.
+# The session's server schedules no runs; integration/test_server.py starts servers that do.
 _SERVICES = "SCHEDULER LATE_RUNS PAUSE_EXPIRATIONS CANCELLATION_CLEANUP FOREMAN REPOSSESSOR"
 for _name in f"{_SERVICES} CLEANUP_RECONCILER TRIGGERS".split():
     os.environ[f"PREFECT_SERVER_SERVICES_{_name}_ENABLED"] = "false"
@@ -32,8 +32,8 @@ for _name in ("GRAMERCY_HOME", "GRAMERCY_LEDGER_URL", "GRAMERCY_ARCHIVE_URL"):
     os.environ.pop(_name, None)
 
 
-# The longest files come first, so that no worker ends with one of them; most of it is waiting.
-LONGEST = (
+# The slowest files come first, so that no worker ends with one of them.
+SLOWEST = (
     "test_server",
     "test_14_",
     "test_22_",
@@ -48,17 +48,17 @@ MANY_SECONDS = 3.0
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import the tests of slow folders where none of them is wanted."""
+    """Skip importing the slow folders if no slow test is selected."""
     folder = collection_path.parent == TESTS and collection_path.name in SLOW
     return True if folder and config.option.markexpr == "not slow" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow folders and files, and put the longest files first."""
+    """Mark slow folders and files, and put the slowest files first."""
 
     def rank(item: pytest.Item) -> int:
-        names = [name for name in LONGEST if item.path.name.startswith(name)]
-        return LONGEST.index(names[0]) if names else len(LONGEST)
+        names = [name for name in SLOWEST if item.path.name.startswith(name)]
+        return SLOWEST.index(names[0]) if names else len(SLOWEST)
 
     items.sort(key=rank)
     for item in items:
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List tests that take many seconds and are not marked as slow; this fails nothing."""
+    """List tests that take many seconds and are not marked as slow, without failing."""
     reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
     unmarked = {
         report.nodeid: report.duration
@@ -82,25 +82,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    """Fail a session whose tests left files of ours in the temporary folder; name any others."""
+    """Report files that tests left in the temporary folder; fail if they are Gramercy's."""
     yield  # fixtures are torn down, and xdist's workers end
     stop_servers()
     if is_worker():
         return
-    left = SCRATCH.leftovers()
-    if not left:
+    leftovers = SCRATCH.leftovers()
+    if not leftovers:
         return
-    # Libraries whose process is killed leave what they were about to remove: chance fails nothing.
-    ours = any(name.startswith("gramercy") for name in left)
-    if ours and session.exitstatus == pytest.ExitCode.OK:
+    # A library whose process was killed may leave files behind: those do not fail the session.
+    own = any(name.startswith("gramercy") for name in leftovers)
+    if own and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
-        reporter.write_line(f"Tests left temporary files: {', '.join(left)}", red=True)
+        reporter.write_line(f"Tests left temporary files: {', '.join(leftovers)}", red=True)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, so that no test touches the user's own."""
+    """An empty home, so that tests do not touch the user's own."""
     folder = tmp_path / "home"
     monkeypatch.setenv("GRAMERCY_HOME", str(folder))
     return folder
@@ -108,13 +108,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(params=KINDS)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    """The location of a new ledger, in every kind of database."""
+    """The location of a new ledger, for every kind of database."""
     return ledger_location(request.param, tmp_path)
 
 
 @pytest.fixture(params=KINDS)
 def any_home(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """The home, with its ledger in every kind of database."""
+    """The home, for every kind of ledger database."""
     if request.param != "sqlite":
         monkeypatch.setenv("GRAMERCY_LEDGER_URL", str(ledger_location(request.param, home)))
     return Home.default()
@@ -145,7 +145,7 @@ def s3() -> Iterator[str]:
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as environ:
         environ.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        environ.setenv("AWS_ACCESS_KEY_ID", "nobody")
+        environ.setenv("AWS_ACCESS_KEY_ID", "access-key")
         environ.setenv("AWS_SECRET_ACCESS_KEY", "VERYSECRET")
         environ.setenv("AWS_DEFAULT_REGION", "us-east-1")
         environ.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -158,7 +158,7 @@ def s3() -> Iterator[str]:
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The location of a new archive, of every kind."""
+    """The location of a new archive, for every kind of archive."""
     if request.param == "local":
         return str(tmp_path / "elsewhere")
     if request.param == "memory":
@@ -169,6 +169,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
     """A process that forks a child for every trial that may be killed."""
-    made = ForkServer()
-    yield made
-    made.close()
+    server = ForkServer()
+    yield server
+    server.close()

@@ -1,4 +1,4 @@
-"""Whether intervals hold the truth, and how many discoveries are false, over many releases.
+"""Coverage of intervals and false discoveries, over many releases.
 
-``python -m benchmarks.coverage`` measures what `results.jsonl` lacks and writes the page anew.
+``python -m benchmarks.coverage`` measures the cells missing in `results.jsonl` and writes the page.
 """

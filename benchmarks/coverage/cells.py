@@ -1,4 +1,4 @@
-"""One cell: a graph, columns, rows and their law; in it every noise. And the file of cells."""
+"""Cells (a graph, columns, rows and their distribution, with every noise), and their file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from benchmarks.coverage.populations import (
     population,
 )
 from benchmarks.coverage.releases import kinds, law_of, release
-from benchmarks.coverage.scores import Coverage, Edges, Entries, Found
-from benchmarks.measuring import lines
+from benchmarks.coverage.scores import Coverage, DiscoveryRates, Edges, Entries
+from benchmarks.measuring import read_lines
 from gramercy.estimators.noise.draws import Stream
 from gramercy.schemas.noise import Family
 
@@ -34,7 +34,7 @@ LEAST, MOST, QUICK = 16, 150, 8
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured together, on the same rows.
+    """Noises that are measured on the same rows.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ class Setting:
     coverage
         By quantity.
     found
-        By kind of correlation, where some pairs have none; then by rate.
+        By kind of correlation, if some pairs are uncorrelated; then by rate.
     """
 
     family: Family
     strength: float
     releases: int
     coverage: dict[Quantity, Coverage]
-    found: dict[Quantity, dict[str, Found]]
+    found: dict[Quantity, dict[str, DiscoveryRates]]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Result:
     most
         Releases, at most.
     stray
-        The largest correlation of pairs that are not related, where there are such pairs.
+        The largest true correlation of pairs without an edge, if there are such pairs.
     seconds
         Of one core.
     """
@@ -99,8 +99,8 @@ class Result:
     def kinds(self) -> set[Kind]:
         return {(each.family, each.strength) for each in self.settings}
 
-    def also(self, other: Result) -> Result:
-        """With the rest of the same cell."""
+    def merged_with(self, other: Result) -> Result:
+        """This result with other settings of the same cell."""
         return replace(
             self,
             most=min(self.most, other.most),
@@ -138,7 +138,7 @@ def measure(cell: Cell, most: int, wanted: list[Kind]) -> Result:
     sampled = population(cell.graph, cell.p, cell.rows)
     moments = Samples(sampled.moments(cell.n, zlib.crc32(repr(cell).encode())))
     settings = [_setting_of(cell, *kind, sampled, moments, most) for kind in wanted]
-    stray = {of: float(f"{sampled.stray(of):.3g}") for of in sampled.tested}
+    stray = {of: float(f"{sampled.stray(of):.3g}") for of in sampled.correlation_kinds}
     return Result(cell, most, stray, round(time.process_time() - started, 2), settings)
 
 
@@ -161,7 +161,7 @@ def _setting_of(
     law = law_of(family, cell.p, cell.n, sampled.power, strength)
     source = Stream(zlib.crc32(f"{cell} {family} {strength}".encode()))
     entries = [Entries(of, sampled.targets[of]) for of in QUANTITIES]
-    edges = [Edges(of, sampled.related[of]) for of in sampled.tested]
+    edges = [Edges(of, sampled.related[of]) for of in sampled.correlation_kinds]
     counted: list[Entries | Edges] = [*entries, *edges]
     for count in range(1, most + 1):
         seen = release(moments[count - 1], cell.n, law, source, unit=cell.rows == "unit")
@@ -174,13 +174,13 @@ def _setting_of(
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds."""
+    """Results in the file."""
     found: dict[Cell, Result] = {}
-    for fields in lines(path):
+    for fields in read_lines(path):
         cell = Cell(**fields.pop("cell"))
         settings = [_setting(**each) for each in fields.pop("settings")]
         result = Result(cell, settings=settings, **fields)
-        found[cell] = found[cell].also(result) if cell in found else result
+        found[cell] = found[cell].merged_with(result) if cell in found else result
     return found
 
 
@@ -196,5 +196,8 @@ def _setting(
         strength,
         releases,
         {of: Coverage(**each) for of, each in coverage.items()},
-        {of: {r: Found(**each) for r, each in rates.items()} for of, rates in found.items()},
+        {
+            of: {r: DiscoveryRates(**each) for r, each in rates.items()}
+            for of, rates in found.items()
+        },
     )

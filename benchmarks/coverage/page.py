@@ -1,4 +1,4 @@
-"""The results page, from the results alone."""
+"""The results page, from the stored results."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchmarks import markdown
 from benchmarks.coverage import cells, plots
 from benchmarks.coverage.populations import QUANTITIES, RELATIONS
 from benchmarks.coverage.releases import FAMILIES, STRENGTHS, WEAK
@@ -19,10 +20,10 @@ from benchmarks.coverage.tables import (
     Results,
     discoveries,
     intervals,
-    judged,
     known,
     outside,
     over,
+    with_enough_known,
 )
 from benchmarks.markdown import table
 
@@ -36,30 +37,30 @@ def write(folder: Path) -> None:
     (folder / "figures").mkdir(exist_ok=True)
     plots.coverage(held, folder / "figures" / "coverage.svg")
     plots.power(found, folder / "figures" / "power.svg")
-    (folder / "results.md").write_text("\n".join(_page(results, held, found)) + "\n")
+    markdown.write(folder / "results.md", _page(results, held, found))
 
 
 def _page(results: Results, held: pd.DataFrame, found: pd.DataFrame) -> Iterator[str]:
-    yield "# Do intervals hold the truth, and how many discoveries are false\n"
+    yield "# Coverage of intervals and false discoveries\n"
     yield (
-        "Written by `python -m benchmarks.coverage` from `results.jsonl`; nothing is typed by "
-        "hand. A setting is a graph (AR(1), hub, random), a number of columns and of rows, their "
-        "law (Gaussian with mean zero, or such rows divided by their length), a family of noise, "
-        f"and its strength ({', '.join(f'{s:g}' for s in STRENGTHS)}: the deviation of an entry "
-        "off the diagonal over the average diagonal entry). The truth is the population's second "
-        "moment, of unit rows by quadrature, and what follows from it. Wishart matrices have the "
-        "fewest degrees of freedom that a mechanism gives, p + 1: that is the most skewed. Above "
-        f"a strength of {WEAK:g} the repaired matrix is denoised, below it is projected.\n"
+        "For analysts who rely on intervals or on edges chosen by false discovery rate. A setting "
+        "is a graph (AR(1), hub, random), a number of columns and of rows, a distribution of rows "
+        "(Gaussian with mean zero, or the same divided by their length), a family of noise, and "
+        f"its strength ({', '.join(f'{s:g}' for s in STRENGTHS)}): the standard deviation of an "
+        "off-diagonal entry over the average diagonal entry. The truth is the second moment of the "
+        "population (by quadrature for unit rows) and the quantities derived from it. Wishart "
+        "noise has the fewest degrees of freedom that a mechanism uses, p + 1, and is therefore "
+        f"most skewed. Above a strength of {WEAK:g} the repaired matrix is denoised; below, it is "
+        "projected. Written by `python -m benchmarks.coverage` from `results.jsonl`.\n"
     )
     error, times = known(held)["error"], held["releases"]
     yield (
-        f"{len(held) // len(QUANTITIES)} settings, of {times.min()} to {times.max()} releases "
+        f"{len(held) // len(QUANTITIES)} settings, with {times.min()} to {times.max()} releases "
         "each: until the standard error of every coverage is at most "
-        f"{cells.PRECISE:.1%}, or {times.max()}. Errors are counted over releases, since the "
-        f"entries of one err together: {error.median():.2%} in the middle, {error.max():.2%} at "
-        "most; none is given where fewer than five releases know any entry. All noise of a cell "
-        "is put on the same samples of rows, so that what chance does at weak noise, it does to "
-        "all families alike.\n"
+        f"{cells.PRECISE:.1%}, or {times.max()} releases. Standard errors are over releases, since "
+        f"the entries of one release are dependent. Their median is {error.median():.2%}, their "
+        f"maximum {error.max():.2%}; settings in which fewer than five releases have bounded "
+        "intervals do not have one. All noise of a cell is added to the same samples of rows.\n"
     )
     yield from _coverage(held)
     yield from _outside(held)
@@ -70,16 +71,15 @@ def _page(results: Results, held: pd.DataFrame, found: pd.DataFrame) -> Iterator
 
 
 def _coverage(held: pd.DataFrame) -> Iterator[str]:
-    some = judged(held)
+    some = with_enough_known(held)
     yield f"## Coverage of {LEVEL:.0%} intervals\n"
     yield (
-        f"Of the known entries, in settings where at least {FEW:.0%} of them are known: an "
-        "interval that is everything is not counted as one that holds. Width: over that of an "
-        "oracle, who knows the deviation of the estimate; the median over settings, and between "
-        f"which numbers {LEVEL:.0%} of them lie.\n"
+        f"Of the known entries (those with a bounded interval), in settings where at least "
+        f"{FEW:.0%} are known. Width is relative to an oracle that knows the standard deviation of "
+        f"the estimate: the median over settings, and the range of the central {LEVEL:.0%}.\n"
     )
-    yield "![coverage against noise](figures/coverage.svg)\n"
-    yield "Means over settings, and the least and most of them; grey is the band.\n"
+    yield "![Coverage against noise](figures/coverage.svg)\n"
+    yield "Mean, minimum and maximum over settings; the band is grey.\n"
     lines = []
     for of, family in product(QUANTITIES, (*FAMILIES, "all")):
         here = some[(some["of"] == of) & ((some["family"] == family) | (family == "all"))]
@@ -103,23 +103,23 @@ def _coverage(held: pd.DataFrame) -> Iterator[str]:
                 )
             )
     within, few = f"within {_BAND}", f"fewer than {FEW:.0%} known"
-    head = ("quantity", "noise", "least", "mean", "most", within, "width", few, "none known")
+    head = ("quantity", "noise", "minimum", "mean", "maximum", within, "width", few, "none known")
     yield from table(head, lines)
 
 
 def _outside(held: pd.DataFrame) -> Iterator[str]:
-    found = outside(held)
+    result = outside(held)
     yield f"## Every setting outside {_BAND}\n"
-    if not len(found):
+    if not len(result):
         yield "None.\n"
         return
-    low, few = found["held"] < BAND[0], found["known"] < FEW
-    far = (found["held"] - LEVEL).abs() - SURE * found["error"] > (BAND[1] - BAND[0]) / 2
+    low, few = result["held"] < BAND[0], result["known"] < FEW
+    far = (result["held"] - LEVEL).abs() - SURE * result["error"] > (BAND[1] - BAND[0]) / 2
     yield (
-        f"{len(found)} of {len(known(held))} coverages: {(low & few).sum()} below and "
+        f"{len(result)} of {len(known(held))} coverages: {(low & few).sum()} below and "
         f"{(~low & few).sum()} above where fewer than {FEW:.0%} of the entries are known, "
         f"{(low & ~few).sum()} below and {(~low & ~few).sum()} above elsewhere. {far.sum()} of "
-        f"them are outside by more than {SURE:g} standard errors.\n"
+        f"these are outside by more than {SURE:g} standard errors.\n"
     )
     lines = [
         (
@@ -128,7 +128,7 @@ def _outside(held: pd.DataFrame) -> Iterator[str]:
             f"{line.held:.1%}" + ("" if pd.isna(line.error) else f" ± {line.error:.1%}"),
             "" if pd.isna(line.width) else f"{line.width:.2f}",
         )
-        for line in found.itertuples()
+        for line in result.itertuples()
     ]  # fmt: skip
     head = ("quantity", "noise", "strength", "graph", "p", "n", "rows", "known", "coverage")
     yield from table((*head, "width"), lines)
@@ -138,12 +138,13 @@ def _false(results: Results, found: pd.DataFrame) -> Iterator[str]:
     stray = max(result.stray.get("partial-correlation", 0.0) for result in results.values())
     yield "## False discoveries\n"
     yield (
-        "By Benjamini and Hochberg; the mean over releases of the share of false ones, 0 where "
-        "there are none. Only populations in which some pairs have no such correlation. Unit rows "
-        "are judged by the graph of the rows before they were divided: to divide gives pairs "
-        f"without an edge partial correlations of up to {stray:.2g}, which are discoveries, and "
-        "true ones, counted here as false: at many rows they show. `over`: settings in which more "
-        f"are false than the rate allows, by more than {SURE:g} standard errors.\n"
+        "By the procedure of Benjamini and Hochberg: the mean over releases of the share of false "
+        "discoveries, 0 where there are no discoveries. Only populations in which some pairs have "
+        "no correlation of that kind count. Unit rows are compared with the graph of the rows "
+        "before scaling. Scaling gives pairs without an edge small partial correlations, up to "
+        f"{stray:.2g}. With many rows these are discovered, and counted here as false although "
+        "they are true. The column `over` counts settings in which the share exceeds the rate by "
+        f"more than {SURE:g} standard errors.\n"
     )
     lines = []
     for of, rows, family in product(RELATIONS, ("gaussian", "unit"), FAMILIES):
@@ -162,29 +163,31 @@ def _false(results: Results, found: pd.DataFrame) -> Iterator[str]:
             ]
         lines.append(line)
     yield from _where(over(found))
-    at_rate = [f"{rate:g}: {name}" for rate in RATES for name in ("mean", "most", "where", "over")]
+    at_rate = [
+        f"{rate:g}: {name}" for rate in RATES for name in ("mean", "maximum", "where", "over")
+    ]
     yield from table(("correlation", "rows", "noise", *at_rate), lines)
 
 
 def _where(lines: pd.DataFrame) -> Iterator[str]:
     """Settings in which more are false than allowed, counted by what they are."""
     if not len(lines):
-        yield "No setting is over.\n"
+        yield "No setting exceeds its rate.\n"
         return
     counts = lines.groupby(["rate", "of", "rows", "p", "n"]).size()
-    yield "Over, by rate, rows, p and n:\n"
+    yield "Settings that exceed their rate, by rate, rows, p and n:\n"
     for (rate, of, rows, p, n), count in counts.items():
         yield f"- {rate:g}, {of}, {rows} rows, p = {p}, n = {n}: {count} of the settings"
     yield ""
 
 
-def _power(found: pd.DataFrame) -> Iterator[str]:
+def _power(result: pd.DataFrame) -> Iterator[str]:
     yield "## Power\n"
-    yield "![power against noise](figures/power.svg)\n"
-    yield "Share of the true edges that are found, mean over settings.\n"
+    yield "![Power against noise](figures/power.svg)\n"
+    yield "Share of the true edges that are discovered, mean over settings.\n"
     lines = []
     for of, family in product(RELATIONS, FAMILIES):
-        here = found[(found["of"] == of) & (found["family"] == family)]
+        here = result[(result["of"] == of) & (result["family"] == family)]
         for strength, some in here.groupby("strength"):
             shares = [f"{some[some['rate'] == r]['power'].mean():.2f}" for r in RATES]
             lines.append((of, family, f"{strength:g}", *shares))

@@ -18,7 +18,7 @@ from benchmarks.coverage.cells import COLUMNS, SIZES
 from benchmarks.coverage.populations import QUANTITIES
 from benchmarks.coverage.releases import FAMILIES, STRENGTHS
 from benchmarks.coverage.scores import LEVEL, RATES
-from benchmarks.coverage.tables import BAND, judged
+from benchmarks.coverage.tables import BAND, with_enough_known
 
 _LEVELS = (0.0, *STRENGTHS)
 _APART = 0.1  # of the families, where they would hide each other
@@ -26,7 +26,7 @@ _APART = 0.1  # of the families, where they would hide each other
 
 def coverage(lines: pd.DataFrame, path: Path) -> None:
     """Means over settings, with the range from the least to the most; as SVG."""
-    some = judged(lines)
+    some = with_enough_known(lines)
     with _canvas(path, (13, 4.5)) as canvas:
         panels = canvas.subplots(1, len(QUANTITIES), sharey=True)
         for axes, of in zip(panels, QUANTITIES, strict=True):

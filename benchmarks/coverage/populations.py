@@ -21,7 +21,7 @@ RELATIONS: tuple[Quantity, ...] = QUANTITIES[1:]
 ROWS: dict[Rows, str] = {"gaussian": "Gaussian", "unit": "unit"}
 GRAPHS = KINDS
 POWER = {"gaussian": 0.5, "unit": 1.0}  # E |x|^2: Gaussian rows are rarely longer than 1
-_NONE = 1e-9  # a correlation that is none, but for rounding
+_NONE = 1e-9  # a correlation below this is rounding error
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Population:
         return float(np.trace(moment)) / len(moment)
 
     @property
-    def tested(self) -> list[Quantity]:
-        """The kinds of correlation of which some pairs have none."""
+    def correlation_kinds(self) -> list[Quantity]:
+        """The kinds of correlation that are zero for some pairs."""
         pairs = len(self.targets["covariance"]) * (len(self.targets["covariance"]) - 1)
         return [of for of, related in self.related.items() if related.sum() < pairs]
 
@@ -84,8 +84,8 @@ def _targets(moment: Array) -> dict[Quantity, Array]:
 
 def _correlations(matrix: Array) -> Array:
     root = np.sqrt(np.diag(matrix))
-    found: Array = matrix / np.outer(root, root)
-    return found
+    result: Array = matrix / np.outer(root, root)
+    return result
 
 
 def _gaussian(covariance: Array) -> Callable[[int, int], Iterator[Array]]:

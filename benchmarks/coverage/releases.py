@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.noise.denoise import denoise, project
-from gramercy.estimators.noise.draws import Stream, draw, of_rows, rows_like
+from gramercy.estimators.noise.draws import Stream, draw, draw_row_noise, equivalent_rows
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
 
@@ -58,7 +58,7 @@ def release(moment: Array, n: int, law: NoiseLaw, source: Stream, *, unit: bool)
     """The second moment of n rows as it is published, and its repair."""
     raw = moment
     if law.cell_variance is not None:
-        raw = moment + of_rows(source, rows_like(moment, n), law.cell_variance, n)
+        raw = moment + draw_row_noise(source, equivalent_rows(moment, n), law.cell_variance, n)
     elif law.family != "none":
         raw = moment + draw(source, len(moment), law)
     weak = law.sd_off_diagonal <= WEAK * np.trace(moment) / len(moment)

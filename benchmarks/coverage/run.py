@@ -6,22 +6,22 @@ import time
 from pathlib import Path
 
 from benchmarks.coverage import cells, page
-from benchmarks.measuring import append, arguments_of, finished, folder_of, measured
+from benchmarks.measuring import append, argument_parser, output_folder, report, run_cells
 
 HERE = Path(__file__).parent
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of ``python -m benchmarks.coverage``."""
-    asked = arguments_of(__package__, "a few cells, few releases").parse_args(arguments)
-    out, started = folder_of(asked, HERE), time.monotonic()
+    options = argument_parser(__package__, "a few cells, few releases").parse_args(arguments)
+    out, started = output_folder(options, HERE), time.monotonic()
     path = out / "results.jsonl"
-    missing = list(cells.missing(asked.quick, cells.read(path)))
-    for result in measured(cells.measure, missing, asked.jobs, _told):
+    missing = list(cells.missing(options.quick, cells.read(path)))
+    for result in run_cells(cells.measure, missing, options.jobs, _label):
         append(path, result)
     page.write(out)
-    finished(out, started)
+    report(out, started)
 
 
-def _told(cell: cells.Cell) -> str:
+def _label(cell: cells.Cell) -> str:
     return f"{cell.graph} {cell.p} x {cell.n} {cell.rows}"

@@ -26,16 +26,16 @@ _SOME = 5  # releases that know something, for an error over them
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of the intervals of one quantity.
+    """Coverage of the intervals of one quantity.
 
     Parameters
     ----------
     known
-        Share of the entries whose interval is not everything.
+        Share of the entries with a bounded interval.
     held
-        Share of these that hold the truth; None where there are none.
+        Share of these that contain the truth; None if no entry is known.
     error
-        Standard error of `held`, over releases; None where fewer than five know any.
+        Standard error of `held`, over releases; None if fewer than five have known entries.
     width
         Root mean square width over that of an oracle: the normal interval by the deviation of the
         estimate over the releases. Of the entries that all releases know; else None.
@@ -48,17 +48,17 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Of the discoveries at one rate.
+class DiscoveryRates:
+    """False discoveries and power at one rate.
 
     Parameters
     ----------
     false
-        Mean share of false ones among them; 0 in a release with none.
+        Mean share of false discoveries; 0 in a release without discoveries.
     error
         Its standard error, over releases.
     power
-        Mean share of the true edges that were found.
+        Mean share of the true edges that are discovered.
     """
 
     false: float
@@ -78,14 +78,14 @@ class Entries:
     estimates: list[Array] = field(default_factory=list)
 
     def add(self, evidence: Evidence) -> None:
-        found = Intervals(of=self.of, level=LEVEL).fit(evidence).matrices
+        result = Intervals(of=self.of, level=LEVEL).fit(evidence).matrices
         pairs = np.triu_indices(len(self.target), 0 if self.of == "covariance" else 1)
-        lower, upper, truth = found["lower"][pairs], found["upper"][pairs], self.target[pairs]
+        lower, upper, truth = result["lower"][pairs], result["upper"][pairs], self.target[pairs]
         known = (lower > -1) | (upper < 1)
         self.known.append(known)
         self.held.append(known & (lower <= truth) & (truth <= upper))
         self.widths.append(upper - lower)
-        self.estimates.append(found["estimate"][pairs])
+        self.estimates.append(result["estimate"][pairs])
 
     def error(self) -> float:
         """Standard error of the quotient of the held and the known, over releases; 0 of none.
@@ -122,7 +122,7 @@ class Edges:
     shares: dict[float, list[tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, evidence: Evidence) -> None:
-        """One fit serves all rates: those at which a pair is chosen are told."""
+        """Discoveries at every rate, from one fit."""
         adjusted = Discoveries.model_validate({"of": self.of}).fit(evidence).matrices["adjusted"]
         upper = np.triu(np.ones_like(self.related), 1)
         true = self.related & upper
@@ -132,13 +132,15 @@ class Edges:
             power = (chosen & true).sum() / true.sum()
             self.shares.setdefault(rate, []).append((false, power))
 
-    def summary(self) -> dict[str, Found]:
-        found = {}
+    def summary(self) -> dict[str, DiscoveryRates]:
+        result = {}
         for rate, pairs in self.shares.items():
             false, power = np.array(pairs).T
             error = false.std(ddof=1) / math.sqrt(len(false))
-            found[f"{rate:g}"] = Found(_digits(false.mean()), _digits(error), _digits(power.mean()))
-        return found
+            result[f"{rate:g}"] = DiscoveryRates(
+                _digits(false.mean()), _digits(error), _digits(power.mean())
+            )
+        return result
 
 
 def _digits(value: float) -> float:

@@ -10,12 +10,12 @@ from benchmarks.coverage.cells import Cell, Result
 
 Results = dict[Cell, Result]
 BAND = (0.93, 0.97)
-FEW = 0.2  # share of the entries: where fewer are known, these are the lucky ones
+FEW = 0.2  # share of the entries: where fewer are known, coverage is of a selection
 SURE = 2.0  # standard errors
 
 
 def intervals(results: Results) -> pd.DataFrame:
-    """A line for every setting and quantity: the setting, and what `Coverage` holds."""
+    """One row per setting and quantity, with the fields of `Coverage`."""
     lines = [
         {
             **asdict(cell),
@@ -33,7 +33,7 @@ def intervals(results: Results) -> pd.DataFrame:
 
 
 def discoveries(results: Results) -> pd.DataFrame:
-    """A line for every setting, kind of correlation and rate, with what `Found` holds."""
+    """One row per setting, kind of correlation and rate, with the fields of `DiscoveryRates`."""
     return pd.DataFrame(
         [
             {
@@ -53,21 +53,21 @@ def discoveries(results: Results) -> pd.DataFrame:
 
 
 def known(lines: pd.DataFrame) -> pd.DataFrame:
-    """Of `intervals`: where some entries are known."""
+    """Rows of `intervals` with known entries."""
     return lines[lines["held"].notna()]
 
 
-def judged(lines: pd.DataFrame) -> pd.DataFrame:
-    """Of `intervals`: where not only the lucky ones are known."""
+def with_enough_known(lines: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `intervals` with at least the share `FEW` of entries known."""
     return known(lines[lines["known"] >= FEW])
 
 
 def outside(lines: pd.DataFrame) -> pd.DataFrame:
-    """Of `intervals`: where coverage is outside of the band, lowest first."""
+    """Rows of `intervals` with coverage outside the band, lowest first."""
     some = known(lines)
     return some[~some["held"].between(*BAND)].sort_values("held", kind="stable")
 
 
 def over(lines: pd.DataFrame) -> pd.DataFrame:
-    """Of `discoveries`: where more are false than the rate allows, by more than luck."""
+    """Rows of `discoveries` with more false ones than the rate allows, beyond chance."""
     return lines[lines["false"] - SURE * lines["error"] > lines["rate"]]

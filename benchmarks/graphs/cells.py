@@ -1,4 +1,4 @@
-"""One cell of the comparison: a table, a number of rows, an epsilon, a repetition; and the file."""
+"""Cells (a table, a number of rows, an epsilon, a repetition), and their file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from benchmarks.graphs import data, releases
 from benchmarks.graphs.methods import REFERENCE, measured
 from benchmarks.graphs.scores import Scores, Target
 from benchmarks.graphs.truths import KINDS, truth
-from benchmarks.measuring import lines
-from gramercy.estimators.tuning.penalty_rule import graph
+from benchmarks.measuring import read_lines
+from gramercy.estimators.tuning.penalty_rule import edge_mask
 
 COLUMNS = (20, 60)
 ROWS = (500, 5000, 50_000)
@@ -27,7 +27,7 @@ _REPEATABLE = 1e-10  # of the largest eigenvalue: above it a table has a precisi
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured together.
+    """The unit of measurement.
 
     Parameters
     ----------
@@ -86,20 +86,20 @@ def measure(cell: Cell) -> Result:
         rows = data.load(cell.source)
         known = releases.exact(rows)
         values = np.linalg.eigvalsh(known.raw)
-        edges = graph(REFERENCE.fit(known).matrix)
+        edges = edge_mask(REFERENCE.fit(known).matrix)
         target = Target(known.raw, edges, bool(values[0] > _REPEATABLE * values[-1]))
     methods = dict(measured(rows, target, cell.epsilon, rng))
     return Result(cell, round(time.perf_counter() - started, 2), methods)
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds."""
-    found: dict[Cell, Result] = {}
-    for fields in lines(path):
+    """Results in the file."""
+    result: dict[Cell, Result] = {}
+    for fields in read_lines(path):
         cell = Cell(**fields["cell"])
         methods = {name: Scores(**each) for name, each in fields["methods"].items()}
-        found[cell] = Result(cell, fields["seconds"], methods)
-    return found
+        result[cell] = Result(cell, fields["seconds"], methods)
+    return result
 
 
 def _shape(name: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.utility.data import unit
 
 Array = NDArray[np.float64]
-# Beside the checkout, unless the variable says otherwise.
+# Next to the checkout, unless the variable names another folder.
 FOLDER = Path(os.environ.get("GRAMERCY_TABLES", Path(__file__).parents[3] / "shared" / "data"))
 
 
@@ -66,8 +66,8 @@ def normalised(table: Array) -> Array:
 def centres(table: Array) -> Array:
     """To one digit of the scale."""
     scale = scales(table)
-    found: Array = np.round(table.mean(axis=0) / scale) * scale
-    return found
+    result: Array = np.round(table.mean(axis=0) / scale) * scale
+    return result
 
 
 def scales(table: Array) -> Array:

@@ -1,7 +1,7 @@
 """The methods compared: ours as an analyst would ask for them, the papers' with the best tuning.
 
 The papers tune on the private rows, which no guarantee covers. Here they get the penalty that is
-best for the very measure, which only the truth can tell: more than they could have.
+best for each measure, which requires the truth: an advantage that no user could have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
-from gramercy.estimators.tuning.penalty_rule import around, graph, penalties
+from gramercy.estimators.tuning.penalty_rule import edge_mask, grid_around, penalty_grid
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ METHODS = {
         "graphical lasso, cross-validation, refit", "The same with `refit: true`: graphs scored."
     ),
     "lasso-oracle": Method(
-        "graphical lasso, best penalty", "For every measure its own best: only the truth can tell."
+        "graphical lasso, best penalty", "The best for each measure, which requires the truth."
     ),
     "ridge-auto": Method("ridge, auto", "`penalty: auto`."),
     "ridge-cv": Method("ridge, cross-validation", "From the release in folds."),
@@ -64,7 +64,7 @@ METHODS = {
     ),
     "sgz-lasso": Method(
         "SGZ graphical lasso, best penalty",
-        "The same; the diagonal penalized, as they write it. Penalties without a minimizer are no "
+        "The same; the diagonal penalized, as they write it. Penalties without a minimizer are not "
         "candidates.",
         ours=False,
     ),
@@ -102,8 +102,8 @@ def measured(rows: Array, target: Target, epsilon: float, rng: Rng) -> Iterator[
     yield "sgz-lasso", _best_lasso(as_printed, independent, target)
     ranked = scores.auc(np.abs(independent.raw), target.edges)
     for paper in ("wx", "lw"):
-        found = ThresholdedCovariance.model_validate({"threshold": paper, "keep_diagonal": False})
-        yield paper, _of(found.fit(independent), target, ranked)
+        result = ThresholdedCovariance.model_validate({"threshold": paper, "keep_diagonal": False})
+        yield paper, _of(result.fit(independent), target, ranked)
     noisy = releases.noisy_rows(rows, epsilon, rng)
     yield "gpp", _best_lasso(as_printed, noisy, target)
     yield "exact", _of(REFERENCE.fit(releases.exact(rows)), target)
@@ -135,24 +135,24 @@ def _ridges(whole: Evidence, folds: Evidence, target: Target) -> Iterator[tuple[
 def _of(estimate: Estimate, target: Target, ranked: float | None = None) -> Scores:
     edges = estimate.edges if estimate.edges is not None else np.zeros_like(target.moment)
     ranked = scores.auc(np.abs(edges), target.edges) if ranked is None else ranked
-    found = scores.f1(edges != 0, target)
+    result = scores.f1(edges != 0, target)
     if estimate.kind == "covariance":
-        return Scores(ranked, found, None, scores.covariance(estimate.matrix, target))
+        return Scores(ranked, result, None, scores.covariance(estimate.matrix, target))
     if estimate.kind == "graph":
-        return Scores(ranked, found)
+        return Scores(ranked, result)
     T = estimate.matrix
     return Scores(
-        ranked, found, scores.stein(T, target), scores.covariance(np.linalg.inv(T), target)
+        ranked, result, scores.stein(T, target), scores.covariance(np.linalg.inv(T), target)
     )
 
 
-def _dense(found: Scores) -> Scores:
+def _dense(result: Scores) -> Scores:
     """Without F1: all pairs are edges."""
-    return Scores(found.auc, None, found.stein, found.covariance)
+    return Scores(result.auc, None, result.stein, result.covariance)
 
 
 def _ranked(estimator: GraphicalLasso, evidence: Evidence, target: Target) -> float | None:
-    path = estimator.path(evidence, penalties(estimator.matrix(evidence)))
+    path = estimator.path(evidence, penalty_grid(estimator.matrix(evidence)))
     return scores.auc(_entries(path, target), target.edges)
 
 
@@ -161,7 +161,7 @@ def _best_lasso(estimator: GraphicalLasso, evidence: Evidence, target: Target) -
     known = [T for T in path if T is not None]
     return Scores(
         scores.auc(_entries(path, target), target.edges),
-        max((scores.f1(graph(T), target) for T in known), default=0.0),
+        max((scores.f1(edge_mask(T), target) for T in known), default=0.0),
         _least(scores.stein(T, target) for T in known),
         _least(scores.covariance(np.linalg.inv(T), target) for T in known),
     )
@@ -170,7 +170,7 @@ def _best_lasso(estimator: GraphicalLasso, evidence: Evidence, target: Target) -
 def _grid(estimator: GraphicalLasso, evidence: Evidence) -> Array:
     """Up to where a penalty on the diagonal, too, makes a minimiser of any raw matrix."""
     matrix = estimator.matrix(evidence)
-    usual = penalties(matrix)
+    usual = penalty_grid(matrix)
     if estimator.input == "denoised":
         return usual
     return np.geomspace(2 * np.abs(matrix).max(), usual[-1], 30)
@@ -178,7 +178,7 @@ def _grid(estimator: GraphicalLasso, evidence: Evidence) -> Array:
 
 def _best_ridge(estimator: Ridge, evidence: Evidence, target: Target) -> Scores:
     usual = estimator.fit(evidence).tuning["penalty"]
-    path = [T for T in estimator.path(evidence, around(usual, 30, 1e4)) if T is not None]
+    path = [T for T in estimator.path(evidence, grid_around(usual, 30, 1e4)) if T is not None]
     areas = [scores.auc(np.abs(T), target.edges) for T in path]
     return Scores(
         max((area for area in areas if area is not None), default=None),
@@ -189,8 +189,8 @@ def _best_ridge(estimator: Ridge, evidence: Evidence, target: Target) -> Scores:
 
 
 def _entries(path: list[Array | None], target: Target) -> Array:
-    found = scores.entry(path)
-    return found if found.shape == target.moment.shape else np.zeros_like(target.moment)
+    result = scores.entry(path)
+    return result if result.shape == target.moment.shape else np.zeros_like(target.moment)
 
 
 def _least(values: Iterator[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""The results page, from the results alone."""
+"""The results page, from the stored results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
+from benchmarks import markdown
 from benchmarks.graphs import cells, plots
 from benchmarks.graphs.cells import COLUMNS, EPSILONS, ROWS, Cell
 from benchmarks.graphs.data import TABLES
@@ -30,7 +31,7 @@ TUNED = {
         *(f"ridge-{rule}" for rule in ("auto", "cv", "oracle")),
     ],
 }
-BESIDE: dict[Measure, tuple[str, ...]] = {
+COMPARED: dict[Measure, tuple[str, ...]] = {
     "f1": (HEADLINE, "sgz-lasso", "gpp", "wx", "lw", "neighbourhood", "scio", "threshold", "exact"),
     "auc": (HEADLINE, "sgz-lasso", "sgz-ridge", "gpp", "wx", "ridge-auto", "neighbourhood", "scio"),
     "stein": ("ridge-auto", HEADLINE, "sgz-ridge", "sgz-lasso", "gpp", "scio", "exact"),
@@ -54,29 +55,30 @@ def write(folder: Path) -> None:
     """`results.md` and its figures, from `results.jsonl` in the same folder."""
     results = cells.read(folder / "results.jsonl")
     (folder / "figures").mkdir(exist_ok=True)
-    plots.draw(results, BESIDE["f1"], folder / "figures" / "graphs.svg")
+    plots.draw(results, COMPARED["f1"], folder / "figures" / "graphs.svg")
     plots.draw(results, TUNED["f1"], folder / "figures" / "tuning.svg")
-    (folder / "results.md").write_text("\n".join(_page(results)) + "\n")
+    markdown.write(folder / "results.md", _page(results))
 
 
 def _page(results: Results) -> Iterator[str]:
     count = len({cell.repetition for cell in results})
-    yield "# Graphs and precision matrices from a release, at the same guarantee\n"
+    yield "# Graphs and precision matrices at the same guarantee\n"
     yield (
-        "Written by `python -m benchmarks.graphs` from `results.jsonl`; nothing is typed by hand. "
-        f"Every release is (epsilon, {DELTA:g})-private, exactly; neighbours are replace-one, n is "
-        "public, rows have length one by public constants. The synthetic rows are Gaussian with "
-        f"an AR(1), a hub or a random graph; {count} repetition(s) of each. Ours is one release "
-        "with isotropic noise, denoised, and tuned from the release alone; the papers' methods get "
-        "the penalty that is best for each measure, which only the truth can tell (they tune on "
-        "the private rows). A figure is a mean over the three kinds of graphs. Noise here is "
-        "seeded: research code, no release.\n"
+        "For analysts who choose an estimator or a penalty. "
+        f"Every release has the exact guarantee (epsilon, {DELTA:g}); neighbouring tables differ "
+        "in one row, n is public, and public constants give rows length one. Synthetic rows are "
+        f"Gaussian with an AR(1), a hub or a random graph; {count} repetition(s) of each. Numbers "
+        "are means over the three kinds of graphs. Gramercy's methods use one release with "
+        "isotropic noise, denoised, and choose the penalty from the release alone. The papers tune "
+        "on the private rows; here their methods get the penalty that is best for each measure, "
+        "which requires the truth. Written by `python -m benchmarks.graphs` from "
+        "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
     )
     yield from _verdicts(results)
     yield from _tuning(results)
-    yield "## Ours and the papers', by columns, rows and epsilon\n"
+    yield "## Gramercy and the papers, by columns, rows and epsilon\n"
     yield "![F1 against epsilon](figures/graphs.svg)\n"
-    for measure, methods in BESIDE.items():
+    for measure, methods in COMPARED.items():
         yield f"\n### {_capital(MEASURES[measure])}, {_better(measure)}\n"
         yield from _by_size(results, measure, methods)
     yield from _tables(results)
@@ -88,10 +90,10 @@ def _page(results: Results) -> Iterator[str]:
 
 
 def _verdicts(results: Results) -> Iterator[str]:
-    yield "## Ours against each paper's method at its best penalty\n"
+    yield "## Gramercy against each paper's method at its best penalty\n"
     yield (
-        "Cells are a graph, a number of columns and of rows, and an epsilon; ours is better or "
-        "worse where it is by 0.01 of F1 or area, or by 1 % of a loss.\n"
+        "A cell is a graph, a number of columns, a number of rows and an epsilon. Better and worse "
+        "mean by at least 0.01 of F1 or area, or by 1 % of a loss.\n"
     )
     for measure, title in MEASURES.items():
         lines = []
@@ -103,19 +105,19 @@ def _verdicts(results: Results) -> Iterator[str]:
             figure = f"{found.median:+.2f}" if measure in LARGER else f"{found.median:.2f}"
             counts = map(str, (found.better, found.tie, found.worse))
             lines.append((METHODS[own].title, METHODS[name].title, *counts, figure, lost))
-        middle = "median ours - theirs" if measure in LARGER else "median theirs / ours"
-        head = ("ours", "theirs", "better", "tie", "worse", middle, "where we lose most")
+        middle = "median difference" if measure in LARGER else "median other / Gramercy"
+        head = ("Gramercy", "other", "better", "tie", "worse", middle, "largest loss")
         yield f"### {_capital(title)}\n"
         yield from table(head, lines)
 
 
 def _tuning(results: Results) -> Iterator[str]:
-    yield "## Tuning: when each rule wins\n"
+    yield "## Penalties: when each rule wins\n"
     yield (
-        f"Cross-validation pays for its folds: {FOLDS} folds together hold {FOLDS} times the "
-        "variance of one release, at the same guarantee. `best penalty` is that of the one "
-        "release, for the measure itself. Refitting leaves the edges as they are; where it "
-        "matters for them is cross-validation, which then scores graphs.\n"
+        f"Cross-validation needs folds: at the same guarantee, {FOLDS} folds together have {FOLDS} "
+        "times the noise variance of one release. The best penalty is the best one in hindsight, "
+        "for each measure. Refitting does not change the edges, except under cross-validation, "
+        "which then scores graphs.\n"
     )
     yield "![F1 of the rules against epsilon](figures/tuning.svg)\n"
     yield f"### {MEASURES['f1']}, larger is better\n"
@@ -142,10 +144,10 @@ def _tables(results: Results) -> Iterator[str]:
     held = [name for name in TABLES if any(cell.source == name for cell in results)]
     if not held:
         return
-    yield "\n## Tables\n"
+    yield "\n## Real tables\n"
     yield (
-        "No truth is known: F1 is agreement with the graph of the exact matrix (graphical lasso, "
-        "ebic), the covariance's error is that against the exact matrix.\n"
+        "The truth is unknown. F1 is the agreement with the graph of the exact matrix (graphical "
+        "lasso, ebic); the error of the covariance is relative to the exact matrix.\n"
     )
     names = (HEADLINE, "lasso-auto", "lasso-oracle", "sgz-lasso", "gpp", "wx")
     errors = ("ridge-auto", "threshold", "sgz-ridge", "wx")

@@ -6,26 +6,26 @@ import time
 from pathlib import Path
 
 from benchmarks.graphs import cells, page
-from benchmarks.measuring import append, arguments_of, finished, folder_of, measured
+from benchmarks.measuring import append, argument_parser, output_folder, report, run_cells
 
 HERE = Path(__file__).parent
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of ``python -m benchmarks.graphs``."""
-    parser = arguments_of(__package__, "a few cells, once")
+    parser = argument_parser(__package__, "a few cells, once")
     parser.add_argument("--repetitions", type=int, default=cells.REPETITIONS)
-    asked = parser.parse_args(arguments)
-    out, started = folder_of(asked, HERE), time.monotonic()
+    options = parser.parse_args(arguments)
+    out, started = output_folder(options, HERE), time.monotonic()
     path = out / "results.jsonl"
     done = cells.read(path)
-    wanted = cells.plan(asked.quick, asked.repetitions)
+    wanted = cells.plan(options.quick, options.repetitions)
     missing = [(cell,) for cell in wanted if cell not in done]
-    for result in measured(cells.measure, missing, asked.jobs, _told):
+    for result in run_cells(cells.measure, missing, options.jobs, _label):
         append(path, result)
     page.write(out)
-    finished(out, started)
+    report(out, started)
 
 
-def _told(cell: cells.Cell) -> str:
+def _label(cell: cells.Cell) -> str:
     return f"{cell.source} {cell.p} x {cell.n} {cell.epsilon:g}"

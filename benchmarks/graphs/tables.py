@@ -40,11 +40,11 @@ class Mean:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Mean | None:
-        found = list(values)
-        if not found:
+        result = list(values)
+        if not result:
             return None
-        error = float(np.std(found, ddof=1)) / math.sqrt(len(found)) if len(found) > 1 else 0.0
-        return cls(float(np.mean(found)), error, len(found))
+        error = float(np.std(result, ddof=1)) / math.sqrt(len(result)) if len(result) > 1 else 0.0
+        return cls(float(np.mean(result)), error, len(result))
 
     def __str__(self) -> str:
         size = abs(self.mean)
@@ -124,9 +124,9 @@ def rivals() -> list[str]:
     return [name for name, method in METHODS.items() if not method.ours]
 
 
-def _grouped(found: dict[Cell, float]) -> dict[Cell, float]:
+def _grouped(result: dict[Cell, float]) -> dict[Cell, float]:
     groups: dict[Cell, list[float]] = {}
-    for cell, value in found.items():
+    for cell, value in result.items():
         key = Cell(cell.source, cell.p, cell.n, cell.epsilon, 0)
         groups.setdefault(key, []).append(value)
     return {key: float(np.mean(each)) for key, each in groups.items()}

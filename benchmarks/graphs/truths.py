@@ -62,8 +62,8 @@ def of_unit_rows(covariance: Array) -> Array:
     steps = weights / 2 / (1 - share) ** 2 / values.size
     product = np.exp(-0.5 * np.log1p(2 * np.outer(values, t)).sum(axis=0))
     new = (values[:, None] / (1 + 2 * np.outer(values, t)) * product * steps).sum(axis=1)
-    found: Array = (vectors * new) @ vectors.T
-    return found
+    result: Array = (vectors * new) @ vectors.T
+    return result
 
 
 def _ar1(p: int, _rng: Rng) -> Array:

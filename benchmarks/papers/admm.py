@@ -7,7 +7,7 @@ Every step takes W = rho (Z - U) - S to T = (W + (W^2 + 4 rho I)^(1/2)) / (2 rho
 finds from the eigenvalues of W. But W stays nearly diagonal in the eigenbasis that it had some
 steps before: there the first-order formula for a function of a nearly diagonal matrix is a good
 start for the root, and Newton's method for R^2 = W^2 + 4 rho I, its linear equation solved as if R
-were diagonal, mends what is left with products of matrices alone.
+were diagonal, corrects the rest with matrix products only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One cell: an experiment, a setting, a repetition; and the files of those measured."""
+"""Cells (an experiment, a setting, a repetition), and the files of their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import lines
+from benchmarks.measuring import read_lines
 from benchmarks.papers import data
 from benchmarks.papers.experiment import Figures, Measured, Setting
 from benchmarks.papers.papers import PAPERS
@@ -18,7 +18,7 @@ from benchmarks.papers.papers import PAPERS
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured together."""
+    """The unit of measurement."""
 
     paper: str
     experiment: str
@@ -51,7 +51,7 @@ def plan(papers: list[str], quick: bool) -> Iterator[Cell]:
 
 
 def measure(cell: Cell) -> Result:
-    """From a seed that is the cell's own."""
+    """Measure a cell, with its own seed."""
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     started = time.perf_counter()
     figures = PAPERS[cell.paper].experiments[cell.experiment].measure(rng, **dict(cell.setting))
@@ -59,15 +59,15 @@ def measure(cell: Cell) -> Result:
 
 
 def read(folder: Path) -> Results:
-    """What the folder holds, a file a paper."""
-    found: Results = {}
+    """Results in the folder, one file per paper."""
+    result: Results = {}
     for key in PAPERS:
-        for fields in lines(file_of(folder, key)):
+        for fields in read_lines(file_of(folder, key)):
             of = fields["cell"]
             setting = tuple((name, value) for name, value in of["setting"])
             cell = Cell(of["paper"], of["experiment"], setting, of["repetition"])
-            found[cell] = Result(cell, fields["seconds"], fields["figures"])
-    return found
+            result[cell] = Result(cell, fields["seconds"], fields["figures"])
+    return result
 
 
 def file_of(folder: Path, paper: str) -> Path:
@@ -90,7 +90,7 @@ def measured(results: Results, paper: str, experiment: str) -> Measured:
 
 
 def _plain(figures: Figures) -> Figures:
-    """Five digits, as JSON holds them; what is no number, as it is."""
+    """Figures with numbers rounded to five digits."""
     return {name: _digits(value) for name, value in figures.items()}
 
 

@@ -1,4 +1,4 @@
-"""Two classes: the linear rule, and what a release of rows beside their classes tells of it."""
+"""Linear discriminant analysis of two classes, from a release of rows with their classes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def classified(x: Array, means: Array, shares: Array, precision: Array) -> Label
     """The class of the larger score; means have shape (2, p)."""
     slopes = means @ precision
     scores = x @ slopes.T - (slopes * means).sum(axis=1) / 2 + np.log(shares)
-    found: Labels = scores.argmax(axis=1)
-    return found
+    result: Labels = scores.argmax(axis=1)
+    return result
 
 
-def beside(x: Array, classes: Labels) -> Array:
-    """Rows of length one beside the zeros and ones of their classes: together of length one."""
+def with_classes(x: Array, classes: Labels) -> Array:
+    """Rows with two indicator columns of their classes, scaled to length at most one."""
     rows: Array = np.hstack([x, np.eye(2)[classes]]) / np.sqrt(2)
     return rows
 
 
 @dataclass(frozen=True)
-class Within:
+class WithinClasses:
     """What the second moment of such rows tells, in the units of x.
 
     Parameters
@@ -49,7 +49,7 @@ class Within:
     evidence: Evidence
 
     @classmethod
-    def of(cls, evidence: Evidence) -> Within | None:
+    def of(cls, evidence: Evidence) -> WithinClasses | None:
         """None where noise has left a class without weight."""
         raw = evidence.raw
         weights, sums = np.diagonal(raw)[-2:], raw[-2:, :-2]
@@ -80,11 +80,11 @@ def discriminant(evidence: Evidence, sample: Sample) -> float:
         return smaller(sample)
     x, classes = sample.truth
     scores = x @ lines.iloc[:, 2:].to_numpy(float).T + lines["constant"].to_numpy(float)
-    found = lines["class"].to_numpy(int)[scores.argmax(axis=1)]
-    return float((found != classes).mean())
+    result = lines["class"].to_numpy(int)[scores.argmax(axis=1)]
+    return float((result != classes).mean())
 
 
 def smaller(sample: Sample) -> float:
-    """The share of errors of whoever always says the larger class."""
+    """Error rate of always predicting the larger class."""
     _, classes = sample.truth
     return float(np.bincount(classes, minlength=2).min() / classes.size)

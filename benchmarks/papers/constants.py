@@ -1,6 +1,6 @@
 """``python -m benchmarks.papers.constants``: a centre and a scale for every column, once.
 
-A steward declares them in the contract, from what is known of such measurements. Here nobody knows,
+A steward declares them in the contract, from what is known of such measurements. Here no one knows,
 so they were read off the tables, to one digit, and are fixed in `constants.json` since: no row that
 is replaced moves them any more.
 """

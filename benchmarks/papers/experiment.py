@@ -59,9 +59,9 @@ def short(value: float) -> str:
 class Measured:
     """What was measured of one experiment: figures by setting and repetition."""
 
-    def __init__(self, found: dict[Setting, list[Figures]]) -> None:
-        self.settings = tuple(found)  # in the order of the experiment
-        self._found = {_key(dict(setting)): each for setting, each in found.items()}
+    def __init__(self, result: dict[Setting, list[Figures]]) -> None:
+        self.settings = tuple(result)  # in the order of the experiment
+        self._found = {_key(dict(setting)): each for setting, each in result.items()}
 
     def has(self, **setting: Scalar) -> bool:
         return _key(setting) in self._found
@@ -91,21 +91,64 @@ class Measured:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim that was put to the test.
+    """A claim and whether it holds.
 
     Parameters
     ----------
     claim
-        Of the paper, of the design, or ours: a sentence.
+        A sentence: the paper's claim, one that its settings imply, or Gramercy's.
     holds
-        Whether what was measured agrees.
-    found
+        Whether the measurements agree.
+    evidence
         What was measured, in words.
     """
 
     claim: str
     holds: bool
-    found: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Gramercy's default against a paper's mechanism at one epsilon.
+
+    Parameters
+    ----------
+    ratio
+        How many times better Gramercy's score is.
+    ours, theirs
+        Whether each score is useful: better than chance, and than not using the release.
+    """
+
+    ratio: float
+    ours: bool
+    theirs: bool
+
+    def __str__(self) -> str:
+        if not self.theirs:
+            return "only ours useful" if self.ours else "neither useful"
+        return f"{short(self.ratio)} ×" + ("" if self.ours else ", ours not useful")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A task solved in both ways at the same exact guarantee.
+
+    Parameters
+    ----------
+    task, rows, columns
+        Its title and the shape of its table.
+    outcomes
+        By epsilon.
+    matrix
+        Error of the paper's raw matrix over that of Gramercy's denoised one at epsilon = 1.
+    """
+
+    task: str
+    rows: int
+    columns: int
+    outcomes: dict[float, Outcome]
+    matrix: str
 
 
 def _no_verdicts(_: Measured) -> Iterator[Verdict]:
@@ -131,7 +174,7 @@ class Experiment:
     draw
         The section's figure.
     compared
-        Where it compares two ways at one guarantee: its line of the table that all such share.
+        The comparison at one guarantee, for experiments that make one.
     quick, quick_repetitions
         What ``--quick`` measures.
     table
@@ -146,7 +189,7 @@ class Experiment:
     page: Callable[[Measured], Iterator[str]]
     verdicts: Callable[[Measured], Iterator[Verdict]] = _no_verdicts
     draw: Callable[[Measured], Figure] | None = None
-    compared: Callable[[Measured], tuple[str, ...]] | None = None
+    compared: Callable[[Measured], Comparison] | None = None
     quick: tuple[Setting, ...] = ()
     quick_repetitions: int = 1
     table: str | None = None

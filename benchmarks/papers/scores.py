@@ -18,8 +18,8 @@ FALSE = np.linspace(0, 1, 51)  # the shares of false edges at which curves are k
 
 def auc(ranks: Array, edges: Edges) -> float:
     """Area under the curve of pairs ranked by a number each, shape (p, p); nan without a graph."""
-    found = scores.auc(ranks, edges)
-    return float("nan") if found is None else found
+    result = scores.auc(ranks, edges)
+    return float("nan") if result is None else result
 
 
 def roc(ranks: Array, edges: Edges) -> Array:
@@ -38,13 +38,13 @@ def curve(axes: Axes, curves: Array, label: str, **style: Any) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share of false edges")
 
 
-def relative(found: Array, wanted: Array) -> float:
+def relative(result: Array, wanted: Array) -> float:
     """Frobenius error over the norm of what is wanted."""
-    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+    return float(np.linalg.norm(result - wanted) / np.linalg.norm(wanted))
 
 
 def partial_correlations(precision: Array) -> Array:
     """Their sizes, shape (p, p)."""
     root = np.sqrt(np.diagonal(precision))
-    found: Array = np.abs(precision / np.outer(root, root))
-    return found
+    result: Array = np.abs(precision / np.outer(root, root))
+    return result

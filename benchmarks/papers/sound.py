@@ -1,4 +1,4 @@
-"""How a task at an exact guarantee is shown: the paper's way, ours, and what lies between them."""
+"""A task at an exact guarantee as an experiment: the paper's method, Gramercy's, and bounds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,23 @@ from matplotlib.figure import Figure
 
 from benchmarks.graphs.releases import DELTA
 from benchmarks.markdown import table
-from benchmarks.papers.experiment import Experiment, Mean, Measured, Verdict, grid, short
+from benchmarks.papers.experiment import (
+    Comparison,
+    Experiment,
+    Mean,
+    Measured,
+    Outcome,
+    Verdict,
+    grid,
+    short,
+)
 from benchmarks.papers.task import Task, measure
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
-HOPELESS = 0.1  # of what is to be had without privacy: less is as good as nothing
-SLACK = 0.02  # of the ratio of the two noises
+USEFUL = 0.1  # the least share of the gain without privacy
+SLACK = 0.02  # relative tolerance of the ratio of the two noises
 IDENTITY = "our raw matrix beats independent noise by sqrt(2p/(p+1))"
-GAIN = 0.05  # of the score of nothing: if the exact matrix gains less, it is worth nothing
+GAIN = 0.05  # if the exact matrix improves the score by a smaller share, it is not useful
 
 
 def experiment(task: Task) -> Experiment:
@@ -55,7 +64,7 @@ class Line:
 
     @property
     def ratio(self) -> float:
-        """How much better ours is: of losses, theirs over ours; of gains, ours over theirs."""
+        """The paper's loss over ours; or, where larger is better, our gain over the paper's."""
         if not self.larger:
             return self.paper.mean / self.default.mean
         left = self.paper.mean - self.nothing.mean
@@ -63,20 +72,24 @@ class Line:
 
     @property
     def best(self) -> float:
-        """What is to be had: without privacy, unless that estimator does not suit the task."""
+        """The best score of all, usually that without privacy."""
         every = (self.without.mean, self.paper.mean, self.default.mean)
         return max(every) if self.larger else min(every)
 
     def share(self, of: Mean) -> float:
-        """Of the way from nothing to what is to be had."""
+        """The gain over not using the release, as a share of the largest gain."""
         return (of.mean - self.nothing.mean) / (self.best - self.nothing.mean)
 
-    def hopeless(self, of: Mean) -> bool:
-        """Nothing is to be had, or next to nothing of it is, or no more than chance gives."""
-        gained = (self.best - self.nothing.mean) * (1 if self.larger else -1)
-        if not gained > GAIN * abs(self.nothing.mean) or not self.share(of) > HOPELESS:
-            return True
-        return abs(of.mean - self.nothing.mean) <= 2 * of.error
+    def useful(self, of: Mean) -> bool:
+        """Whether a score is better than not using the release, beyond chance."""
+        gain = (self.best - self.nothing.mean) * (1 if self.larger else -1)
+        if not gain > GAIN * abs(self.nothing.mean) or not self.share(of) > USEFUL:
+            return False
+        return not abs(of.mean - self.nothing.mean) <= 2 * of.error
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.ratio, self.useful(self.default), self.useful(self.paper))
 
 
 def lines_of(measured: Measured, task: Task) -> Iterator[Line]:
@@ -107,30 +120,18 @@ def expected(p: int) -> float:
     return math.sqrt(2 * p / (p + 1))
 
 
-COMPARED = ("task", "rows x columns", *(f"at {each:g}" for each in EPSILONS), "the matrix at 1")
+def _compared(measured: Measured, *, task: Task) -> Comparison:
+    outcomes = {line.epsilon: line.outcome for line in lines_of(measured, task)}
+    n, p = (int(measured.mean(key, epsilon=min(outcomes)).mean) for key in ("n", "p"))
+    matrix = _matrix_ratio(measured, 1.0) if _has_matrix(task) and 1.0 in outcomes else ""
+    return Comparison(task.title, n, p, outcomes, matrix)
 
 
-def _compared(measured: Measured, *, task: Task) -> tuple[str, ...]:
-    """How many times better ours is, by epsilon; and the denoised matrix at epsilon = 1."""
-    lines = {line.epsilon: line for line in lines_of(measured, task)}
-    n, p = (int(measured.mean(key, epsilon=min(lines)).mean) for key in ("n", "p"))
-    cells = (_times(lines[each]) if each in lines else "" for each in EPSILONS)
-    matrix = _matrix_times(measured, 1.0) if _has_matrix(task) and 1.0 in lines else ""
-    return (task.title, f"{n:,} x {p}", *cells, matrix)
-
-
-def _times(line: Line) -> str:
-    """A ratio of what is worth nothing says nothing."""
-    if line.hopeless(line.default):
-        return "hopeless" if line.hopeless(line.paper) else f"{short(line.ratio)} x, ours hopeless"
-    return "ours alone" if line.hopeless(line.paper) else f"{short(line.ratio)} x"
-
-
-def _matrix_times(measured: Measured, epsilon: float) -> str:
+def _matrix_ratio(measured: Measured, epsilon: float) -> str:
     of = partial(measured.mean, epsilon=epsilon)
     if of("denoised").mean > (1 - GAIN) * of("even").mean:
-        return "hopeless"
-    return f"{short(of('paper_raw').mean / of('denoised').mean)} x"
+        return "not useful"
+    return f"{short(of('paper_raw').mean / of('denoised').mean)} ×"
 
 
 def _has_matrix(task: Task) -> bool:
@@ -139,10 +140,10 @@ def _has_matrix(task: Task) -> bool:
 
 def _about(task: Task) -> str:
     return (
-        f"Score: {task.score}, {'larger' if task.larger else 'smaller'} is better. Ours: "
-        f"{task.how}. Both mechanisms at (epsilon, {DELTA:g}), replace-one, on rows of length one "
-        "by public constants, tuned on the release alone unless it says otherwise. Means over "
-        "repetitions, with the standard deviation."
+        f"Score: {task.score}; {'larger' if task.larger else 'smaller'} is better. Ours: "
+        f"{task.how}. Both mechanisms have the exact guarantee (epsilon, {DELTA:g}), replace-one. "
+        "Public constants give rows length one. Unless stated, each method is tuned on its release "
+        "alone. Numbers are means over repetitions, with the standard deviation in brackets."
     )
 
 
@@ -152,14 +153,14 @@ def _page(measured: Measured, *, task: Task) -> Iterator[str]:
     yield f"{shape[0]:,} rows, {shape[1]} columns; {lines[0].default.count} repetitions.\n"
     yield from table(
         (
-            "epsilon", "paper's", "our estimator on the paper's noise", "ours", "ours is better",
-            *(each.title for each in task.beside), "without privacy", "nothing",
+            "epsilon", "the paper's", "our estimator on the paper's noise", "ours", "ratio",
+            *(each.title for each in task.variants), "without privacy", "without the release",
         ),
         (
             (
                 f"{line.epsilon:g}", str(line.paper), str(line.estimator), str(line.default),
-                _times(line),
-                *(str(measured.mean(each.title, epsilon=line.epsilon)) for each in task.beside),
+                str(line.outcome),
+                *(str(measured.mean(each.title, epsilon=line.epsilon)) for each in task.variants),
                 short(line.without.mean), short(line.nothing.mean),
             )
             for line in lines
@@ -171,13 +172,13 @@ def _page(measured: Measured, *, task: Task) -> Iterator[str]:
 
 def _matrices(measured: Measured, lines: list[Line], task: Task, ratio: float) -> Iterator[str]:
     compared = task.covariance
-    yield "The matrix itself, relative Frobenius error; I / p is what is known without a release.\n"
+    yield "Relative Frobenius error of the matrix; I / p needs no release.\n"
     if compared:
         yield f"The paper's noise should be sqrt(2p/(p+1)) = {ratio:.4f} times ours.\n"
     yield from table(
         (
             "epsilon", "paper's raw", "our raw", *(("paper's noise / ours",) if compared else ()),
-            "our denoised", "I / p", "denoised is better",
+            "our denoised", "I / p", "the paper's raw / our denoised",
         ),
         (
             (
@@ -186,7 +187,7 @@ def _matrices(measured: Measured, lines: list[Line], task: Task, ratio: float) -
                 *((f"{noise_ratio(measured, line.epsilon):.4f}",) if compared else ()),
                 str(measured.mean("denoised", epsilon=line.epsilon)),
                 short(measured.mean("even", epsilon=line.epsilon).mean),
-                _matrix_times(measured, line.epsilon),
+                _matrix_ratio(measured, line.epsilon),
             )
             for line in lines
         ),
@@ -198,12 +199,12 @@ def _verdicts(measured: Measured, *, task: Task) -> Iterator[Verdict]:
     if not task.covariance:
         return
     want = expected(int(measured.mean("p", epsilon=lines[0].epsilon).mean))
-    found = {line.epsilon: noise_ratio(measured, line.epsilon) for line in lines}
-    far = max(abs(ratio / want - 1) for ratio in found.values())
+    result = {line.epsilon: noise_ratio(measured, line.epsilon) for line in lines}
+    far = max(abs(ratio / want - 1) for ratio in result.values())
     yield Verdict(
         f"{task.title}: {IDENTITY}, within {SLACK:.0%}",
         far <= SLACK,
-        f"{', '.join(f'{ratio:.3f}' for ratio in found.values())}; {want:.3f} expected",
+        f"{', '.join(f'{ratio:.3f}' for ratio in result.values())}; {want:.3f} expected",
     )
 
 

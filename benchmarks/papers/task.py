@@ -3,7 +3,7 @@
 Rows have length one by public constants, and nothing is tuned on them: every method sees the
 release alone. Both mechanisms have the same exact (epsilon, delta), replace-one. Ours is by one
 rule for all papers: a matrix by the estimator that the paper asks for, with our tuning; a graph by
-the partial correlations of the default ridge. Whatever else might have been taken stands beside.
+the partial correlations of the default ridge. Other choices are reported as variants.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ Release = Callable[[Array, float, Rng], Evidence]
 
 
 @dataclass(frozen=True)
-class Beside:
-    """One more way, for a column of its own.
+class Variant:
+    """Another method, with its own column.
 
     Parameters
     ----------
     title
         Of the column.
     method
-        What is done with a release.
+        From a release to a score.
     ours
-        Whether with ours, or with the paper's.
+        Whether it uses our release or the paper's.
     """
 
     title: str
@@ -80,11 +80,11 @@ class Task:
         The rows, and the truth.
     paper, default
         The paper's method, from its mechanism calibrated exactly; ours from our default.
-        They return the score; `default` on the exact matrix is what is to be had without privacy.
+        They return the score; `default` on the exact matrix is the score without privacy.
     nothing
-        The score of whoever does not look at the release.
-    beside
-        Other ways.
+        The score without the release.
+    variants
+        Other methods.
     larger
         Whether larger scores are better.
     release, own
@@ -107,7 +107,7 @@ class Task:
     paper: Method
     default: Method
     nothing: Callable[[Sample], float]
-    beside: tuple[Beside, ...] = ()
+    variants: tuple[Variant, ...] = ()
     larger: bool = False
     release: Release = independent
     own: Release = isotropic
@@ -134,7 +134,7 @@ def measure(rng: Rng, *, epsilon: float, task: Task) -> Figures:
         "without": task.default(known, sample),
         "nothing": task.nothing(sample),
     }
-    for each in task.beside:
+    for each in task.variants:
         figures[each.title] = each.method(ours if each.ours else theirs, sample)
     if task.covariance:
         figures |= _noises(task, rows, epsilon, rng)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.utility.matrices import triangle
-from gramercy.estimators.threshold import clipped, thresholded
+from gramercy.estimators.threshold import psd_projection, threshold_entries
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
@@ -46,12 +46,12 @@ def threshold(constant: float, n: int, p: int, sd: float) -> float:
 
 def estimate(noisy: Array, by: float) -> Array:
     """Both algorithms' last two steps."""
-    return clipped(thresholded(noisy, by, "hard", keep_diagonal=False))
+    return psd_projection(threshold_entries(noisy, by, "hard", keep_diagonal=False))
 
 
-def errors(found: Array, truth: Array) -> tuple[float, float]:
+def errors(result: Array, truth: Array) -> tuple[float, float]:
     """Spectral and Frobenius norm of the difference."""
-    difference = found - truth
+    difference = result - truth
     values = np.linalg.eigvalsh(difference)
     return float(np.abs(values).max()), float(np.linalg.norm(difference))
 
@@ -85,7 +85,7 @@ def cross_validated(rows: Array, deviation: Callable[[int], float], rng: Rng) ->
 
 
 def best(noisy: Array, truths: list[Array], least: list[float]) -> Array:
-    """Least errors over all thresholds, which only the truth can tell.
+    """Least errors over all thresholds, which requires the truth.
 
     Parameters
     ----------
@@ -111,15 +111,15 @@ def best(noisy: Array, truths: list[Array], least: list[float]) -> Array:
             ]
         )
     )
-    found = []
+    result = []
     for by in grid:
         made = estimate(noisy, float(by))
-        found.append([errors(made, truth) for truth in truths])
+        result.append([errors(made, truth) for truth in truths])
         if not made.any():
             break  # larger thresholds give the same
-    tried = grid[: len(found)]
-    nothing = np.array(found[-1])
-    every = np.array(found)
+    tried = grid[: len(result)]
+    nothing = np.array(result[-1])
+    every = np.array(result)
     return np.array(
         [every[tried >= t].min(axis=0) if (tried >= t).any() else nothing for t in least]
     )

@@ -1,5 +1,5 @@
-"""The graphical lasso's solvers, beside those that people use, in one run.
+"""Speed of the graphical lasso's solvers, compared with other libraries in one run.
 
-``python -m benchmarks.solvers`` measures what `results.jsonl` lacks and writes the page anew.
+``python -m benchmarks.solvers`` measures the cells missing in `results.jsonl` and writes the page.
 GGLasso is measured where it is installed (``pip install gglasso``).
 """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measuring import lines
+from benchmarks.measuring import read_lines
 from benchmarks.solvers.matrices import KINDS, REGIMES, matrix, penalties
 from benchmarks.solvers.peers import PEERS, Peer
 from gramercy.estimators.solvers.path import graphical_lasso_path
@@ -132,16 +132,16 @@ def objective(S: Array, penalty: float, T: Array) -> float:
 
 def _measured(peer: Peer, S: Array, grid: Array, least: list[float]) -> Measured:
     """At the first of its tolerances that does; if none does, at the last."""
-    found, tolerance = Measured(0.0, math.inf, 0), 0.0
+    result, tolerance = Measured(0.0, math.inf, 0), 0.0
     tolerances = peer.tolerances if len(S) < LARGE else peer.tolerances[:1]
     for tolerance in tolerances:
-        found = _once(peer, S, grid, least, tolerance, tolerance != tolerances[-1])
-        if found.accuracy <= ACCURACY or found.seconds > LIMIT:
+        result = _once(peer, S, grid, least, tolerance, tolerance != tolerances[-1])
+        if result.accuracy <= ACCURACY or result.seconds > LIMIT:
             break
-    seconds = [found.seconds]
-    while found.accuracy <= ACCURACY and len(seconds) < _REPEATS and sum(seconds) < _ENOUGH:
+    seconds = [result.seconds]
+    while result.accuracy <= ACCURACY and len(seconds) < _REPEATS and sum(seconds) < _ENOUGH:
         seconds.append(_once(peer, S, grid, least, tolerance).seconds)
-    return Measured(statistics.median(seconds), found.accuracy, found.solved)
+    return Measured(statistics.median(seconds), result.accuracy, result.solved)
 
 
 def _once(
@@ -176,11 +176,11 @@ def _floor(T: Array) -> float:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds."""
-    found: dict[Cell, Result] = {}
-    for fields in lines(path):
+    """Results in the file."""
+    result: dict[Cell, Result] = {}
+    for fields in read_lines(path):
         cell = Cell(**fields["cell"])
         solvers = {name: Measured(**each) for name, each in fields["solvers"].items()}
         facts = (fields[name] for name in ("seconds", "density", "floor"))
-        found[cell] = Result(cell, *facts, solvers)
-    return found
+        result[cell] = Result(cell, *facts, solvers)
+    return result

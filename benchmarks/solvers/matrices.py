@@ -9,7 +9,7 @@ from benchmarks.graphs.releases import scale
 from benchmarks.graphs.truths import KINDS, truth
 from benchmarks.utility.matrices import goe
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.solvers.feasible import least_multiple
+from gramercy.estimators.solvers.feasible import feasible_multiple
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
@@ -45,8 +45,8 @@ def matrix(kind: str, regime: str, p: int, rng: Rng) -> Array:
         if regime == "clipped":
             S = project(S) + 0.1 * sd * np.eye(p)
     S = (S + S.T) / 2
-    found: Array = S / np.diagonal(S).mean()
-    return found
+    result: Array = S / np.diagonal(S).mean()
+    return result
 
 
 def penalties(S: Array) -> Array:
@@ -54,9 +54,9 @@ def penalties(S: Array) -> Array:
     p = len(S)
     off = S - np.diag(np.diagonal(S))
     largest = float(np.abs(off).max())
-    least = max(largest / _REACH, _CLEAR * least_multiple(S, 1.0 - np.eye(p)))
-    found: Array = np.geomspace(largest, min(least, largest), STEPS)
-    return found
+    least = max(largest / _REACH, _CLEAR * feasible_multiple(S, 1.0 - np.eye(p)))
+    result: Array = np.geomspace(largest, min(least, largest), STEPS)
+    return result
 
 
 def _sample(moment: Array, rows: int, rng: Rng) -> Array:
@@ -65,5 +65,5 @@ def _sample(moment: Array, rows: int, rng: Rng) -> Array:
     half = np.tril(rng.standard_normal((p, p)), -1)
     half[np.diag_indices(p)] = np.sqrt(rng.chisquare(rows - np.arange(p)))
     root = np.linalg.cholesky(moment) @ half
-    found: Array = root @ root.T / rows
-    return found
+    result: Array = root @ root.T / rows
+    return result

@@ -1,4 +1,4 @@
-"""The results page, from the results alone."""
+"""The results page, from the stored results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from benchmarks import markdown
 from benchmarks.markdown import table
 from benchmarks.solvers import cells, plots
 from benchmarks.solvers.cells import ACCURACY, AT, LARGE, LIMIT, What
@@ -32,32 +33,34 @@ def write(folder: Path) -> None:
     (folder / "figures").mkdir(exist_ok=True)
     for what in get_args(What):
         plots.draw(results, what, TITLES, folder / "figures" / f"{what}.svg")
-    (folder / "results.md").write_text("\n".join(_page(results)) + "\n")
+    markdown.write(folder / "results.md", _page(results))
 
 
 def _page(results: Results) -> Iterator[str]:
-    yield "# The graphical lasso's solvers, at the same accuracy\n"
+    yield "# Speed of the graphical lasso's solvers at the same accuracy\n"
     yield (
-        "Written by `python -m benchmarks.solvers` from `results.jsonl`; nothing is typed by hand. "
-        f"Every solver is measured at the loosest of its own tolerances with which no solution "
-        f"costs more than {ACCURACY:g} a column above the least, by a certified bound on the least "
-        "(from our solution with a gap of 1e-10). One process, one BLAS thread, no penalty on the "
-        "diagonal, matrices of mean diagonal 1; on a path each is warm, as its own library does "
-        "it. The graphs are AR(1), hub and random; the penalties fall from that of the empty graph "
-        "to a twentieth of it, or to a tenth above where soft-thresholding is still positive "
-        f"definite. A solver is given up after {LIMIT:g} s; where it did not get to the accuracy "
-        "(in brackets), the time at its last tolerance counts as if it had. Where it raised an "
-        "error, or gave a matrix that is not positive definite, it failed, and nothing counts. "
-        f"From {LARGE} columns on the others are measured at their loosest tolerance alone. "
-        "Compilation, 3 s once on a machine, is not counted.\n"
+        "For anyone who chooses a solver. Every solver runs at the loosest of its own tolerances "
+        "at "
+        f"which the objective exceeds its minimum by at most {ACCURACY:g} per column, for every "
+        "solution. A certified bound on the minimum comes from Gramercy's solution with a duality "
+        "gap of 1e-10. One process, one BLAS thread, no penalty on the diagonal, matrices of mean "
+        "diagonal 1; on a path, each solver uses its library's warm start. The graphs are AR(1), "
+        "hub and random. Penalties fall from that of the empty graph to a twentieth of it, or to a "
+        "tenth above the point where soft-thresholding stops being positive definite. A solver is "
+        f"stopped after {LIMIT:g} s. Where it missed the accuracy (in brackets), the time at its "
+        "last tolerance counts. Where it raised an error, or returned a matrix that is not "
+        "positive definite, it failed, and is not counted. "
+        f"From {LARGE} columns on, other solvers run at their loosest tolerance only. "
+        "Compilation (3 s, once per machine) is not counted. Written by "
+        "`python -m benchmarks.solvers` from `results.jsonl`.\n"
     )
     yield from (f"- **{name}**: {text}" for name, text in REGIMES.items())
     for what in get_args(What):
         yield f"\n## {_TITLE[what]}\n"
         yield f"![Seconds against columns](figures/{what}.svg)\n"
-        yield "How many times as long as proximal Newton, median over regimes (and the least):\n"
+        yield "Time relative to Gramercy's proximal Newton: median over regimes (and minimum).\n"
         yield from _verdict(results, what, tuple(REGIMES))
-        yield f"The same without the {DENSE} matrices, whose graphs are dense at the end:\n"
+        yield f"The same without the {DENSE} matrices, whose last graphs are dense.\n"
         yield from _verdict(results, what, tuple(name for name in REGIMES if name != DENSE))
         for p in (p for p in sizes(results) if any(at(p, what)(cell) for cell in results)):
             yield f"### {p} columns\n"
@@ -101,7 +104,7 @@ def _seconds(results: Results, p: int, what: What) -> Iterator[str]:
                 texts.append(f"({found.seconds:.3g})")
         lines.append((cell.kind, cell.regime, f"{result.density:.0%}", *texts))
     heads = (f"{TITLES.get(name, name)}, s" for name in names)
-    yield from table(("graph", "regime", "edges at the end", *heads), lines)
+    yield from table(("graph", "regime", "edges at the last penalty", *heads), lines)
 
 
 def _two(number: float) -> str:

@@ -47,7 +47,7 @@ def _ours(solver: Solver) -> Run:
         began = time.perf_counter()
         path = graphical_lasso_path(S, list(penalties), solver=solver, tol=tolerance / len(S))
         each = (time.perf_counter() - began) / len(penalties)
-        yield from ((each, found.precision) for found in path)
+        yield from ((each, result.precision) for result in path)
 
     return run
 
@@ -73,11 +73,11 @@ def _gglasso(S: Array, penalties: Array, tolerance: float) -> Steps:
     for penalty in penalties:
         began = time.perf_counter()
         with redirect_stdout(io.StringIO()):  # it has something to say of every penalty
-            found, _ = ADMM_SGL(
+            result, _ = ADMM_SGL(
                 S, float(penalty), start, X_0=dual, tol=tolerance, rtol=tolerance, max_iter=5000
             )
-        start, dual = found["Omega"], found["X"]
-        yield time.perf_counter() - began, found["Theta"]
+        start, dual = result["Omega"], result["X"]
+        yield time.perf_counter() - began, result["Theta"]
 
 
 OURS = "newton"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from benchmarks.measuring import append, arguments_of, finished, folder_of, measured
+from benchmarks.measuring import append, argument_parser, output_folder, report, run_cells
 from benchmarks.solvers import cells, page
 
 HERE = Path(__file__).parent
@@ -13,18 +13,18 @@ HERE = Path(__file__).parent
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of ``python -m benchmarks.solvers``."""
-    parser = arguments_of(__package__, "the two smallest sizes")
-    parser.set_defaults(jobs=1)  # what runs beside is measured too
-    asked = parser.parse_args(arguments)
-    out, started = folder_of(asked, HERE), time.monotonic()
+    parser = argument_parser(__package__, "the two smallest sizes")
+    parser.set_defaults(jobs=1)  # parallel processes would slow each other down
+    options = parser.parse_args(arguments)
+    out, started = output_folder(options, HERE), time.monotonic()
     path = out / "results.jsonl"
     done = cells.read(path)
-    missing = [(cell,) for cell in cells.plan(asked.quick) if cell not in done]
-    for result in measured(cells.measure, missing, asked.jobs, _told):
+    missing = [(cell,) for cell in cells.plan(options.quick) if cell not in done]
+    for result in run_cells(cells.measure, missing, options.jobs, _label):
         append(path, result)
     page.write(out)
-    finished(out, started)
+    report(out, started)
 
 
-def _told(cell: cells.Cell) -> str:
+def _label(cell: cells.Cell) -> str:
     return f"{cell.what} of {cell.kind} {cell.regime}, {cell.p} columns"

@@ -1,4 +1,4 @@
-"""What publishing costs: reading, summing, noise, rows, memory, a cluster, and the flow around it.
+"""Time and memory of publishing: reading, summing, noise, rows, a cluster, and the flow.
 
-Every cell is measured in a process of its own, its contenders one after the other, round by round.
+Each cell runs in its own process; its contenders take turns, round by round.
 """

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measuring import lines
+from benchmarks.measuring import read_lines
 
 ROUNDS, ENOUGH = 7, 40.0  # of every contender; a slow one as often as it can in so many seconds
 ONCE = frozenset({"stream"})  # what is measured for its memory, not for its time
@@ -102,21 +102,21 @@ def measure(cell: Cell) -> Result:
     began = time.perf_counter()
     job: Job = importlib.import_module(f"benchmarks.throughput.jobs.{cell.what}").job
     with tempfile.TemporaryDirectory() as folder, job(cell, Path(folder)) as contenders:
-        found = {name: _once(each) for name, each in contenders.items()}
+        result = {name: _once(each) for name, each in contenders.items()}
         for _ in range(0 if cell.what in ONCE else ROUNDS):
             for name, each in contenders.items():
                 # The first has warmed caches up, compiled and imported: it counts if it is alone.
-                if sum(found[name].seconds) < ENOUGH:
-                    found[name].seconds.append(_once(each).seconds[0])
-    for each in found.values():
+                if sum(result[name].seconds) < ENOUGH:
+                    result[name].seconds.append(_once(each).seconds[0])
+    for each in result.values():
         if len(each.seconds) > 1:
             del each.seconds[0]
-    return Result(cell, round(time.perf_counter() - began, 2), found)
+    return Result(cell, round(time.perf_counter() - began, 2), result)
 
 
 def _once(contender: Contender) -> Measured:
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before, began = _memory("VmRSS"), time.perf_counter()
     contender.run()
     seconds = (time.perf_counter() - began) / contender.share
@@ -129,10 +129,10 @@ def _memory(key: str) -> float:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds."""
-    found: dict[Cell, Result] = {}
-    for fields in lines(path):
+    """Results in the file."""
+    result: dict[Cell, Result] = {}
+    for fields in read_lines(path):
         cell = Cell(**fields["cell"])
         contenders = {name: Measured(**each) for name, each in fields["contenders"].items()}
-        found[cell] = Result(cell, fields["seconds"], contenders)
-    return found
+        result[cell] = Result(cell, fields["seconds"], contenders)
+    return result

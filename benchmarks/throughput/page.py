@@ -1,10 +1,11 @@
-"""The results page, from the results alone."""
+"""The results page, from the stored results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from benchmarks import markdown
 from benchmarks.markdown import table
 from benchmarks.throughput import cells, plots
 from benchmarks.throughput.cells import Result
@@ -21,45 +22,45 @@ def write(folder: Path) -> None:
     plots.growth(results, OURS, folder / "figures" / "growth.svg")
     plots.memory(results, folder / "figures" / "memory.svg")
     plots.noise(results, folder / "figures" / "noise.svg")
-    (folder / "results.md").write_text("\n".join(_page(results)) + "\n")
+    markdown.write(folder / "results.md", _page(results))
 
 
 def _page(results: Results) -> Iterator[str]:
-    yield "# What publishing costs\n"
+    yield "# Time and memory of a release\n"
     yield (
-        "Written by `python -m benchmarks.throughput` from `results.jsonl`; nothing is typed by "
-        "hand. Contenders of a cell run in turn, in one process of its own, round by round, after "
-        "a round to warm up; seconds are medians, and a ratio is the median of those within one "
-        "round. What a contender takes in memory is the most that its process had in its first "
-        "round, less what it had before. OpenDP is measured where it is installed.\n"
+        "For data engineers who plan a release. The programs compared on a cell take turns in one "
+        "process, round by round, after a warm-up round. Seconds are medians; a ratio is the "
+        "median of the ratios within a round. Memory is the peak of the process in the first round "
+        "minus its memory before. OpenDP is measured where it is installed. Written by "
+        "`python -m benchmarks.throughput` from `results.jsonl`.\n"
     )
     yield "## The Gram matrix, in memory\n"
     yield "![Seconds against rows and columns](figures/growth.svg)\n"
-    yield "Seconds, and how many times as long as the product of doubles:\n"
+    yield "Seconds, and in brackets the time relative to the product of doubles.\n"
     yield from _against(of(results, "gram"), PRODUCT)
     yield from _slopes(results)
     yield "## From files, before noise\n"
-    yield "Seconds, and how many times as long as a read by pyarrow and the product:\n"
+    yield "Seconds, and in brackets the time relative to pyarrow with the product of doubles.\n"
     for kind in ("parquet", "csv"):
         yield f"### {'Parquet' if kind == 'parquet' else 'CSV'}\n"
         yield from _against(of(results, kind), "pyarrow: read, X.T @ X")
     yield "## Noise\n"
-    yield "![Nanoseconds a value](figures/noise.svg)\n"
+    yield "![Nanoseconds per value](figures/noise.svg)\n"
     yield from _noise(results)
     yield "## Published rows\n"
     yield (
-        "From Parquet to Parquet: two passes, of which the first checks the number of rows; the "
-        "last one reads what was published, and sums what analysts get.\n"
+        "From Parquet to Parquet, in two passes: the first checks the number of rows. The second "
+        "moment is computed from the published rows.\n"
     )
     yield from _rows(results)
     yield "## Memory\n"
     yield (
-        "Of a table that is made while it is read, Parquet in files of 100,000 rows, where 20 "
-        "million rows of 64 columns would be 10 GB:\n"
+        "Of reading a table that is generated on the fly, as Parquet files of 100,000 rows. The "
+        "largest, 20 million rows of 64 columns, would take 10 GB in memory.\n"
     )
     yield "![Memory against rows](figures/memory.svg)\n"
     yield from _memory(results)
-    yield "## Whole persons\n"
+    yield "## Privacy per person\n"
     yield from _against(of(results, "persons"), "Gramercy: rows", memory=True)
     yield "## A cluster\n"
     yield from _cluster(results)
@@ -89,8 +90,8 @@ def _against(found: Iterable[Result], to: str, *, memory: bool = False) -> Itera
 
 def _slopes(results: Results) -> Iterator[str]:
     yield (
-        "The slope of the logarithm of seconds, against that of rows, and of columns. (That of all "
-        "three steps of ours is not one line: they are compiled from 2^24 cells on.)\n"
+        "The slope of log(seconds) against log(rows) and log(columns). Gramercy's three steps are "
+        "not on one line: they run compiled from 2^24 cells on.\n"
     )
     names = dict.fromkeys(name for each in of(results, "gram") for name in each.contenders)
     lines = []
@@ -102,21 +103,27 @@ def _slopes(results: Results) -> Iterator[str]:
 
 def _noise(results: Results) -> Iterator[str]:
     yield (
-        "Nanoseconds a value. The scale is that of a release of some 500 columns, 2^30 / 3 units; "
-        "of the discrete Gaussian, which is for narrow noise, 1000. OpenDP's is the time of at "
-        "most 20,000 values. From some 30,000 values on ours are drawn by machine code, in as many "
-        "threads as there are cores.\n"
+        "Nanoseconds per value. The scale is 2^30 / 3 units, as in a release of about 500 columns; "
+        "for the discrete Gaussian, which is for narrow noise, 1000. OpenDP is timed on at most "
+        "20,000 values. From about 30,000 values on, Gramercy draws in compiled code, with one "
+        "thread per core.\n"
     )
     lines = []
     for each in of(results, "noise"):
         for name, measured in each.contenders.items():
-            cells_ = [f"{each.cell.rows:,}", name]
-            cells_.append(f"{1e9 * seconds(measured) / each.cell.rows:.3g}")
+            texts = [f"{each.cell.rows:,}", name]
+            texts.append(f"{1e9 * seconds(measured) / each.cell.rows:.3g}")
             for to in ("numpy: normal doubles", "OpenDP: discrete Gaussian"):
                 times = ratio(each, name, to)
-                cells_.append("" if times is None or name == to else _times(times))
-            lines.append(tuple(cells_))
-    heads = ("values", "", "ns a value", "times numpy's", "times OpenDP's discrete Gaussian")
+                texts.append("" if times is None or name == to else _times(times))
+            lines.append(tuple(texts))
+    heads = (
+        "values",
+        "program",
+        "ns per value",
+        "relative to numpy",
+        "relative to OpenDP's discrete Gaussian",
+    )
     yield from table(heads, lines)
 
 
@@ -135,7 +142,7 @@ def _rows(results: Results) -> Iterator[str]:
                     f"{added(measured):.0f}",
                 )
             )
-    yield from table(("rows x columns", "", "seconds", "times ours", "MB"), lines)
+    yield from table(("rows x columns", "program", "seconds", "relative to Gramercy", "MB"), lines)
 
 
 def _memory(results: Results) -> Iterator[str]:
@@ -145,15 +152,15 @@ def _memory(results: Results) -> Iterator[str]:
         (_size(each), f"{m.peak:.0f}", f"{m.peak / first:.3f}", f"{seconds(m):.3g}")
         for each, m in found
     ]
-    yield from table(("rows x columns", "peak, MB", "times the first", "seconds"), lines)
+    yield from table(("rows x columns", "peak, MB", "relative to the first", "seconds"), lines)
 
 
 def _cluster(results: Results) -> Iterator[str]:
     for each in of(results, "cluster"):
         yield (
-            f"{_size(each)} in eight files of Parquet; workers of one thread, on this machine. Two "
-            f"are {_share(each, 'Dask: 1 worker', 'Dask: 2 workers')} times as fast as one. Two "
-            "processes that share nothing but the machine, and multiply matrices, are "
+            f"{_size(each)} in eight Parquet files, single-threaded workers on one machine. Two "
+            f"workers are {_share(each, 'Dask: 1 worker', 'Dask: 2 workers')} times as fast as "
+            "one. As a limit of the machine, two independent processes that multiply matrices are "
             f"{_share(each, 'numpy: products, 1 process', 'numpy: products, 2 processes')} times "
             "as fast as one.\n"
         )
@@ -169,9 +176,9 @@ def _flow(results: Results) -> Iterator[str]:
     for each in of(results, "flow"):
         flow, steps = (seconds(each.contenders[x]) for x in ("Prefect flow", "its steps alone"))
         yield (
-            f"One release of {_size(each)} by the Gaussian mechanism, validated, charged, sealed: "
-            f"{flow:.2f} s as a Prefect flow on a server that runs, {steps:.2f} s without Prefect: "
-            f"{flow - steps:.2f} s more.\n"
+            f"One release of {_size(each)} with the Gaussian mechanism, including validation, "
+            f"charge and seal: {flow:.2f} s as a Prefect flow on a running server, {steps:.2f} s "
+            f"without Prefect, {flow - steps:.2f} s more.\n"
         )
 
 

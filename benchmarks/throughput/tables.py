@@ -50,9 +50,9 @@ def series(results: Results, name: str, *, over_rows: bool) -> list[tuple[int, f
 
 
 def _points(
-    found: list[Result], name: str, fixed: int, *, over_rows: bool
+    result: list[Result], name: str, fixed: int, *, over_rows: bool
 ) -> Iterator[tuple[int, float]]:
-    for each in found:
+    for each in result:
         at, along = each.cell.columns, each.cell.rows
         if not over_rows:
             at, along = along, at

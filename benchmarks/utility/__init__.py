@@ -1,4 +1,4 @@
 """Error of released second moments at the same guarantee: Gramercy and its peers.
 
-``python -m benchmarks.utility`` measures what `results.jsonl` lacks and writes the page anew.
+``python -m benchmarks.utility`` measures the cells missing in `results.jsonl` and writes the page.
 """

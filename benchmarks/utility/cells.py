@@ -1,4 +1,4 @@
-"""One cell of the comparison: a table, a guarantee, a method; and the file of those measured."""
+"""Cells (a table, a guarantee, a method), and the file of their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import lines
+from benchmarks.measuring import read_lines
 from benchmarks.utility.data import TABLES, load
 from benchmarks.utility.guarantees import GRID, Kind, Privacy
 from benchmarks.utility.matrices import Array
@@ -20,7 +20,7 @@ from benchmarks.utility.ours import OURS
 from benchmarks.utility.peers import PEERS
 
 METHODS: dict[str, Method] = {method.name: method for method in OURS + PEERS}
-# The judged cells, and what they hold apart from each other; two minutes at most.
+# Cells with expected errors, and a few more; two minutes at most.
 QUICK = {("digits", "zcdp", 0.1), ("digits", "approx", 1.0), ("digits", "pure", 1.0)}
 QUICK |= {("breast-cancer", "approx", 1.0), ("breast-cancer", "pure", 1.0)}
 QUICK_REPETITIONS = 10
@@ -28,7 +28,7 @@ QUICK_REPETITIONS = 10
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured together.
+    """The unit of measurement.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Result:
 
 
 def plan(quick: bool, leave: frozenset[str]) -> Iterator[tuple[Cell, int]]:
-    """All cells with their repetitions, but those of the methods in `leave`."""
+    """All cells with their repetitions, without the methods in `leave`."""
     for (dataset, table), kind, method in product(TABLES.items(), GRID, METHODS.values()):
         times = method.repeats(table.p)
         if kind not in method.kinds or times == 0 or method.name in leave:
@@ -104,10 +104,10 @@ def _summary(pairs: Array) -> Error:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """What the file holds."""
-    found: dict[Cell, Result] = {}
-    for fields in lines(path):
+    """Results in the file."""
+    result: dict[Cell, Result] = {}
+    for fields in read_lines(path):
         forms = {form: Error(**error) for form, error in fields["forms"].items()}
         cell = Cell(**fields["cell"])
-        found[cell] = Result(cell, fields["repetitions"], fields["seconds"], forms)
-    return found
+        result[cell] = Result(cell, fields["repetitions"], fields["seconds"], forms)
+    return result

@@ -86,8 +86,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         a = 1 + less
         return less * (a * rho - epsilon) - log_order + a * math.log1p(-1 / a)
 
-    found = minimize_scalar(log_delta, bounds=(-5, 12), method="bounded", options={"xatol": 1e-9})
-    return math.exp(min(0.0, float(found.fun)))
+    result = minimize_scalar(log_delta, bounds=(-5, 12), method="bounded", options={"xatol": 1e-9})
+    return math.exp(min(0.0, float(result.fun)))
 
 
 def largest(fits: Callable[[float], bool]) -> float:

@@ -50,7 +50,7 @@ class Method:
         return self.many_columns if p > 100 else self.repetitions
 
 
-def each(release: Callable[[Dataset, Privacy, Rng], Forms]) -> Draws:
+def independent_draws(release: Callable[[Dataset, Privacy, Rng], Forms]) -> Draws:
     """Independent draws of a function that releases once."""
 
     def draws(data: Dataset, privacy: Privacy, rng: Rng, times: int) -> Iterator[Forms]:

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy
 from benchmarks.utility.matrices import Array, Rng, goe, projected, triangle
-from benchmarks.utility.method import Forms, Method, each
+from benchmarks.utility.method import Forms, Method, independent_draws
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.mechanisms import registry
 from gramercy.schemas.noise import Family, NoiseLaw
@@ -25,7 +25,7 @@ def scale(name: str, data: Dataset, privacy: Privacy) -> float:
         delta=None if privacy.kind == "pure" else DELTA,
         mu=privacy.mu if privacy.kind == "zcdp" else None,
     )
-    return float(made.plan()["scale"])
+    return float(made.constants()["scale"])
 
 
 def unit_noise(name: str, p: int) -> float:
@@ -86,7 +86,7 @@ OURS = (
         "Gramercy, Gaussian",
         "Isotropic: sqrt2 / s-GDP, exactly.",
         ("approx", "zcdp"),
-        each(gaussian),
+        independent_draws(gaussian),
         headline="denoised",
     ),
     Method(
@@ -94,7 +94,7 @@ OURS = (
         "Gramercy, matrix Laplace",
         "The difference of two Wishart matrices of p + 1 degrees of freedom and scale 1/epsilon.",
         ("pure",),
-        each(matrix_laplace),
+        independent_draws(matrix_laplace),
         headline="denoised",
     ),
     Method(
@@ -102,7 +102,7 @@ OURS = (
         "Gramercy, K-norm",
         "Frobenius: a uniform direction and a length Gamma(D, sqrt2/epsilon).",
         ("pure",),
-        each(k_norm),
+        independent_draws(k_norm),
         headline="denoised",
     ),
     Method(
@@ -110,7 +110,7 @@ OURS = (
         "Gramercy, Laplace",
         "Scale sqrt((p^2 + 3p)/2) / epsilon on the upper triangle.",
         ("pure",),
-        each(laplace),
+        independent_draws(laplace),
         headline="projected",
     ),
 )

@@ -1,4 +1,4 @@
-"""The results page, from the results alone."""
+"""The results page, from the stored results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import markdown
 from benchmarks.markdown import table
 from benchmarks.utility import cells, plots
 from benchmarks.utility.cells import METHODS, Cell
@@ -51,20 +52,21 @@ def write(folder: Path) -> None:
     (folder / "figures").mkdir(exist_ok=True)
     for dataset in measured:
         plots.draw(results, dataset, folder / "figures" / f"{dataset}.svg")
-    (folder / "results.md").write_text("\n".join(_page(results, measured)) + "\n")
+    markdown.write(folder / "results.md", _page(results, measured))
 
 
 def _page(results: Results, measured: list[str]) -> Iterator[str]:
     found = list(comparisons(results))
-    yield "# Error of the released second moment, at the same guarantee\n"
+    yield "# Accuracy against other methods at the same guarantee\n"
     yield (
-        "Written by `python -m benchmarks.utility` from `results.jsonl`; nothing is typed by hand. "
-        "Error of S = X^T X / n in Frobenius and spectral norm, mean ± standard error. Neighbours "
-        "are replace-one, n is public, rows lie in the unit ball. Gaussian mechanisms get the "
-        f"exact mu of (epsilon, {DELTA:g}) or mu = sqrt(2 rho). Peers are shown in all their "
-        "forms, projected onto {positive semidefinite, trace at most 1} too, and compared in the "
-        "form that is best in the cell itself; ours is one form, chosen before any error is "
-        "known. Noise here is seeded: research code, no release.\n"
+        "For readers who compare mechanisms: the error of the released second moment "
+        "S = X^T X / n, as mean ± standard error. Neighbouring tables differ in one row "
+        "(replace-one), n is public, and rows are in the unit ball. Gaussian mechanisms get the "
+        f"exact mu of (epsilon, {DELTA:g}), or mu = sqrt(2 rho). Other methods appear in all their "
+        "forms, also projected onto the positive semidefinite matrices of trace at most 1, and are "
+        "compared in the form that is best in each cell. Gramercy is compared in one form, chosen "
+        "before any error is known. Written by `python -m benchmarks.utility` from "
+        "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
     )
     yield from _judged(results)
     yield from _verdicts(found)
@@ -72,7 +74,7 @@ def _page(results: Results, measured: list[str]) -> Iterator[str]:
     for dataset in measured:
         table = TABLES[dataset]
         yield f"\n## {dataset}: {table.n} x {table.p}\n\n{table.title}.\n"
-        yield f"![error against the guarantee](figures/{dataset}.svg)\n"
+        yield f"![Error against the guarantee](figures/{dataset}.svg)\n"
         for kind in GRID:
             for norm in NORMS:
                 yield from _block(results, dataset, kind, norm)
@@ -80,7 +82,7 @@ def _page(results: Results, measured: list[str]) -> Iterator[str]:
 
 
 def _judged(results: Results) -> Iterator[str]:
-    yield "## Digits, beside the figures that were expected\n"
+    yield "## Digits: measured and expected errors\n"
     lines = []
     for kind, value, name, form, known in JUDGED:
         result = results.get(Cell("digits", kind, value, name))
@@ -97,33 +99,36 @@ def _judged(results: Results) -> Iterator[str]:
     yield from table(("guarantee", "method", "expected", "Frobenius error"), lines)
 
 
-def _verdicts(found: list[Comparison]) -> Iterator[str]:
-    yield "## Ours against each rival in its best form\n"
+def _verdicts(result: list[Comparison]) -> Iterator[str]:
+    yield "## Gramercy against each method in its best form\n"
     yield (
-        "Cells (a table and a guarantee) in which our error is less, not distinguishable at two "
-        "standard errors, and more; and the range of the ratio theirs / ours.\n"
+        "Number of cells (a table and a guarantee) in which Gramercy's error is smaller, equal "
+        "within two standard errors, or larger; and the range of the other error / Gramercy's.\n"
     )
     for norm in NORMS:
         lines = []
         for rival in METHODS:
-            cases = [c for c in found if c.norm == norm and c.rival == rival]
+            cases = [c for c in result if c.norm == norm and c.rival == rival]
             count = Counter(case.verdict for case in cases)
             if cases:
                 ratios = [case.ratio for case in cases]
                 span = f"{min(ratios):.2f} to {max(ratios):.2f}"
                 verdicts = (str(count[v]) for v in ("less", "tie", "more"))
                 lines.append((METHODS[rival].title, *verdicts, span))
-        yield from table((f"{CAPITAL[norm]} error", "less", "tie", "more", "theirs / ours"), lines)
+        yield from table(
+            (f"{CAPITAL[norm]} error", "smaller", "equal", "larger", "other / Gramercy's"), lines
+        )
 
 
-def _losses(found: list[Comparison]) -> Iterator[str]:
-    yield "## Where we lose\n"
-    lost = [case for case in found if case.verdict == "more"]
+def _losses(result: list[Comparison]) -> Iterator[str]:
+    yield "## Where other methods are better\n"
+    lost = [case for case in result if case.verdict == "more"]
     if not lost:
         yield "In no cell, in neither norm.\n"
         return
     yield (
-        f"In {len(lost)} of {len(found)} comparisons a rival's error is smaller, by more than two "
+        f"In {len(lost)} of {len(result)} comparisons another method's error is smaller, by more "
+        "than two "
         "standard errors:\n"
     )
     groups: dict[tuple[str, Kind, str, Norm], list[Comparison]] = {}
@@ -136,7 +141,9 @@ def _losses(found: list[Comparison]) -> Iterator[str]:
             for c in sorted(cases, key=lambda c: c.value)
         )
         lines.append((dataset, TITLES[kind], METHODS[rival].title, CAPITAL[norm], pairs))
-    yield from table(("table", "guarantee", "rival", "norm", "value: theirs / ours"), lines)
+    yield from table(
+        ("table", "guarantee", "method", "norm", "value: its error / Gramercy's"), lines
+    )
 
 
 def _block(results: Results, dataset: str, kind: Kind, norm: Norm) -> Iterator[str]:
@@ -153,7 +160,7 @@ def _block(results: Results, dataset: str, kind: Kind, norm: Norm) -> Iterator[s
             ratio = f" ({figure.mean / ours.figures[value].mean:.2f})" if figure else ""
             line.append(f"{figure}{ratio}" if figure else "")
         lines.append(line)
-    title = f"{CAPITAL[norm]} error, {TITLES[kind]}; in brackets, divided by the line in bold"
+    title = f"{CAPITAL[norm]} error, {TITLES[kind]}; in brackets, relative to the line in bold"
     yield f"<details{' open' if norm == 'frobenius' else ''}><summary>{title}</summary>\n"
     yield from table(("", *(f"{value:g}" for value in values)), lines)
     yield "</details>\n"
@@ -179,8 +186,8 @@ def _methods(results: Results) -> Iterator[str]:
 def _choice() -> str:
     names = {METHODS[chosen("pure", table.p)].title for table in TABLES.values()}
     return (
-        "At pure epsilon ours is the mechanism with the least noise, by its formula, for these "
-        f"numbers of columns: {', '.join(sorted(names))}."
+        "For pure epsilon, Gramercy's mechanism is the one with the least noise for the number of "
+        f"columns, by its formula: {', '.join(sorted(names))}."
     )
 
 
@@ -191,7 +198,8 @@ def _classical() -> str:
         ratios.append(f"{epsilon:g}: {gdp_delta(mu, epsilon):.1e}")
     least = max(GRID["approx"])
     return (
-        f"The classical Gaussian scale for delta = {DELTA:g} truly guarantees (epsilon: delta) "
+        f"The classical Gaussian scale for delta = {DELTA:g} has the exact guarantee (epsilon: "
+        "delta) "
         f"{', '.join(ratios)}; at epsilon = {least:g} the exact mu is "
         f"{Privacy('approx', least).mu:.3f}, the classical scale's "
         f"{gaussian_mu(2.0, classical_scale(least)):.3f}."

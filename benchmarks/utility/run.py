@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.measuring import append, arguments_of, finished, folder_of, measured
+from benchmarks.measuring import append, argument_parser, output_folder, report, run_cells
 from benchmarks.utility import cells, page
 from benchmarks.utility.peers.opendp_pca import VARIABLE
 
@@ -17,8 +17,8 @@ HERE = Path(__file__).parent
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of ``python -m benchmarks.utility``."""
-    asked = arguments_of(__package__, "a few cells, 5 repetitions").parse_args(arguments)
-    out, started = folder_of(asked, HERE), time.monotonic()
+    options = argument_parser(__package__, "a few cells, 5 repetitions").parse_args(arguments)
+    out, started = output_folder(options, HERE), time.monotonic()
     leave = frozenset() if os.environ.get(VARIABLE) else frozenset({"opendp-pca"})
     if leave:
         Console().print(f"OpenDP is left out: {VARIABLE} names no interpreter that has it.")
@@ -26,14 +26,14 @@ def main(arguments: list[str] | None = None) -> None:
     done = cells.read(path)
     missing = [
         (cell, times)
-        for cell, times in cells.plan(asked.quick, leave)
+        for cell, times in cells.plan(options.quick, leave)
         if cell not in done or done[cell].repetitions < times
     ]
-    for result in measured(cells.measure, missing, asked.jobs, _told):
+    for result in run_cells(cells.measure, missing, options.jobs, _label):
         append(path, result)
     page.write(out)
-    finished(out, started)
+    report(out, started)
 
 
-def _told(cell: cells.Cell) -> str:
+def _label(cell: cells.Cell) -> str:
     return f"{cell.dataset} {cell.kind} {cell.value:g} {cell.method}"

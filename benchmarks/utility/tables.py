@@ -69,21 +69,21 @@ def chosen(kind: Kind, p: int) -> str:
     return min(able, key=lambda name: unit_noise(name, p))
 
 
-def headline(found: list[Row], kind: Kind, p: int) -> Row | None:
+def headline(result: list[Row], kind: Kind, p: int) -> Row | None:
     """The row of our mechanism and form: chosen by public facts, not by these errors."""
     name = chosen(kind, p)
-    return next((r for r in found if (r.method, r.form) == (name, METHODS[name].headline)), None)
+    return next((r for r in result if (r.method, r.form) == (name, METHODS[name].headline)), None)
 
 
-def rivals(found: list[Row]) -> list[Row]:
+def rivals(result: list[Row]) -> list[Row]:
     """The rows of the peers."""
-    return [row for row in found if METHODS[row.method].headline is None]
+    return [row for row in result if METHODS[row.method].headline is None]
 
 
-def best(found: list[Row]) -> list[Row]:
+def best(result: list[Row]) -> list[Row]:
     """One row a method: in every cell its form with the smallest error there."""
     merged: dict[str, dict[float, tuple[Figure, str]]] = {}
-    for row in found:
+    for row in result:
         held = merged.setdefault(row.method, {})
         for value, figure in row.figures.items():
             if value not in held or figure.mean < held[value][0].mean:

@@ -1,1 +1,1 @@
-"""The noise of a release, taken away, drawn and looked at: from public facts alone."""
+"""The noise of a release: denoising, simulation and spectra, from public facts."""

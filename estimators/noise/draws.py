@@ -1,4 +1,4 @@
-"""Public draws of noise: what the law of a release looks like without any data."""
+"""Simulated noise from a public seed, by the noise law of a release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Stream = np.random.RandomState
 
 
 def stream() -> Stream:
-    """A stream with a public seed: post-processing needs no secrecy, only repeatability.
+    """A random stream with a public seed: post-processing must be reproducible, not secret.
 
     RandomState, not Generator: its stream is frozen, so a verifier recomputes the same numbers.
     """
@@ -22,9 +22,9 @@ def stream() -> Stream:
 
 
 def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
-    """One draw of a law about its mean, shape (p, p).
+    """One draw of the noise minus its mean, shape (p, p).
 
-    Of ``noisy-rows`` the nominal law, as of a GOE matrix; see `of_rows`.
+    ``noisy-rows`` is drawn from its nominal law, that of a GOE matrix; see `draw_row_noise`.
     """
     dof = law.dof or math.nan
     if law.family == "wishart":
@@ -44,62 +44,62 @@ def draw(source: Stream, p: int, law: NoiseLaw) -> Array:
     return white
 
 
-def rows_like(moment: Array, rows: int) -> Array:
-    """The fewest rows whose sum of x x^T is that of so many rows; shape (p, min(rows, p)).
+def equivalent_rows(moment: Array, rows: int) -> Array:
+    """The smallest set of rows with the same sum of x x^T; shape (p, min(rows, p)).
 
     Parameters
     ----------
     moment
         Second moment, positive semidefinite; shape (p, p).
     rows
-        How many.
+        Number of rows that the moment is the average of.
     """
     values, vectors = np.linalg.eigh(moment)
-    rest = len(moment) - min(rows, len(moment))
-    found: Array = vectors[:, rest:] * np.sqrt(rows * np.maximum(values[rest:], 0.0))
-    if rest == 0:
-        found = found @ vectors.T  # the same whatever signs, and turns of ties, these come with
-        return found
-    ahead = found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])]
-    found = found * np.where(ahead < 0, -1.0, 1.0)
-    return found
+    omitted = len(moment) - min(rows, len(moment))
+    root: Array = vectors[:, omitted:] * np.sqrt(rows * np.maximum(values[omitted:], 0.0))
+    if omitted == 0:
+        root = root @ vectors.T  # does not depend on the signs of the eigenvectors or on ties
+        return root
+    largest = root[np.abs(root).argmax(axis=0), np.arange(root.shape[1])]
+    root = root * np.where(largest < 0, -1.0, 1.0)
+    return root
 
 
-def of_rows(source: Stream, like: Array, variance: float, rows: int) -> Array:
-    """What Gaussian noise on every row adds to the second moment, less its mean; shape (p, p).
+def draw_row_noise(source: Stream, like: Array, variance: float, rows: int) -> Array:
+    """Error of the second moment due to Gaussian noise on every row, minus its mean; shape (p, p).
 
     Parameters
     ----------
     source
         Random numbers.
     like
-        See `rows_like`.
+        See `equivalent_rows`.
     variance
-        Of the noise on a cell.
+        Variance of the noise on a cell.
     rows
-        How many.
+        Number of rows.
 
     Notes
     -----
     (X^T Z + Z^T X + Z^T Z) / n - v I depends on X through X^T X alone, since rotations of the rows
-    leave the law of Z as it is. So X may have min(n, p) rows that are not zero; the noise on the
-    others makes a Wishart matrix.
+    do not change the law of Z. So X is replaced by min(n, p) rows; the noise on the other rows is a
+    Wishart matrix.
     """
     p, first = like.shape
     noise = source.standard_normal((first, p)) * math.sqrt(variance)
     cross: Array = like @ noise
     added: Array = cross + cross.T + noise.T @ noise - rows * variance * np.eye(p)
-    left = rows - first
-    if left >= p:
-        added += variance * wishart(source, p, left)
-    elif left:
-        more = source.standard_normal((left, p))
-        added += variance * (more.T @ more)
+    remaining = rows - first
+    if remaining >= p:
+        added += variance * wishart(source, p, remaining)
+    elif remaining:
+        others = source.standard_normal((remaining, p))
+        added += variance * (others.T @ others)
     return added / rows
 
 
 def wishart(source: Stream, p: int, dof: float) -> Array:
-    """W_p(dof, I), by its Bartlett factor."""
+    """A draw of W_p(dof, I), by its Bartlett decomposition."""
     factor = np.tril(source.standard_normal((p, p)), -1)
     np.fill_diagonal(factor, np.sqrt(source.chisquare(dof - np.arange(p))))
     drawn: Array = factor @ factor.T
@@ -107,7 +107,7 @@ def wishart(source: Stream, p: int, dof: float) -> Array:
 
 
 def _independent(source: Stream, p: int, law: NoiseLaw) -> Array:
-    """Independent entries of unit variance, by the deviations of the law."""
+    """A symmetric matrix with independent entries."""
     size = (p, p)
     drawn = (
         source.standard_normal(size)

@@ -1,8 +1,8 @@
 """The estimators in the style of scikit-learn: ``fit``, ``covariance_``, ``precision_``.
 
-Each has the settings of its estimator, where they are explained, and nothing of its own. What `fit`
-takes is an opened release, its `Evidence`, or rows that are not private; `fit_matrix` takes a
-second moment and its noise law. See `estimators.scikit.fitted.MatrixEstimator`.
+Each has the settings of its estimator, whose documentation explains them. `fit` takes an opened
+release, its `Evidence`, or rows that are not private; `fit_matrix` takes a second moment and its
+noise law. See `estimators.scikit.fitted.MatrixEstimator`.
 
 >>> import numpy as np
 >>> from gramercy.estimators.scikit import RidgePrecision

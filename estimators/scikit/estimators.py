@@ -1,4 +1,4 @@
-"""One class an estimator: its settings, and what it estimates."""
+"""One class for each estimator in the style of scikit-learn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scikit.fitted import MatrixEstimator
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
-from gramercy.estimators.tuning.choosing import Rule
+from gramercy.estimators.tuning.selection import Rule
 
 Auto = Literal["auto"]
 Input = Literal["denoised", "raw"]
@@ -36,7 +36,7 @@ class SparsePrecision(MatrixEstimator):
 
     Examples
     --------
-    A chain: b hangs together with a and with c, and those two only by way of b.
+    A chain: a and c are conditionally independent given b.
 
     >>> import numpy as np
     >>> from gramercy.estimators.scikit import SparsePrecision
@@ -95,7 +95,7 @@ class SparseCovariance(MatrixEstimator):
 
 
 class NeighbourhoodGraph(MatrixEstimator):
-    """`estimators.neighbourhood.NeighbourhoodSelection`: a graph, and no matrix of moments."""
+    """`estimators.neighbourhood.NeighbourhoodSelection`: a graph only."""
 
     spec = NeighbourhoodSelection
     has_moments = False
@@ -106,7 +106,7 @@ class NeighbourhoodGraph(MatrixEstimator):
 
 
 class ScioPrecision(MatrixEstimator):
-    """`estimators.scio.Scio`: a sparse precision matrix, made column by column."""
+    """`estimators.scio.Scio`: a sparse precision matrix, estimated column by column."""
 
     spec = Scio
 
@@ -115,7 +115,7 @@ class ScioPrecision(MatrixEstimator):
 
 
 class DiscoveredGraph(MatrixEstimator):
-    """`estimators.discoveries.Discoveries`: a graph with a stated rate of false edges."""
+    """`estimators.discoveries.Discoveries`: a graph with a stated false discovery rate."""
 
     spec = Discoveries
     has_moments = False

@@ -1,6 +1,6 @@
-"""What all estimators in the style of scikit-learn share: `fit`, `score` and a graph.
+"""Base class of the estimators in the style of scikit-learn: `fit`, `score` and a graph.
 
-All of it is about zero, never about a mean: that is what a release holds.
+Moments are about zero, not about the mean, as in a release.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.estimators.estimator import Estimate, Estimator
-from gramercy.estimators.own_evidence import of_matrix, of_rows
+from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems.estimation import no_graph, no_precision
 
 Array = NDArray[np.float64]
 
@@ -29,9 +30,9 @@ _ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def evidence_in(X: Any) -> Evidence | None:
-    """The evidence that a release has, or that this is; None for anything else."""
-    found = X if isinstance(X, Evidence) else getattr(X, "evidence", None)
-    return found if isinstance(found, Evidence) else None  # a table may have such a column
+    """The evidence of a release, or X if it is evidence; None for anything else."""
+    evidence = X if isinstance(X, Evidence) else getattr(X, "evidence", None)
+    return evidence if isinstance(evidence, Evidence) else None  # may be a column of a table
 
 
 def name_columns(fitted: Any, count: int, names: Sequence[str]) -> None:
@@ -44,28 +45,28 @@ def name_columns(fitted: Any, count: int, names: Sequence[str]) -> None:
 
 
 class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
-    """What all of them do; its parameters are the settings of the estimator's specification.
+    """Base class; the parameters are the settings of the estimator.
 
     Attributes
     ----------
     covariance_
-        Shape (p, p), where the estimator knows of one.
+        Covariance matrix, shape (p, p); missing if the estimator does not give one.
     precision_
-        Its inverse, shape (p, p); missing where that is not positive definite.
+        Its inverse, shape (p, p); missing if the covariance matrix is not positive definite.
     edges_
-        Weights of the graph, zero where there is no edge, shape (p, p); None where there is none.
+        Weights of the graph, zero for a missing edge, shape (p, p); None without a graph.
     tuning_
-        The numbers in force by name, such as the penalty.
+        Tuning parameters in use by name, such as the penalty.
     n_samples_
-        Rows behind the matrix; noisy where the release says so.
+        Number of rows; it is noisy if the release says so.
     n_features_in_, feature_names_in_
-        As scikit-learn has them; names are missing where nobody gave any.
+        As in scikit-learn; without names the latter is missing.
     estimate_
-        All that the estimator made, its tables too.
+        The full result of the estimator, with its tables.
     """
 
     spec: ClassVar[type[Estimator]]
-    has_moments: ClassVar[bool] = True  # an estimator of a graph alone has no likelihood
+    has_moments: ClassVar[bool] = True  # a likelihood needs moments
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Estimate from a release, from evidence, or from rows.
@@ -73,8 +74,8 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            An opened release; an `Evidence`; or rows that are not private, shape (n, p), taken
-            about zero and without noise.
+            An opened release; an `Evidence`; or rows that are not private, shape (n, p). Moments
+            of rows are about zero.
         y
             Not used.
 
@@ -88,7 +89,9 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
             name_columns(self, len(evidence.raw), evidence.names)
             return self._fit(evidence)
         rows = validate_data(self, X, dtype=np.float64)
-        return self._fit(of_rows(rows, names=tuple(getattr(self, "feature_names_in_", ()))))
+        return self._fit(
+            evidence_from_rows(rows, names=tuple(getattr(self, "feature_names_in_", ())))
+        )
 
     def fit_matrix(
         self,
@@ -98,55 +101,55 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         names: Sequence[str] = (),
     ) -> Self:
-        """Estimate from a second moment; see `estimators.own_evidence.of_matrix`."""
-        evidence = of_matrix(S, n_samples, law, names=names)
+        """Estimate from a second moment; see `estimators.user_evidence.evidence_from_matrix`."""
+        evidence = evidence_from_matrix(S, n_samples, law, names=names)
         name_columns(self, len(evidence.raw), evidence.names)
         return self._fit(evidence)
 
     def _fit(self, evidence: Evidence) -> Self:
-        found = self.spec(**self.get_params()).fit(evidence)
+        estimate = self.spec(**self.get_params()).fit(evidence)
         for stale in ("covariance_", "precision_"):
             if hasattr(self, stale):
                 delattr(self, stale)
-        for name, matrix in _pair(found).items():
+        for name, matrix in _precision_and_covariance(estimate).items():
             setattr(self, name, matrix)
-        self.estimate_ = found
-        self.edges_ = found.edges
-        self.tuning_ = dict(found.tuning)
+        self.estimate_ = estimate
+        self.edges_ = estimate.edges
+        self.tuning_ = dict(estimate.tuning)
         self.n_samples_ = evidence.rows
         return self
 
     @available_if(operator.attrgetter("has_moments"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-likelihood of rows of a Gaussian law with mean zero and this precision.
+        """Mean log-likelihood of rows under a Gaussian law with mean zero and this precision.
 
         Parameters
         ----------
         X
             Rows in the units of the matrix, shape (n, p); or another release, whose unbiased
-            second moment gives the same on average.
+            second moment gives the same value on average.
         y
             Not used.
 
         Raises
         ------
         ValueError
-            If there is no positive definite precision matrix.
+            If the estimate does not have a positive definite precision matrix.
         """
         check_is_fitted(self)
         if not hasattr(self, "precision_"):
-            raise ValueError(f"this {type(self).__name__} has no positive definite precision_")
+            raise no_precision(type(self).__name__)
         evidence = evidence_in(X)
         if evidence is None:
             rows = validate_data(self, X, reset=False, dtype=np.float64)
-            evidence = of_rows(rows)
+            evidence = evidence_from_rows(rows)
         precision: Array = self.precision_
         log_det = np.linalg.slogdet(precision)[1]
         trace = (evidence.raw * precision).sum()
         return float(log_det - trace - len(precision) * math.log(2 * math.pi)) / 2
 
     def to_networkx(self) -> Any:
-        """The graph: a `networkx.Graph` of all columns, weights on its edges.
+        """The graph as a `networkx.Graph` of all columns, with edge weights.
 
         Raises
         ------
@@ -157,11 +160,11 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         if self.edges_ is None:
-            raise ValueError(f"a {type(self).__name__} has no graph")
-        called, graph = self._called, nx.Graph()
-        graph.add_nodes_from(called)
+            raise no_graph(type(self).__name__)
+        names, graph = self._names, nx.Graph()
+        graph.add_nodes_from(names)
         for i, j in zip(*np.nonzero(np.triu(self.edges_, 1)), strict=True):
-            graph.add_edge(called[i], called[j], weight=float(self.edges_[i, j]))
+            graph.add_edge(names[i], names[j], weight=float(self.edges_[i, j]))
         return graph
 
     def to_graphml(self, path: str | Path) -> None:
@@ -171,36 +174,36 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         nx.write_graphml(self.to_networkx(), path)
 
     def to_pandas(self) -> pd.DataFrame:
-        """What was estimated, labelled, shape (p, p): the precision matrix, or the covariance.
+        """The estimated precision or covariance matrix with names, shape (p, p).
 
-        The weights of the edges, where the estimate is a graph alone.
+        For an estimator of a graph only, the weights of the edges.
         """
         check_is_fitted(self)
         kind = self.estimate_.kind
         matrix = getattr(self, f"{kind}_") if kind in {"precision", "covariance"} else self.edges_
-        return pd.DataFrame(matrix, index=self._called, columns=self._called)
+        return pd.DataFrame(matrix, index=self._names, columns=self._names)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write `to_pandas` as CSV with 17 digits, so that every number comes back as it was.
+        """Write `to_pandas` as CSV with 17 digits, which preserves every number exactly.
 
         In R: ``as.matrix(read.csv(path, row.names = 1, check.names = FALSE))``.
         """
         self.to_pandas().to_csv(path, float_format="%.17g", lineterminator="\n")
 
     @property
-    def _called(self) -> list[str]:
+    def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
 
 
-def _pair(found: Estimate) -> dict[str, Array]:
-    """Both matrices, as far as one gives the other."""
-    if found.kind not in {"precision", "covariance"}:
+def _precision_and_covariance(estimate: Estimate) -> dict[str, Array]:
+    """The estimated matrix by its attribute's name, and its inverse if it is positive definite."""
+    if estimate.kind not in {"precision", "covariance"}:
         return {}
-    this, other = ("precision_", "covariance_")[:: 1 if found.kind == "precision" else -1]
-    pair = {this: found.matrix}
-    values = np.linalg.eigvalsh(found.matrix)
+    inverse_name = "covariance_" if estimate.kind == "precision" else "precision_"
+    matrices = {f"{estimate.kind}_": estimate.matrix}
+    values = np.linalg.eigvalsh(estimate.matrix)
     if values[0] <= len(values) * _ROUNDING * abs(values[-1]):
-        return pair
-    inverse = np.linalg.inv(found.matrix)
-    return pair | {other: (inverse + inverse.T) / 2}
+        return matrices
+    inverse = np.linalg.inv(estimate.matrix)
+    return matrices | {inverse_name: (inverse + inverse.T) / 2}

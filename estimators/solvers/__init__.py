@@ -1,4 +1,4 @@
-"""Convex problems solved to a stated accuracy: docs/graphical-lasso.md."""
+"""Solvers of convex problems, to a stated accuracy; see docs/graphical-lasso.md."""
 
 from gramercy.estimators.solvers.blockwise import Solution
 from gramercy.estimators.solvers.glasso import graphical_lasso

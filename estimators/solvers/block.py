@@ -1,11 +1,11 @@
-"""One connected block of the graphical lasso: what every solver of it takes and gives.
+"""One connected block of the graphical lasso: the interface of its solvers, and their criteria.
 
 minimise over positive definite T:  -log det T + tr(S T) + sum of penalties_ij |T_ij|, i != j
 
 Its dual: maximise log det W + p over the box |W_ij - S_ij| <= penalties_ij, W_ii = S_ii; at the
-optimum W is the inverse of T. Hence there is a minimiser where the box holds a positive definite
-matrix, and any W of the box bounds what T still exceeds the least value by: the duality gap. Where
-it holds none, some T >= 0 has tr(S T) + sum of penalties_ij |T_ij| <= 0, and that is a proof.
+optimum W is the inverse of T. Hence a minimiser exists if and only if the box contains a positive
+definite matrix, and any such W gives a lower bound of the minimum: the duality gap. Otherwise there
+exists T >= 0 with tr(S T) + sum of penalties_ij |T_ij| <= 0, which is a certificate.
 """
 
 from __future__ import annotations
@@ -19,72 +19,74 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ROUNDING = float(np.finfo(np.float64).eps)
-_VIOLATED = 1e-6  # on a unit diagonal
-_CLEARLY = 1e-12  # how far below zero, relative to its terms, a sum must be to be negative
+_MAX_VIOLATION = 1e-6  # of the optimality conditions, on a unit diagonal
+_MARGIN = 1e-12  # a sum counts as negative below minus this multiple of the size of its terms
 
 
 @dataclass(frozen=True)
-class Start:
-    """Where a solver may begin: the solution of a problem like this one.
+class WarmStart:
+    """A starting point: the solution of a similar problem.
 
     Parameters
     ----------
     matrix
         Its precision matrix, symmetric, shape (p, p).
     dual
-        Near its inverse, positive definite, shape (p, p). Not in this problem's box, maybe.
-    logs
-        Where that is its inverse to the last digits: what its log-determinant is the sum of, column
-        by column, shape (p,); columns that no entry joins to others may be taken alone.
+        Close to its inverse, positive definite, shape (p, p). It may be outside this problem's box.
+    log_pivots
+        Logarithms of the pivots of `matrix`, whose sum is its log-determinant, shape (p,); only if
+        `dual` is its inverse to full precision. Each connected component has its own pivots.
     """
 
     matrix: Array
     dual: Array
-    logs: Array | None = None
+    log_pivots: Array | None = None
 
-    def of(self, block: NDArray[np.intp]) -> Start:
-        """What concerns the columns of one block."""
-        logs = None if self.logs is None else self.logs[block]
-        return Start(within(self.matrix, block), within(self.dual, block), logs)
+    def restricted_to(self, block: NDArray[np.intp]) -> WarmStart:
+        """The starting point of one block."""
+        log_pivots = None if self.log_pivots is None else self.log_pivots[block]
+        return WarmStart(submatrix(self.matrix, block), submatrix(self.dual, block), log_pivots)
 
-    def scaled(self, scale: Array) -> Start:
-        """For S times `scale`, entry by entry."""
-        logs = None if self.logs is None else self.logs - np.log(np.diagonal(scale))
-        return Start(self.matrix / scale, self.dual * scale, logs)
+    def scaled(self, scale: Array) -> WarmStart:
+        """The starting point for S times `scale`, entry by entry."""
+        log_pivots = (
+            None if self.log_pivots is None else self.log_pivots - np.log(np.diagonal(scale))
+        )
+        return WarmStart(self.matrix / scale, self.dual * scale, log_pivots)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a solver ended.
+    """The result of a solver.
 
     Parameters
     ----------
     kind
-        ``minimiser``; ``unbounded``: there is none, and `matrix` proves it; ``unsettled``: neither
-        was found within the limit.
+        ``minimiser``; ``unbounded``: a minimiser does not exist, and `matrix` proves it;
+        ``unconverged``: neither was found within the limit.
     matrix
         Symmetric, shape (p, p): the minimiser or the certificate, each positive definite.
     gap
-        Duality gap of the minimiser: by how much, at most, its objective exceeds the least.
+        Duality gap of the minimiser: an upper bound on its objective minus the minimum.
     iterations
-        Eigendecompositions made, sweeps over the columns, or Newton steps.
+        Number of eigendecompositions, sweeps over the columns, or Newton steps.
     dual
-        Of the minimiser, where there is one: what proves the gap; shape (p, p).
-    inverse, logs
-        Of the minimiser, where the solver has them: see `Start`.
+        The dual point that proves the gap of a minimiser; shape (p, p).
+    inverse, log_pivots
+        Of the minimiser, if the solver has them; see `WarmStart`.
     """
 
-    kind: Literal["minimiser", "unbounded", "unsettled"]
+    kind: Literal["minimiser", "unbounded", "unconverged"]
     matrix: Array
     gap: float
     iterations: int
     dual: Array | None = None
     inverse: Array | None = None
-    logs: Array | None = None
+    log_pivots: Array | None = None
 
 
 class BlockSolver(Protocol):
-    """Solves one block, or says that it could not: never anything else.
+    """A solver of one block. It returns a proven result, or ``unconverged``.
 
     Parameters
     ----------
@@ -93,13 +95,13 @@ class BlockSolver(Protocol):
     penalties
         Symmetric, not negative, zero on the diagonal, shape (p, p).
     tol
-        Largest duality gap per column.
+        Upper bound on the duality gap per column.
     limit
-        Most iterations.
+        Upper bound on the number of iterations.
     start
-        Where to begin.
+        Starting point.
     conditions
-        Whether the minimiser has to meet the optimality conditions too: see `is_optimal`.
+        Whether the minimiser has to meet the optimality conditions, too; see `is_optimal`.
     """
 
     def __call__(
@@ -108,33 +110,33 @@ class BlockSolver(Protocol):
         penalties: Array,
         tol: float,
         limit: int,
-        start: Start | None = None,
+        start: WarmStart | None = None,
         conditions: bool = True,
     ) -> Outcome: ...
 
 
-def within(matrix: Array, block: NDArray[np.intp]) -> Array:
-    """Its rows and columns of these places: both at once would take three times as long."""
+def submatrix(matrix: Array, block: NDArray[np.intp]) -> Array:
+    """Rows and columns of these indices; three times as fast as `np.ix_`."""
     return matrix[block].take(block, axis=1)
 
 
-def soft_threshold(matrix: Array, by: Array | float) -> Array:
-    """Every entry moved towards zero by `by`, and no further than zero."""
-    moved: Array = np.sign(matrix) * np.maximum(np.abs(matrix) - by, 0.0)
-    return moved
+def soft_threshold(matrix: Array, threshold: Array | float) -> Array:
+    """sign(x) max(|x| - threshold, 0) for every entry x."""
+    shrunk: Array = np.sign(matrix) * np.maximum(np.abs(matrix) - threshold, 0.0)
+    return shrunk
 
 
 def slope(S: Array, penalties: Array | float, direction: Array) -> float:
     """Slope h(T) = tr(S T) + sum of penalties_ij |T_ij|, off the diagonal.
 
-    Where T is positive semidefinite, not zero, and h(T) <= 0, there is no minimiser.
+    If T is positive semidefinite, not zero, and h(T) <= 0, a minimiser does not exist.
     """
     off = np.abs(direction - np.diag(np.diagonal(direction)))
     return float((S * direction).sum() + (penalties * off).sum())
 
 
 def is_positive_definite(matrix: Array) -> bool:
-    """Whether the Cholesky factorisation passes."""
+    """Whether the matrix has a Cholesky factorisation."""
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
@@ -143,28 +145,29 @@ def is_positive_definite(matrix: Array) -> bool:
 
 
 def duality_gap(T: Array, W: Array) -> float:
-    """How far T is from the least value, at most: tr(W T) - p - log det(W T).
+    """Upper bound on the objective at T minus the minimum: tr(W T) - p - log det(W T).
 
-    W has to be in the box, and where T has an entry on its border, S_ij + penalties_ij sign(T_ij):
-    the terms that are left out then cancel. Infinite unless both are positive definite. With
-    T = R R', of R' W R, which is near the identity: so it loses no digits, and is not negative.
+    W must be in the box, and on its boundary, S_ij + penalties_ij sign(T_ij), where T_ij is not
+    zero: then the other terms cancel. Infinite unless both are positive definite. With T = R R' it
+    is computed from R' W R, which is close to the identity; so it does not suffer cancellation, and
+    is not negative.
     """
     try:
         R = np.linalg.cholesky(T)
         product = R.T @ W @ R
-        logs = np.log(np.diagonal(np.linalg.cholesky((product + product.T) / 2)))
+        log_pivots = np.log(np.diagonal(np.linalg.cholesky((product + product.T) / 2)))
     except np.linalg.LinAlgError:
         return np.inf
-    return float((np.diagonal(product) - 1 - 2 * logs).sum())
+    return float((np.diagonal(product) - 1 - 2 * log_pivots).sum())
 
 
 def is_optimal(
     S: Array, penalties: Array, T: Array, gap: float, tol: float, conditions: bool
 ) -> bool:
-    """Whether T can be called the minimiser: by its gap, and by the conditions it has to meet.
+    """Whether T is the minimiser up to `tol`: by its gap, and by the optimality conditions.
 
-    A gap bounds the square of what is still wrong with T, so a small one alone leaves the inverse
-    of T off by its root.
+    The gap bounds the square of the error of T, so the error of the inverse of T may be as large as
+    the square root of the gap.
     """
     if gap > tol * len(S):
         return False
@@ -175,25 +178,27 @@ def is_optimal(
 
 
 def allowed_violation(T: Array, W: Array, tol: float) -> float:
-    """What the conditions may be missed by, with W the inverse of T: a little, and rounding."""
+    """Upper bound on `violation` that is accepted, with W the inverse of T; allows for rounding."""
     rounding = 10 * ROUNDING * float(np.linalg.norm(T) * np.linalg.norm(W))
-    return max(tol, _VIOLATED + rounding)
+    return max(tol, _MAX_VIOLATION + rounding)
 
 
 def violation(S: Array, penalties: Array, T: Array, W: Array) -> float:
-    """By how much the inverse W of T misses W_ij = S_ij + penalties_ij sign(T_ij), at most.
+    """Largest violation of W_ij = S_ij + penalties_ij sign(T_ij) by the inverse W of T.
 
-    Where T_ij is zero W_ij may be anything within the penalty of S_ij. Zero at the minimiser.
+    Where T_ij is zero, the condition is |W_ij - S_ij| <= penalties_ij. Zero at the minimiser.
     """
-    away = W - S
-    missed = np.where(T == 0, np.abs(away) - penalties, np.abs(away - penalties * np.sign(T)))
-    return float(missed.max())
+    difference = W - S
+    residual = np.where(
+        T == 0, np.abs(difference) - penalties, np.abs(difference - penalties * np.sign(T))
+    )
+    return float(residual.max())
 
 
 def certificate(S: Array, penalties: Array, X: Array) -> Array | None:
-    """The proof that there is no minimiser, of trace 1, if X is one: clearly, rounding aside."""
-    # A rounding error's worth of identity: positive definite as stored, not only on paper.
+    """X scaled to trace 1, if it proves that a minimiser does not exist, allowing for rounding."""
+    # A small multiple of the identity makes it positive definite as stored.
     T: Array = X / np.trace(X) + 4 * ROUNDING * len(X) * np.eye(len(X))
     size = slope(np.abs(S), penalties, np.abs(T))
-    clear = slope(S, penalties, T) <= -_CLEARLY * size
+    clear = slope(S, penalties, T) <= -_MARGIN * size
     return T if clear and is_positive_definite(T) else None

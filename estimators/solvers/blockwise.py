@@ -1,4 +1,4 @@
-"""One graphical lasso, block by block: units, components, who solves each, and what that makes."""
+"""Solve a graphical lasso block by block: scaling, components, choice of solver, assembly."""
 
 from __future__ import annotations
 
@@ -11,49 +11,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.solvers.admm import admm
-from gramercy.estimators.solvers.block import ROUNDING, BlockSolver, Outcome, Start, slope, within
+from gramercy.estimators.solvers.block import (
+    ROUNDING,
+    BlockSolver,
+    Outcome,
+    WarmStart,
+    slope,
+    submatrix,
+)
 from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
 from gramercy.estimators.solvers.feasible import no_minimiser
+from gramercy.estimators.solvers.glasso_problem import GlassoProblem, UnitScaling
 from gramercy.estimators.solvers.newton import newton
-from gramercy.estimators.solvers.problem import Frame, Problem
-from gramercy.estimators.solvers.screening import components, pair
+from gramercy.estimators.solvers.screening import components, solve_pair
 from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems import estimation as problems
 
 Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 Solver = Literal["auto", "newton", "admm", "coordinate-descent"]
 
 _CLOSED = "closed-form"  # blocks of one or two columns
-# A new solver is one line here and below, and in `Solver`.
+# A new solver needs a line here, in `_LIMITS` and in `Solver`.
 _SOLVERS: Mapping[str, BlockSolver] = {
     "newton": newton,
     "admm": admm,
     "coordinate-descent": coordinate_descent,
 }
 _LIMITS = {"newton": 50, "admm": 20_000, "coordinate-descent": 1000}  # iterations
-_LEAST = 1e-300  # on the diagonal
-_SMALL = 32  # columns up to which ADMM takes less than it takes to load what is compiled
+_MIN_DIAGONAL = 1e-300
+_SMALL = 32  # columns up to which ADMM is faster than loading compiled code
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A minimiser, and how near to the true one it is known to be.
+    """A minimiser with a proven accuracy.
 
     Parameters
     ----------
     precision
         Symmetric, positive definite, with exact zeros, shape (p, p).
     gap
-        Duality gap per column: the objective exceeds its least value by at most p times this.
-        Not below zero, but for rounding.
+        Duality gap per column: the objective exceeds its minimum by at most p times this. Not
+        negative, up to rounding.
     iterations
-        Of the block that took the most.
+        Largest number of iterations of a block.
     penalty
-        The penalty in force: the number that was given, or a matrix, symmetric, with zeros on the
-        diagonal unless that is penalised.
+        The penalty: a number, or a symmetric matrix with zeros on the diagonal unless that is
+        penalised.
     solver
-        Who found it: ``newton``, ``admm``, ``coordinate-descent``; several, with commas, where a
-        block was left to another; ``closed-form`` where no block needed any.
+        ``newton``, ``admm`` or ``coordinate-descent``; several, separated by commas, if blocks were
+        solved by different solvers; ``closed-form`` if no block needed one.
     """
 
     precision: Array
@@ -64,154 +72,155 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class State:
-    """Where the next problem of the same S may begin, if none of its penalties is larger.
+class PathState:
+    """Warm start for a problem with the same S, and penalties that are not larger.
 
     Parameters
     ----------
-    frame
-        The units of the rest.
+    scaling
+        The scaling of `start`.
     start
         The minimiser.
     connected
-        Whether there was one component only: there is one for smaller penalties too.
+        Whether the graph was connected; then it also is at smaller penalties.
     """
 
-    frame: Frame
-    start: Start
+    scaling: UnitScaling
+    start: WarmStart
     connected: bool
 
 
 def solve(
-    problem: Problem,
+    problem: GlassoProblem,
     solver: Solver,
     tol: float,
-    state: State | None = None,
+    state: PathState | None = None,
     conditions: bool = True,
-) -> tuple[Solution, State]:
-    """See `estimators.solvers.glasso.graphical_lasso`; and where the next problem may begin."""
+) -> tuple[Solution, PathState]:
+    """See `estimators.solvers.glasso.graphical_lasso`; also returns a warm start."""
     if not 0 < tol < math.inf:
-        raise ValueError("tol must be positive and finite")
+        raise problems.not_positive("tol")
     if solver != "auto" and solver not in _SOLVERS:
-        raise ValueError(f"the solver must be one of auto, {', '.join(_SOLVERS)}")
+        raise problems.unknown_solver(("auto", *_SOLVERS))
     p, diagonal = len(problem.S), problem.diagonal()
     if diagonal.min() <= 0:
-        least = diagonal == diagonal.min()
-        raise no_minimiser(problem, np.diag(least / least.sum()))
-    if diagonal.min() < _LEAST:
-        raise _unsettled(problem)
-    frame, start = _taken_up(state, problem.S, diagonal)
-    if frame.is_hopeless:
-        raise _unsettled(problem)
-    penalties = frame.penalties(problem.penalty)
-    every = [np.arange(p)]
-    blocks = every if state and state.connected else components(frame.unit, penalties)
+        smallest = diagonal == diagonal.min()
+        raise no_minimiser(problem, np.diag(smallest / smallest.sum()))
+    if diagonal.min() < _MIN_DIAGONAL:
+        raise _not_converged(problem)
+    scaling, start = _warm_start(state, problem.S, diagonal)
+    if scaling.overflows:
+        raise _not_converged(problem)
+    penalties = scaling.penalties(problem.penalty)
+    one_block = [np.arange(p)]
+    blocks = one_block if state and state.connected else components(scaling.unit, penalties)
     if solver == "auto":
         solver = "admm" if p <= _SMALL else "newton"
-    solved: list[tuple[Places, Outcome]] = []
+    solved: list[tuple[Indices, Outcome]] = []
     names = set()
     for block in blocks:
-        whole = block.size == p
-        found, name = _solved(
-            frame.unit if whole else within(frame.unit, block),
-            penalties if whole else within(penalties, block),
+        is_single = block.size == p
+        outcome, name = _solve_block(
+            scaling.unit if is_single else submatrix(scaling.unit, block),
+            penalties if is_single else submatrix(penalties, block),
             solver,
             tol,
-            start if whole or start is None else start.of(block),
+            start if is_single or start is None else start.restricted_to(block),
             conditions,
         )
-        if found.kind != "minimiser":
-            raise _refusal(problem, frame, block, found)
-        solved.append((block, found))
+        if outcome.kind != "minimiser":
+            raise _failure(problem, scaling, block, outcome)
+        solved.append((block, outcome))
         names.add(name)
-    end = _joined(p, solved)
-    precision = end.matrix / frame.scale
+    end = _assembled(p, solved)
+    precision = end.matrix / scaling.scale
     precision += 0.0  # no negative zeros
     solution = Solution(
         precision,
-        sum(found.gap for _, found in solved) / p,
-        max((found.iterations for _, found in solved), default=0),
+        sum(outcome.gap for _, outcome in solved) / p,
+        max((outcome.iterations for _, outcome in solved), default=0),
         problem.penalty,
         ", ".join(sorted(names - {_CLOSED}, reverse=True)) or _CLOSED,
     )
-    return solution, State(frame, end, len(blocks) == 1 and blocks[0].size == p)
+    return solution, PathState(scaling, end, len(blocks) == 1 and blocks[0].size == p)
 
 
-def _taken_up(state: State | None, S: Array, diagonal: Array) -> tuple[Frame, Start | None]:
-    """The units, and in them where to begin."""
+def _warm_start(
+    state: PathState | None, S: Array, diagonal: Array
+) -> tuple[UnitScaling, WarmStart | None]:
+    """The scaling, and the starting point in it."""
     if state is None:
-        return Frame(S, diagonal), None
-    if (state.frame.diagonal == diagonal).all():
-        return state.frame, state.start
-    frame = Frame(S, diagonal)
-    return frame, state.start.scaled(state.frame.scale / frame.scale)
+        return UnitScaling(S, diagonal), None
+    if (state.scaling.diagonal == diagonal).all():
+        return state.scaling, state.start
+    scaling = UnitScaling(S, diagonal)
+    return scaling, state.start.scaled(state.scaling.scale / scaling.scale)
 
 
-def _solved(
+def _solve_block(
     S: Array,
     penalties: Array,
     solver: Solver,
     tol: float,
-    start: Start | None,
+    start: WarmStart | None,
     conditions: bool,
 ) -> tuple[Outcome, str]:
-    """One component of two columns or more, and who solved it."""
+    """The outcome for a component of two columns or more, and the name of its solver."""
     if len(S) == 2:
-        return pair(S, penalties), _CLOSED
-    found = _SOLVERS[solver](S, penalties, tol, _LIMITS[solver], start, conditions)
-    if found.kind != "unsettled":
-        return found, solver
-    # Of a matrix that is nearly singular coordinate descent gets there in the end; of one that is
-    # indefinite there may be no minimiser, and ADMM finds the proof.
+        return solve_pair(S, penalties), _CLOSED
+    outcome = _SOLVERS[solver](S, penalties, tol, _LIMITS[solver], start, conditions)
+    if outcome.kind != "unconverged":
+        return outcome, solver
+    # For a nearly singular matrix coordinate descent is the most robust. An indefinite one may not
+    # have a minimiser, and ADMM finds the certificate.
     definite = np.linalg.eigvalsh(S)[0] > -ROUNDING * len(S) ** 2
-    others = ["coordinate-descent", "admm"] if definite else ["admm", "coordinate-descent"]
+    fallbacks = ["coordinate-descent", "admm"] if definite else ["admm", "coordinate-descent"]
     name: str = solver
-    for name in (each for each in others if each != solver):
-        found = _SOLVERS[name](S, penalties, tol, _LIMITS[name], start, conditions)
-        if found.kind != "unsettled":
+    for name in (fallback for fallback in fallbacks if fallback != solver):
+        outcome = _SOLVERS[name](S, penalties, tol, _LIMITS[name], start, conditions)
+        if outcome.kind != "unconverged":
             break
-    return found, name
+    return outcome, name
 
 
-def _joined(p: int, solved: list[tuple[Places, Outcome]]) -> Start:
-    """The blocks, and ones on the diagonal for columns that stand alone."""
-    matrix, dual, logs = np.eye(p), np.eye(p), np.zeros(p)
-    for block, found in solved:
-        near = found.dual if found.inverse is None else found.inverse
+def _assembled(p: int, solved: list[tuple[Indices, Outcome]]) -> WarmStart:
+    """The blocks, and ones on the diagonal for isolated columns."""
+    matrix, dual, log_pivots = np.eye(p), np.eye(p), np.zeros(p)
+    for block, outcome in solved:
+        inverse = outcome.dual if outcome.inverse is None else outcome.inverse
         if block.size == p:
-            assert near is not None  # a minimiser has one of them
-            return Start(found.matrix, near, found.logs)
-        for into, part in ((matrix, found.matrix), (dual, near)):
-            rows = into[block]
+            assert inverse is not None  # a minimiser has one of them
+            return WarmStart(outcome.matrix, inverse, outcome.log_pivots)
+        for full, part in ((matrix, outcome.matrix), (dual, inverse)):
+            rows = full[block]
             rows[:, block] = part
-            into[block] = rows
-        if found.logs is not None:
-            logs[block] = found.logs
-    exact = all(found.logs is not None for _, found in solved)
-    return Start(matrix, dual, logs if exact else None)
+            full[block] = rows
+        if outcome.log_pivots is not None:
+            log_pivots[block] = outcome.log_pivots
+    exact = all(outcome.log_pivots is not None for _, outcome in solved)
+    return WarmStart(matrix, dual, log_pivots if exact else None)
 
 
-def _refusal(problem: Problem, frame: Frame, block: Places, found: Outcome) -> RequestError:
-    """Why there is no solution, by what a block has of it."""
-    if found.kind == "unbounded":
+def _failure(
+    problem: GlassoProblem, scaling: UnitScaling, block: Indices, outcome: Outcome
+) -> RequestError:
+    """The error for a block that was not solved."""
+    if outcome.kind == "unbounded":
         direction = np.zeros_like(problem.S)
-        direction[np.ix_(block, block)] = found.matrix
-        direction /= frame.scale
+        direction[np.ix_(block, block)] = outcome.matrix
+        direction /= scaling.scale
         direction /= np.trace(direction)
         S = problem.S.copy()
         np.fill_diagonal(S, problem.diagonal())
-        # Once more, in the caller's units: a wrong refusal is worse than none.
+        # Check the certificate again in the caller's units, to be sure of the refusal.
         with np.errstate(over="ignore"):
             proven = slope(S, problem.penalties, direction) <= 0
         if proven:
             return no_minimiser(problem, direction)
-    return _unsettled(problem)
+    return _not_converged(problem)
 
 
-def _unsettled(problem: Problem) -> RequestError:
-    return RequestError(
-        f"The graphical lasso did not settle at {problem.spoken}: too near to singular.",
-        "Use a larger penalty."
-        if isinstance(problem.penalty, float)
-        else "Use larger penalties, also for pairs of like columns.",
-    )
+def _not_converged(problem: GlassoProblem) -> RequestError:
+    if isinstance(problem.penalty, float):
+        return problems.not_converged(problem.penalty)
+    return problems.not_converged_at_penalties(*problem.penalty_range)

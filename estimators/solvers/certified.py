@@ -1,9 +1,10 @@
-"""The graphical lasso for output perturbation: it reaches its distance whatever the table is.
+"""The graphical lasso for output perturbation: a proven accuracy for every table.
 
-Boyd et al. (2011), section 6.5. The mechanism charges before it solves, so that a table that cannot
-be solved would tell something of itself. Hence the accelerated iteration is only tried; behind it
-stands the plain one, which converges for every positive semidefinite matrix. What either finds is
-believed only with a certificate in which rounding is counted: docs/mechanisms/output.md proves it.
+Boyd et al. (2011), section 6.5. The mechanism charges before it solves, so a failure that depends
+on the table would reveal information. Hence the accelerated iteration is tried first; if it fails,
+the plain iteration follows, which converges for every positive semidefinite matrix. Either result
+is accepted only with a certificate that accounts for rounding; docs/mechanisms/output.md has the
+proof.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from scipy.sparse.csgraph import connected_components
 
 from gramercy.estimators.solvers.admm import admm, proximal
 from gramercy.estimators.solvers.block import soft_threshold
-from gramercy.schemas.errors import StepFailed
+from gramercy.schemas.problems.estimation import not_certified
 
 Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53
-_UP = 1 + 1e-9  # more than sums of p^2 terms of one sign lose
-_ACCELERATED = 5000  # iterations that the accelerated solver is given
+_UP = 1 + 1e-9  # exceeds the rounding error of sums of p^2 terms of one sign
+_ACCELERATED = 5000  # limit of iterations of the accelerated solver
 _OVER_RELAXATION = 1.6
-_CHECK = 10  # plain iterations from one certificate to the next
-_BALANCED = (5, 10, 20, 40, 80, 160, 320)  # after these rho changes, and then no more
-_WIDEST = 1e8  # of rho, and of its inverse, on a unit diagonal
-_LARGEST = 2.0**-3  # of sqrt(2 gap), where a coarser solution would do
+_CHECK = 10  # plain iterations between certificates
+_BALANCED = (5, 10, 20, 40, 80, 160, 320)  # iterations after which rho changes; then it is fixed
+_MAX_RHO = 1e8  # of rho, and of its inverse, on a unit diagonal
+_MAX_ROOT = 2.0**-3  # upper bound on sqrt(2 gap)
 
 
 def solve_within(S: Array, penalty: float, distance: float) -> Array:
@@ -37,46 +38,46 @@ def solve_within(S: Array, penalty: float, distance: float) -> Array:
     Parameters
     ----------
     S
-        Positive semidefinite, of trace 1 at most, but for rounding; shape (p, p).
+        Positive semidefinite, with trace at most 1, up to rounding; shape (p, p).
     penalty
         Positive.
     distance
-        In Frobenius norm; no less than what `mechanisms.output_perturbation` charges.
+        Upper bound in the Frobenius norm, at least that of `mechanisms.output_perturbation`.
 
     Raises
     ------
     StepFailed
-        If there is no certificate. It says the same for every table.
+        If a certificate was not found. The message is the same for every table.
     """
     try:
-        found = _solved((S + S.T) / 2, penalty, distance)
+        solution = _solve((S + S.T) / 2, penalty, distance)
     except (ArithmeticError, ValueError):  # LinAlgError is a ValueError
-        found = None
-    if found is None:
-        raise StepFailed("output: the solution could not be certified.")
-    return found
+        solution = None
+    if solution is None:
+        raise not_certified()
+    return solution
 
 
-def limit(p: int, penalty: float) -> int:
-    """Most plain iterations of a block: many times what any table has taken."""
+def iteration_limit(p: int, penalty: float) -> int:
+    """Limit of plain iterations of a block: many times what any table has needed."""
     return 20_000 + math.ceil(20 * math.sqrt(p) / penalty)
 
 
-def distance_of(p: int, penalty: float, gap: float) -> float:
-    """How far from the true minimiser a matrix of that gap is, rounding included."""
-    moved = _UNIT * (4 + p * penalty)  # of S, by rounding, in Frobenius norm
-    largest = p / (penalty - moved)
+def distance_bound(p: int, penalty: float, gap: float) -> float:
+    """Upper bound on the distance from the true minimiser, given the gap; includes rounding."""
+    rounding = _UNIT * (4 + p * penalty)  # of S, in the Frobenius norm
+    largest = p / (penalty - rounding)
     root = math.sqrt(2 * gap)
     if not 0 < largest < math.inf or not root < 0.5:
         return math.inf
-    off = largest * root / (1 - root) + 4 * (p + 1) * _UNIT * largest + largest**2 * moved
-    return off * _UP
+    distance = largest * root / (1 - root) + 4 * (p + 1) * _UNIT * largest + largest**2 * rounding
+    return distance * _UP
 
 
 def certified_gap(S: Array, penalties: Array | float, Z: Array, dual: Array) -> float:
-    """By how much the objective at Z exceeds its least value, at most; rounding is counted.
+    """Upper bound on the objective at Z minus its minimum; accounts for rounding.
 
-    `dual` is any matrix: it is clipped into the dual's box. Infinite where Z and it prove nothing.
+    `dual` is any matrix; it is clipped to the dual's box. Infinite if the two prove nothing.
     """
     bounds: Array = np.broadcast_to(np.asarray(penalties, dtype=np.float64), S.shape)
     try:
@@ -85,13 +86,13 @@ def certified_gap(S: Array, penalties: Array | float, Z: Array, dual: Array) -> 
         return math.inf
     U: Array = np.clip((dual + dual.T) / 2 - S, -bounds, bounds)
     U[np.diag_indices(len(S))] = np.diagonal(bounds)
-    edge: Array = np.where(Z == 0, U, np.sign(Z) * bounds)
-    # Where Z has an entry, the minimiser's U is at the border; what is best is not known before.
-    return min(_gap(S, bounds, Z, R, each) for each in (U, edge))
+    boundary: Array = np.where(Z == 0, U, np.sign(Z) * bounds)
+    # Where Z is not zero, the minimiser's U is on the boundary; either may give the smaller gap.
+    return min(_gap(S, bounds, Z, R, candidate) for candidate in (U, boundary))
 
 
 def _gap(S: Array, bounds: Array, Z: Array, R: Array, U: Array) -> float:
-    """phi(R' W R) + sum (bounds |Z| - U Z): nothing cancels in either."""
+    """phi(R' W R) + sum (bounds |Z| - U Z), without cancellation."""
     p, W, trace = len(S), S + U, float(np.trace(Z))
     size = float(np.linalg.norm(W))
     H = R.T @ (W @ R)
@@ -104,22 +105,22 @@ def _gap(S: Array, bounds: Array, Z: Array, R: Array, U: Array) -> float:
     return (h * h / 2 / (1 - h) + slack + factors) * _UP
 
 
-def _solved(S: Array, penalty: float, distance: float) -> Array | None:
+def _solve(S: Array, penalty: float, distance: float) -> Array | None:
     p = len(S)
-    spare = distance - distance_of(p, penalty, 0.0)
+    spare = distance - distance_bound(p, penalty, 0.0)
     if not (spare > 0 and np.isfinite(S).all()):
         return None
-    root = min(spare * penalty / p / _UP, _LARGEST)
+    root = min(spare * penalty / p / _UP, _MAX_ROOT)
     root /= 1 + 2 * root
-    # Half of it: blocks are certified in their own units, and once more together.
-    aim = (root * root / 2 - 16.0 * p**3 * _UNIT) / 2
+    # Half of it: blocks are certified in their own units, then all of them together.
+    target = (root * root / 2 - 16.0 * p**3 * _UNIT) / 2
     for solver in (_accelerated, _plain):
-        found = _by_blocks(S, penalty, aim, solver)
-        if found is None:
+        pair = _by_blocks(S, penalty, target, solver)
+        if pair is None:
             continue
-        gap = certified_gap(S, penalty, *found)
-        if gap < math.inf and distance_of(p, penalty, gap) <= distance:
-            return found[0]
+        gap = certified_gap(S, penalty, *pair)
+        if gap < math.inf and distance_bound(p, penalty, gap) <= distance:
+            return pair[0]
     return None
 
 
@@ -127,8 +128,8 @@ _Pair = tuple[Array, Array]  # the precision matrix and its dual
 _Solver = Callable[[Array, Array, float, int], _Pair | None]
 
 
-def _by_blocks(S: Array, penalty: float, aim: float, solver: _Solver) -> _Pair | None:
-    """Each connected component alone, its diagonal 1: see `graphical_lasso`."""
+def _by_blocks(S: Array, penalty: float, target: float, solver: _Solver) -> _Pair | None:
+    """Solve each connected component with a unit diagonal; see `graphical_lasso`."""
     p = len(S)
     A = S + penalty * np.eye(p)
     if A.diagonal().min() <= 0:
@@ -144,37 +145,37 @@ def _by_blocks(S: Array, penalty: float, aim: float, solver: _Solver) -> _Pair |
         np.fill_diagonal(unit, 1.0)
         bounds = penalty / scale * (1 - np.eye(len(block)))
         size = len(block)
-        alone = (unit, unit)
-        found = alone if size == 1 else solver(unit, bounds, aim * size / p, limit(p, penalty))
-        if found is None:
+        limit = iteration_limit(p, penalty)
+        pair = (unit, unit) if size == 1 else solver(unit, bounds, target * size / p, limit)
+        if pair is None:
             return None
-        precision[here], dual[here] = found[0] / scale, found[1] * scale
+        precision[here], dual[here] = pair[0] / scale, pair[1] * scale
     return (precision + precision.T) / 2 + 0.0, dual  # no negative zeros
 
 
-def _accelerated(unit: Array, bounds: Array, aim: float, _: int) -> _Pair | None:
+def _accelerated(unit: Array, bounds: Array, target: float, _: int) -> _Pair | None:
     try:
-        found = admm(unit, bounds, aim / len(unit) / 4, _ACCELERATED)
+        outcome = admm(unit, bounds, target / len(unit) / 4, _ACCELERATED)
     except (ArithmeticError, ValueError):
         return None
-    return None if found.dual is None else (found.matrix, found.dual)
+    return None if outcome.dual is None else (outcome.matrix, outcome.dual)
 
 
-def _plain(unit: Array, bounds: Array, aim: float, most: int) -> _Pair | None:
-    """ADMM whose rho is fixed after the first steps: it converges to the minimiser."""
+def _plain(unit: Array, bounds: Array, target: float, limit: int) -> _Pair | None:
+    """ADMM with a rho that is fixed after the first steps, so that it converges."""
     p, rho = len(unit), 1.0
     Z, U = np.eye(p), np.zeros((p, p))
-    for iteration in range(1, most + 1):
+    for iteration in range(1, limit + 1):
         X = proximal(Z - U - unit / rho, rho)
         before, relaxed = Z, _OVER_RELAXATION * X + (1 - _OVER_RELAXATION) * Z
         Z = soft_threshold(relaxed + U, bounds / rho)
         U = U + relaxed - Z
-        if iteration % _CHECK == 0 and certified_gap(unit, bounds, Z, unit + rho * U) <= aim:
+        if iteration % _CHECK == 0 and certified_gap(unit, bounds, Z, unit + rho * U) <= target:
             return Z, unit + rho * U
         if iteration in _BALANCED:
             primal = float(np.linalg.norm(X - Z) / np.linalg.norm(Z))
             dual = rho * float(np.linalg.norm(Z - before) / np.linalg.norm(unit + rho * U))
-            wanted = rho * min(max(math.sqrt(primal / max(dual, _UNIT)), 0.1), 10.0)
-            wanted = min(max(wanted, 1 / _WIDEST), _WIDEST)
-            rho, U = wanted, U * (rho / wanted)
+            balanced = rho * min(max(math.sqrt(primal / max(dual, _UNIT)), 0.1), 10.0)
+            balanced = min(max(balanced, 1 / _MAX_RHO), _MAX_RHO)
+            rho, U = balanced, U * (rho / balanced)
     return None

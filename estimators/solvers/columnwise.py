@@ -1,9 +1,9 @@
-"""Lasso problems of all columns at once, by coordinate descent on a known second moment.
+"""Lasso problems of all columns at once, by coordinate descent on a second moment.
 
 For every column j: minimise over b  b^T S b / 2 - c_j^T b + sum_i penalty_ij |b_i|
 
-Neighbourhood selection and SCIO are both of this form. S is positive semidefinite, so the problems
-are convex; a penalty of infinity holds its coefficient at zero.
+Neighbourhood selection and SCIO have this form. S is positive semidefinite, so the problems are
+convex; an infinite penalty fixes its coefficient at zero.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from gramercy.estimators.solvers.block import soft_threshold
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems import estimation as problems
 
 Array = NDArray[np.float64]
 
 _LIMIT = 1000  # sweeps
-_LOOK = 4  # sweeps between looks at what is done; a look costs nearly as much as a sweep
-_EVERY = 8  # sweeps between solving for signs that have stayed
-_WHATEVER = 64  # sweeps between solving for the present signs, stayed or not
-_AT_ONCE = 256  # problems: of 1000 columns they fit a processor's cache
-_BEYOND = 1e10  # coefficients that only a singular matrix can have
-_TOLERANCE = 1e-11  # at which two machines' estimates are one
-_CLEARLY = 1e-10  # how far below zero an eigenvalue of a unit diagonal is more than rounding
+_CHECK_EVERY = 4  # sweeps between convergence checks; a check costs nearly as much as a sweep
+_SOLVE_EVERY = 8  # sweeps between exact solutions for columns whose signs are unchanged
+_SOLVE_ALL_EVERY = 64  # sweeps between exact solutions for all columns
+_BATCH = 256  # problems at a time: with 1000 columns they fit a processor's cache
+_DIVERGED = 1e10  # coefficients of this size occur only with a singular matrix
+_TOLERANCE = 1e-11  # at which the estimates of two machines are equal
+_MIN_EIGENVALUE = 1e-10  # smaller negative eigenvalues, on a unit diagonal, count as rounding
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The minimisers, and how near to optimal they are known to be.
+class ColumnSolutions:
+    """Minimisers with a proven accuracy.
 
     Parameters
     ----------
     coefficients
-        One minimiser a column, with exact zeros; shape (p, k).
+        One minimiser in each column, with exact zeros; shape (p, k).
     residual
-        The most by which a subgradient misses zero, on a unit diagonal, as a share of the terms it
-        is made of.
+        Largest distance of zero from a subgradient, on a unit diagonal, relative to the size of its
+        terms.
     sweeps
-        Passes over all coefficients, of the problem that took the most.
+        Largest number of passes over all coefficients.
     """
 
     coefficients: Array
@@ -49,8 +49,8 @@ class Columns:
     sweeps: int
 
 
-def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE) -> Columns:
-    """Solve the k problems together: every step is one product of a row of S and many columns.
+def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE) -> ColumnSolutions:
+    """Solve k problems together: each step is the product of a row of S and many columns.
 
     Parameters
     ----------
@@ -59,121 +59,127 @@ def columnwise(S: Array, C: Array, penalties: Array, *, tol: float = _TOLERANCE)
     C
         The linear terms c_j; shape (p, k).
     penalties
-        Not negative; infinite where a coefficient is held at zero; shape (p, k).
+        Not negative; infinite where a coefficient is fixed at zero; shape (p, k).
     tol
-        Largest residual; see `Columns`.
+        Largest residual; see `ColumnSolutions`.
 
     Raises
     ------
     ValueError
-        If S is not what it must be, or shapes do not match, or a penalty is negative.
+        If S is invalid, or shapes do not match, or a penalty is negative.
     RequestError
-        If the problems did not settle: S is singular, or nearly so, and the penalties are small.
+        If the iteration did not converge: S is nearly singular, and the penalties are small.
 
     Notes
     -----
     Friedman, Hastie and Tibshirani (2010), "Regularization paths for generalized linear models via
     coordinate descent", with "covariance updates". Coefficient i of every column in turn is
-    replaced by its own minimiser, soft(c_i - S_i. b + S_ii b_i, penalty_i) / S_ii, which leaves
-    exact zeros. Where S is nearly singular, descent finds the signs soon and the numbers slowly;
-    but given the signs they solve linear equations, so now and then it goes to that solution, as
-    far as the signs stay (Lee, Battle, Raina and Ng 2007): 160 sweeps, not thousands, for 100
-    columns, 80 rows and a floor of 0.001. Equations cost as much as many sweeps, so first those
-    columns are solved whose signs have stayed for some sweeps: for most it is the last step.
+    replaced by its minimiser, soft(c_i - S_i. b + S_ii b_i, penalty_i) / S_ii, which gives exact
+    zeros. If S is nearly singular, the signs converge fast and the values slowly. Given the signs,
+    the values solve linear equations, so these are solved from time to time, up to the first change
+    of a sign (Lee, Battle, Raina and Ng 2007): 160 sweeps instead of thousands for 100 columns, 80
+    rows and a floor of 0.001. Linear equations cost as much as many sweeps, so they are mostly
+    solved for columns whose signs have not changed for some sweeps.
 
-    The optimum is told by the subgradient alone: g = S b - c must be -penalty sign(b) where b is
-    not zero, and within the penalty where it is. All of it on the unit diagonal, so that units of
-    columns change nothing.
+    Convergence is checked with the subgradient: g = S b - c must be -penalty sign(b) where b is not
+    zero, and within the penalty where it is. S is scaled to a unit diagonal first, so the units of
+    columns do not matter.
     """
-    unit, root = _unit(S)
-    if C.shape != penalties.shape or len(C) != len(S) or np.isnan(penalties).any():
-        raise ValueError("the linear terms and penalties must have one shape, and p rows")
-    if penalties.min(initial=0.0) < 0 or not np.isfinite(C).all():
-        raise ValueError("penalties must not be negative, and linear terms finite")
+    unit, root = _unit_diagonal(S)
+    if C.shape != penalties.shape:
+        raise problems.shapes_differ("penalties", "C")
+    if len(C) != len(S):
+        raise problems.wrong_number_of_rows("C", len(S))
+    if not (penalties >= 0).all():
+        raise problems.negative_entries("penalties")
+    if not np.isfinite(C).all():
+        raise problems.not_finite("C")
     linear, penalty = C / root[:, None], penalties / root[:, None]
-    found, worst, sweeps = np.zeros_like(linear), 0.0, 0
-    for begin in range(0, C.shape[1], _AT_ONCE):
-        some = slice(begin, begin + _AT_ONCE)
-        found[:, some], missed, took = _settled(unit, linear[:, some], penalty[:, some], tol)
-        worst, sweeps = max(worst, missed), max(sweeps, took)
-    return Columns(found / root[:, None] + 0.0, worst, sweeps)
+    solution, residual, sweeps = np.zeros_like(linear), 0.0, 0
+    for begin in range(0, C.shape[1], _BATCH):
+        batch = slice(begin, begin + _BATCH)
+        solution[:, batch], batch_residual, batch_sweeps = _solve_batch(
+            unit, linear[:, batch], penalty[:, batch], tol
+        )
+        residual, sweeps = max(residual, batch_residual), max(sweeps, batch_sweeps)
+    return ColumnSolutions(solution / root[:, None] + 0.0, residual, sweeps)
 
 
-def _unit(S: Array) -> tuple[Array, Array]:
-    if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size or not np.isfinite(S).all():
-        raise ValueError("the matrix must be square and finite, with at least one column")
+def _unit_diagonal(S: Array) -> tuple[Array, Array]:
+    if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size:
+        raise problems.not_square("S")
+    if not np.isfinite(S).all():
+        raise problems.not_finite("S")
     if np.abs(S - S.T).max() > 1e-10 * np.abs(S).max():
-        raise ValueError("the matrix must be symmetric")
+        raise problems.not_symmetric("S")
     if np.diagonal(S).min() <= 0:
-        raise ValueError("the matrix must have a positive diagonal")
+        raise problems.diagonal_not_positive("S")
     root = np.sqrt(np.diagonal(S))
     unit: Array = (S / 2 + S.T / 2) / np.outer(root, root)
     np.fill_diagonal(unit, 1.0)
-    if np.linalg.eigvalsh(unit)[0] < -_CLEARLY * len(unit):
-        raise ValueError("the matrix must be positive semidefinite")
+    if np.linalg.eigvalsh(unit)[0] < -_MIN_EIGENVALUE * len(unit):
+        raise problems.not_positive_semidefinite("S")
     return unit, root
 
 
-def _settled(unit: Array, linear: Array, penalty: Array, tol: float) -> tuple[Array, float, int]:
-    """The minimisers on the unit diagonal, the most that one misses, and the sweeps they took."""
-    found, left = np.zeros_like(linear), np.arange(linear.shape[1])
-    here, signs, worst = np.zeros_like(linear), np.zeros_like(linear), 0.0
+def _solve_batch(
+    unit: Array, linear: Array, penalty: Array, tol: float
+) -> tuple[Array, float, int]:
+    """Minimisers for a matrix with unit diagonal, their largest residual, and the sweeps."""
+    solution, remaining = np.zeros_like(linear), np.arange(linear.shape[1])
+    b, signs, largest = np.zeros_like(linear), np.zeros_like(linear), 0.0
     for sweep in range(1, _LIMIT + 1):
         for i, row in enumerate(unit):
-            here[i] = soft_threshold(linear[i] - row @ here + here[i], penalty[i])
-        if sweep % _EVERY == 0:
-            stayed = (np.sign(here) == signs).all(axis=0)
-            for j in np.flatnonzero(stayed | (sweep % _WHATEVER == 0)):
-                here[:, j] = _with_signs(unit, linear[:, j], penalty[:, j], here[:, j])
-            signs = np.sign(here)
-        if sweep % _LOOK:
+            b[i] = soft_threshold(linear[i] - row @ b + b[i], penalty[i])
+        if sweep % _SOLVE_EVERY == 0:
+            unchanged = (np.sign(b) == signs).all(axis=0)
+            for j in np.flatnonzero(unchanged | (sweep % _SOLVE_ALL_EVERY == 0)):
+                b[:, j] = _solve_for_signs(unit, linear[:, j], penalty[:, j], b[:, j])
+            signs = np.sign(b)
+        if sweep % _CHECK_EVERY:
             continue
-        missed = _missed(unit, linear, penalty, here)
-        done = missed <= tol
+        residuals = _residuals(unit, linear, penalty, b)
+        done = residuals <= tol
         if done.any():
-            worst = max(worst, float(missed[done].max()))
-            found[:, left[done]] = here[:, done]
-            left, here, signs = left[~done], here[:, ~done], signs[:, ~done]
+            largest = max(largest, float(residuals[done].max()))
+            solution[:, remaining[done]] = b[:, done]
+            remaining, b, signs = remaining[~done], b[:, ~done], signs[:, ~done]
             linear, penalty = linear[:, ~done], penalty[:, ~done]
-        if not left.size:
-            return found, worst, sweep
-        if np.abs(here).max() > _BEYOND * np.abs(linear).max():
+        if not remaining.size:
+            return solution, largest, sweep
+        if np.abs(b).max() > _DIVERGED * np.abs(linear).max():
             break
-    raise RequestError(
-        "The columns did not settle: the matrix is too near to singular for this penalty.",
-        "Use a larger penalty.",
-    )
+    raise problems.columns_not_converged()
 
 
-def _missed(unit: Array, linear: Array, penalty: Array, here: Array) -> Array:
-    """By how much each column's subgradient misses zero, as a share of its terms; shape (k,)."""
-    gradient = unit @ here - linear
-    there = here != 0
-    with np.errstate(invalid="ignore"):  # infinity times no sign
-        off = np.where(
-            there, np.abs(gradient + penalty * np.sign(here)), np.abs(gradient) - penalty
+def _residuals(unit: Array, linear: Array, penalty: Array, b: Array) -> Array:
+    """Distance of zero from each column's subgradient, relative to its terms; shape (k,)."""
+    gradient = unit @ b - linear
+    with np.errstate(invalid="ignore"):  # an infinite penalty times a sign of zero
+        distance = np.where(
+            b != 0, np.abs(gradient + penalty * np.sign(b)), np.abs(gradient) - penalty
         )
-    terms = np.abs(unit) @ np.abs(here) + np.abs(linear)
-    most = terms.max(axis=0)
-    missed: Array = np.maximum(off, 0.0).max(axis=0) / np.where(most > 0, most, 1.0)
-    return missed
+    terms = np.abs(unit) @ np.abs(b) + np.abs(linear)
+    size = terms.max(axis=0)
+    residuals: Array = np.maximum(distance, 0.0).max(axis=0) / np.where(size > 0, size, 1.0)
+    return residuals
 
 
-def _with_signs(unit: Array, linear: Array, penalty: Array, here: Array) -> Array:
-    """Go to the numbers that are best for one column's present signs, as far as the signs stay.
+def _solve_for_signs(unit: Array, linear: Array, penalty: Array, column: Array) -> Array:
+    """Move one column towards the minimum for its current signs, along a descent path.
 
-    On the way the first coefficient to reach zero is left there, and the others go on: the
-    objective falls all the way. One inverse serves all of it: without coefficient k it is
-    M - M_k M_k^T / M_kk.
+    The first coefficient that reaches zero stays there, and the others move on; the objective
+    decreases all the way. The inverse without coefficient k is M - M_k M_k^T / M_kk, so one
+    inverse is enough.
     """
-    there = np.flatnonzero(here)
-    if not there.size:
-        return here
-    b, sign, free = here[there], np.sign(here[there]), np.ones(there.size, dtype=bool)
-    factor, failed = dpotrf(unit[np.ix_(there, there)], lower=1, clean=1)
-    if failed:  # singular: descent goes on as if nothing had been
-        return here
-    best: Array = dpotrs(factor, linear[there] - penalty[there] * sign, lower=1)[0]
+    support = np.flatnonzero(column)
+    if not support.size:
+        return column
+    b, sign, free = column[support], np.sign(column[support]), np.ones(support.size, dtype=bool)
+    factor, failed = dpotrf(unit[np.ix_(support, support)], lower=1, clean=1)
+    if failed:  # singular: leave it to coordinate descent
+        return column
+    best: Array = dpotrs(factor, linear[support] - penalty[support] * sign, lower=1)[0]
     inverse: Array | None = None
     while (crossing := sign * best < 0).any():
         if inverse is None:
@@ -183,14 +189,14 @@ def _with_signs(unit: Array, linear: Array, penalty: Array, here: Array) -> Arra
         k = int(share.argmin())
         b = b + share[k] * (best - b)
         b[k], free[k] = 0.0, False
-        column, pivot = inverse[:, k].copy(), float(inverse[k, k])
-        if not pivot > 0:  # rounding: what is reached so far is good
+        inverse_k, pivot = inverse[:, k].copy(), float(inverse[k, k])
+        if not pivot > 0:  # rounding: stop here
             best = b
             break
-        best = np.where(free, best - column * (best[k] / pivot), 0.0)
-        inverse -= np.outer(column, column / pivot)
+        best = np.where(free, best - inverse_k * (best[k] / pivot), 0.0)
+        inverse -= np.outer(inverse_k, inverse_k / pivot)
     if not np.isfinite(best).all():
-        return here
-    moved = np.zeros_like(here)
-    moved[there] = best
+        return column
+    moved = np.zeros_like(column)
+    moved[support] = best
     return moved

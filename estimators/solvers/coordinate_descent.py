@@ -1,15 +1,15 @@
-"""The graphical lasso by block coordinate descent, as its authors solved it.
+"""The graphical lasso by block coordinate descent.
 
 Friedman, Hastie and Tibshirani (2008); Algorithm 1 of the debiased graphical lasso; Banerjee et al.
-(2008) for why it converges. Column by column, the others held: with W the inverse of T,
+(2008) for the proof of convergence. For one column at a time, with W the inverse of T,
 
 minimise over b:  b' W b / 2 - s' b + sum of penalties_k |b_k|,  and then  w = W b,
 
-W without row and column j, s and w what is left of column j of S and W, T_kj = -b_k T_jj, and
-T_jj = 1 / (S_jj - w' b). It raises det W over the dual's box, one column at a time. So it has to
-begin at a positive definite matrix of that box: where none is at hand it says so, and proves
-nothing. Of an indefinite S, that is the case between the least penalty that has a minimiser and
-the least at which soft-thresholding finds one.
+where row and column j of W are left out, s and w are the rest of column j of S and W,
+T_kj = -b_k T_jj, and T_jj = 1 / (S_jj - w' b). Each step increases det W within the dual's box. So
+it must start with a positive definite matrix in that box; if none is found, the result is
+``unconverged``. For an indefinite S, that happens between the smallest penalty that has a minimiser
+and the smallest at which soft-thresholding gives such a matrix.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gramercy.estimators.solvers import kernels
 from gramercy.estimators.solvers.block import (
     Outcome,
-    Start,
+    WarmStart,
     duality_gap,
     is_optimal,
     is_positive_definite,
@@ -30,7 +30,7 @@ from gramercy.estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 
-_SHARE = 0.01  # of the column's violation that may be left when its turn ends
+_SHARE = 0.01  # accuracy of a column's lasso, as a share of its first change
 
 
 def coordinate_descent(
@@ -38,7 +38,7 @@ def coordinate_descent(
     penalties: Array,
     tol: float,
     limit: int,
-    start: Start | None = None,
+    start: WarmStart | None = None,
     conditions: bool = True,
 ) -> Outcome:
     """Minimise -log det T + tr(S T) + sum of penalties_ij |T_ij| over positive definite T.
@@ -47,53 +47,53 @@ def coordinate_descent(
 
     Notes
     -----
-    The gap is measured at a point of the box that is W, but on its border where T has an entry:
-    there the minimiser's is, so the gap falls with the square of what is left to do.
+    The dual point is W, moved to the boundary of the box where T is not zero. The minimiser's dual
+    is there, so the gap decreases with the square of the error.
     """
     p = len(S)
-    W = _inside(S, penalties, start)
+    W = _feasible_start(S, penalties, start)
     if W is None:
-        return Outcome("unsettled", S, np.inf, 0)
+        return Outcome("unconverged", S, np.inf, 0)
     B = np.zeros((p, p)) if start is None else -start.matrix / np.diagonal(start.matrix)
     np.fill_diagonal(B, 0.0)
-    left = np.ones(p)
+    pivots = np.ones(p)
     for sweep in range(1, limit + 1):
         for j in range(p):
             b = B[:, j].copy()
             w = compiled(kernels.lasso)(W, S[j], penalties[j], b, j, _SHARE)
-            left[j] = 1 - float(w @ b)  # positive as long as W is positive definite
-            if not left[j] > 0:
-                return Outcome("unsettled", S, np.inf, sweep)
+            pivots[j] = 1 - float(w @ b)  # positive as long as W is positive definite
+            if not pivots[j] > 0:
+                return Outcome("unconverged", S, np.inf, sweep)
             w[j] = 1.0
             B[:, j], W[:, j], W[j] = b, w, w
-        T = _precision(B, left)
-        border = S + penalties * np.sign(T)
-        dual = np.where(T != 0, border, np.clip(W, S - penalties, S + penalties))
+        T = _precision(B, pivots)
+        boundary = S + penalties * np.sign(T)
+        dual = np.where(T != 0, boundary, np.clip(W, S - penalties, S + penalties))
         gap = duality_gap(T, dual)
         if is_optimal(S, penalties, T, gap, tol, conditions):
             return Outcome("minimiser", T, gap, sweep, dual)
-    return Outcome("unsettled", T, np.inf, limit)
+    return Outcome("unconverged", T, np.inf, limit)
 
 
-def _inside(S: Array, penalties: Array, start: Start | None) -> Array | None:
-    """A positive definite matrix of the dual's box, if one is at hand."""
+def _feasible_start(S: Array, penalties: Array, start: WarmStart | None) -> Array | None:
+    """A positive definite matrix in the dual's box, or None if no candidate is one."""
     off = np.abs(S - np.eye(len(S)))
     shares = np.divide(penalties, off, out=np.ones_like(S), where=off > penalties)
     share = float(shares.min(initial=1.0, where=~np.eye(len(S), dtype=bool)))
-    tried = [
+    candidates = [
         soft_threshold(S - np.eye(len(S)), penalties) + np.eye(len(S)),
-        (1 - share) * S + share * np.eye(len(S)),  # of a positive semidefinite S, always
+        (1 - share) * S + share * np.eye(len(S)),  # works for every positive semidefinite S
     ]
     if start is not None:
-        near = np.clip(start.dual, S - penalties, S + penalties)
-        np.fill_diagonal(near, 1.0)
-        tried.insert(0, near)
-    return next((each for each in tried if is_positive_definite(each)), None)
+        clipped = np.clip(start.dual, S - penalties, S + penalties)
+        np.fill_diagonal(clipped, 1.0)
+        candidates.insert(0, clipped)
+    return next((matrix for matrix in candidates if is_positive_definite(matrix)), None)
 
 
-def _precision(B: Array, left: Array) -> Array:
-    """Symmetric; an entry is zero where either of its columns says so."""
-    T = -B / left
+def _precision(B: Array, pivots: Array) -> Array:
+    """The symmetric precision matrix; an entry is zero if it is zero in either column."""
+    T = -B / pivots
     T = np.where((T != 0) & (T.T != 0), (T + T.T) / 2, 0.0)
-    np.fill_diagonal(T, 1 / left)
+    np.fill_diagonal(T, 1 / pivots)
     return T

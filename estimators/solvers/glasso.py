@@ -1,12 +1,12 @@
-"""The graphical lasso as a function, with an honest answer.
+"""The graphical lasso, with a proven accuracy.
 
 Su, Guo and Zhang (2020), Algorithm 2; Friedman, Hastie and Tibshirani (2008):
 
 minimise over positive definite T:  -log det T + tr(S T) + sum of penalty_ij |T_ij|
 
 The sum is over i != j, or over all entries with ``penalize_diagonal``: the same problem with the
-diagonal's penalties added to S. S may be indefinite; then there may be no minimiser, and that is
-said, with a proof.
+diagonal's penalties added to S. S may be indefinite; then a minimiser may not exist, and the error
+carries a proof.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.machine import one_blas_thread
+from gramercy.common.machine import single_blas_thread
 from gramercy.estimators.solvers.blockwise import Solution, Solver, solve
-from gramercy.estimators.solvers.problem import Problem, symmetric
+from gramercy.estimators.solvers.glasso_problem import GlassoProblem, checked_symmetric
 
 Array = NDArray[np.float64]
 
@@ -36,36 +36,33 @@ def graphical_lasso(
     S
         Symmetric, shape (p, p); may be indefinite.
     penalty
-        Positive; or a symmetric matrix of penalties, not negative, shape (p, p). An entry whose
-        penalty is zero is fitted exactly: the inverse of the minimiser has that of S.
+        Positive; or a symmetric matrix of penalties, not negative, shape (p, p). An entry with
+        penalty zero is fitted exactly: the inverse of the minimiser equals S there.
     penalize_diagonal
-        Whether the penalty covers the diagonal too; scikit-learn's does not. The diagonal of a
-        matrix of penalties is used only then.
+        Whether the penalty applies to the diagonal, too; in scikit-learn it does not. The diagonal
+        of a matrix of penalties is used only then.
     solver
-        ``newton``; ``admm``; ``coordinate-descent``, as in the papers: slower. Where the one that
-        is named has no answer the others are asked. ``auto``: Newton, or ADMM where there are so
-        few columns that nothing needs to be compiled.
+        ``newton``, ``admm``, or ``coordinate-descent``, which is slower. If it does not converge,
+        the others are tried. ``auto``: Newton, or ADMM for few columns, which needs no compilation.
     tol
-        Largest duality gap per column.
+        Upper bound on the duality gap per column.
 
     Raises
     ------
     ValueError
-        If S is not a finite symmetric matrix, a penalty or `tol` makes no sense, or there is no
-        such solver.
+        If S is not a finite symmetric matrix, or a penalty, `tol` or `solver` is invalid.
     NoMinimiser
-        If there is none. Raised only with a certificate that has been checked. Its `feasible` is a
-        penalty that has one, or, for a matrix of penalties, by what to multiply them; zero where
-        none of either does.
+        If a minimiser does not exist; always with a verified certificate. Its `feasible` is a
+        penalty that has a minimiser, or for a matrix of penalties a factor; zero if none is known.
     RequestError
-        If neither a minimiser nor a certificate was found: the penalty is at the very edge, or so
-        small that the minimiser is nearly singular.
+        If neither a minimiser nor a certificate was found: the penalty is at the limit of
+        existence, or so small that the minimiser is nearly singular.
 
     Notes
     -----
-    Everything is scaled to a unit diagonal first, which makes columns of unlike size as quick as
-    any, and taken apart into connected components: see `estimators.solvers.screening`.
+    The matrix is scaled to a unit diagonal first, so that columns of different size do not slow it
+    down, and split into connected components; see `estimators.solvers.screening`.
     """
-    problem = Problem.checked(symmetric(S), penalty, penalize_diagonal)
-    with one_blas_thread():
+    problem = GlassoProblem.checked(checked_symmetric(S), penalty, penalize_diagonal)
+    with single_blas_thread():
         return solve(problem, solver, tol)[0]

@@ -1,7 +1,7 @@
-"""The inverse of a positive definite matrix from its Cholesky factor, at the speed of products.
+"""The inverse of a positive definite matrix from its Cholesky factor, by matrix products.
 
-LAPACK inverts the triangle block column by block column, at half the speed or less of the products
-that it could be made of. Halved again and again it is nearly all products:
+LAPACK inverts the triangle by block columns, at half the speed of matrix products or less. Divided
+recursively into halves, nearly all of the work is matrix products:
 
 inverse of (A 0; B C) = (a 0; -c B a, c), with a and c the inverses of A and C
 """
@@ -20,33 +20,32 @@ from gramercy.estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 
-_WHOLE = 64  # columns that are not halved
+_LEAF = 64  # columns that are not divided further
 
 
-def inverse(factor: Array, *, roughly: bool = False) -> Array:
-    """Of the matrix whose lower Cholesky factor it is; symmetric, shape (p, p).
+def inverse(factor: Array, *, single_precision: bool = False) -> Array:
+    """Inverse of the matrix with this lower Cholesky factor; symmetric, shape (p, p).
 
     Parameters
     ----------
     factor
-        In columns (Fortran order), shape (p, p). It is overwritten; what is above its diagonal is
-        not read.
-    roughly
-        Whether the digits of single precision will do, in half the time.
+        Fortran order, shape (p, p). It is overwritten; entries above the diagonal are not read.
+    single_precision
+        Whether to use single precision, in half the time.
     """
-    L = factor.astype(np.float32) if roughly else factor
+    L = factor.astype(np.float32) if single_precision else factor
     _invert(L)
-    squared = slauum if roughly else dlauum
+    squared = slauum if single_precision else dlauum
     W: Array = squared(L, lower=1, overwrite_c=1)[0].T.astype(np.float64, copy=False)
-    compiled(kernels.mirrored)(W)
+    compiled(kernels.mirror_upper)(W)
     return W
 
 
 def _invert(L: NDArray[Any]) -> None:
-    """The lower triangle, in place."""
+    """Invert the lower triangle, in place."""
     p, single = len(L), L.dtype == np.float32
     trtri, trmm = (strtri, strmm) if single else (dtrtri, dtrmm)
-    if p <= _WHOLE:
+    if p <= _LEAF:
         L[:] = trtri(L, lower=1)[0]
         return
     half = p // 2

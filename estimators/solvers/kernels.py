@@ -1,7 +1,8 @@
-"""The solvers' inner loops: plain functions, compiled by numba when first asked for.
+"""Inner loops of the solvers: plain functions, compiled by numba on first use.
 
-They are about one block: S, penalties and T symmetric, shape (p, p), T positive definite, W its
-inverse. `estimators.solvers.newton` has the mathematics, and of `lasso` `coordinate_descent`.
+They work on one block: S, penalties and T are symmetric, shape (p, p), T is positive definite, W is
+its inverse. See `estimators.solvers.newton` for the mathematics, and `coordinate_descent` for
+that of `lasso`.
 """
 
 from __future__ import annotations
@@ -17,39 +18,39 @@ from gramercy.common.machine import compiled as machine_code
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
-Places = NDArray[np.int64]
-_GROUP = 16  # columns of single precision in a cache line
-# Sums in any order, and no thought of what is not finite: what they give is checked later.
+Indices = NDArray[np.int64]
+_GROUP = 16  # columns in a cache line, in single precision
+# Fast arithmetic: sums in any order, no care for non-finite numbers. Results are checked later.
 _FAST = {"descend"}
 _LOOSELY = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
-_PASSES = 1000  # over the coefficients of one lasso
-_LEAST = 1e-15  # of a unit diagonal: what a coefficient may still want to move by rounding
+_MAX_PASSES = 1000  # over the coefficients of one lasso
+_MIN_CHANGE = 1e-15  # on a unit diagonal; smaller changes of a coefficient are rounding
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def compiled(function: _Function) -> _Function:
-    """The same function as machine code."""
+    """The function as machine code."""
     return machine_code(function, *(_LOOSELY if function.__name__ in _FAST else ()))
 
 
-def survey(
+def active_set(
     S: Array, penalties: Array, T: Array, W: Array, turn: int
-) -> tuple[float, float, Single, Places, Places]:
-    """What is wrong with T, and where it may have to move.
+) -> tuple[float, float, Single, Indices, Indices]:
+    """Violation of the optimality conditions by T, and the entries that may have to change.
 
     Returns
     -------
     violation
-        Largest entry of what keeps T from being the minimiser, by size.
+        Largest violation of an optimality condition.
     squares
-        The sum of the squares of all of them.
+        Sum of the squares of all violations.
     residual
-        Of every entry, its smooth gradient S - W, and where T has an entry, its whole one; shape
-        (p, p). In single precision, but rounded only once it has been subtracted.
+        Gradient S - W of the smooth part for every entry; plus that of the penalty where T is not
+        zero; shape (p, p). Computed in double precision, then rounded to single.
     starts, places
-        The pairs that may move, the diagonal among them: those of column j are (places[k], j) for
-        k from starts[j] up to starts[j + 1]. A pair is listed once, in one of its two columns:
-        which is settled by a hash of it and of `turn`.
+        The active pairs, the diagonal included: those of column j are (places[k], j) for k from
+        starts[j] up to starts[j + 1]. A pair is listed in only one of its two columns, chosen by a
+        hash of the pair and of `turn`.
     """
     p = len(S)
     residual = np.empty((p, p), np.float32)
@@ -92,33 +93,33 @@ def descend(  # noqa: PLR0912, PLR0915  one loop: a call to another function wou
     T: Single,
     penalties: Single,
     residual: Single,
-    starts: Places,
-    places: Places,
+    starts: Indices,
+    places: Indices,
     sweeps: int,
     enough: float,
 ) -> tuple[Single, int]:
-    """Where T should move: the least of the quadratic model, by coordinate descent.
+    """The Newton step: minimises the quadratic model by coordinate descent.
 
-    It ends after so many `sweeps`, or with the first that lowers the model by less than the share
-    `enough` of what the first of all did.
+    It ends after `sweeps`, or with the first sweep that decreases the model by less than `enough`
+    times the decrease of the first sweep.
 
     Returns
     -------
     D
-        Symmetric, shape (p, p). Where T + D is zero, it is exactly zero in single precision.
+        Symmetric, shape (p, p). Zeros of T + D are exact in single precision.
     sweeps
-        As many as it took.
+        Number of sweeps.
 
     Notes
     -----
-    Every sweep has its own random order of the columns, a group of neighbours at a time, which
-    share cache lines. (A plain congruential generator: the order decides nothing but the speed.)
+    Every sweep has its own random order of the columns, in groups of neighbours, which share cache
+    lines. (A linear congruential generator is enough: the order affects only the speed.)
 
-    U = D W is kept row by row, and u = U e_j gathered once a column. While entries of that column
-    move, by m_i, W D W e_j is W u + W_jj z + c W e_j, with z = sum of m_i W e_i, and c = sum of
-    m_i W_ij off the diagonal: so only z and c have to follow. Where T_ij is not zero and keeps its
-    sign, D_ij is found from the whole residual, which is small near the minimiser: that keeps its
-    digits in single precision.
+    U = D W is stored by rows, and u = U e_j is gathered once for each column. While entries of that
+    column change, by m_i, W D W e_j is W u + W_jj z + c W e_j, with z = sum of m_i W e_i, and
+    c = sum of m_i W_ij off the diagonal. So only z and c have to be updated. Where T_ij is not zero
+    and keeps its sign, D_ij is computed from the full residual, which is small near the minimiser,
+    so that single precision suffices.
     """
     p = len(W)
     D, U = np.zeros((p, p), np.float32), np.zeros((p, p), np.float32)
@@ -202,8 +203,8 @@ def descend(  # noqa: PLR0912, PLR0915  one loop: a call to another function wou
     return D, sweep + 1
 
 
-def stepped(T: Array, single: Single, D: Single, share: float) -> Array:
-    """T + share D; a whole step leaves exact zeros where single-precision T + D has them."""
+def step_from(T: Array, single: Single, D: Single, share: float) -> Array:
+    """T + share D; a full step has exact zeros where T + D is zero in single precision."""
     p = len(T)
     X = np.empty((p, p))
     for i in range(p):
@@ -214,7 +215,7 @@ def stepped(T: Array, single: Single, D: Single, share: float) -> Array:
 
 
 def linear(S: Array, penalties: Array, T: Array) -> tuple[float, float]:
-    """tr(S T) + sum of penalties_ij |T_ij|, and the sum of the sizes of its terms."""
+    """tr(S T) + sum of penalties_ij |T_ij|, and the sum of the absolute values of its terms."""
     p = len(S)
     total, size = 0.0, 0.0
     for i in range(p):
@@ -228,8 +229,8 @@ def linear(S: Array, penalties: Array, T: Array) -> tuple[float, float]:
     return 2 * total, 2 * size
 
 
-def in_box(S: Array, penalties: Array, T: Array, W: Array) -> Array:
-    """The point of the dual's box that is W where it can be, on the border where T has an entry."""
+def dual_point(S: Array, penalties: Array, T: Array, W: Array) -> Array:
+    """W projected onto the dual's box, and on its boundary where T is not zero."""
     p = len(S)
     V = np.empty((p, p))
     for i in range(p):
@@ -241,8 +242,8 @@ def in_box(S: Array, penalties: Array, T: Array, W: Array) -> Array:
     return V
 
 
-def mirrored(upper: Array) -> None:
-    """Copy what is above the diagonal to below it, in place."""
+def mirror_upper(upper: Array) -> None:
+    """Copy the upper triangle to the lower one, in place."""
     for i in range(len(upper)):
         for j in range(i):
             upper[i, j] = upper[j, i]
@@ -251,8 +252,8 @@ def mirrored(upper: Array) -> None:
 def lasso(W: Array, s: Array, penalties: Array, b: Array, j: int, share: float) -> Array:
     """Minimise b' W b / 2 - s' b + sum of penalties_k |b_k| over b with b_j = 0, in place.
 
-    By coordinate descent from `b` on; W has a unit diagonal. It ends when no coordinate wants to
-    move by more than a `share` of what the first pass wanted, and b' W b < 1, or after many passes.
+    By coordinate descent from `b`; W has a unit diagonal. It ends when all changes are at most
+    `share` times the largest change of the first pass, and b' W b < 1, or after many passes.
 
     Returns
     -------
@@ -261,8 +262,8 @@ def lasso(W: Array, s: Array, penalties: Array, b: Array, j: int, share: float) 
     """
     p = len(s)
     rest = s - W @ b
-    target = _LEAST
-    for turn in range(_PASSES):
+    target = _MIN_CHANGE
+    for turn in range(_MAX_PASSES):
         most, explained = 0.0, 0.0
         for k in range(p):
             here = rest[k] + b[k]

@@ -1,4 +1,4 @@
-"""Coordinate descent for a Newton step where numba is not installed: by NumPy, column by column."""
+"""Coordinate descent for a Newton step by NumPy, for installations without numba."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 Single = NDArray[np.float32]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 _GROUP = 16
 
 
-@np.errstate(all="ignore")  # what is not finite is found later, as in compiled code
+@np.errstate(all="ignore")  # non-finite numbers are detected later, as in compiled code
 def descend(
     W: Single,
     T: Single,
     penalties: Single,
     residual: Single,
-    starts: Places,
-    places: Places,
+    starts: Indices,
+    places: Indices,
     sweeps: int,
     enough: float,
 ) -> tuple[Single, int]:
-    """The steps of `kernels.descend`, in its order: the same numbers but for rounding."""
+    """The same steps as `kernels.descend`, in the same order; results differ by rounding only."""
     p = len(W)
     D, U = np.zeros((p, p), np.float32), np.zeros((p, p), np.float32)
     groups = np.arange((p + _GROUP - 1) // _GROUP)
@@ -29,15 +29,15 @@ def descend(
     for sweep in range(sweeps):
         for k in range(len(groups) - 1, 0, -1):
             state = (state * 1_103_515_245 + 12_345) & 0x7FFFFFFF
-            other = (state >> 8) % (k + 1)
-            groups[[k, other]] = groups[[other, k]]
+            swap = (state >> 8) % (k + 1)
+            groups[[k, swap]] = groups[[swap, k]]
         columns = (groups[:, None] * _GROUP + np.arange(_GROUP)).ravel()
-        gained = sum(
+        decrease = sum(
             _column(W, T, penalties, residual, D, U, j, places[starts[j] : starts[j + 1]])
             for j in columns[columns < p].tolist()
         )
-        first = first if sweep else gained
-        if gained <= enough * first:
+        first = first if sweep else decrease
+        if decrease <= enough * first:
             break
     return D, sweep + 1
 
@@ -50,9 +50,9 @@ def _column(
     D: Single,
     U: Single,
     j: int,
-    active: Places,
+    active: Indices,
 ) -> float:
-    """Move the active entries of a column; D and U in place. Returns what was gained."""
+    """Update the active entries of a column, D and U in place; returns the decrease."""
     w, own, rows = W[j], float(W[j, j]), W[active]
     among, pulls = rows[:, active], w[active]
     curvatures = np.where(active == j, own * own, pulls**2 + np.diagonal(among) * own)

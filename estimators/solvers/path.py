@@ -1,4 +1,4 @@
-"""The graphical lasso at many penalties, each begun where the one before ended."""
+"""The graphical lasso at several penalties, each started from the solution before."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.machine import one_blas_thread
-from gramercy.estimators.solvers.blockwise import Solution, Solver, State, solve
-from gramercy.estimators.solvers.problem import Problem, symmetric
+from gramercy.common.machine import single_blas_thread
+from gramercy.estimators.solvers.blockwise import PathState, Solution, Solver, solve
+from gramercy.estimators.solvers.glasso_problem import GlassoProblem, checked_symmetric
 from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems.estimation import no_penalties, penalties_not_ordered
 
 Array = NDArray[np.float64]
 
 
 class Path(list[Solution]):
-    """Solutions in the order in which their penalties were asked for.
+    """Solutions in the order of their penalties in the call.
 
     Attributes
     ----------
     end
-        What stopped the path: the `NoMinimiser` of the largest penalty that has no minimiser, with
-        its certificate and a feasible penalty (or the error of one that did not settle). The
-        solutions are then those of the larger penalties alone: read a solution's `penalty`, not
-        its place. None where every penalty has its solution, or the path ended with a graph that
-        has more edges than were asked for.
+        The error that stopped the path: `NoMinimiser` for the largest penalty that has no
+        minimiser, with its certificate and a feasible penalty, or the error of one that did not
+        converge. Then there are solutions for the larger penalties only: use the `penalty` of a
+        solution, not its index. None if every penalty has a solution, or if the path was stopped by
+        `max_edges`.
     """
 
     end: RequestError | None = None
@@ -40,7 +41,7 @@ def graphical_lasso_path(
     penalize_diagonal: bool = False,
     solver: Solver = "auto",
     tol: float = 1e-6,
-    most_edges: int | None = None,
+    max_edges: int | None = None,
     conditions: bool = False,
 ) -> Path:
     """The minimisers at several penalties, down to the smallest that has one.
@@ -50,61 +51,60 @@ def graphical_lasso_path(
     S
         Symmetric, shape (p, p); may be indefinite.
     penalties
-        Numbers, or matrices, as `graphical_lasso` takes them; at least one, in any order. Of any
-        two, one may not be below the other in one entry and above it in another, since only then
-        does the larger have a minimiser where the smaller has.
+        Numbers, or matrices, as in `graphical_lasso`; at least one, in any order. Of any two
+        matrices, one must be at least the other in every entry.
     penalize_diagonal, solver, tol
         See `graphical_lasso`.
-    most_edges
-        The path ends with the first graph of more edges. For rules that look at sparse graphs
-        alone: the dense ones of the smallest penalties take the longest.
+    max_edges
+        The path stops after the first graph with more edges. For rules that use sparse graphs only:
+        the dense graphs at small penalties take the longest.
     conditions
-        Whether every solution must meet the optimality conditions too, as a single one does: with
-        twice the steps. A small gap alone is an objective that is as good as the least, and a graph
-        that is right but for entries that hardly matter.
+        Whether every solution must meet the optimality conditions, too, as in `graphical_lasso`,
+        which doubles the steps. A small gap alone means an objective close to the minimum, and a
+        graph that is correct except for very small entries.
 
     Raises
     ------
     ValueError
-        As `graphical_lasso`; or if two penalties cannot be compared, or there are none.
+        As `graphical_lasso`; or if two penalties cannot be ordered, or `penalties` is empty.
     NoMinimiser, RequestError
-        As `graphical_lasso`, if not even the largest penalty has a minimiser. One further down
-        does not lose the others: it is the path's `end`.
+        As `graphical_lasso`, if the largest penalty does not have a solution. Errors at smaller
+        penalties are in the `end` of the path.
 
     Notes
     -----
-    From the largest penalty down. Where a penalty has no minimiser no smaller one has, because the
-    dual's box shrinks; so the path stops there.
+    From the largest penalty down. If a penalty does not have a minimiser, smaller ones do not
+    either, because the dual's box shrinks; so the path stops there.
     """
-    matrix = symmetric(S)
-    problems = [Problem.checked(matrix, each, penalize_diagonal) for each in penalties]
+    matrix = checked_symmetric(S)
+    problems = [GlassoProblem.checked(matrix, each, penalize_diagonal) for each in penalties]
     if not problems:
-        raise ValueError("a path needs at least one penalty")
-    turn = cmp_to_key(_turn)
-    order = sorted(range(len(problems)), key=lambda k: turn(problems[k]))
+        raise no_penalties()
+    key = cmp_to_key(_compare)
+    order = sorted(range(len(problems)), key=lambda k: key(problems[k]))
     if any(problems[a].is_below(problems[b]) for a, b in pairwise(order)):
-        raise ValueError("of any two penalties, one must be no less than the other in every entry")
-    found: dict[int, Solution] = {}
-    state: State | None = None
+        raise penalties_not_ordered()
+    solutions: dict[int, Solution] = {}
+    state: PathState | None = None
     path = Path()
-    with one_blas_thread():
+    with single_blas_thread():
         for k in order:
             try:
-                found[k], state = solve(problems[k], solver, tol, state, conditions)
+                solutions[k], state = solve(problems[k], solver, tol, state, conditions)
             except RequestError as error:
-                if not found:
+                if not solutions:
                     raise
                 path.end = error
                 break
-            if most_edges is not None and _edges(found[k].precision) > most_edges:
+            if max_edges is not None and _edges(solutions[k].precision) > max_edges:
                 break
-    path.extend(found[k] for k in sorted(found))
+    path.extend(solutions[k] for k in sorted(solutions))
     return path
 
 
-def _turn(one: Problem, other: Problem) -> int:
-    """Which comes first: that with the larger penalties, where one has them."""
-    return one.is_below(other) - other.is_below(one)
+def _compare(first: GlassoProblem, second: GlassoProblem) -> int:
+    """Order by descending penalties."""
+    return first.is_below(second) - second.is_below(first)
 
 
 def _edges(precision: Array) -> int:

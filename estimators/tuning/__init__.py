@@ -1,1 +1,1 @@
-"""Choosing a penalty without private data."""
+"""Penalty selection without private data."""

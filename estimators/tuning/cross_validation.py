@@ -1,8 +1,8 @@
-"""Cross-validation over folds that a release has published: honest, and without private data.
+"""Cross-validation over the published folds of a release: unbiased, and without private data.
 
-Every fold's matrix holds the rows of that fold alone and noise of its own, so the loss on it of an
-estimate from the other folds has no bias, whatever the penalty: neither rows nor noise are shared.
-It is paid for in noise: K folds together hold K times the variance of one release.
+The matrix of each fold is from its own rows, with independent noise. So the loss on it of an
+estimate from the other folds is unbiased at every penalty. The price is noise: K folds together
+have K times the noise variance of one release.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.repaired import floored
+from gramercy.estimators.input_matrix import with_diagonal_floor
 from gramercy.estimators.tuning.information import refit_or_none
-from gramercy.estimators.tuning.parallel import side_by_side
-from gramercy.estimators.tuning.penalty_rule import Choice, Path, best, graph, loss, made
-from gramercy.schemas.errors import RequestError
+from gramercy.estimators.tuning.parallel import parallel_map
+from gramercy.estimators.tuning.penalty_rule import (
+    Choice,
+    Path,
+    best_choice,
+    derived_evidence,
+    edge_mask,
+    loss,
+)
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems.estimation import folds_missing
 
 Array = NDArray[np.float64]
 Scored = Literal["estimate", "graph"]
-_MOST = 0.5  # of all pairs, where graphs are scored
+_MAX_DENSITY = 0.5  # largest share of pairs that are edges, where graphs are scored
 
 
 def cross_validation(
@@ -35,22 +42,23 @@ def cross_validation(
     scored: Scored = "estimate",
     one_standard_error: bool = False,
 ) -> Choice:
-    """The penalty with the least loss -log det T + tr(S_f T) on held-out folds.
+    """The penalty with the smallest loss -log det T + tr(S_f T) on held-out folds.
 
     Parameters
     ----------
     evidence
-        With folds.
+        Evidence with folds.
     path
-        Of an estimator.
+        Path of an estimator.
     grid
-        Penalties, falling.
+        Penalties, descending.
     scored
-        ``estimate``: the penalised estimate itself, which predicts best with many weak edges;
-        ``graph``: the estimate refitted without a penalty on its own edges, for choosing a graph.
+        ``estimate``: score the penalised estimate, which predicts best with many weak edges;
+        ``graph``: score the estimate refitted without a penalty on its edges, to choose a graph.
     one_standard_error
-        The largest penalty whose loss is within one standard error of the least: of the difference
-        of the two over the folds, since the noise on a fold is common to all penalties.
+        Whether to choose the largest penalty whose loss is within one standard error of the
+        smallest. It is the standard error of the difference over the folds, since the noise on a
+        fold is common to all penalties.
 
     Returns
     -------
@@ -63,62 +71,58 @@ def cross_validation(
         If the release has fewer than two folds.
     """
     check_folds(len(evidence.folds))
-    turn = partial(_losses, evidence, path, grid, scored)
-    losses = np.array(side_by_side(turn, range(len(evidence.folds))))
+    losses_on = partial(_losses, evidence, path, grid, scored)
+    losses = np.array(parallel_map(losses_on, range(len(evidence.folds))))
     weights = np.array([fold.rows for fold in evidence.folds])
     scores = weights @ losses / weights.sum()
-    choice = best(grid, scores, path(evidence, grid))
+    choice = best_choice(grid, scores, path(evidence, grid))
     if not one_standard_error:
         return choice
     excess = losses - losses[:, [int(np.argmin(scores))]]
-    with np.errstate(invalid="ignore"):  # infinite ones do not count
-        spread = excess.std(axis=0, ddof=1) / math.sqrt(len(losses))
-        close = np.flatnonzero(weights @ excess / weights.sum() <= spread)
-    within = Choice(float(grid[close[0]]), grid, scores, choice.edges)
-    return within
+    with np.errstate(invalid="ignore"):  # infinite losses compare as False
+        standard_error = excess.std(axis=0, ddof=1) / math.sqrt(len(losses))
+        close = np.flatnonzero(weights @ excess / weights.sum() <= standard_error)
+    return Choice(float(grid[close[0]]), grid, scores, choice.edges)
 
 
 def _losses(evidence: Evidence, path: Path, grid: Array, scored: Scored, out: int) -> Array:
-    """On one fold, of what the others give; infinite where that is nothing; shape (m,)."""
-    held, others = evidence.folds[out], training(evidence, out)
+    """Losses on one fold of estimates from the others; infinite without an estimate; shape (m,)."""
+    held_out, others = evidence.folds[out], training_evidence(evidence, out)
     losses = np.full(len(grid), np.inf)
-    for at, T in enumerate(path(others, grid)):
-        judged = None if T is None else _judged(T, others, scored)
-        if judged is not None:
-            losses[at] = loss(held.moment, judged)
+    for k, T in enumerate(path(others, grid)):
+        precision = None if T is None else _scored_matrix(T, others, scored)
+        if precision is not None:
+            losses[k] = loss(held_out.moment, precision)
     return losses
 
 
 def check_folds(folds: int) -> None:
-    """Raises RequestError where there are fewer than two."""
+    """Raise RequestError if there are fewer than two folds."""
     if folds < 2:
-        raise RequestError(
-            "A release without folds has nothing for cross-validation.",
-            "Ask for 'folds' in the request of a release, or choose another 'penalty'.",
-        )
+        raise folds_missing()
 
 
-def training(evidence: Evidence, out: int) -> Evidence:
-    """All folds but one, together, repaired for the noise law of their sum."""
+def training_evidence(evidence: Evidence, out: int) -> Evidence:
+    """All folds except one, added up and denoised for the noise law of their sum."""
     rest = [fold for k, fold in enumerate(evidence.folds) if k != out]
     rows = sum(fold.rows for fold in rest)
     raw: Array = sum((fold.rows * fold.moment for fold in rest), np.zeros_like(evidence.raw)) / rows
-    return made(evidence, raw, _law(evidence, len(rest), rows), rows)
+    return derived_evidence(evidence, raw, _training_law(evidence, len(rest), rows), rows)
 
 
-def _law(evidence: Evidence, kept: int, rows: float) -> NoiseLaw:
-    """Of the second moment of some folds, from that of all: each sum has noise of one law."""
+def _training_law(evidence: Evidence, kept: int, rows: float) -> NoiseLaw:
+    """Noise law of the second moment of some folds, from that of all."""
     law, share = evidence.law, kept / len(evidence.folds)
-    if law.cell_variance is not None:  # noise on rows: as many fewer rows
+    if law.cell_variance is not None:  # noise on rows depends on their number only
         return law.divided_by(math.sqrt(rows / evidence.rows))
     scaled = law.divided_by(rows / evidence.rows / math.sqrt(share))
     return scaled if law.dof is None else scaled.model_copy(update={"dof": law.dof * share})
 
 
-def _judged(T: Array, others: Evidence, scored: Scored) -> Array | None:
+def _scored_matrix(T: Array, others: Evidence, scored: Scored) -> Array | None:
     if scored == "estimate":
         return T
-    edges, p = graph(T), len(T)
-    if edges.sum() > _MOST * p * (p - 1):
+    edges, p = edge_mask(T), len(T)
+    if edges.sum() > _MAX_DENSITY * p * (p - 1):
         return None
-    return refit_or_none(floored(others), edges)
+    return refit_or_none(with_diagonal_floor(others), edges)

@@ -1,4 +1,4 @@
-"""Many turns of one thing: in several processes where that pays, in order, and watched."""
+"""A parallel map that reports progress, for the folds and draws of penalty selection."""
 
 from __future__ import annotations
 
@@ -10,61 +10,64 @@ from functools import partial
 from multiprocessing import current_process
 from typing import TypeVar
 
-from gramercy.common.machine import cores, one_blas_thread
+from gramercy.common.machine import cores, single_blas_thread
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-Watcher = Callable[[int, int], None]  # is told how many turns are done, and of how many
+ProgressCallback = Callable[[int, int], None]  # arguments: items done, items in all
 
-_SECONDS = 5.0  # of work left, from which on processes are worth their start
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_SECONDS = 5.0  # remaining work from which starting processes pays
+_callback: ContextVar[ProgressCallback | None] = ContextVar("callback", default=None)
 
 
 @contextmanager
-def watched(by: Watcher) -> Iterator[None]:
-    """Let `by` know of every turn that is done within."""
-    token = _watcher.set(by)
+def reporting_progress(callback: ProgressCallback) -> Iterator[None]:
+    """Call `callback` after every item of a `parallel_map` within this context."""
+    token = _callback.set(callback)
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _callback.reset(token)
 
 
-def side_by_side(turn: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """What `turn` gives for every item, in their order.
+def parallel_map(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """Results of `function` for all items, in order.
 
     Notes
     -----
-    The first is done here. Where its time says that the others would take long, they are shared
-    among processes, a core each. The results are the same to the last digit, here or there: one
-    BLAS thread in all of them, and nothing is drawn in `turn`.
+    The first item is done in this process. If its time shows that the others would take long, they
+    are shared among processes, one for each core. The results are equal to the last digit in both
+    cases: each process uses one BLAS thread, and `function` draws no random numbers.
     """
     waiting = list(items)
     if not waiting:
         return []
-    tell = _watcher.get() or (lambda done, of: None)
+    report = _callback.get() or (lambda done, of: None)
     began = time.monotonic()
-    alone = partial(_alone, turn)
-    results = [alone(waiting[0])]
-    tell(1, len(waiting))
-    left = (time.monotonic() - began) * (len(waiting) - 1)
-    for done, result in enumerate(_others(alone, waiting[1:], left > _SECONDS), start=2):
+    single_threaded = partial(_single_threaded, function)
+    results = [single_threaded(waiting[0])]
+    report(1, len(waiting))
+    remaining = (time.monotonic() - began) * (len(waiting) - 1)
+    others = _map(single_threaded, waiting[1:], in_processes=remaining > _SECONDS)
+    for done, result in enumerate(others, start=2):
         results.append(result)
-        tell(done, len(waiting))
+        report(done, len(waiting))
     return results
 
 
-def _alone(turn: Callable[[_Item], _Result], item: _Item) -> _Result:
-    with one_blas_thread():
-        return turn(item)
+def _single_threaded(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+    with single_blas_thread():
+        return function(item)
 
 
-def _others(turn: Callable[[_Item], _Result], items: list[_Item], long: bool) -> Iterable[_Result]:
-    if not long or cores() == 1 or current_process().daemon:  # daemons may have no children
-        return map(turn, items)
-    from joblib import Parallel, delayed  # where it is worth its import
+def _map(
+    function: Callable[[_Item], _Result], items: list[_Item], *, in_processes: bool
+) -> Iterable[_Result]:
+    if not in_processes or cores() == 1 or current_process().daemon:  # daemons cannot have children
+        return map(function, items)
+    from joblib import Parallel, delayed  # slow to import
 
-    found: Iterable[_Result] = Parallel(n_jobs=cores(), return_as="generator")(
-        delayed(turn)(item) for item in items
+    results: Iterable[_Result] = Parallel(n_jobs=cores(), return_as="generator")(
+        delayed(function)(item) for item in items
     )
-    return found
+    return results

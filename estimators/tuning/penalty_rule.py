@@ -1,8 +1,8 @@
-"""Tuning without private data: what every rule of choosing a penalty shares.
+"""Functions that all rules for penalty selection share.
 
-A rule sees a path: the precision matrices of an estimator, one for every penalty of a public grid,
-as a function of `Evidence`. So it can be asked again for evidence that a rule has made: the other
-folds, or a release that was drawn. All of it is post-processing, from public seeds.
+A rule is given a path: a function of `Evidence` and a public grid of penalties, which returns a
+precision matrix for each penalty. So the rule can evaluate it for derived evidence, too: the other
+folds, or a simulated release. All of this is post-processing, with public seeds.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from gramercy.estimators.noise.denoise import denoise
-from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems.estimation import no_penalty_works
 
 Array = NDArray[np.float64]
-# One precision matrix a penalty, None where there is no minimiser; penalties fall.
+# One precision matrix for each penalty, None without a minimiser; penalties are descending.
 Path = Callable[[Evidence, Array], Sequence[Array | None]]
 
-COUNT = 20  # penalties on a grid
-_REACH = 100.0  # from the largest penalty to the least
-MOST = 0.5  # of all pairs: rules that choose a graph look at sparse ones alone
+COUNT = 20  # penalties in a grid
+_RATIO = 100.0  # of the largest penalty to the smallest
+MAX_DENSITY = 0.5  # largest share of pairs that are edges, in rules that choose a graph
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a rule found.
+    """The result of a rule.
 
     Parameters
     ----------
     penalty
-        The one that it chose.
+        The chosen penalty.
     penalties
-        The grid, falling; shape (m,).
+        The grid, descending; shape (m,).
     scores
-        The rule's criterion at each, the least of them best; infinite where it has none.
+        Value of the criterion at each penalty; the smallest is best, infinity means no value.
     edges
-        Number of edges of each estimate, -1 where there is none; shape (m,).
+        Number of edges of each estimate, -1 without an estimate; shape (m,).
     frequencies
-        How often each pair was an edge at `penalty`, for rules that count; shape (p, p).
+        Share of draws in which each pair is an edge at `penalty`, for `stars`; shape (p, p).
     """
 
     penalty: float
@@ -55,43 +55,43 @@ class Choice:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One line a penalty that has an estimate, as a report shows it."""
+        """A row for each penalty that has an estimate, for the report."""
         columns = {"penalty": self.penalties, "score": self.scores, "edges": self.edges}
         return pd.DataFrame(columns)[self.edges >= 0].reset_index(drop=True)
 
 
-def penalties(*matrices: Array, count: int = COUNT, reach: float = _REACH) -> Array:
-    """A grid from the largest entry off the diagonal, where no edge is left, downwards.
+def penalty_grid(*matrices: Array, count: int = COUNT, ratio: float = _RATIO) -> Array:
+    """A grid down from the largest off-diagonal entry, at which the graph is empty.
 
     Parameters
     ----------
     matrices
-        What the estimator works from, symmetric, shape (p, p); of several, as of folds, the grid
-        suits all.
+        Input matrices of the estimator, symmetric, shape (p, p). The grid covers all of them, for
+        example those of the folds.
     count
-        How many.
-    reach
-        The largest over the least, for one matrix.
+        Number of penalties.
+    ratio
+        Ratio of the largest penalty to the smallest, for one matrix.
 
     Returns
     -------
     ndarray, shape (count,)
-        Falling, geometric.
+        Descending, geometric.
     """
-    tops = [float(np.abs(each - np.diag(np.diagonal(each))).max()) for each in matrices]
-    tops = [top for top in tops if top > 0] or [1.0]  # nothing to choose: any gives the diagonal
-    grid: Array = np.geomspace(max(tops), min(tops) / reach, count)
+    largest = [float(np.abs(matrix - np.diag(np.diagonal(matrix))).max()) for matrix in matrices]
+    largest = [entry for entry in largest if entry > 0] or [1.0]  # diagonal: any penalty will do
+    grid: Array = np.geomspace(max(largest), min(largest) / ratio, count)
     return grid
 
 
-def around(penalty: float, count: int = COUNT, reach: float = _REACH) -> Array:
-    """A grid about a penalty: falling, geometric, from `reach` times it to as little of it."""
-    grid: Array = np.geomspace(penalty * reach, penalty / reach, count)
+def grid_around(penalty: float, count: int = COUNT, ratio: float = _RATIO) -> Array:
+    """A descending geometric grid from `ratio` times a penalty down to the penalty over `ratio`."""
+    grid: Array = np.geomspace(penalty * ratio, penalty / ratio, count)
     return grid
 
 
-def made(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
-    """Evidence of the same columns with another matrix, repaired as a release is, and no folds."""
+def derived_evidence(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
+    """Evidence with the same columns and another matrix, denoised like a release; no folds."""
     repaired = denoise(raw, law, like.trace, rows)
     return replace(like, raw=raw, repaired=repaired, law=law, rows=rows, folds=())
 
@@ -99,7 +99,7 @@ def made(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
 def loss(matrix: Array, precision: Array) -> float:
     """-log det T + tr(S T); infinite unless T is positive definite.
 
-    For a T that does not depend on S it is linear in S: where S has no bias, nor has the loss.
+    It is linear in S, so for a T that does not depend on S it is unbiased if S is.
     """
     factor, failed = dpotrf(precision, lower=1)
     if failed:
@@ -107,20 +107,22 @@ def loss(matrix: Array, precision: Array) -> float:
     return float((matrix * precision).sum() - 2 * np.log(np.diagonal(factor)).sum())
 
 
-def graph(precision: Array) -> NDArray[np.bool_]:
-    """Where it is not zero, off the diagonal; shape (p, p)."""
+def edge_mask(precision: Array) -> NDArray[np.bool_]:
+    """Whether each pair is an edge: a nonzero entry off the diagonal; shape (p, p)."""
     edges: NDArray[np.bool_] = precision != 0
     np.fill_diagonal(edges, False)
     return edges
 
 
-def sizes(path: Sequence[Array | None]) -> NDArray[np.int64]:
-    """Number of edges of every estimate, -1 where there is none."""
-    return np.array([-1 if T is None else int(graph(T).sum()) // 2 for T in path], dtype=np.int64)
+def edge_counts(path: Sequence[Array | None]) -> NDArray[np.int64]:
+    """Number of edges of each estimate, -1 without an estimate."""
+    return np.array(
+        [-1 if T is None else int(edge_mask(T).sum()) // 2 for T in path], dtype=np.int64
+    )
 
 
-def best(grid: Array, scores: Array, path: Sequence[Array | None]) -> Choice:
-    """The penalty of the least score; the largest of them, if several have it.
+def best_choice(grid: Array, scores: Array, path: Sequence[Array | None]) -> Choice:
+    """The penalty with the smallest score; in a tie, the largest penalty.
 
     Raises
     ------
@@ -128,9 +130,6 @@ def best(grid: Array, scores: Array, path: Sequence[Array | None]) -> Choice:
         If no score is finite.
     """
     if not np.isfinite(scores).any():
-        raise RequestError(
-            "No penalty of the grid has an estimate to choose from.",
-            "Use the denoised matrix ('input: denoised'), or give a penalty.",
-        )
-    at = int(np.argmin(scores))
-    return Choice(float(grid[at]), grid, scores, sizes(path))
+        raise no_penalty_works()
+    best = int(np.argmin(scores))
+    return Choice(float(grid[best]), grid, scores, edge_counts(path))

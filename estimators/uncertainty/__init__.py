@@ -1,1 +1,1 @@
-"""What noise and sampling make of second moments and of what follows from them."""
+"""Errors of second moments, and of what follows from them, due to noise and to sampling."""

@@ -1,15 +1,16 @@
-"""Correlations of a noisy matrix, with errors that know they lie between -1 and 1.
+"""Correlations of a noisy matrix, with errors that respect the range from -1 to 1.
 
-With d_i = sqrt(S_ii) and everything in units where S_ii = 1, the correlation r of S_ij moves by
-dr = dS_ij - r (dS_ii + dS_jj) / 2. What it varies by if the truth is rho is therefore
+With d_i = sqrt(S_ii) and everything in units where S_ii = 1, a change dS of the matrix changes the
+correlation r of S_ij by dr = dS_ij - r (dS_ii + dS_jj) / 2. If the true correlation is rho, the
+variance of r is therefore
 
 s (1 - rho^2)^2 + a + b rho + c rho^2:
 
-sampling, whose law (1 - rho^2)^2 is that of Gaussian rows and whose factor s follows from the law
-of the rows (1 / n for Gaussian ones), and noise, which does not end where correlations end. An
-interval holds every rho from which the observed r is no further than its error there (a score
-interval, as Wilson's for a share, and Fieller's for a quotient). Where it would be everything,
-nothing is known.
+the first term is due to sampling, the others to noise. (1 - rho^2)^2 is the law of Gaussian rows;
+the factor s follows from the law of the rows, and is 1 / n for Gaussian ones. An interval has every
+rho from which the observed r differs by at most the critical value times its standard error at that
+rho: a score interval, as Wilson's for a proportion and Fieller's for a quotient. Where it would be
+all of [-1, 1], the correlation is not estimable.
 """
 
 from __future__ import annotations
@@ -20,148 +21,159 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.entry_covariance import Spread
-from gramercy.estimators.uncertainty.tails import critical, two_sided
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.tails import critical_value, tail_probability
 
 Array = NDArray[np.float64]
 
-_HALVINGS = 45
-_ALMOST = 0.999  # a correlation, where 1 would be no variance at all
+_BISECTIONS = 45
+_MAX_CORRELATION = 0.999  # at 1 the variance would be zero
 
 
 @dataclass(frozen=True)
-class Relation:
-    """Correlations and what is known of their errors; every array has shape (p, p).
+class CorrelationErrors:
+    """Correlations and their errors; every array has shape (p, p).
 
     Parameters
     ----------
     observed
-        r, of the noisy matrix: may lie beyond 1. Of unknown ones the quotient is by other powers.
-    sampling
+        r, of the noisy matrix; may exceed 1. Where it is not estimable, the diagonal of the
+        denoised matrix is used to scale it.
+    sampling_factor
         s; see the module.
-    noise
-        a, b and c.
+    noise_coefficients
+        a, b and c; see the module.
     shape
-        Of the noise; see `estimators.uncertainty.tails`.
-    known
-        Where anything is known: never on the diagonal.
-    score
-        r in the deviations it would have were there no correlation, which asks for no quotient: it
-        is there for unknown ones too.
-    share
-        Of the variance of `score` that is noise.
+        Gamma shape of the noise; see `estimators.uncertainty.tails`.
+    estimable
+        Whether the correlation can be estimated; False on the diagonal.
+    z_score
+        r divided by its standard error at rho = 0. It needs no quotient, so it exists where the
+        correlation is not estimable, too.
+    noise_share
+        Share of the variance of `z_score` that is due to noise.
     """
 
     observed: Array
-    sampling: Array
-    noise: tuple[Array, Array, Array]
+    sampling_factor: Array
+    noise_coefficients: tuple[Array, Array, Array]
     shape: Array
-    known: NDArray[np.bool_]
-    score: Array
-    share: Array
+    estimable: NDArray[np.bool_]
+    z_score: Array
+    noise_share: Array
 
     def variance(self, rho: Array) -> tuple[Array, Array]:
-        """Of r if the truth is rho: by sampling, by noise."""
-        a, b, c = self.noise
+        """Variances of r by sampling and by noise, if the true correlation is rho."""
+        a, b, c = self.noise_coefficients
         by_noise = np.maximum(a + b * rho + c * rho**2, 0.0)
-        return self.sampling * (1 - rho**2) ** 2, by_noise
+        return self.sampling_factor * (1 - rho**2) ** 2, by_noise
 
     @property
     def estimate(self) -> Array:
-        """The observed r, within [-1, 1]."""
+        """The observed r, clipped to [-1, 1]."""
         return np.clip(self.observed, -1.0, 1.0)
 
     @property
-    def deviation(self) -> Array:
+    def standard_error(self) -> Array:
         """Standard error at the estimate."""
         return np.sqrt(sum(self.variance(self.estimate)))
 
     def interval(self, level: float) -> tuple[Array, Array]:
         """Lower and upper bounds of rho, within [-1, 1]."""
-        sampled, noisy = self.variance(self.estimate)
-        z = critical(1 - level, _share(sampled, noisy), self.shape)
+        by_sampling, by_noise = self.variance(self.estimate)
+        z = critical_value(1 - level, _noise_share(by_sampling, by_noise), self.shape)
         upper, lower = self._bound(z, 1.0), self._bound(z, -1.0)
-        return np.where(self.known, lower, -1.0), np.where(self.known, upper, 1.0)
+        return np.where(self.estimable, lower, -1.0), np.where(self.estimable, upper, 1.0)
 
-    def _bound(self, z: Array, side: float) -> Array:
-        """Halve between the estimate and the end: the rho where the error is z deviations."""
-        inside, outside = self.estimate.copy(), np.full_like(z, side)
+    def _bound(self, z: Array, end: float) -> Array:
+        """The rho between the estimate and the end whose error is z deviations, by bisection."""
+        inside, outside = self.estimate.copy(), np.full_like(z, end)
 
-        def within(rho: Array) -> NDArray[np.bool_]:
+        def is_covered(rho: Array) -> NDArray[np.bool_]:
             return np.abs(self.observed - rho) <= z * np.sqrt(sum(self.variance(rho)))
 
-        found: Array = outside.copy()
-        whole = within(outside)
-        for _ in range(_HALVINGS):
+        ends: Array = outside.copy()
+        end_is_covered = is_covered(outside)
+        for _ in range(_BISECTIONS):
             middle = (inside + outside) / 2
-            held = within(middle)
-            inside = np.where(held, middle, inside)
-            outside = np.where(held, outside, middle)
-        return np.where(whole, found, outside)
+            covered = is_covered(middle)
+            inside = np.where(covered, middle, inside)
+            outside = np.where(covered, outside, middle)
+        return np.where(end_is_covered, ends, outside)
 
     @cached_property
     def p_values(self) -> Array:
-        """Two-sided, of no correlation; 1 on the diagonal."""
-        found = two_sided(np.abs(self.score), self.share, self.shape)
-        np.fill_diagonal(found, 1.0)
-        return np.clip(found, 0.0, 1.0)
+        """Two-sided p-values of the hypothesis of no correlation; 1 on the diagonal."""
+        p_values = tail_probability(np.abs(self.z_score), self.noise_share, self.shape)
+        np.fill_diagonal(p_values, 1.0)
+        return np.clip(p_values, 0.0, 1.0)
 
-    def turned(self) -> Relation:
-        """With the other sign."""
-        a, b, c = self.noise
-        return replace(self, observed=-self.observed, noise=(a, -b, c), score=-self.score)
+    def negated(self) -> CorrelationErrors:
+        """The errors of -r."""
+        a, b, c = self.noise_coefficients
+        return replace(
+            self,
+            observed=-self.observed,
+            noise_coefficients=(a, -b, c),
+            z_score=-self.z_score,
+        )
 
 
-def relation(
+def correlations_with_errors(
     matrix: Array,
-    plain: Array,
-    sampling: Spread,
-    noise: Spread,
+    denoised: Array,
+    sampling: EntryCovariance,
+    noise: EntryCovariance,
     shape: Array,
-    known: NDArray[np.bool_],
+    clear: NDArray[np.bool_],
     inflation: float = 1.0,
-) -> Relation:
-    """Correlations of a matrix whose errors are known.
+) -> CorrelationErrors:
+    """Correlations of a matrix whose entries have known errors.
 
     Parameters
     ----------
     matrix
-        Noisy, symmetric; diagonal entries are positive where known.
-    plain
-        The best positive semidefinite form of it, about which sampling is reckoned.
+        Noisy, symmetric, shape (p, p); its diagonal is positive where `clear`.
+    denoised
+        A positive semidefinite estimate of it, at which sampling errors are computed.
     sampling, noise
-        Spread of `plain`, and of `matrix`.
+        Covariance of the entries of `denoised` and of `matrix`.
     shape
-        Of the noise.
-    known
-        Of which columns the diagonal stands clear of the noise, shape (p,).
+        Gamma shape of the noise, shape (p, p).
+    clear
+        Columns whose diagonal entry exceeds the noise, shape (p,).
     inflation
-        Of sampling variances: by as many rows fewer as there are columns held fixed.
+        Factor of the sampling variances, for the degrees of freedom that partial correlations lose.
     """
     p = len(matrix)
-    power = np.maximum(np.diag(plain), 0.0)
-    own = 1 / np.sqrt(np.where(power > 0, power, 1.0))
-    r = np.clip(plain * np.outer(own, own), -_ALMOST, _ALMOST)
-    sa, sb, sc = _quadratic(sampling.scaled(own), p)
+    power = np.maximum(np.diag(denoised), 0.0)
+    inverse_root = 1 / np.sqrt(np.where(power > 0, power, 1.0))
+    r = np.clip(
+        denoised * np.outer(inverse_root, inverse_root), -_MAX_CORRELATION, _MAX_CORRELATION
+    )
+    sa, sb, sc = _quadratic(sampling.scaled(inverse_root), p)
     factor = inflation * np.maximum(sa + sb * r + sc * r**2, 0.0) / (1 - r**2) ** 2
 
-    scale = 1 / np.sqrt(np.where(known, np.diag(matrix), np.where(power > 0, power, 1.0)))
-    both = np.outer(scale, scale)
-    pairs = np.outer(known, known) & ~np.eye(p, dtype=bool)
+    scale = 1 / np.sqrt(np.where(clear, np.diag(matrix), np.where(power > 0, power, 1.0)))
+    scales = np.outer(scale, scale)
+    pairs = np.outer(clear, clear) & ~np.eye(p, dtype=bool)
     a, b, c = _quadratic(noise.scaled(scale), p)
     deviation = np.sqrt(factor + a)
-    score = np.divide(matrix * both, deviation, out=np.zeros((p, p)), where=deviation > 0)
-    return Relation(matrix * both, factor, (a, b, c), shape, pairs, score, _share(factor, a))
+    z_score = np.divide(matrix * scales, deviation, out=np.zeros((p, p)), where=deviation > 0)
+    return CorrelationErrors(
+        matrix * scales, factor, (a, b, c), shape, pairs, z_score, _noise_share(factor, a)
+    )
 
 
-def _quadratic(spread: Spread, p: int) -> tuple[Array, Array, Array]:
-    """The variance of a correlation, by powers of the correlation."""
-    variance = spread.variance(p)
-    own, ends = spread.with_diagonal(p)
+def _quadratic(errors: EntryCovariance, p: int) -> tuple[Array, Array, Array]:
+    """Coefficients of the variance of a correlation, as a polynomial of the correlation."""
+    variance = errors.variance(p)
+    with_own, between = errors.covariance_with_diagonal(p)
     diagonal = np.diag(variance)
-    return variance, -(own + own.T), (np.add.outer(diagonal, diagonal) + 2 * ends) / 4
+    c = (np.add.outer(diagonal, diagonal) + 2 * between) / 4
+    return variance, -(with_own + with_own.T), c
 
 
-def _share(sampled: Array, noisy: Array) -> Array:
-    total = sampled + noisy
-    return np.where(total > 0, noisy / np.where(total > 0, total, 1.0), 0.0)
+def _noise_share(by_sampling: Array, by_noise: Array) -> Array:
+    total = by_sampling + by_noise
+    return np.where(total > 0, by_noise / np.where(total > 0, total, 1.0), 0.0)

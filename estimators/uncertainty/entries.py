@@ -1,4 +1,4 @@
-"""What is known of every entry of a symmetric matrix: an estimate, its errors, intervals."""
+"""Estimates, standard errors and intervals for every entry of a symmetric matrix."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.entry_errors import Moments, Of, moments, of_all, related
-from gramercy.estimators.uncertainty.tails import critical, shape_of
+from gramercy.estimators.uncertainty.entry_errors import (
+    CorrelationKind,
+    MomentErrors,
+    correlation_errors,
+    moment_errors,
+    raw_moment_errors,
+)
+from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
 
@@ -26,80 +32,82 @@ class Entries:
     ----------
     estimate
         The entries.
-    sampling, noise
+    sampling_error, noise_error
         Standard deviations of their errors, by sampling and by the noise of the release.
-    known
-        Where anything is known.
+    estimable
+        Whether the entry can be estimated at all.
     interval
-        Lower and upper bounds, of which a stated share hold the truth.
+        Lower and upper bounds, as a function of the confidence level.
     """
 
     estimate: Array
-    sampling: Array
-    noise: Array
-    known: NDArray[np.bool_]
+    sampling_error: Array
+    noise_error: Array
+    estimable: NDArray[np.bool_]
     interval: Callable[[float], Bounds]
 
     @property
     def standard_error(self) -> Array:
-        """Of both errors together."""
-        found: Array = np.hypot(self.sampling, self.noise)
-        return found
+        """Standard deviation of both errors together."""
+        combined: Array = np.hypot(self.sampling_error, self.noise_error)
+        return combined
 
 
-EntriesOf = Literal["second moment", "covariance", "correlation", "partial-correlation"]
+EntryKind = Literal["second moment", "covariance", "correlation", "partial-correlation"]
 
 
-def entries(evidence: Evidence, of: EntriesOf) -> Entries:
-    """The one that is named."""
+def entries(evidence: Evidence, of: EntryKind) -> Entries:
+    """The entries of this kind of matrix."""
     if of == "second moment":
         return second_moment(evidence)
     return covariance(evidence) if of == "covariance" else correlation(evidence, of)
 
 
 def second_moment(evidence: Evidence) -> Entries:
-    """Of the second moment about zero; q = p."""
-    return _of_moments(of_all(evidence), evidence.law)
+    """Entries of the second moment about zero; q = p."""
+    return _moment_entries(raw_moment_errors(evidence), evidence.law)
 
 
 def covariance(evidence: Evidence) -> Entries:
-    """Of second moments about the means, where the first column is that of ones: q = p - 1.
+    """Second moments about the means, if the first column is the intercept; q = p - 1.
 
     About zero otherwise, as `second_moment`.
     """
-    return _of_moments(moments(evidence), evidence.law)
+    return _moment_entries(moment_errors(evidence), evidence.law)
 
 
-def correlation(evidence: Evidence, of: Of = "correlation") -> Entries:
-    """Of correlations or partial correlations, about the means as `covariance`.
+def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entries:
+    """Correlations or partial correlations, about the means as in `covariance`.
 
     The diagonal is 1, without error.
     """
-    found = related(evidence, of)
-    one = np.eye(len(found.known), dtype=bool)
+    errors = correlation_errors(evidence, of)
+    diagonal = np.eye(len(errors.estimable), dtype=bool)
 
     def interval(level: float) -> Bounds:
-        lower, upper = found.interval(level)
-        return np.where(one, 1.0, lower), np.where(one, 1.0, upper)
+        lower, upper = errors.interval(level)
+        return np.where(diagonal, 1.0, lower), np.where(diagonal, 1.0, upper)
 
-    sampled, noisy = (np.sqrt(np.where(one, 0.0, v)) for v in found.variance(found.estimate))
-    estimate = np.where(one, 1.0, found.estimate)
-    return Entries(estimate, sampled, noisy, found.known | one, interval)
+    sampling_error, noise_error = (
+        np.sqrt(np.where(diagonal, 0.0, variance)) for variance in errors.variance(errors.estimate)
+    )
+    estimate = np.where(diagonal, 1.0, errors.estimate)
+    return Entries(estimate, sampling_error, noise_error, errors.estimable | diagonal, interval)
 
 
-def _of_moments(found: Moments, law: NoiseLaw) -> Entries:
-    sampled, noisy = found.variances()
-    variance, known = sampled + noisy, np.full(sampled.shape, not found.lost)
-    share = np.divide(noisy, variance, out=np.zeros_like(noisy), where=variance > 0)
-    shape = shape_of(law, found.linear)
+def _moment_entries(errors: MomentErrors, law: NoiseLaw) -> Entries:
+    by_sampling, by_noise = errors.variances()
+    variance, estimable = by_sampling + by_noise, np.full(by_noise.shape, not errors.weight_lost)
+    share = np.divide(by_noise, variance, out=np.zeros_like(by_noise), where=variance > 0)
+    shape = gamma_shape(law, errors.linear)
 
     def interval(level: float) -> Bounds:
-        reach = critical(1 - level, share, shape) * np.sqrt(variance)
-        lower, upper = (np.where(known, found.matrix + s * reach, s) for s in (-1.0, 1.0))
-        # A row is no longer than 1, and its power is not negative.
-        own = known & np.eye(len(known), dtype=bool)
-        return np.where(own, np.maximum(lower, 0.0), lower), np.where(
-            own, np.maximum(upper, 0.0), upper
+        reach = critical_value(1 - level, share, shape) * np.sqrt(variance)
+        lower, upper = (np.where(estimable, errors.matrix + s * reach, s) for s in (-1.0, 1.0))
+        # No row is longer than 1, and no variance is negative.
+        diagonal = estimable & np.eye(len(estimable), dtype=bool)
+        return np.where(diagonal, np.maximum(lower, 0.0), lower), np.where(
+            diagonal, np.maximum(upper, 0.0), upper
         )
 
-    return Entries(found.matrix, np.sqrt(sampled), np.sqrt(noisy), known, interval)
+    return Entries(errors.matrix, np.sqrt(by_sampling), np.sqrt(by_noise), estimable, interval)

@@ -1,14 +1,14 @@
-"""Tails of Gaussian error plus the noise of a release, whatever the family of the noise.
+"""Tail probabilities of a Gaussian error plus the noise of a release, for any family of noise.
 
-Every family is a scale mixture of normals, or is close to one: the noise in an entry is
-sqrt(V) times a normal variable with V a Gamma variable of some shape k and mean 1 (a symmetric
+Every family is a scale mixture of normals, or is close to one: the noise in an entry is sqrt(V)
+times a normal variable, where V is a Gamma variable of some shape k and mean 1 (a symmetric
 variance-gamma law, of excess kurtosis 3 / k). Exactly: k = 1 for ``laplace``, (d + 1) / 2 for
 ``k-norm`` in d = p (p + 1) / 2 dimensions, m off the diagonal and m / 2 on it for
 ``matrix-laplace`` of m degrees of freedom, m / 2 off the diagonal for ``wishart``, infinity for
-Gaussian noise. For sums of several entries, and on the diagonal of ``wishart``, k is that of the
-same kurtosis.
+Gaussian noise. For sums of several entries, and on the diagonal of ``wishart``, k is chosen to give
+the same kurtosis.
 
-So with a share s of the variance from noise, P(|T| > t) = E[2 Phi(-t / sqrt(1 - s + s V))].
+With a share s of the variance due to noise, P(|T| > t) = E[2 Phi(-t / sqrt(1 - s + s V))].
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 
-_NORMAL = 1e-3  # excess kurtosis that makes no difference
-_NODES, _SHARES, _HALVINGS = 81, 33, 45
-_COARSE = 8  # shapes are told apart by 1/8 of their logarithm
-_AT_ONCE = 1 << 16  # entries: 40 MB an array of all their nodes
+_NORMAL_KURTOSIS = 1e-3  # excess kurtosis below which the law is taken as normal
+_NODES, _SHARES, _BISECTIONS = 81, 33, 45
+_STEPS_PER_LOG = 8  # log(shape) is rounded to multiples of 1/8
+_CHUNK = 1 << 16  # entries at a time: 40 MB for each array of their nodes
 
 
-def shape_of(law: NoiseLaw, linear: Array) -> Array:
-    """Shape k of the noise in the entries of L E L^T, infinite where it is normal.
+def gamma_shape(law: NoiseLaw, linear: Array) -> Array:
+    """Gamma shape k of the noise in the entries of L E L^T, infinite where it is normal.
 
     Parameters
     ----------
     law
         Noise law of E.
     linear
-        L, shape (q, p); the identity for the entries of E themselves.
+        L, shape (q, p); the identity for the entries of E.
 
     Returns
     -------
@@ -45,10 +45,10 @@ def shape_of(law: NoiseLaw, linear: Array) -> Array:
 
     Notes
     -----
-    From the fourth cumulants. E Wishart of m degrees of freedom gives tr(B E) the excess kurtosis
-    12 sum b^4 / (m (sum b^2)^2) over the eigenvalues b of B, a difference of two half of it; here B
-    is (l_i l_j^T + l_j l_i^T) / 2. Independent Laplace entries with weights w give it
-    3 sum w^4 / (sum w^2)^2.
+    From the fourth cumulants. If E is Wishart with m degrees of freedom, tr(B E) has the excess
+    kurtosis 12 sum b^4 / (m (sum b^2)^2) over the eigenvalues b of B, and half of it for the
+    difference of two Wishart matrices. Here B is (l_i l_j^T + l_j l_i^T) / 2. For independent
+    Laplace entries with weights w the excess kurtosis is 3 sum w^4 / (sum w^2)^2.
     """
     q, p = linear.shape
     if law.family == "k-norm":
@@ -63,60 +63,61 @@ def shape_of(law: NoiseLaw, linear: Array) -> Array:
         return np.full((q, q), np.inf)
     powers = [linear**k @ (linear ** (4 - k)).T for k in range(5)]
     binomials = (1, 4, 6, 4, 1)
-    fours = sum(b * powers[k] * powers[4 - k] for k, b in enumerate(binomials))
-    ends = linear**4 @ (linear**4).T  # of m = q: once, of weight l_im l_jm
-    squares = np.diag(powers_of_two := linear @ linear.T)
-    twos = np.outer(squares, squares) + powers_of_two**2 - linear**2 @ (linear**2).T
-    return 1 / _ratio((fours - 16 * ends) / 2 + ends, twos**2, 1.0)
+    all_fourth = sum(b * powers[k] * powers[4 - k] for k, b in enumerate(binomials))
+    diagonal = linear**4 @ (linear**4).T  # entries E_mm occur once, with weight l_im l_jm
+    inner = linear @ linear.T
+    lengths = np.diag(inner)
+    second = np.outer(lengths, lengths) + inner**2 - linear**2 @ (linear**2).T
+    return 1 / _ratio((all_fourth - 16 * diagonal) / 2 + diagonal, second**2, 1.0)
 
 
-def two_sided(t: Array, share: Array, shape: Array) -> Array:
-    """P(|T| > t) for T of unit variance; arrays of one shape.
+def tail_probability(t: Array, share: Array, shape: Array) -> Array:
+    """P(|T| > t) for T of unit variance, elementwise.
 
     Parameters
     ----------
     t
         In standard deviations, not negative.
     share
-        Of the variance that is noise, in [0, 1].
+        Share of the variance that is due to noise, in [0, 1].
     shape
-        Shape k of the noise; see `shape_of`.
+        Gamma shape k of the noise; see `gamma_shape`.
     """
-    found: Array = 2 * ndtr(-t)
-    rough, of = _rough(share, shape)
-    for k in np.unique(of[rough]):
-        here = rough & (of == k)
-        found[here] = _tail(t[here], share[here], *_mixture(float(k)))
-    return found
+    probability: Array = 2 * ndtr(-t)
+    non_normal, rounded = _non_normal(share, shape)
+    for k in np.unique(rounded[non_normal]):
+        entries = non_normal & (rounded == k)
+        probability[entries] = _mixture_tail(t[entries], share[entries], *_mixture(float(k)))
+    return probability
 
 
-def critical(alpha: float, share: Array, shape: Array) -> Array:
-    """The t with P(|T| > t) = alpha, for T as in `two_sided`."""
-    found = np.full(share.shape, -ndtri(alpha / 2))
-    rough, of = _rough(share, shape)
-    for k in np.unique(of[rough]):
-        here = rough & (of == k)
-        found[here] = np.interp(share[here], *_critical(alpha, float(k)))
-    return found
+def critical_value(alpha: float, share: Array, shape: Array) -> Array:
+    """The t with P(|T| > t) = alpha, for T as in `tail_probability`."""
+    critical = np.full(share.shape, -ndtri(alpha / 2))
+    non_normal, rounded = _non_normal(share, shape)
+    for k in np.unique(rounded[non_normal]):
+        entries = non_normal & (rounded == k)
+        critical[entries] = np.interp(share[entries], *_critical_values(alpha, float(k)))
+    return critical
 
 
 @lru_cache(maxsize=4096)
-def _critical(alpha: float, shape: float) -> tuple[Array, Array]:
-    """Shares, and the critical value of each; read only."""
+def _critical_values(alpha: float, shape: float) -> tuple[Array, Array]:
+    """A grid of shares and the critical value of each, by bisection; read only."""
     grid = np.linspace(0.0, 1.0, _SHARES)
     low, high = np.zeros(_SHARES), np.full(_SHARES, 100.0)
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        out = _tail(middle, grid, *_mixture(shape)) > alpha
-        low, high = np.where(out, middle, low), np.where(out, high, middle)
+        too_low = _mixture_tail(middle, grid, *_mixture(shape)) > alpha
+        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
     return grid, (low + high) / 2
 
 
-def _rough(share: Array, shape: Array) -> tuple[NDArray[np.bool_], Array]:
-    """Where the law is not normal, and shapes rounded to few; infinite ones as 1."""
-    rough = 3 * share**2 / shape > _NORMAL
-    few = np.exp(np.round(np.log(np.where(rough, shape, 1.0)) * _COARSE) / _COARSE)
-    return rough, few
+def _non_normal(share: Array, shape: Array) -> tuple[NDArray[np.bool_], Array]:
+    """Where the law is not normal, and the rounded shapes; 1 where it is normal."""
+    non_normal = 3 * share**2 / shape > _NORMAL_KURTOSIS
+    log = np.log(np.where(non_normal, shape, 1.0))
+    return non_normal, np.exp(np.round(log * _STEPS_PER_LOG) / _STEPS_PER_LOG)
 
 
 @lru_cache(maxsize=4096)
@@ -129,17 +130,18 @@ def _mixture(shape: float) -> tuple[Array, Array]:
     return np.exp(log), weight / weight.sum()
 
 
-def _tail(t: Array, share: Array, values: Array, weights: Array) -> Array:
-    found = np.empty_like(t)
-    for begin in range(0, t.size, _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
-        noisy = share[part, None]
-        deviation = np.sqrt((1 - noisy) + noisy * values)
-        found[part] = 2 * (ndtr(-t[part, None] / deviation) @ weights)
-    return found
+def _mixture_tail(t: Array, share: Array, values: Array, weights: Array) -> Array:
+    probability = np.empty_like(t)
+    for begin in range(0, t.size, _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        by_noise = share[part, None]
+        deviation = np.sqrt((1 - by_noise) + by_noise * values)
+        probability[part] = 2 * (ndtr(-t[part, None] / deviation) @ weights)
+    return probability
 
 
-def _ratio(above: Array, below: Array, otherwise: float) -> Array:
-    """A quotient, and another number where nothing is divided by nothing."""
-    ratio: Array = np.divide(above, below, out=np.full_like(above, otherwise), where=below > 0)
+def _ratio(numerator: Array, denominator: Array, default: float) -> Array:
+    """The quotient, or `default` where the denominator is zero."""
+    out = np.full_like(numerator, default)
+    ratio: Array = np.divide(numerator, denominator, out=out, where=denominator > 0)
     return np.maximum(ratio, 1e-12)

@@ -1,1 +1,1 @@
-"""The Python interface of those who read releases: a catalogue, its releases, their matrices."""
+"""The Python interface for analysts: a catalogue, its releases, their matrices."""

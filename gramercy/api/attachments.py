@@ -1,4 +1,4 @@
-"""What is sealed beside a release: estimates, reports, and a notice of its withdrawal."""
+"""The bundles attached to a release: estimates, reports, and a notice of withdrawal."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, read_report
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problems.bundle import wrong_release
 
 
 @dataclass(frozen=True)
 class Attachments:
-    """The bundles beside a release, each verified before anything of it is given back.
+    """The bundles attached to a release, each verified before it is used.
 
     Parameters
     ----------
     archive, dataset, release
-        Where the release lies.
+        The archive, and the name of the release in it.
     sha256
-        The digest of its SHA256SUMS, which each of them names.
+        Digest of the SHA256SUMS of the release, which every attached bundle states.
     """
 
     archive: Archive
@@ -38,53 +39,52 @@ class Attachments:
         Raises
         ------
         BundleError
-            If one is not what was sealed, or not of this release.
+            If one is not what was sealed, or belongs to another release.
         """
-        found = {}
+        bundles = {}
         for name in self.archive.estimates(self.dataset, self.release):
             place = self.archive.estimate(self.dataset, self.release, name)
-            with self.archive.naming():
-                found[name] = read_estimate(place)
-                self._hold(place, found[name].manifest.release_sha256)
-        return found
+            with self.archive.rewrite_paths_in_errors():
+                bundles[name] = read_estimate(place)
+                self._verify(place, bundles[name].manifest.release_sha256)
+        return bundles
 
     def graph(self, estimate: str) -> Any:
         """The graph of one of the `estimates`: a `networkx.Graph`."""
-        import networkx as nx  # takes a third of a second
+        import networkx as nx  # imported here, because it takes a third of a second
 
         place = self.archive.estimate(self.dataset, self.release, estimate)
         return nx.read_graphml(place / GRAPH)
 
     def report(self) -> Path | None:
-        """The page that shows the most estimates; None before there is one."""
-        found: dict[int, Path] = {}
+        """The page that shows the most estimates, or None."""
+        places: dict[int, Path] = {}
         for name in self.archive.reports(self.dataset, self.release):
             place = self.archive.report(self.dataset, self.release, name)
-            with contextlib.suppress(BundleError):  # a damaged one hides no other
+            with contextlib.suppress(BundleError):  # a damaged report does not hide the others
                 facts = read_report(place).manifest
-                self._hold(place, facts.release_sha256)
-                found[len(facts.estimates)] = place
-        return found[max(found)] / PAGE if found else None
+                self._verify(place, facts.release_sha256)
+                places[len(facts.estimates)] = place
+        return places[max(places)] / PAGE if places else None
 
     def withdrawn(self) -> str | None:
-        """The reason that a notice of withdrawal gives; None where there is none.
+        """The reason of the withdrawal; None if the release was not withdrawn.
 
         Raises
         ------
         BundleError
-            If the notice is not what was sealed, or not of this release.
+            If the notice is not what was sealed, or belongs to another release.
         """
         place = self.archive.withdrawal(self.dataset, self.release)
-        if not self.archive.holds(place):
+        if not self.archive.contains(place):
             return None
-        with self.archive.naming():
+        with self.archive.rewrite_paths_in_errors():
             facts = read_withdrawal(place).manifest
-            self._hold(place, facts.release_sha256)
+            self._verify(place, facts.release_sha256)
         return facts.reason
 
-    def _hold(self, place: Path, release_sha256: str) -> None:
-        """Refuse what is of another release, or signed by nobody trusted."""
-        self.archive.hold_to_key(place)
+    def _verify(self, place: Path, release_sha256: str) -> None:
+        """Refuse a bundle of another release, or one signed by a key that is not trusted."""
+        self.archive.verify_signer(place)
         if release_sha256 != self.sha256:
-            name = f"{self.dataset}/{self.release}"
-            raise BundleError(f"{place / DESCRIPTOR}: is of another release than '{name}'.")
+            raise wrong_release(str(place / DESCRIPTOR), f"{self.dataset}/{self.release}")

@@ -1,4 +1,4 @@
-"""The analysts' catalogue: the releases of an archive, by name, by data set and over time."""
+"""The catalogue for analysts: the releases of an archive by name, by data set and over time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from gramercy.api.release import Release
-from gramercy.archive.listing import Listed, listing
-from gramercy.archive.open import open_archive
-from gramercy.archive.signing_keys import read_public
-from gramercy.schemas.errors import RequestError, UnknownRelease
+from gramercy.archive.listing import ListedRelease, list_all
+from gramercy.archive.opening import open_archive
+from gramercy.archive.signing_keys import read_public_key
+from gramercy.schemas.problems.analysis import all_withdrawn, no_key_file, unknown_dataset
+from gramercy.schemas.problems.archive import no_release, not_an_archive
 
 Keys = str | Path | Sequence[str | Path]
 
@@ -24,13 +25,13 @@ class Catalogue(Mapping[str, Release]):
     path
         The archive's folder, or its URL, as ``s3://bucket/path``.
     key
-        The curator's public key, or several: files that the curator has given you. Only what they
-        signed is read. None: whatever is signed by anyone.
+        The file of the curator's public key, or several files. Only bundles signed by these keys
+        are read. None accepts any signature.
 
     Raises
     ------
     RequestError
-        If there is no such archive, or a file holds no public key.
+        If the archive does not exist, or a file does not contain a public key.
     ArchiveError
         If the store cannot be reached.
 
@@ -48,11 +49,9 @@ class Catalogue(Mapping[str, Release]):
     """
 
     def __init__(self, path: str | Path, key: Keys | None = None) -> None:
-        self._archive = open_archive(path, trusted=_named(key))
-        if not self._archive.there():
-            raise RequestError(
-                f"{self._archive.where}: is not an archive.", "Give the path of its folder."
-            )
+        self._archive = open_archive(path, trusted=_public_keys(key))
+        if not self._archive.exists():
+            raise not_an_archive(self._archive.location)
 
     @property
     def datasets(self) -> list[str]:
@@ -65,14 +64,15 @@ class Catalogue(Mapping[str, Release]):
         Raises
         ------
         UnknownRelease
-            If there is none.
+            If the data set has no release, or all of them were withdrawn.
         BundleError
             If it is not what was sealed.
         """
-        for each in reversed(self._of(dataset)):
-            if (found := Release(self._archive, *each)).withdrawn is None:
-                return found
-        raise self._unknown(f"no release of '{dataset}' that was not withdrawn")
+        names = self._names(dataset)
+        for name in reversed(names):
+            if (release := Release(self._archive, *name)).withdrawn is None:
+                return release
+        raise all_withdrawn(self._archive.location, dataset)
 
     def history(self, dataset: str) -> pd.DataFrame:
         """The releases of a data set, in the order in which they were published.
@@ -80,32 +80,30 @@ class Catalogue(Mapping[str, Release]):
         Returns
         -------
         DataFrame
-            A line for each, by its name: see `search`.
+            One row per release, indexed by name; for the columns see `search`.
 
         Raises
         ------
         UnknownRelease
-            If there is none.
+            If the data set has no release.
         BundleError
             If one of them is not what was sealed.
         """
-        if dataset not in self.datasets:
-            raise self._unknown(f"no release of '{dataset}'")
-        return _table(listing(self._archive, self._of(dataset)))
+        return _table(list_all(self._archive, self._names(dataset)))
 
     def search(self, words: str = "") -> pd.DataFrame:
-        """The releases whose data set, title, curator, version, mechanism or columns have words.
+        """The releases whose id, title, curator, version, mechanism or columns contain words.
 
         Parameters
         ----------
         words
-            All have to be there, small or capital; none: every release.
+            Words that must all occur, ignoring case; empty for every release.
 
         Returns
         -------
         DataFrame
             ``dataset``, ``title``, ``version``, ``published``, ``kind``, ``mechanism``,
-            ``columns``, ``rows``, ``epsilon``, ``delta``, ``mu`` and ``withdrawn`` of each, by its
+            ``columns``, ``rows``, ``epsilon``, ``delta``, ``mu`` and ``withdrawn``, indexed by
             name.
 
         Raises
@@ -113,15 +111,17 @@ class Catalogue(Mapping[str, Release]):
         BundleError
             If a release is not what was sealed.
         """
-        return _table(each for each in listing(self._archive) if each.has(words))
+        return _table(each for each in list_all(self._archive) if each.matches(words))
 
-    def _unknown(self, what: str) -> UnknownRelease:
-        known = ", ".join(self.datasets) or "none"
-        return UnknownRelease(f"{self._archive.where}: holds {what}.", f"Data sets: {known}.")
-
-    def _of(self, dataset: str) -> list[tuple[str, str]]:
-        """The releases of a data set, oldest first."""
-        return [each for each in self._archive.releases() if each[0] == dataset]
+    def _names(self, dataset: str) -> list[tuple[str, str]]:
+        """The names of the releases of a data set, oldest first; at least one."""
+        releases = self._archive.releases()
+        if not releases:
+            raise no_release(self._archive.location)
+        if names := [name for name in releases if name[0] == dataset]:
+            return names
+        known = sorted({name[0] for name in releases})
+        raise unknown_dataset(self._archive.location, dataset, tuple(known))
 
     def __iter__(self) -> Iterator[str]:
         return (f"{dataset}/{release}" for dataset, release in self._archive.releases())
@@ -130,16 +130,16 @@ class Catalogue(Mapping[str, Release]):
         return len(self._archive.releases())
 
     def __repr__(self) -> str:
-        return f"<Catalogue {self._archive.where}: {', '.join(self) or 'no release'}>"
+        return f"<Catalogue {self._archive.location}: {', '.join(self) or 'no release'}>"
 
     def __getitem__(self, name: str) -> Release:
         dataset, _, release = str(name).partition("/")
         return Release(self._archive, dataset, release)
 
 
-def _table(found: Iterable[Listed]) -> pd.DataFrame:
-    lines = {each.name: _line(each) for each in found}
-    return pd.DataFrame.from_dict(lines, orient="index", columns=_COLUMNS)
+def _table(releases: Iterable[ListedRelease]) -> pd.DataFrame:
+    rows = {release.name: _row(release) for release in releases}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
 
 
 _COLUMNS = [
@@ -148,18 +148,21 @@ _COLUMNS = [
 ]
 
 
-def _line(each: Listed) -> list[object]:
-    facts, of, promised = each.facts, each.facts.dataset, each.facts.guarantee
-    what = [of.id, of.title, of.version, facts.published, facts.kind, facts.mechanism["name"]]
-    counts = [len(facts.names), facts.rows.value]
-    return [*what, *counts, promised.epsilon, promised.delta, promised.mu, each.withdrawn]
+def _row(release: ListedRelease) -> list[object]:
+    facts = release.facts
+    dataset, guarantee = facts.dataset, facts.guarantee
+    return [
+        *(dataset.id, dataset.title, dataset.version, facts.published, facts.kind),
+        *(facts.mechanism["name"], len(facts.names), facts.rows.value),
+        *(guarantee.epsilon, guarantee.delta, guarantee.mu, release.withdrawn),
+    ]
 
 
-def _named(key: Keys | None) -> frozenset[str]:
+def _public_keys(key: Keys | None) -> frozenset[str]:
     """Public keys from their files."""
     if key is None:
         return frozenset()
     files = [key] if isinstance(key, str | Path) else list(key)
     if not files:
-        raise RequestError("key: names no file.", "Name the curator's, or leave it out.")
-    return frozenset(read_public(Path(file).expanduser()) for file in files)
+        raise no_key_file()
+    return frozenset(read_public_key(Path(file).expanduser()) for file in files)

@@ -1,4 +1,4 @@
-"""Estimators by name, for whoever estimates from an opened release."""
+"""Estimators by name, for estimating from an opened release."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator, by_name
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
+from gramercy.schemas.problems.analysis import intervals_not_an_estimate, unknown_estimator
 
 
 def estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | DiscriminantClassifier:
-    """An estimator of this name, not fitted yet.
+    """The unfitted estimator of this name.
 
     Raises
     ------
     RequestError
-        If there is no such estimator or setting.
+        If the estimator or a setting is unknown.
     """
     if name not in by_name:
-        known = f"Known: {', '.join(by_name)}."
         if name == "intervals":
-            known = "Use .correlation.interval(), or .covariance.interval()."
-        raise RequestError(f"estimate: no estimator '{name}'.", known)
+            raise intervals_not_an_estimate()
+        raise unknown_estimator(name, tuple(by_name))
     parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
     return by_name[name](**settings)

@@ -1,4 +1,4 @@
-"""A labelled matrix that knows the errors of its entries."""
+"""A labelled matrix with the standard errors of its entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems.analysis import level_out_of_range, matrix_changed
 
 if TYPE_CHECKING:
     from gramercy.estimators.uncertainty.entries import Entries
@@ -18,47 +18,45 @@ if TYPE_CHECKING:
 class Measured(pd.DataFrame):  # type: ignore[misc]
     """A symmetric matrix as a DataFrame, with the error of every entry.
 
-    Errors add up two variances: of the noise that was added for privacy, by its exact law, and of
-    sampling, by a stated law of the rows (see `estimators.uncertainty.row_law`). The truth they
-    speak of is the population's, of rows normalised as these were. What is made of it, a part, a
-    product or a copy, is a plain DataFrame.
+    The squared error is the sum of two variances: that of the noise added for privacy, from its
+    exact law, and that of sampling, from an assumed law of the rows (see
+    `estimators.uncertainty.row_law`). The estimand is the matrix of the population, for rows
+    normalised in the same way. Slices, products and copies are plain DataFrames.
 
     Parameters
     ----------
     matrix
-        Shape (q, q); NaN where nothing is known.
+        Shape (q, q); NaN for entries that cannot be estimated.
     names
-        Of the q columns.
+        Names of the q columns.
     entries
-        Works out the errors, when they are first asked for.
+        Computes the errors when they are first needed.
 
     Examples
     --------
     >>> import gramercy
-    >>> told = gramercy.open(archive).latest("toy").second_moment
-    >>> told.standard_error.shape
+    >>> matrix = gramercy.open(archive).latest("toy").second_moment
+    >>> matrix.standard_error.shape
     (3, 3)
-    >>> lower, upper = told.interval(0.99)
-    >>> list(told.listed().columns)
+    >>> lower, upper = matrix.interval(0.99)
+    >>> list(matrix.listed().columns)
     ['row', 'column', 'estimate', 'standard_error', 'lower', 'upper']
     """
 
     def __init__(
         self, matrix: NDArray[np.float64], names: Sequence[str], entries: Callable[[], Entries]
     ) -> None:
-        own = np.array(matrix)
-        super().__init__(own.copy(), index=list(names), columns=list(names))
+        original = np.array(matrix)
+        super().__init__(original.copy(), index=list(names), columns=list(names))
 
-        def known() -> Entries:
-            whose = list(self.index) == list(names) == list(self.columns)
-            if not whose or not np.array_equal(self.to_numpy(), own, equal_nan=True):
-                raise RequestError(
-                    "This matrix was changed, and its errors are those of another.",
-                    "Take it from the release anew, and change a .copy().",
-                )
+        def unchanged_entries() -> Entries:
+            same_names = list(self.index) == list(names) == list(self.columns)
+            if not same_names or not np.array_equal(self.to_numpy(), original, equal_nan=True):
+                raise matrix_changed()
             return entries()
 
-        object.__setattr__(self, "_entries", known)  # pandas would look for a column
+        # A plain assignment would make pandas look for a column of this name.
+        object.__setattr__(self, "_unchanged_entries", unchanged_entries)
 
     @property
     def _constructor(self) -> Any:
@@ -68,45 +66,45 @@ class Measured(pd.DataFrame):  # type: ignore[misc]
         return pd.DataFrame, (self.to_numpy(), self.index, self.columns)
 
     @property
-    def _known(self) -> Entries:
-        found: Entries = self._entries()
-        return found
+    def _entries(self) -> Entries:
+        entries: Entries = self._unchanged_entries()
+        return entries
 
     @property
     def standard_error(self) -> pd.DataFrame:
-        """Standard error of every entry, noise and sampling together; NaN where unknown."""
-        return self._frame(self._known.standard_error)
+        """Standard error of every entry from noise and sampling; NaN if not estimable."""
+        return self._frame(self._entries.standard_error)
 
     @property
     def noise_error(self) -> pd.DataFrame:
-        """The part of `standard_error` that privacy costs: the noise of the release."""
-        return self._frame(self._known.noise)
+        """The part of `standard_error` that is due to the noise of the release."""
+        return self._frame(self._entries.noise_error)
 
     @property
     def sampling_error(self) -> pd.DataFrame:
-        """The part of `standard_error` that is there without any noise."""
-        return self._frame(self._known.sampling)
+        """The part of `standard_error` that is due to sampling."""
+        return self._frame(self._entries.sampling_error)
 
     def interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Lower and upper bounds of every entry; the whole range where nothing is known.
+        """Lower and upper bounds of every entry; the full range if it is not estimable.
 
         Parameters
         ----------
         level
-            Share of such intervals, one at a time, that hold the truth: above 0.5, below 1.
+            Confidence level of each interval, greater than 0.5 and less than 1; not simultaneous.
 
         Raises
         ------
         RequestError
-            If `level` is none.
+            If `level` is out of range.
         """
         if not 0.5 < level < 1:
-            raise RequestError("level: must lie above 0.5 and below 1.", "Usual is 0.95.")
-        lower, upper = self._known.interval(level)
+            raise level_out_of_range()
+        lower, upper = self._entries.interval(level)
         return self._plain(lower), self._plain(upper)
 
     def listed(self, level: float = 0.95) -> pd.DataFrame:
-        """A line for every pair of columns, and for every column with itself.
+        """One row per pair of columns, including each column with itself.
 
         Parameters
         ----------
@@ -121,19 +119,19 @@ class Measured(pd.DataFrame):  # type: ignore[misc]
         i, j = np.triu_indices(len(self))
         labels = self.index.to_numpy(dtype=object)
         bounds = zip(("lower", "upper"), self.interval(level), strict=True)
-        estimate = self._frame(self._known.estimate)
+        estimate = self._frame(self._entries.estimate)
         frames = {"estimate": estimate, "standard_error": self.standard_error, **dict(bounds)}
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
         return pd.DataFrame({"row": labels[i], "column": labels[j], **numbers})
 
     def _frame(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        return self._plain(np.where(self._known.known, values, np.nan))
+        return self._plain(np.where(self._entries.estimable, values, np.nan))
 
     def _plain(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.index, columns=self.columns)
 
 
 def measured(entries: Entries, names: Sequence[str]) -> Measured:
-    """What is known of the entries, which are of these columns or of the last of them."""
-    values = np.where(entries.known, entries.estimate, np.nan)
+    """The matrix of these entries, labelled by the last of the names, one for each column."""
+    values = np.where(entries.estimable, entries.estimate, np.nan)
     return Measured(values, names[len(names) - len(values) :], lambda: entries)

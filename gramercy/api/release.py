@@ -1,4 +1,4 @@
-"""What analysts see of one release, verified before a number of it is used."""
+"""One release for analysts, verified before any number of it is used."""
 
 from __future__ import annotations
 
@@ -17,34 +17,37 @@ from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import published_columns, read_release, rows_file
 from gramercy.archive.rows_file import read_rows
 from gramercy.archive.signature import key_id
-from gramercy.schemas.errors import BundleError, GramercyError, RequestError, UnknownRelease
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems import analysis as problems
+from gramercy.schemas.problems.archive import unknown_release
+from gramercy.schemas.problems.bundle import wrong_release
 
 if TYPE_CHECKING:
     from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
-    from gramercy.estimators.uncertainty.entries import Entries, EntriesOf
+    from gramercy.estimators.uncertainty.entries import Entries, EntryKind
 
 
 class Release:
-    """One published second moment, verified when it was loaded.
+    """One release, verified when it is opened.
 
-    Its estimates and reports are verified before any of them is used. Where the archive names
-    public keys to trust, all of them must be signed by one of those.
+    Its estimates and reports are verified before they are used. If the catalogue was opened with
+    public keys, all of them must be signed by one of these keys.
 
     Parameters
     ----------
     archive, dataset, release
-        Where it lies.
+        The archive, and the name of the release in it.
 
     Attributes
     ----------
     id
         DATASET/RELEASE.
     path
-        Its folder; of an archive at a URL, the copy on this machine.
+        Its folder; for an archive at a URL, the folder of the local copy.
     signed_by
         Id of the key that signed it: see ``gramercy keys``.
 
@@ -59,41 +62,37 @@ class Release:
         self.path = archive.release(dataset, release)
         self._entries: dict[str, Entries] = {}
         if (dataset, release) not in archive.releases():
-            raise UnknownRelease(
-                f"{archive.where}: holds no release '{self.id}'.", "See 'gramercy list'."
-            )
-        with archive.naming():
+            raise unknown_release(archive.location, self.id)
+        with archive.rewrite_paths_in_errors():
             self._bundle = read_release(self.path)
-            archive.hold_to_key(self.path)
+            archive.verify_signer(self.path)
             self.signed_by = key_id(signer(self.path))
-            # A genuine bundle in another one's place is signed, too.
+            # The seal of a bundle is also valid in the place of another bundle.
             if (self.manifest.dataset.id, self.manifest.release) != (dataset, release):
-                raise BundleError(
-                    f"{self.path / DESCRIPTOR}: describes another release than its folder's."
-                )
+                raise wrong_release(str(self.path / DESCRIPTOR), self.id)
         self._attached = Attachments(archive, dataset, release, self._bundle.sha256)
 
     @property
     def manifest(self) -> ReleaseManifest:
-        """Every public fact of the release."""
+        """All public facts of the release."""
         return self._bundle.manifest
 
     @property
     def guarantee(self) -> GuaranteeFacts:
-        """What the release guarantees, exactly."""
+        """The exact privacy guarantee of the release."""
         return self.manifest.guarantee
 
     @property
     def noise(self) -> NoiseLaw:
-        """Noise law of `second_moment`."""
+        """The noise law of `second_moment`."""
         return self.manifest.noise
 
     @property
     def second_moment(self) -> Measured:
         """The second moment as released, noise included; shape (p, p), may be indefinite.
 
-        Its intervals are of the second moment about zero that the rows' population has; where the
-        noise has a mean (``noise.mean``, on the diagonal), they are about the matrix less that.
+        Its intervals are for the second moment of the population about zero. If the noise has a
+        mean (``noise.mean``, on the diagonal), they are centred at the matrix minus that mean.
 
         Raises
         ------
@@ -101,21 +100,23 @@ class Release:
             If the release is a precision matrix.
         """
         self._needs_second_moment()
-        return Measured(self._bundle.raw, self.manifest.names, lambda: self._known("second moment"))
+        return Measured(
+            self._bundle.raw, self.manifest.names, lambda: self._entries_of("second moment")
+        )
 
     @property
     def covariance(self) -> Measured:
-        """Second moments about the means, without bias, of all columns but that of ones.
+        """Unbiased second moments about the means of all columns except the intercept.
 
-        Where the release has no column of ones (``intercept: true`` in the contract), they are
-        about the public centres. In the units of the matrix; may be indefinite. Raises as
-        `second_moment` does.
+        If the release has no intercept (``intercept: true`` in the contract), they are about the
+        public centres. In the units of the matrix; may be indefinite. Raises as `second_moment`
+        does.
         """
         return self._measured("covariance")
 
     @property
     def correlation(self) -> Measured:
-        """Correlations, about the means as `covariance`; NaN where the noise leaves nothing.
+        """Correlations about the means, as `covariance`; NaN if the noise is too large.
 
         Raises as `second_moment` does.
         """
@@ -123,11 +124,11 @@ class Release:
 
     @property
     def partial_correlation(self) -> Measured:
-        """Correlations of two columns given all others, about the means as `covariance`.
+        """Correlations of two columns given all others, about the means, as `covariance`.
 
-        From the inverse, less its bias by the noise; all of it NaN where the noise may have made
-        the smallest eigenvalues. Then a penalised estimate is the one to have: see `estimate`.
-        Raises as `second_moment` does.
+        From the inverse of the matrix, corrected for the bias from noise. All entries are NaN if
+        the smallest eigenvalues may be due to noise: use a penalised estimate instead, see
+        `estimate`. Raises as `second_moment` does.
         """
         return self._measured("partial-correlation")
 
@@ -141,7 +142,7 @@ class Release:
             If the release is a second moment.
         """
         if self.manifest.kind != "precision":
-            raise RequestError(f"'{self.id}' is a second moment.", "Use .estimates.")
+            raise problems.not_a_precision_matrix(self.id)
         return self._labelled(self._bundle.raw)
 
     @property
@@ -151,48 +152,45 @@ class Release:
 
     @property
     def denoised(self) -> pd.DataFrame:
-        """The matrix denoised: positive semidefinite, within the public trace; shape (p, p).
+        """The denoised matrix: positive semidefinite, within the public trace; shape (p, p).
 
         Raises
         ------
         RequestError
-            If there is no noise law to shrink by.
+            If shrinkage is not defined for the noise law.
         """
         if self._bundle.denoised is None:
-            raise RequestError(
-                f"'{self.id}' has noise of the family {self.noise.family}, which is not denoised.",
-                "Use .projected.",
-            )
+            raise problems.not_denoised(self.id, self.noise.family)
         return self._labelled(self._bundle.denoised)
 
     def rows(self) -> Iterator[pd.DataFrame]:
-        """The published rows in batches, where rows were published; in the units of the rows.
+        """The published rows in batches, in the units in which they were published.
 
         Raises
         ------
         RequestError
-            If this release holds a matrix alone.
+            If this release has no rows.
         """
         name = rows_file(self.manifest)
         if name is None:
-            raise RequestError(f"'{self.id}' holds no rows.", "It holds a matrix alone.")
+            raise problems.no_rows(self.id)
         columns, rows = published_columns(self.manifest), int(self.manifest.rows.value)
         for batch in read_rows(self.path / name, columns, rows):
             yield pd.DataFrame(batch.T, columns=columns)
 
     @cached_property
     def estimates(self) -> Mapping[str, Mapping[str, pd.DataFrame]]:
-        """What was estimated from this release: by the id of the estimate, and by name.
+        """The published estimates by id; each has matrices and tables by name.
 
-        Matrices first, then tables; ``edges`` are the weights of its graph.
+        ``edges`` are the weights of its graph.
         """
-        found = {}
-        for name, held in self._attached.estimates().items():
-            frames = {key: self._labelled(matrix) for key, matrix in held.matrices.items()}
-            if held.edges is not None:
-                frames["edges"] = self._labelled(held.edges)
-            found[name] = frames | dict(held.tables)
-        return found
+        estimates = {}
+        for name, bundle in self._attached.estimates().items():
+            frames = {key: self._labelled(matrix) for key, matrix in bundle.matrices.items()}
+            if bundle.edges is not None:
+                frames["edges"] = self._labelled(bundle.edges)
+            estimates[name] = frames | dict(bundle.tables)
+        return estimates
 
     def graph(self, estimate: str) -> Any:
         """The graph of one of `estimates`: a `networkx.Graph`, weights on its edges.
@@ -200,25 +198,24 @@ class Release:
         Raises
         ------
         RequestError
-            If there is no such estimate, or it has no graph.
+            If the estimate does not exist, or has no graph.
         """
         if "edges" not in self.estimates.get(estimate, {}):
-            graphs = [name for name, held in self.estimates.items() if "edges" in held]
-            raise RequestError(
-                f"'{self.id}' has no graph '{estimate}'.",
-                f"It has {', '.join(graphs)}." if graphs else "Make one with .estimate.",
-            )
+            graphs = [name for name, frames in self.estimates.items() if "edges" in frames]
+            if not graphs:
+                raise problems.no_graph(self.id)
+            raise problems.unknown_graph(self.id, estimate, tuple(graphs))
         return self._attached.graph(estimate)
 
     def estimate(self, name: str, **settings: Any) -> MatrixEstimator | DiscriminantClassifier:
-        """Estimate from this release, here and now; costs no privacy, and seals nothing.
+        """Compute an estimate from this release; post-processing, which costs no privacy.
 
         Parameters
         ----------
         name
-            Of an estimator, such as ``graphical-lasso``: docs/estimators.md lists them.
+            Name of an estimator, such as ``graphical-lasso``: see docs/estimators.md.
         **settings
-            Its own, such as ``penalty``.
+            Settings of the estimator, such as ``penalty``.
 
         Returns
         -------
@@ -228,7 +225,7 @@ class Release:
         Raises
         ------
         RequestError
-            If there is no such estimator or setting, or this release does not allow it.
+            If the estimator or a setting is unknown, or cannot be used with this release.
 
         Examples
         --------
@@ -237,64 +234,64 @@ class Release:
         >>> fitted.precision_.shape, list(fitted.to_networkx())
         ((3, 3), ['c0', 'c1', 'c2'])
         """
-        from gramercy.api.estimation import estimator  # with scikit-learn
+        from gramercy.api.estimation import estimator  # imports scikit-learn
 
         return estimator(name, settings).fit(self)
 
     @property
     def evidence(self) -> Evidence:
-        """All that an estimator may look at."""
+        """The input of estimators."""
         return self._bundle.evidence
 
     @property
     def report(self) -> Path | None:
-        """The page for people: the one that shows the most estimates. None before it is made."""
+        """The HTML report with the most estimates, or None."""
         return self._attached.report()
 
     @cached_property
     def withdrawn(self) -> str | None:
-        """Why the curator has withdrawn this release; None where that has not happened.
+        """The reason of the withdrawal; None if the release was not withdrawn.
 
         Raises
         ------
         BundleError
-            If there is a notice, and it is not what was sealed, or not of this release.
+            If the notice is not what was sealed, or belongs to another release.
         """
         return self._attached.withdrawn()
 
     @property
     def where(self) -> str:
-        """Its folder or URL, for people."""
+        """Its folder or URL, without credentials."""
         return self.shown(self.path)
 
     def shown(self, path: Path) -> str:
-        """The path or URL, for people, of what lies in the release or beside it."""
-        return self._attached.archive.shown(path)
+        """The path or URL, without credentials, of a file of this release or its bundles."""
+        return self._attached.archive.display_path(path)
 
     def _needs_second_moment(self) -> None:
         if self.manifest.kind == "precision":
-            raise RequestError(f"'{self.id}' is a precision matrix.", "Use .precision.")
+            raise problems.not_a_second_moment(self.id)
 
-    def _known(self, of: EntriesOf) -> Entries:
-        """Worked out once; see `estimators.uncertainty.entries`."""
+    def _entries_of(self, kind: EntryKind) -> Entries:
+        """Entries with their errors, computed once; see `estimators.uncertainty.entries`."""
         from gramercy.estimators.uncertainty.entries import entries
 
-        if of not in self._entries:
-            self._entries[of] = entries(self.evidence, of)
-        return self._entries[of]
+        if kind not in self._entries:
+            self._entries[kind] = entries(self.evidence, kind)
+        return self._entries[kind]
 
-    def _measured(self, of: EntriesOf) -> Measured:
+    def _measured(self, kind: EntryKind) -> Measured:
         self._needs_second_moment()
-        return measured(self._known(of), self.manifest.names)
+        return measured(self._entries_of(kind), self.manifest.names)
 
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)
 
     def __repr__(self) -> str:
-        g, withdrawn = self.guarantee, ""
+        guarantee, withdrawn = self.guarantee, ""
         try:
             withdrawn = f"; withdrawn: {self.withdrawn}" if self.withdrawn else ""
         except GramercyError:
             withdrawn = "; its notice of withdrawal cannot be read"
-        told = f"epsilon {g.epsilon:g} at delta {g.delta:g}, mu {g.mu:.4g}{withdrawn}"
-        return f"<Release {self.id}: {told}>"
+        epsilon, delta = f"epsilon={guarantee.epsilon:g}", f"delta={guarantee.delta:g}"
+        return f"<Release {self.id}: {epsilon}, {delta}, mu={guarantee.mu:.4g}{withdrawn}>"

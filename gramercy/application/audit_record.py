@@ -1,10 +1,10 @@
-"""An audit on record: what was found, as data and as files."""
+"""The result of an audit, as data and as files."""
 
 from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.ledger import Charge, Statement
 from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problem import Notice
 
 with publishing():
     from gramercy.reports.audit_page import audit_page
@@ -19,34 +21,47 @@ with publishing():
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """Something that cannot be where all is well.
+    """A contradiction between ledger, archive and run history.
 
     Parameters
     ----------
     subject
-        The release, the data set, or ``ledger``.
-    words
+        The release, the data set, the file, or ``ledger``.
+    problem
         What is wrong.
     """
 
     subject: str
-    words: str
+    problem: GramercyError | Notice
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.words} ({self.code})"
+
+    @property
+    def words(self) -> str:
+        """What is wrong, in words."""
+        return self.problem.message
+
+    @property
+    def code(self) -> str:
+        """Stable code of what is wrong."""
+        return self.problem.code
 
 
 @dataclass(frozen=True)
-class Audited:
-    """A charge, and what there is to show for it.
+class AuditedCharge:
+    """A charge, and the state of its bundle.
 
     Parameters
     ----------
-    dataset, release
-        Which.
+    dataset
+        Id of the data set.
     charge
-        As the ledger has it.
+        The charge in the ledger.
     bundle
-        What became of the bundle, in a word or two.
+        The state of the bundle, in a few words.
     runs
-        Names of the flow runs that published it; None where history was not looked at.
+        Names of the flow runs that published it; None if the history was left out.
     """
 
     dataset: str
@@ -56,34 +71,34 @@ class Audited:
 
     @property
     def id(self) -> str:
-        """DATASET/RELEASE."""
+        """``<dataset>/<release>``."""
         return f"{self.dataset}/{self.charge.release}"
 
 
 @dataclass
 class Audit:
-    """What was found.
+    """The result of an audit.
 
     Parameters
     ----------
     ledger, archive
-        Where they lie.
+        Locations of the ledger and the archive.
     head
-        The ledger's last entry.
+        The last entry of the ledger.
     at
-        When, UTC, ISO 8601.
+        Time of the audit, UTC, ISO 8601.
     history
-        Whether Prefect was asked.
+        Whether Prefect's history was included.
     anchors
-        How often the ledger's place was found told outside of it.
+        Number of anchors of the ledger that were found outside of it.
     statements
         (data set, statement) of every budget.
     releases
         Every charge, in the order of the ledger.
     discrepancies
-        Everything that cannot be.
+        All contradictions.
     notes
-        What an auditor should know, though nothing is wrong with it.
+        What an auditor should know or confirm, though nothing is contradictory.
     """
 
     ledger: str
@@ -93,13 +108,13 @@ class Audit:
     history: bool = False
     anchors: int = 0
     statements: list[tuple[str, Statement]] = field(default_factory=list)
-    releases: list[Audited] = field(default_factory=list)
+    releases: list[AuditedCharge] = field(default_factory=list)
     discrepancies: list[Discrepancy] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Notice | str] = field(default_factory=list)
 
 
-def facts(audit: Audit) -> dict[str, Any]:
-    """An audit as plain data. Of private facts the ledger's fingerprints alone are left out."""
+def audit_facts(audit: Audit) -> dict[str, Any]:
+    """An audit as plain data, without the private fingerprints in the ledger."""
     return {
         "at": audit.at,
         "ledger": audit.ledger,
@@ -107,20 +122,23 @@ def facts(audit: Audit) -> dict[str, Any]:
         "head": audit.head.model_dump(),
         "anchors": audit.anchors,
         "runs": audit.history,
-        "discrepancies": [asdict(each) for each in audit.discrepancies],
-        "notes": audit.notes,
+        "discrepancies": [
+            {"subject": each.subject, "words": each.words, "code": each.code}
+            for each in audit.discrepancies
+        ],
+        "notes": [str(note) for note in audit.notes],
         "budgets": [{"dataset": name, **each.facts()} for name, each in audit.statements],
-        "releases": [_release(each) for each in audit.releases],
+        "releases": [_release_facts(each) for each in audit.releases],
     }
 
 
-def _release(each: Audited) -> dict[str, Any]:
+def _release_facts(each: AuditedCharge) -> dict[str, Any]:
     runs = None if each.runs is None else list(each.runs)
     return each.charge.facts() | {"release": each.id, "bundle": each.bundle, "runs": runs}
 
 
-def new_folder(home: Home) -> Path:
-    """Where a report of now goes, in the home."""
+def new_audit_folder(home: Home) -> Path:
+    """A folder in the home for the report of an audit made now."""
     now = datetime.datetime.now(datetime.UTC)
     return home.audits / now.strftime("%Y-%m-%dT%H%M%SZ")
 
@@ -131,12 +149,12 @@ def write_audit(audit: Audit, folder: Path) -> Path:
     Parameters
     ----------
     audit
-        What was found.
+        The audit.
     folder
-        Where; see `new_folder`.
+        The folder; see `new_audit_folder`.
     """
-    said = facts(audit)
+    facts = audit_facts(audit)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "audit.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    (folder / "audit.html").write_text(audit_page(said), encoding="utf-8")
+    (folder / "audit.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    (folder / "audit.html").write_text(audit_page(facts), encoding="utf-8")
     return folder / "audit.html"

@@ -1,6 +1,6 @@
-"""Audit a home: ledger, archive and run history have to tell one story.
+"""Audit a home: whether ledger, archive and run history agree.
 
-Reads everything and changes nothing: neither charges nor bundles, whatever it finds.
+An audit reads everything and changes nothing.
 """
 
 from __future__ import annotations
@@ -11,27 +11,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gramercy.application.affected import affected
-from gramercy.application.audit_record import Audit, Audited, Discrepancy, write_audit
-from gramercy.application.context import Context, hold_to_archive
+from gramercy.application.audit_record import Audit, AuditedCharge, Discrepancy, write_audit
+from gramercy.application.context import Context, verify_ledger_anchor
+from gramercy.application.security_advisories import security_advisories
 from gramercy.application.verification import verify_release
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.ledger import Charge, Ledger
-from gramercy.ledger.sources import sharing
+from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import (
     ArchiveError,
+    GramercyError,
     Invalid,
     LedgerError,
-    RequestError,
     UntrustedLedger,
 )
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems import verification as problems
+from gramercy.schemas.problems.ledger import ledger_copied
 from gramercy.schemas.run_history import History
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}
-_MADE = {"published", "withdrawn"}
+_PUBLISHED = {"published", "withdrawn"}
 
 
 def make_audit(
@@ -45,203 +48,196 @@ def make_audit(
     Parameters
     ----------
     context
-        Its ledger and archive.
+        The home, with ledger and archive.
     history
-        What Prefect remembers; None where it is not to be asked.
+        Prefect's run history; None to leave it out.
     on_release
-        Is told every release before it is verified.
+        Called with the name of each release before it is verified.
     trusted
         Public keys, in hexadecimal; default: those of the home.
 
     Raises
     ------
     RequestError
-        If there is no ledger.
+        If the ledger does not exist.
     LedgerError, ArchiveError
         If ledger or archive cannot be read at all.
     """
-    ledger = context.known_ledger
+    ledger = context.existing_ledger
     archive = context.archive if trusted is None else replace(context.archive, trusted=trusted)
     if ledger is None:
-        raise RequestError(
-            f"{context.home.ledger}: there is no ledger.",
-            "Set GRAMERCY_HOME or GRAMERCY_LEDGER_URL to where it is.",
-        )
+        raise problems.no_ledger(str(context.home.ledger))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    audit = Audit(ledger.where, archive.where, ledger.head(), now, history is not None)
-    lying = archive.releases()  # first: what is published meanwhile has its charge by then
-    audit.discrepancies += _chain(ledger, archive, history, audit)
+    audit = Audit(ledger.location, archive.location, ledger.head(), now, history is not None)
+    # The archive is read first, because a bundle is charged before it appears there.
+    bundles = archive.releases()
+    audit.discrepancies += _ledger_discrepancies(ledger, archive, history, audit)
     charged: set[tuple[str, str]] = set()
     for dataset in ledger.datasets():
         charged |= {(dataset, release) for release in ledger.releases(dataset)}
         try:
             audit.statements += [(dataset, each) for each in ledger.statements(dataset)]
             charges = ledger.charges(dataset)
-        except UntrustedLedger as found:  # its entries are named above, one by one
-            audit.discrepancies.append(Discrepancy(dataset, str(found)))
+        except UntrustedLedger as error:  # its entries are named above, one by one
+            audit.discrepancies.append(Discrepancy(dataset, error))
             continue
         for charge in charges:
             on_release(f"{dataset}/{charge.release}")
-            audit.releases.append(_audited(ledger, archive, dataset, charge, history, audit))
-    audit.discrepancies += _strangers(archive, lying, charged)
-    audit.notes += [*_changes(ledger), *_shared(ledger)]
-    with contextlib.suppress(UntrustedLedger):  # found by the examination already
-        audit.notes += affected(ledger, archive)
+            audit.releases.append(_audit_charge(ledger, archive, dataset, charge, history, audit))
+    audit.discrepancies += _unexpected_files(archive, bundles, charged)
+    audit.notes += [*_steward_changes(ledger), *_shared_tables(ledger)]
+    with contextlib.suppress(UntrustedLedger):  # reported above
+        audit.notes += security_advisories(ledger, archive)
     if history is not None:
-        audit.discrepancies += _unknown_runs(history, audit.releases)
-        audit.notes += [*_lost_runs(audit.releases), *history.elsewhere]
+        audit.discrepancies += _runs_without_charge(history, audit.releases)
+        audit.notes += [*_forgotten_runs(audit.releases), *history.elsewhere]
     return audit
 
 
-def _chain(
+def _ledger_discrepancies(
     ledger: Ledger, archive: Archive, history: History | None, audit: Audit
 ) -> Iterator[Discrepancy]:
-    """Whether the journal is whole, and agrees with whoever was told of it."""
+    """Whether the ledger is consistent, and agrees with its anchors; counts the anchors."""
     anchors: list[Anchor] = list(history.anchors) if history else []
     try:
-        told = archive.anchor()
-        if told is not None and told.ledger == audit.head.ledger:
-            anchors.append(told)  # it is examined with the journal, entry by entry
+        anchor = archive.anchor()
+        if anchor is not None and anchor.ledger == audit.head.ledger:
+            anchors.append(anchor)  # compared below, entry by entry
         else:
-            hold_to_archive(ledger, archive)
-    except (LedgerError, Invalid) as found:
-        yield Discrepancy("ledger", str(found))
+            verify_ledger_anchor(ledger, archive)
+    except (LedgerError, Invalid) as error:
+        yield Discrepancy("ledger", error)
     audit.anchors = len(anchors)
-    for finding in ledger.examine(anchors):
-        yield Discrepancy(finding.subject, f"entry {finding.entry} {finding.words}")
-    if (moved := ledger.elsewhere()) is not None:
-        yield Discrepancy("ledger", f"is a copy: it belongs at {moved}")
+    for finding in ledger.find_inconsistencies(anchors):
+        yield Discrepancy(finding.subject, finding.notice)
+    if (original := ledger.original_location()) is not None:
+        yield Discrepancy("ledger", ledger_copied(ledger.location, original))
 
 
-def _strangers(
-    archive: Archive, lying: Iterable[tuple[str, str]], charged: set[tuple[str, str]]
+def _unexpected_files(
+    archive: Archive, bundles: Sequence[tuple[str, str]], charged: set[tuple[str, str]]
 ) -> Iterator[Discrepancy]:
-    """What lies in the archive, and nobody who charges has put there."""
-    if lying and not archive.trusted:
-        words = "no public key is known: nobody can say whose bundles these are; name it: --key"
-        yield Discrepancy("archive", words)
-    for dataset, release in lying:
+    """Bundles without a charge, files outside of bundles, and signatures of unknown keys."""
+    if bundles and not archive.trusted:
+        yield Discrepancy("archive", problems.no_trusted_key())
+    for dataset, release in bundles:
         if (dataset, release) not in charged:
-            words = "a bundle lies in the archive, and the ledger has no charge for it"
-            yield Discrepancy(f"{dataset}/{release}", words)
-    for name in archive.strays():
-        yield Discrepancy(name, "lies in the archive, and is part of no bundle")
+            yield Discrepancy(f"{dataset}/{release}", problems.bundle_without_charge())
+    for name in archive.unknown_files():
+        yield Discrepancy(name, problems.stray_file())
 
 
-def _changes(ledger: Ledger) -> Iterator[str]:
-    """What a steward has done on his own word: it may be right, and should be looked at."""
-    changes = ledger.changes()
-    if upgraded := [entry for entry in changes if entry.states("upgraded")]:
-        day = str(upgraded[0].at).partition("T")[0]
-        yield f"On {day} the ledger was upgraded: a tenth of every delta is set aside for failures."
+def _steward_changes(ledger: Ledger) -> Iterator[Notice]:
+    """Changes that a steward declared without proof, for an auditor to confirm."""
+    changes = ledger.steward_changes()
+    if upgraded := [entry for entry in changes if entry.has_fact("upgraded")]:
+        yield problems.ledger_upgraded(str(upgraded[0].at).partition("T")[0])
     for entry in changes:
-        if entry.states("upgraded"):
+        if entry.has_fact("upgraded"):
             continue
-        reason, day = "what was said is lost", str(entry.at).partition("T")[0]
-        with contextlib.suppress(UntrustedLedger):  # found by the examination already
-            reason = entry.says("reason", str)
+        reason, day = "the reason is lost", str(entry.at).partition("T")[0]
+        with contextlib.suppress(UntrustedLedger):  # reported above
+            reason = entry.fact("reason", str)
         if entry.kind == "moved":
-            yield f"On {day} the ledger was said to lie elsewhere, or its archive lost: {reason}"
+            yield problems.ledger_moved(day, reason)
         else:
-            to = f"epsilon {entry.epsilon}, delta {entry.delta}"
-            yield f"On {day} the budget of {entry.dataset} was {entry.kind} to {to}: {reason}"
+            yield problems.budget_changed(
+                day, str(entry.dataset), entry.kind, entry.epsilon, entry.delta, reason
+            )
 
 
-def _shared(ledger: Ledger) -> Iterator[str]:
-    """Tables that are read under several ids, each of which has a budget of its own."""
+def _shared_tables(ledger: Ledger) -> Iterator[Notice]:
+    """Tables that several data sets read, each with its own budget."""
     sources: dict[str, set[str]] = {}
     with contextlib.suppress(UntrustedLedger):
         sources = ledger.sources()
-    groups = {tuple(sorted([name, *sharing(sources, name)])) for name in sources}
+    groups = {tuple(sorted([name, *datasets_with_same_source(sources, name)])) for name in sources}
     for group in sorted(each for each in groups if len(each) > 1):
-        yield (
-            f"{', '.join(group)} read the same table: each has a budget of its own, and together "
-            "they may cost the sum of all."
-        )
+        yield problems.table_shared(group)
 
 
-def _audited(
+def _audit_charge(
     ledger: Ledger,
     archive: Archive,
     dataset: str,
     charge: Charge,
     history: History | None,
     audit: Audit,
-) -> Audited:
-    """A charge held against the archive; what is wrong goes into the audit."""
+) -> AuditedCharge:
+    """Compare a charge with the archive; adds a discrepancy to the audit, if there is one."""
     name = f"{dataset}/{charge.release}"
-    bundle, wrong = _checked(ledger, archive, dataset, charge)
-    if wrong and (now := _settled(ledger, dataset, charge)) != charge:
-        charge = now  # somebody was at work on it
-        bundle, wrong = _checked(ledger, archive, dataset, charge)
-    audit.discrepancies += [Discrepancy(name, words) for words in wrong]
+    bundle, error = _check_charge(ledger, archive, dataset, charge)
+    if error and (current := _wait_for_run(ledger, dataset, charge)) != charge:
+        charge = current  # a run was active when the charge was read
+        bundle, error = _check_charge(ledger, archive, dataset, charge)
+    audit.discrepancies += [Discrepancy(name, error)] if error else []
     runs = None if history is None else tuple(history.runs.get(name, ()))
-    return Audited(dataset, charge, bundle, runs)
+    return AuditedCharge(dataset, charge, bundle, runs)
 
 
-def _checked(
+def _check_charge(
     ledger: Ledger, archive: Archive, dataset: str, charge: Charge
-) -> tuple[str, list[str]]:
-    check = _made if charge.state in _MADE else _nothing_made
+) -> tuple[str, GramercyError | None]:
+    """The state of the bundle in a few words, and what is wrong with it."""
+    check = _check_published if charge.state in _PUBLISHED else _check_unpublished
     try:
-        return check(ledger, archive, dataset, charge), []
-    except (Invalid, ArchiveError, UntrustedLedger) as found:
-        return "wrong", [str(found)]
+        return check(ledger, archive, dataset, charge), None
+    except (Invalid, ArchiveError, UntrustedLedger) as error:
+        return "wrong", error
 
 
-def _settled(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
-    """The charge once whoever is at work on it, if anyone is, has finished."""
+def _wait_for_run(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
+    """The charge after an active run of the data set, if there is one, has finished."""
     try:
-        with ledger.alone(dataset):
+        with ledger.lock(dataset):
             pass
-    except LedgerError:  # an auditor may not be allowed to take turns
+    except LedgerError:  # an auditor may not be allowed to lock
         return charge
     return ledger.charge_of(dataset, charge.release) or charge
 
 
-def _made(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
-    """A bundle is there, is the one that was charged, and says what follows from what was asked."""
-    verify_release(archive, dataset, charge.release, ledger, beside=False)
+def _check_published(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
+    """Check that the bundle exists, is the one charged, and follows from its request."""
+    verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
     place = archive.withdrawal(dataset, charge.release)
-    if archive.holds(place) != (charge.state == "withdrawn"):
-        raise Invalid(f"{archive.shown(place)}: the ledger says '{charge.state}'.")
     if charge.state == "published":
+        if archive.contains(place):
+            raise problems.bundle_unexpected(archive.display_path(place), charge.state)
         return "verified"
+    if not archive.contains(place):
+        raise problems.withdrawal_missing(archive.display_path(place))
     notice = read_withdrawal(place).manifest
     released = read_release(archive.release(dataset, charge.release)).sha256
     if (notice.release_sha256, notice.reason) != (released, charge.reason):
-        raise Invalid(f"{archive.shown(place)}: does not say what the ledger says.")
+        raise problems.withdrawal_differs(archive.display_path(place))
     return "verified, withdrawn"
 
 
-def _nothing_made(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
-    """No bundle is there, and the ledger says why."""
+def _check_unpublished(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
+    """Check that the bundle does not exist, and that the ledger says why."""
     place = archive.release(dataset, charge.release)
-    if archive.holds(place):
-        raise Invalid(f"{archive.shown(place)}: the ledger says '{charge.state}'.")
+    if archive.contains(place):
+        raise problems.bundle_unexpected(archive.display_path(place), charge.state)
     if charge.state in _UNFINISHED:
-        raise Invalid(
-            "was charged and then interrupted, and its failure is not on record.",
-            "Release the same request again: it is then finished, or recorded as spent.",
-        )
+        raise problems.failure_not_recorded()
     return "none, as recorded"
 
 
-def _unknown_runs(history: History, releases: Sequence[Audited]) -> Iterator[Discrepancy]:
-    known = {each.id for each in releases if each.charge.state in _MADE}
-    for name in sorted(history.runs.keys() - known):
-        runs = ", ".join(history.runs[name])
-        yield Discrepancy(name, f"was published by run {runs}, and the ledger does not know it")
+def _runs_without_charge(
+    history: History, releases: Sequence[AuditedCharge]
+) -> Iterator[Discrepancy]:
+    published = {each.id for each in releases if each.charge.state in _PUBLISHED}
+    for name in sorted(history.runs.keys() - published):
+        yield Discrepancy(name, problems.run_without_charge(tuple(history.runs[name])))
 
 
-def _lost_runs(releases: Iterable[Audited]) -> Iterator[str]:
+def _forgotten_runs(releases: Iterable[AuditedCharge]) -> Iterator[Notice]:
     for each in releases:
-        if each.charge.state in _MADE and not each.runs:
-            yield f"{each.id}: its flow run is no longer in Prefect's history."
+        if each.charge.state in _PUBLISHED and not each.runs:
+            yield problems.run_forgotten(each.id)
 
 
 def audit(context: Context, history: History | None, folder: Path) -> tuple[Path, list[str]]:
-    """Audit a home and write the report; returns the page, and what does not agree, in words."""
-    made = make_audit(context, history)
-    page = write_audit(made, folder)
-    return page, [f"{each.subject}: {each.words}" for each in made.discrepancies]
+    """Audit a home and write the report; returns the page and the discrepancies, in words."""
+    result = make_audit(context, history)
+    return write_audit(result, folder), [str(each) for each in result.discrepancies]

@@ -1,112 +1,97 @@
-"""The noise of a release, its law and its exact guarantee, from public facts alone."""
+"""Calibrate the noise of a release: its law and its exact guarantee, from public facts alone."""
 
 from __future__ import annotations
 
 import math
 
 from gramercy import mechanisms
-from gramercy.application.public_parameters import setting
+from gramercy.application.public_parameters import public_parameters
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.schemas.errors import GuaranteeRefused, RequestError
 from gramercy.schemas.facts import GuaranteeFacts
-from gramercy.schemas.manifest import Asked
-from gramercy.schemas.model import finite
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.model import finite_or_none
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Whole
+from gramercy.schemas.problems import publication as problems
 from gramercy.schemas.specs import MechanismSpec
 
 
-def calibrate(asked: Asked) -> Mechanism:
-    """The noise of a release, from public facts alone.
+def calibrate(spec: ReleaseSpec) -> Mechanism:
+    """Calibrate the noise of a release from public facts alone.
 
     Raises
     ------
     RequestError
-        If the mechanism has no meaning for such a table.
+        If the mechanism is not defined for such a table.
     GuaranteeRefused
-        If the exact guarantee of the noise is weaker than what was asked for.
+        If the exact guarantee of the noise is weaker than requested.
     """
-    known = mechanisms.registry[asked.mechanism["name"]]
-    spec = known.spec.model_validate(asked.mechanism)
-    if isinstance(asked.normalisation, Whole) != (known.name == "integer-rows"):
-        raise RequestError(
-            "key 'normalisation': 'whole' and the mechanism 'integer-rows' go together.",
-            "Use both, or neither.",
-        )
-    mechanism = known.of(spec, setting(asked))
-    refuse_weaker(mechanism, spec)
-    if asked.folds > 1:
-        _check_folds(asked, mechanism)
+    mechanism_type = mechanisms.registry[spec.mechanism["name"]]
+    requested = mechanism_type.spec.model_validate(spec.mechanism)
+    if isinstance(spec.normalisation, Whole) != (mechanism_type.name == "integer-rows"):
+        raise problems.whole_numbers_mismatch()
+    mechanism = mechanism_type.from_spec(requested, public_parameters(spec))
+    check_guarantee(mechanism, requested)
+    if spec.folds > 1:
+        _check_folds(spec, mechanism)
     return mechanism
 
 
-def _check_folds(asked: Asked, mechanism: Mechanism) -> None:
-    if not isinstance(mechanism, Additive) or mechanism.law.family not in _SUMS:
-        raise RequestError(
-            f"key 'folds': '{mechanism.name}' is not published in folds.",
-            "Use 'gaussian' or 'gaussian-iid', whose sums have a law of the same kind.",
-        )
-    if asked.unit == "person":
-        raise RequestError(
-            "key 'folds': a table of persons is not published in folds.", "Leave the key out."
-        )
-    if asked.folds > asked.dataset.rows:
-        raise RequestError("key 'folds': there are fewer rows than folds.", "Ask for fewer.")
+def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
+    if not isinstance(mechanism, Additive) or mechanism.law.family not in _CLOSED_UNDER_SUMS:
+        raise problems.folds_not_supported(mechanism.name)
+    if spec.privacy_unit == "person":
+        raise problems.folds_of_persons()
+    if spec.folds > spec.dataset.rows:
+        raise problems.more_folds_than_rows(spec.folds, spec.dataset.rows)
 
 
-_SUMS = ("gaussian-isotropic", "gaussian-iid")
+_CLOSED_UNDER_SUMS = ("gaussian-isotropic", "gaussian-iid")
 
 
-def refuse_weaker(mechanism: Mechanism, spec: MechanismSpec) -> None:
-    """Refuse noise whose exact guarantee does not fit what was asked, with both numbers.
+def check_guarantee(mechanism: Mechanism, requested: MechanismSpec) -> None:
+    """Refuse noise whose exact guarantee is weaker than requested.
 
     Raises
     ------
     GuaranteeRefused
-        As said.
+        With the requested and the exact epsilon and delta.
     """
     exact = mechanism.guarantee
-    if math.isinf(exact.epsilon(spec.delta)) and spec.epsilon is None:
-        raise GuaranteeRefused(
-            f"{mechanism.name}: this noise has no epsilon at delta {spec.delta:g}.",
-            "Ask for more noise, or a larger delta.",
+    exact_epsilon = exact.epsilon(requested.delta)
+    if requested.epsilon is None:
+        if math.isinf(exact_epsilon):
+            raise problems.no_finite_epsilon(mechanism.name, requested.delta)
+        return
+    exact_delta = exact.delta(requested.epsilon)
+    if exact_delta > requested.delta:
+        raise problems.guarantee_too_weak(
+            mechanism.name, requested.epsilon, requested.delta, exact_delta, exact_epsilon
         )
-    if spec.epsilon is None:
-        return
-    delta = exact.delta(spec.epsilon)
-    if delta <= spec.delta:
-        return
-    epsilon = exact.epsilon(spec.delta)
-    instead = f"or epsilon {epsilon:.4g} at the delta asked for" if math.isfinite(epsilon) else ""
-    raise GuaranteeRefused(
-        f"{mechanism.name}: asked for epsilon {spec.epsilon:g} at delta {spec.delta:g}; this noise "
-        f"guarantees delta {delta:.4g} at that epsilon{', ' + instead if instead else ''}.",
-        "Use 'calibration: exact', which finds the noise that it takes.",
-    )
 
 
 def noise_law(mechanism: Mechanism, rows: float, folds: int = 1) -> NoiseLaw:
-    """The law of the released matrix: a sum over rows is divided by their number."""
+    """Noise law of the released matrix, which is a sum over rows divided by their number."""
     law = mechanism.law.summed(folds) if folds > 1 else mechanism.law
     return law if mechanism.publishes == "precision" else law.divided_by(rows)
 
 
 def guarantee_facts(exact: Guarantee, delta: float) -> GuaranteeFacts:
-    """A guarantee in all the field's languages."""
+    """A guarantee as mu-GDP, (epsilon, delta)-DP, zCDP and pure DP; see `GuaranteeFacts`."""
     rho, failure = exact.rho()
     return GuaranteeFacts(
         mu=exact.mu,
         delta0=exact.delta0,
-        pure=finite(exact.pure),
+        pure_epsilon=finite_or_none(exact.pure),
         epsilon=exact.epsilon(delta),
         delta=delta,
-        rho=finite(rho),
+        rho=finite_or_none(rho),
         rho_failure=failure,
         power=exact.power(0.05),
-        curve={f"{epsilon:g}": exact.delta(epsilon) for epsilon in _CURVE},
+        profile={f"{epsilon:g}": exact.delta(epsilon) for epsilon in _PROFILE_EPSILONS},
     )
 
 
-_CURVE = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+_PROFILE_EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)

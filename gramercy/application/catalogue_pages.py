@@ -1,4 +1,4 @@
-"""The catalogue's pages, written into the archive from public facts: its bundles and the ledger."""
+"""Write the pages of the catalogue into the archive, from its bundles and the ledger."""
 
 from __future__ import annotations
 
@@ -8,71 +8,71 @@ from pathlib import Path
 
 from gramercy import mechanisms
 from gramercy.application.context import Context
-from gramercy.application.release_changes import compared
+from gramercy.application.release_changes import compare_releases
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
-from gramercy.archive.card import meaning
+from gramercy.archive.card import file_description
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.layout import GLOSSARY, INDEX
-from gramercy.archive.listing import Listed, attempted
+from gramercy.archive.listing import ListedRelease, try_list
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, read_release, read_report
-from gramercy.common.process_lock import on_this_machine
+from gramercy.common.process_lock import file_lock
 from gramercy.estimators.uncertainty.difference import comparable
 from gramercy.ledger import Ledger
 from gramercy.reports.catalogue_page import (
+    DatasetEntry,
     Download,
-    Shelf,
     dataset_page,
     glossary_page,
     index_page,
     release_page,
 )
-from gramercy.reports.change_summary import Compared
+from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.schemas.errors import BundleError, Invalid
 
-_AGAIN = 5  # times: others may publish while these pages are written
+_ATTEMPTS = 5  # others may publish while the pages are written
 
-Watcher = Callable[[str], None]
+OnRelease = Callable[[str], None]
 
 
 def catalogue(context: Context, dataset: str, release: str) -> None:
-    """Write the pages that a release changes."""
+    """Write the pages that a new release changes."""
     write_site(context, (dataset, release))
 
 
 def write_site(
     context: Context,
     only: tuple[str, str] | None = None,
-    watch: Watcher = lambda name: None,
+    on_release: OnRelease = lambda name: None,
 ) -> int:
-    """Write the pages of a release and all that list it; or all pages there are.
+    """Write the pages of a release and those that list it, or all pages.
 
     Parameters
     ----------
     context
-        The archive, where the bundles lie and the pages go; and the ledger, if there is one.
+        The archive, for bundles and pages; and the ledger, if it exists.
     only
-        (data set, release id); default: all of them.
-    watch
-        Told of each release whose page is written.
+        (data set, release id); default: all releases.
+    on_release
+        Called with the name of each release whose page is written.
 
     Returns
     -------
     int
-        How many releases' pages were written.
+        Number of releases whose pages were written.
 
     Raises
     ------
     ArchiveError
         If a page cannot be written.
     """
-    archive, ledger = context.archive, context.known_ledger
-    with on_this_machine(context.home.locks, "catalogue.pages"):
-        for _ in range(_AGAIN):
-            known = archive.releases(), archive.withdrawals()
-            written = _write(archive, ledger, known[0], only, watch)
-            if (archive.releases(), archive.withdrawals()) == known:
+    archive, ledger = context.archive, context.existing_ledger
+    with file_lock(context.home.locks, "catalogue.pages"):
+        for _ in range(_ATTEMPTS):
+            listed = archive.releases(), archive.withdrawals()
+            written = _write(archive, ledger, listed[0], only, on_release)
+            if (archive.releases(), archive.withdrawals()) == listed:
                 break
     return written
 
@@ -80,79 +80,79 @@ def write_site(
 def _write(
     archive: Archive,
     ledger: Ledger | None,
-    known: list[tuple[str, str]],
+    releases: list[tuple[str, str]],
     only: tuple[str, str] | None,
-    watch: Watcher,
+    on_release: OnRelease,
 ) -> int:
-    shelves = {name: _shelf(archive, ledger, name, known) for name in dict(known)}
+    entries = {name: _dataset_entry(archive, ledger, name, releases) for name in dict(releases)}
     written = 0
-    for name, shelf in shelves.items():
-        if only and only[0] != name:
+    for dataset, entry in entries.items():
+        if only and only[0] != dataset:
             continue
-        damaged = set(shelf.damaged)
-        for each in shelf.releases:
-            if only and only[1] != each.facts.release:
+        damaged = set(entry.damaged)
+        for release in entry.releases:
+            if only and only[1] != release.facts.release:
                 continue
-            watch(each.name)
+            on_release(release.name)
             try:
-                archive.write_page(f"{each.name}/{INDEX}", _release(archive, each))
+                archive.write_page(f"{release.name}/{INDEX}", _release(archive, release))
                 written += 1
             except BundleError:
-                damaged.add(each.name)
-        shelves[name] = shelf.without(damaged)
-        page = dataset_page(shelves[name], _compared(archive, shelves[name]))
-        archive.write_page(f"{name}/{INDEX}", page)
-    archive.write_page(INDEX, index_page(list(shelves.values())))
+                damaged.add(release.name)
+        entries[dataset] = entry.without(damaged)
+        page = dataset_page(entries[dataset], _latest_change(archive, entries[dataset]))
+        archive.write_page(f"{dataset}/{INDEX}", page)
+    archive.write_page(INDEX, index_page(list(entries.values())))
     archive.write_page(
-        GLOSSARY, glossary_page([each.about() for each in mechanisms.registry.values()])
+        GLOSSARY, glossary_page([each.description() for each in mechanisms.registry.values()])
     )
     return written
 
 
-def _shelf(
-    archive: Archive, ledger: Ledger | None, dataset: str, known: list[tuple[str, str]]
-) -> Shelf:
-    """A data set; one damaged bundle hides no other, and 'gramercy verify' says what is wrong."""
-    releases: list[Listed] = []
+def _dataset_entry(
+    archive: Archive, ledger: Ledger | None, dataset: str, releases: list[tuple[str, str]]
+) -> DatasetEntry:
+    """The entry of a data set; a damaged bundle must not hide the others."""
+    intact: list[ListedRelease] = []
     damaged: list[str] = []
-    names = [each for each in known if each[0] == dataset]
-    for name, each in zip(names, attempted(archive, names), strict=True):
-        if isinstance(each, Listed):
-            releases.append(each)
-        elif isinstance(each, Invalid):
+    names = [name for name in releases if name[0] == dataset]
+    for name, result in zip(names, try_list(archive, names), strict=True):
+        if isinstance(result, ListedRelease):
+            intact.append(result)
+        elif isinstance(result, Invalid):
             damaged.append("/".join(name))
-        else:  # a store that cannot be reached says nothing of a bundle
-            raise each
+        else:  # a store that cannot be reached does not mean that a bundle is damaged
+            raise result
     registered = ledger is not None and dataset in ledger.datasets()
-    lines = ledger.timelines(dataset) if ledger and registered else ()
-    return Shelf(dataset, releases, damaged, lines)
+    timelines = ledger.timelines(dataset) if ledger and registered else ()
+    return DatasetEntry(dataset, intact, damaged, timelines)
 
 
-def _compared(archive: Archive, shelf: Shelf) -> Compared | None:
-    """The newest release that stands, and the one before it that speaks of the same."""
-    standing = [each for each in shelf.releases if each.withdrawn is None]
-    for later in standing[-1:]:
-        for earlier in reversed(standing[:-1]):
+def _latest_change(archive: Archive, entry: DatasetEntry) -> ReleaseComparison | None:
+    """The newest release compared with the last one before it that is comparable."""
+    valid = [release for release in entry.releases if release.withdrawn is None]
+    for later in valid[-1:]:
+        for earlier in reversed(valid[:-1]):
             if comparable(later.facts, earlier.facts):
-                with contextlib.suppress(BundleError):  # damaged: then the one before it
-                    return compared(archive, later, earlier)
+                with contextlib.suppress(BundleError):  # damaged: use an earlier one
+                    return compare_releases(archive, later, earlier)
     return None
 
 
-def _release(archive: Archive, each: Listed) -> str:
-    dataset, name = each.facts.dataset.id, each.facts.release
+def _release(archive: Archive, listed: ListedRelease) -> str:
+    dataset, name = listed.facts.dataset.id, listed.facts.release
     place = archive.release(dataset, name)
-    with archive.naming():
+    with archive.rewrite_paths_in_errors():
         bundle = read_release(place)
     estimates = list(_estimates(archive, dataset, name, bundle.sha256))
     downloads = {"release": [*_files(place, "release")]}
-    for one in estimates:
-        called = one.manifest.estimate
-        folder = archive.estimate(dataset, name, called)
-        downloads[called] = [*_files(folder, f"estimates/{called}")]
+    for each in estimates:
+        estimate = each.manifest.estimate
+        folder = archive.estimate(dataset, name, estimate)
+        downloads[estimate] = [*_files(folder, f"estimates/{estimate}")]
     reports = dict(_reports(archive, dataset, name, bundle.sha256))
-    where = archive.where if "://" in archive.where else "path/to/archive"
-    return release_page(bundle, each, estimates, reports, downloads, where)
+    location = archive.location if "://" in archive.location else "path/to/archive"
+    return release_page(bundle, listed, estimates, reports, downloads, location)
 
 
 def _estimates(
@@ -160,11 +160,11 @@ def _estimates(
 ) -> Iterator[EstimateBundle]:
     for name in archive.estimates(dataset, release):
         try:
-            found = read_estimate(archive.estimate(dataset, release, name))
-        except BundleError:  # not shown
+            estimate = read_estimate(archive.estimate(dataset, release, name))
+        except BundleError:  # left out
             continue
-        if found.manifest.release_sha256 == sha256:
-            yield found
+        if estimate.manifest.release_sha256 == sha256:
+            yield estimate
 
 
 def _reports(
@@ -179,16 +179,16 @@ def _reports(
             yield f"reports/{name}/{PAGE}", len(facts.estimates)
 
 
-_MEANING = {
+_DESCRIPTIONS = {
     DESCRIPTOR: "every public fact, for programs (Data Package)",
     SUMS: "the SHA-256 of every file",
-    SIGNATURE: "the curator's signature of it",
+    SIGNATURE: "the curator's signature of SHA256SUMS",
 }
 
 
-def _files(folder: Path, at: str) -> Iterator[Download]:
+def _files(folder: Path, url: str) -> Iterator[Download]:
     for name in [*content(folder), *sorted(SEAL)]:
         path = folder / name
-        about = _MEANING.get(name) or (meaning(name) if at == "release" else "")
+        about = _DESCRIPTIONS.get(name) or (file_description(name) if url == "release" else "")
         about = "the guarantee in words" if name == "CARD.md" else about
-        yield Download(f"{at}/{name}", path.stat().st_size, file_digest(path), about)
+        yield Download(f"{url}/{name}", path.stat().st_size, file_digest(path), about)

@@ -1,4 +1,4 @@
-"""Whether what is stated and what is computed again agree, to the digits that machines share."""
+"""Compare stated with recomputed content, to the digits that all machines agree on."""
 
 from __future__ import annotations
 
@@ -13,84 +13,90 @@ import pandas as pd
 from gramercy.archive.bundle import SEAL
 from gramercy.archive.package import DESCRIPTOR, read_descriptor
 from gramercy.archive.release_bundle import Array
-from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReportManifest
+from gramercy.schemas.problems.verification import fact_contradicts, file_not_listed
 
 Manifest = TypeVar("Manifest", ReleaseManifest, EstimateManifest, ReportManifest)
 
-# Eigenvectors differ in their last digits between machines; what follows from them agrees to this.
-_SAME = 1e-6
+# Relative tolerance: eigenvectors differ in their last digits between machines.
+_TOLERANCE = 1e-6
 
 
-def agree(place: Path, stated: Mapping[str, Any], again: Mapping[str, Any]) -> None:
-    """Compare what a bundle states with what follows from the rest of it."""
-    differing = [key for key in {**stated, **again} if not _same(stated.get(key), again.get(key))]
+def check_facts(place: Path, stated: Mapping[str, Any], recomputed: Mapping[str, Any]) -> None:
+    """Compare the facts that a bundle states with those recomputed from the rest of it.
+
+    Raises
+    ------
+    BundleError
+        Naming the first key that differs.
+    """
+    keys = {**stated, **recomputed}
+    differing = [key for key in keys if not _equal(stated.get(key), recomputed.get(key))]
     if differing:
-        raise BundleError(
-            f"{place / DESCRIPTOR}: '{differing[0]}' does not follow from the rest of it."
-        )
+        raise fact_contradicts(str(place / DESCRIPTOR), differing[0])
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two facts agree, numbers but for what another machine's last digits may be."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9)
-    return bool(one == other)
+def _equal(left: Any, right: Any) -> bool:
+    """Whether two facts are equal; numbers may differ in their last digits between machines."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_equal, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-9)
+    return bool(left == right)
 
 
-def no_more_than_listed(place: Path) -> None:
-    """Refuse files that the descriptor does not list."""
+def check_no_extra_files(place: Path) -> None:
+    """Refuse files that the description does not list."""
     listed = {resource["path"] for resource in read_descriptor(place)["resources"]}
     for path in place.iterdir():
         if path.name not in listed | {DESCRIPTOR} | SEAL:
-            raise BundleError(f"{path}: is no part of a release.")
+            raise file_not_listed(str(path))
 
 
-def near(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
-    """Whether numbers that follow from eigenvectors agree."""
-    return one.keys() == other.keys() and all(
-        math.isclose(one[key], other[key], rel_tol=1e-5) for key in one
+def tunings_close(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
+    """Whether two sets of tuning parameters, which depend on eigenvectors, agree."""
+    return left.keys() == right.keys() and all(
+        math.isclose(left[key], right[key], rel_tol=1e-5) for key in left
     )
 
 
-def same_table(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether two tables agree, numbers as `close` has it."""
-    if list(one.columns) != list(other.columns) or len(one) != len(other):
+def tables_close(left: pd.DataFrame, right: pd.DataFrame) -> bool:
+    """Whether two tables agree, and their numbers to the tolerance of `arrays_close`."""
+    if list(left.columns) != list(right.columns) or len(left) != len(right):
         return False
-    for name in one.columns:
-        if not pd.api.types.is_numeric_dtype(one[name]):
-            if one[name].tolist() != other[name].tolist():
+    for name in left.columns:
+        if not pd.api.types.is_numeric_dtype(left[name]):
+            if left[name].tolist() != right[name].tolist():
                 return False
             continue
-        # A score may be infinite, and a number that is not known is NaN.
-        here, there = one[name].to_numpy(float), other[name].to_numpy(float)
-        known = np.isfinite(here)
-        same = np.array_equal(here[~known], there[~known], equal_nan=True)
-        if not (same and close(here[known], there[known])):
+        # A score may be infinite, and an unknown number is NaN.
+        a, b = left[name].to_numpy(float), right[name].to_numpy(float)
+        finite = np.isfinite(a)
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            return False
+        if not arrays_close(a[finite], b[finite]):
             return False
     return True
 
 
-def close(one: Array, other: Array | None, scale: float = 0.0) -> bool:
-    """Whether two arrays agree to six digits of their largest entry, or of `scale` if that is more.
+def arrays_close(left: Array, right: Array | None, scale: float = 0.0) -> bool:
+    """Whether two arrays agree to six digits of their largest entry, or of `scale` if larger.
 
-    Where all entries are rounding errors, they have no digits in common on two machines.
+    The scale matters if all entries are rounding errors, which differ between machines.
     """
-    if other is None or one.shape != other.shape:
+    if right is None or left.shape != right.shape:
         return False
-    tolerance = _SAME * max(scale, float(np.abs(one).max(initial=0)))
-    return bool(np.allclose(one, other, rtol=0, atol=tolerance))
+    tolerance = _TOLERANCE * max(scale, float(np.abs(left).max(initial=0)))
+    return bool(np.allclose(left, right, rtol=0, atol=tolerance))
 
 
-def as_of(stated: Manifest, again: Manifest) -> Manifest:
-    """What follows, as the format that is stated has it: the words of a card have changed since."""
+def in_stated_format(stated: Manifest, recomputed: Manifest) -> Manifest:
+    """A recomputed manifest in the format of the stated one, whose card has other wording."""
     if stated.format == FORMAT:
-        return again
-    kept: dict[str, Any] = {"format": stated.format}
+        return recomputed
+    update: dict[str, Any] = {"format": stated.format}
     if isinstance(stated, ReleaseManifest):
-        kept["card"] = stated.card
-    return again.model_copy(update=kept)
+        update["card"] = stated.card
+    return recomputed.model_copy(update=update)

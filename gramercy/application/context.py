@@ -1,4 +1,4 @@
-"""Home, ledger and archive of one piece of work: each is opened once, and passed on."""
+"""Home, ledger and archive of a command or a flow: each is opened once, and passed on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gramercy.archive.open import archive_of
+from gramercy.archive.opening import archive_of
 from gramercy.archive.protocol import Archive
 from gramercy.common.home import Home
 from gramercy.schemas.errors import UntrustedLedger
@@ -22,14 +22,14 @@ class Context:
     Parameters
     ----------
     home
-        Whose ledger and archive these are.
+        The steward's home, which determines ledger and archive.
     """
 
     home: Home
 
     @classmethod
     def default(cls) -> Context:
-        """That of this user's home."""
+        """The context of this user's home."""
         return cls(Home.default())
 
     @cached_property
@@ -39,46 +39,46 @@ class Context:
         Raises
         ------
         RequestError
-            If ``GRAMERCY_ARCHIVE_URL`` cannot be one, or a trusted key is none.
+            If ``GRAMERCY_ARCHIVE_URL`` is not the URL of an archive, or a trusted key is malformed.
         """
         return archive_of(self.home)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The ledger of the home; an empty one is made where there is none.
+        """The ledger of the home; created if it does not exist.
 
         Raises
         ------
         LedgerError
             If it cannot be opened.
         """
-        from gramercy.ledger import Ledger  # SQLAlchemy: whoever only reads releases has none
+        from gramercy.ledger import Ledger  # SQLAlchemy: not installed for analysts
 
         return Ledger.of(self.home)
 
     @property
-    def known_ledger(self) -> Ledger | None:
-        """The ledger of the home, if it has one; none is made."""
+    def existing_ledger(self) -> Ledger | None:
+        """The ledger of the home, or None if it does not exist; never creates one."""
         return self.ledger if self.home.ledger_url or self.home.ledger.exists() else None
 
-    def books(self) -> tuple[Ledger, Archive]:
-        """Ledger and archive, which have to agree on where the ledger stands.
+    def open_stores(self) -> tuple[Ledger, Archive]:
+        """Ledger and archive, after checking the ledger's anchor in the archive.
 
         Raises
         ------
         UntrustedLedger
-            If the archive has seen more of the ledger than there is.
+            If the ledger is behind its anchor.
         """
-        hold_to_archive(self.ledger, self.archive)
+        verify_ledger_anchor(self.ledger, self.archive)
         return self.ledger, self.archive
 
 
-def hold_to_archive(ledger: Ledger, archive: Archive) -> None:
-    """Hold a ledger to its anchor in the archive; raises as `Ledger.hold_to`."""
+def verify_ledger_anchor(ledger: Ledger, archive: Archive) -> None:
+    """Compare a ledger with its anchor in the archive; raises as `Ledger.verify_anchor`."""
     anchor = archive.anchor()
     try:
-        ledger.hold_to(anchor)
+        ledger.verify_anchor(anchor)
     except UntrustedLedger:
         if anchor is not None or (later := archive.anchor()) is None:
             raise
-        ledger.hold_to(later)  # somebody released for the first time, in this very moment
+        ledger.verify_anchor(later)  # another run has just published the first release

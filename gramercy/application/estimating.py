@@ -1,4 +1,4 @@
-"""Estimate from a published release; reads the archive only, and seals the result beside it."""
+"""Estimate from a published release; reads the archive only, and seals the result next to it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 
 from gramercy.application.context import Context
-from gramercy.application.progress import turns_bar
-from gramercy.application.seal_once import sealed_once
+from gramercy.application.progress import steps_bar
+from gramercy.application.seal_once import seal_once
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, write_estimate
-from gramercy.archive.release_bundle import ReleaseBundle, read_release, software
+from gramercy.archive.release_bundle import ReleaseBundle, read_release, software_versions
 from gramercy.estimators import Estimate, Estimator, registry
-from gramercy.estimators.tuning.parallel import watched
-from gramercy.schemas.errors import RequestError
+from gramercy.estimators.tuning.parallel import reporting_progress
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
+from gramercy.schemas.problems import publication as problems
 
 
 def estimate(context: Context, dataset: str, release: str, estimator: Estimator) -> str:
-    """Compute one estimate, or find it done; returns its id."""
+    """Compute one estimate, unless it exists; returns its id."""
     return make_estimate(context, dataset, release, estimator).manifest.estimate
 
 
 def make_estimate(
     context: Context, dataset: str, release: str, estimator: Estimator
 ) -> EstimateBundle:
-    """Seal an estimate beside its release; the same settings twice give the one estimate.
+    """Compute and seal an estimate of a release; equal settings give the same estimate.
 
     Raises
     ------
@@ -35,53 +35,48 @@ def make_estimate(
     """
     archive = context.archive
     place = archive.estimate(dataset, release, estimator.id)
-    with sealed_once(context, place) as staged:
+    with seal_once(context, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
-            with turns_bar(estimator.name) as bar, watched(bar):
-                manifest, found = fit(bundle, estimator)
-            write_estimate(staged, manifest, found.matrices, found.tables, found.edges)
+            with steps_bar(estimator.name) as bar, reporting_progress(bar):
+                manifest, result = fit(bundle, estimator)
+            write_estimate(staged, manifest, result.matrices, result.tables, result.edges)
     return read_estimate(place)
 
 
 def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, Estimate]:
-    """An estimate and what it says of itself.
+    """Compute an estimate and its manifest.
 
     Raises
     ------
     RequestError
-        If the settings give no finite numbers, or suit no such release.
+        If the settings give no finite matrix, or are not possible for this release.
     """
     facts = bundle.manifest
     if facts.kind == "precision":
-        raise RequestError(
-            f"'{facts.dataset.id}/{facts.release}' is a precision matrix already.",
-            "Estimate from a release of the second moment.",
-        )
-    found = estimator.fit(bundle.evidence)
-    if not all(np.isfinite(matrix).all() for matrix in found.matrices.values()):
-        raise RequestError(
-            f"{estimator.name}: these settings give no finite matrix.", "Use a larger penalty."
-        )
+        raise problems.release_is_precision(f"{facts.dataset.id}/{facts.release}")
+    result = estimator.fit(bundle.evidence)
+    if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
+        raise problems.estimate_not_finite(estimator.name)
     manifest = EstimateManifest(
         format=FORMAT,
-        kind=found.kind,
+        kind=result.kind,
         estimate=estimator.id,
         dataset=facts.dataset,
         release=facts.release,
         release_sha256=bundle.sha256,
         names=tuple(facts.names),
         estimator=estimator.model_dump(),
-        tuning=dict(found.tuning),
-        matrices=tuple(found.matrices),
-        tables=tuple(found.tables),
-        graph=found.edges is not None,
+        tuning=dict(result.tuning),
+        matrices=tuple(result.matrices),
+        tables=tuple(result.tables),
+        graph=result.edges is not None,
         privacy="post-processing of the release; no further privacy cost",
-        software=software(),
+        software=software_versions(),
     )
-    return manifest, found
+    return manifest, result
 
 
-def restored(settings: Mapping[str, Any]) -> Estimator:
-    """An estimator from the settings that a manifest states."""
+def estimator_from_settings(settings: Mapping[str, Any]) -> Estimator:
+    """The estimator with the settings that a manifest states."""
     return registry[settings["name"]].model_validate(dict(settings))

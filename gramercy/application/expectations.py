@@ -1,8 +1,8 @@
 """A contract as a Great Expectations suite, which a steward can save, read and run elsewhere.
 
-The severity of an expectation says what follows when it fails. Columns and their types are
-`critical`: a file states them in public, and a release is refused. Values are a `warning`: a
-refusal would tell something about them, so the steward is informed and the release goes on.
+The severity of an expectation determines what happens when it fails. Columns and their types are
+`critical`: they are public, and a release is refused. Values are a `warning`: a refusal would
+reveal something about them, so the steward is informed and the release continues.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA, VALUES = "critical", "warning"
 _SIZES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-# Every pandas type of numbers: those of numpy, and those that know missing values.
+# All pandas types of numbers: those of numpy, and those with missing values.
 _NUMBERS = [
     *("bool", *(size.lower() for size in _SIZES), "float16", "float32", "float64"),
     *("BooleanDtype", *(f"{size}Dtype" for size in _SIZES), "Float32Dtype", "Float64Dtype"),
@@ -33,8 +33,8 @@ _NUMBERS = [
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep Great Expectations quiet: its import warns, and it logs values."""
+def silence_great_expectations() -> Iterator[None]:
+    """Suppress the warnings of Great Expectations' import, and its logging, which has values."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     before = logging.root.manager.disable
     with warnings.catch_warnings():
@@ -47,30 +47,30 @@ def quiet() -> Iterator[None]:
 
 
 def required_columns(contract: Contract) -> list[str]:
-    """Columns that every file must have: those to publish, and the one that names the person."""
-    return contract.names + ([] if contract.owner is None else [contract.owner])
+    """Columns that every file must have: those to publish, and the one that identifies persons."""
+    return contract.names + ([] if contract.person_column is None else [contract.person_column])
 
 
-@quiet()
-def suite_of(contract: Contract) -> ExpectationSuite:
-    """What a contract says of a table, as expectations about a pandas data frame.
+@silence_great_expectations()
+def expectation_suite(contract: Contract) -> ExpectationSuite:
+    """The declarations of a contract, as expectations about a pandas data frame.
 
     Parameters
     ----------
     contract
-        What the steward declares.
+        The contract.
 
     Returns
     -------
     ExpectationSuite
-        The columns of the table, the type of each column to publish, and their values. Not the
-        type of the column that names the person: it may be whole numbers or text, and no
+        The columns of the table, and the types and values of the columns to publish. Without the
+        type of the column that identifies persons: it may be whole numbers or text, and no
         expectation accepts both.
     """
     import great_expectations as gx
     from great_expectations import expectations
 
-    gxe: Any = expectations  # mypy takes its names for private ones
+    gxe: Any = expectations  # mypy considers its names private
     columns = gxe.ExpectTableColumnsToMatchSet(
         column_set=required_columns(contract), exact_match=False, severity=SCHEMA
     )
@@ -79,7 +79,7 @@ def suite_of(contract: Contract) -> ExpectationSuite:
     return gx.ExpectationSuite(name=contract.id, expectations=[columns, *types, *values])
 
 
-@quiet()
+@silence_great_expectations()
 def save_suite(contract: Contract, path: Path) -> None:
     """Write the suite of a contract as JSON.
 
@@ -88,13 +88,13 @@ def save_suite(contract: Contract, path: Path) -> None:
     Parameters
     ----------
     contract
-        What the steward declares.
+        The contract.
     path
-        The file; an older one stays until the new one is whole.
+        The file; an older one is replaced at once, when the new one is complete.
     """
-    suite = suite_of(contract).to_json_dict()
+    suite = expectation_suite(contract).to_json_dict()
     text = json.dumps(suite, indent=2, ensure_ascii=False) + "\n"
-    disk.replace(path.resolve(), text.encode())
+    disk.write_atomically(path.resolve(), text.encode())
 
 
 def _type_expectation(gxe: Any, contract: Contract, name: str) -> Any:
@@ -105,7 +105,7 @@ def _type_expectation(gxe: Any, contract: Contract, name: str) -> Any:
 
 
 def _value_expectations(gxe: Any, contract: Contract, name: str) -> list[Any]:
-    """Two of them: expectations about values pass over those that are missing."""
+    """Two for each column, because expectations about values ignore missing ones."""
     column = contract.columns[name]
     present = gxe.ExpectColumnValuesToNotBeNull(column=name, severity=VALUES)
     if isinstance(column, Levels):

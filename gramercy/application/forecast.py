@@ -1,6 +1,6 @@
-"""A plan as a page: its guarantee, its error beside those of other guarantees, what it would leave.
+"""The page of a plan: its guarantee, predicted errors at other guarantees, and the budget.
 
-From public facts and the ledger alone; nothing is read of the table, and nothing is charged.
+From public facts and the ledger alone; the table is not read, and nothing is charged.
 """
 
 from __future__ import annotations
@@ -8,82 +8,74 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gramercy.application.budget_preview import BudgetPreview, budget_effect
 from gramercy.application.calibration import guarantee_facts
-from gramercy.application.outlook import Outlook, effect
 from gramercy.application.planning import Plan
-from gramercy.application.ranking import compare
-from gramercy.reports.plan_page import BudgetFacts, Planned, Ranked, plan_page
-from gramercy.schemas.manifest import Asked
+from gramercy.application.ranking import rank_mechanisms
+from gramercy.reports.plan_page import BudgetFacts, PlanFacts, RankingRow, plan_page
+from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.specs import MechanismSpec
 
-_REACH, _STEPS = 8.0, 7  # from an eighth of the epsilon that is asked for, to eight times as much
-_LEAST, _MOST = 1e-4, 1e3  # epsilons that a request may ask for
+_FACTOR, _STEPS = 8.0, 7  # from an eighth of the requested epsilon to eight times as much
+_LEAST, _MOST = 1e-4, 1e3  # epsilons that a request may have
 
 Curves = dict[str, list[tuple[float, float]]]
 
 
-def forecast(public: Asked, spec: MechanismSpec, epsilon: float) -> Curves:
-    """The predicted error of every mechanism that can answer, around an epsilon.
+def forecast(spec: ReleaseSpec, requested: MechanismSpec, epsilon: float) -> Curves:
+    """The predicted error of every suitable mechanism, at several epsilons.
 
     Parameters
     ----------
-    public, spec
-        See `compare`; at the delta of `spec`, and in its own setting.
+    spec, requested
+        See `rank_mechanisms`; the delta is that of `requested`.
     epsilon
-        In the middle.
+        The middle of the range.
 
     Returns
     -------
     dict
         By mechanism, pairs of epsilon and the root mean square of the noise's Frobenius norm.
     """
-    found: Curves = {}
+    curves: Curves = {}
     for step in range(_STEPS):
-        at = epsilon * _REACH ** (2 * step / (_STEPS - 1) - 1)
+        at = epsilon * _FACTOR ** (2 * step / (_STEPS - 1) - 1)
         if _LEAST <= at <= _MOST:
-            for offer in compare(public, _at(spec, at))[0]:
-                found.setdefault(offer.name, []).append((at, offer.error))
-    return found
+            for each in rank_mechanisms(spec, _with_epsilon(requested, at))[0]:
+                curves.setdefault(each.name, []).append((at, each.error))
+    return curves
 
 
-def _at(spec: MechanismSpec, epsilon: float) -> MechanismSpec:
-    others = [key for key in ("mu", "snr") if key in type(spec).model_fields]
-    named: dict[str, Any] = {"epsilon": epsilon, "calibration": "exact", **dict.fromkeys(others)}
-    return spec.model_copy(update=named)
+def _with_epsilon(requested: MechanismSpec, epsilon: float) -> MechanismSpec:
+    other_levels = [key for key in ("mu", "snr") if key in type(requested).model_fields]
+    update: dict[str, Any] = {"epsilon": epsilon, "calibration": "exact"}
+    update |= dict.fromkeys(other_levels)
+    return requested.model_copy(update=update)
 
 
-def page_of(plan: Plan, seen: Outlook) -> str:
-    """The page of a plan: self-contained HTML.
-
-    Parameters
-    ----------
-    plan
-        What is asked for.
-    seen
-        What the ledger says of it.
-    """
+def plan_html(plan: Plan, preview: BudgetPreview) -> str:
+    """The page of a plan, as self-contained HTML."""
     request, contract = plan.request, plan.contract
     delta = request.mechanism.delta
     exact = plan.guarantee.epsilon(delta)
     epsilon = request.mechanism.epsilon or exact
-    public = plan.asked
-    offers, declined = compare(public, request.mechanism)
-    # The error of a precision matrix is of another kind.
-    compared = plan.mechanism.publishes != "precision" and math.isfinite(epsilon)
-    curves = forecast(public, request.mechanism, epsilon) if compared else {}
+    ranked, unsuitable = rank_mechanisms(plan.spec, request.mechanism)
+    # The error of a precision matrix is not comparable.
+    comparable = plan.mechanism.publishes != "precision" and math.isfinite(epsilon)
+    curves = forecast(plan.spec, request.mechanism, epsilon) if comparable else {}
     return plan_page(
-        Planned(
+        PlanFacts(
             title=contract.title,
             curator=contract.curator,
             dataset=contract.id,
-            unit=contract.protects,
+            privacy_unit=contract.protected_unit,
             count=contract.count,
             count_key=contract.count_key,
             count_is_public=contract.neighbours == "replace-one",
             neighbours=contract.neighbours,
             version=request.version,
             columns=plan.columns,
-            declared=[column.model_dump() for column in public.columns],
+            declared=[column.model_dump() for column in plan.spec.columns],
             intercept=contract.intercept,
             normalisation=request.normalisation,
             folds=request.folds,
@@ -95,10 +87,10 @@ def page_of(plan: Plan, seen: Outlook) -> str:
             error=plan.matrix_error,
             share_of_entry=plan.share_of_entry,
             epsilon=epsilon,
-            effect=effect(plan, seen),
-            budget=_budget(plan, seen),
+            effect=budget_effect(plan, preview),
+            budget=_budget(plan, preview),
             ranking=[
-                Ranked(
+                RankingRow(
                     each.name,
                     each.error,
                     each.guarantee.mu,
@@ -106,16 +98,16 @@ def page_of(plan: Plan, seen: Outlook) -> str:
                     each.arithmetic,
                     each.publishes,
                 )
-                for each in offers
+                for each in ranked
             ],
-            declined={each.name: each.why for each in declined},
+            declined={each.name: each.reason for each in unsuitable},
             curves=curves,
         )
     )
 
 
-def _budget(plan: Plan, seen: Outlook) -> BudgetFacts:
-    before, charged = seen.before, effect(plan, seen).kind == "charged"
+def _budget(plan: Plan, preview: BudgetPreview) -> BudgetFacts:
+    before, charged = preview.statement, budget_effect(plan, preview).kind == "charged"
     after = before.after(plan.guarantee) if charged else before
     return BudgetFacts(
         epsilon=before.budget.epsilon,
@@ -125,5 +117,5 @@ def _budget(plan: Plan, seen: Outlook) -> BudgetFacts:
         taken=after.share - before.share,
         spent_epsilon=before.spent,
         left_epsilon=after.remaining,
-        more=after.times(plan.guarantee),
+        more=after.charges_left(plan.guarantee),
     )

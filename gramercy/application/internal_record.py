@@ -1,4 +1,4 @@
-"""The steward's own records: exact facts about private data, kept in the home, never published."""
+"""Internal records of releases: exact facts about private data, which stay in the home."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
-from gramercy.common.process_lock import on_this_machine
-from gramercy.schemas.errors import StepFailed
+from gramercy.common.process_lock import file_lock
+from gramercy.schemas.problems.publication import internal_record_not_written
 
 with publishing():
     from gramercy.reports.internal_page import internal_page
@@ -24,37 +24,43 @@ with publishing():
 _NOTICE = "INTERNAL: exact functions of private data. Never publish, never send."
 
 
-def record(home: Home, dataset: str, release: str, facts: dict[str, Any]) -> None:
-    """Add facts to the record of a release, and write its page anew; for the owner's eyes alone."""
-    with on_this_machine(home.locks, f"{dataset}.{release}.internal"):
-        known = {"notice": _NOTICE, **recall(home, dataset, release), **facts}
-        _write(_place(home, dataset, release, "json"), json.dumps(known, indent=2) + "\n")
-        _write(page(home, dataset, release), internal_page(dataset, release, known))
+def update_record(home: Home, dataset: str, release: str, facts: dict[str, Any]) -> None:
+    """Add facts to the record of a release, and rewrite its page; only the owner may read them."""
+    with file_lock(home.locks, f"{dataset}.{release}.internal"):
+        record = {"notice": _NOTICE, **read_record(home, dataset, release), **facts}
+        _write(_path(home, dataset, release, "json"), json.dumps(record, indent=2) + "\n")
+        _write(page_path(home, dataset, release), internal_page(dataset, release, record))
 
 
-def recall(home: Home, dataset: str, release: str) -> dict[str, Any]:
-    """What was recorded of a release; empty when nothing was."""
+def read_record(home: Home, dataset: str, release: str) -> dict[str, Any]:
+    """The record of a release; empty if it does not exist."""
     try:
-        facts: dict[str, Any] = json.loads(_place(home, dataset, release, "json").read_text())
+        facts: dict[str, Any] = json.loads(_path(home, dataset, release, "json").read_text())
     except FileNotFoundError:
         return {}
     return facts
 
 
-def page(home: Home, dataset: str, release: str) -> Path:
-    """Where the steward's page on a release lies."""
-    return _place(home, dataset, release, "html")
+def page_path(home: Home, dataset: str, release: str) -> Path:
+    """Path of the internal page of a release."""
+    return _path(home, dataset, release, "html")
 
 
-def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict[str, float]:
-    """How far a release lies from what it stands for. Private, like the truth itself.
+def error_against_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict[str, float]:
+    """Distances between a released matrix and the exact one. Private, like the exact matrix.
 
     Parameters
     ----------
     bundle
-        What was published.
+        The published release.
     truth
-        Exact second moment of the normalised rows, shape (p, p). It is compared, and not kept.
+        Exact second moment of the normalised rows, shape (p, p); not stored.
+
+    Returns
+    -------
+    dict
+        Frobenius norms of the exact matrix, of the expected error, and of the errors of the
+        released and the repaired matrix; and the largest error in standard deviations.
     """
     return {
         "norm": float(np.linalg.norm(truth)),
@@ -65,24 +71,21 @@ def against_the_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict
     }
 
 
-def _place(home: Home, dataset: str, release: str, kind: str) -> Path:
+def _path(home: Home, dataset: str, release: str, kind: str) -> Path:
     return home.internal / dataset / f"{release}.{kind}"
 
 
 def _write(path: Path, text: str) -> None:
-    fresh, reason = path.with_suffix(f".{uuid.uuid4().hex}.new"), ""
+    new_file, reason = path.with_suffix(f".{uuid.uuid4().hex}.new"), ""
     try:
         for folder in (path.parent.parent, path.parent):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        with open(os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
             stream.write(text)
-        fresh.replace(path)
+        new_file.replace(path)
     except OSError as caught:
         reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
         with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
+            new_file.unlink(missing_ok=True)
     if reason:
-        raise StepFailed(
-            f"{path}: the steward's record cannot be written ({reason}).",
-            "Make room, or make it writable. The release is published: the same request finds it.",
-        )
+        raise internal_record_not_written(str(path), reason)

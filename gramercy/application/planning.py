@@ -1,4 +1,4 @@
-"""What a release will do, from public facts and the ledger alone."""
+"""Plan a release from its contract and request; the table is not read."""
 
 from __future__ import annotations
 
@@ -15,82 +15,85 @@ from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.engine import Here
-from gramercy.schemas.errors import LateRun, RequestError
+from gramercy.schemas.engine import LocalEngine
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
-from gramercy.schemas.manifest import Asked
+from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Unit, Whole
+from gramercy.schemas.problems import publication as problems
 
 _GRACE = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One release, worked out before any data are read.
+    """One release, computed before any data are read.
 
     Parameters
     ----------
     contract, request
-        What was declared and asked for; the version is a label, and no pattern any more.
-    asked
+        The declared contract and the request; the version is a label, no longer a pattern.
+    spec
         The public facts that determine the release.
     mechanism
-        Noise of the scale that was asked for.
+        The calibrated noise.
     pattern, planned_for
-        The version as the request gave it, and when the release was meant to be made.
+        The version as the request gave it, and the time for which the release was scheduled.
     averaging
-        Whether reports are averaged that were made elsewhere, instead of being made.
+        Whether the release averages existing reports instead of making them.
     """
 
     contract: Contract
     request: Request
-    asked: Asked
+    spec: ReleaseSpec
     mechanism: Mechanism
     pattern: str
     planned_for: datetime.datetime
     averaging: bool = False
 
-    def instead_of(self, spent: str | None) -> Plan:
-        """The same plan, paid for again instead of a release that was spent."""
+    def with_new_charge(self, spent: str | None) -> Plan:
+        """The same plan, charged again in place of a spent release."""
         return replace(self, request=self.request.model_copy(update={"new_charge": spent}))
 
     @property
     def key(self) -> str:
-        """Name of 'the same request'; to make reports and to average them are two."""
+        """Identifies equal requests; making reports and averaging them are different requests."""
         key = self.request.key(self.contract)
         return digest({"average of": key}) if self.averaging else key
 
     @property
     def guarantee(self) -> Guarantee:
-        """The exact guarantee, which is what will be charged."""
+        """The exact guarantee, which will be charged."""
         return self.mechanism.guarantee
 
     @property
     def law(self) -> NoiseLaw:
-        """Noise on the published matrix, at the declared number of rows."""
+        """Noise law of the published matrix, at the declared number of rows."""
         return noise_law(self.mechanism, self.contract.count, self.request.folds)
 
     @property
     def columns(self) -> int:
-        """p, columns of the matrix."""
-        return self.mechanism.setting.p
+        """Number of columns of the matrix, p."""
+        return self.mechanism.parameters.p
 
     @property
     def matrix_error(self) -> float:
-        """Root mean square of the noise's Frobenius norm."""
+        """Root mean square of the Frobenius norm of the noise."""
         return self.law.norm(self.columns)
 
     @property
     def share_of_entry(self) -> float | None:
-        """An entry's standard deviation over an average entry of the diagonal.
+        """Standard deviation of an off-diagonal entry, relative to an average diagonal entry.
 
-        That is 1/p where every row has length 1, so that the trace is 1; None where it is not, or
-        where there is one column.
+        A diagonal entry is 1/p on average if every row has length 1, because the trace is then 1.
+        None if rows do not have length 1, or if there is only one column.
         """
-        own = isinstance(self.request.normalisation, Unit) and self.contract.protects == "row"
-        if not own or self.mechanism.publishes == "precision" or self.columns == 1:
+        unit_rows = isinstance(self.request.normalisation, Unit)
+        if not unit_rows or self.contract.protected_unit != "row":
+            return None
+        if self.mechanism.publishes == "precision" or self.columns == 1:
             return None
         return self.law.sd_off_diagonal * self.columns
 
@@ -109,7 +112,7 @@ class Plan:
             "mechanism": self.mechanism.name,
             "publishes": self.mechanism.publishes,
             "arithmetic": self.mechanism.arithmetic,
-            **self.mechanism.plan(),
+            **self.mechanism.constants(),
             **guarantee_facts(self.guarantee, delta).model_dump(),
             "sd_diagonal": self.law.sd_diagonal,
             "sd_off_diagonal": self.law.sd_off_diagonal,
@@ -126,16 +129,16 @@ def make_plan(
     at: datetime.datetime | None = None,
     averaging: bool = False,
 ) -> Plan:
-    """Work out a release; reads the contract, and no data.
+    """Plan a release; reads the contract, but no data.
 
     Parameters
     ----------
     context
-        Whose contracts are meant.
+        Its home has the contracts.
     request
-        What is asked for.
+        The release request.
     at
-        The moment that makes a label of its version, where that is a pattern; default: now.
+        The time that turns a version pattern into a label; default: now.
     averaging
         See `Plan`.
 
@@ -144,40 +147,33 @@ def make_plan(
     ContractError, RequestError
         If either cannot be used, before anything is registered or charged.
     """
-    planned_for = at or now()
-    pattern, request = request.version, request.on(planned_for)
-    contract = contract_of(context, request)
-    public = asked(contract, request)
-    mechanism = calibrate(public)
+    planned_for = at or utc_now()
+    pattern, request = request.version, request.at(planned_for)
+    contract = load_contract(context, request)
+    spec = release_spec(contract, request)
+    mechanism = calibrate(spec)
     if mechanism.publishes == "precision" and request.estimates:
-        raise RequestError(
-            "key 'estimates': this release is a precision matrix already.",
-            "Write 'estimates: []'.",
-        )
-    if isinstance(mechanism, RowWise) and not isinstance(request.engine, Here):
-        raise RequestError(
-            f"key 'engine': '{mechanism.name}' publishes rows, in their order, from one process.",
-            "Leave the key out.",
-        )
-    for place, each in enumerate(request.estimates):
+        raise problems.precision_has_no_estimates()
+    if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
+        raise problems.rows_need_one_process(mechanism.name)
+    for index, estimator in enumerate(request.estimates):
         try:
-            each.check(public)
+            estimator.check(spec)
         except RequestError as error:
-            raise RequestError(f"key 'estimates.{place}': {error}") from None
+            error.sentence = f"estimates.{index}: {error.sentence}"
+            raise
     if averaging and mechanism.publishes != "reports":
-        raise RequestError(
-            f"key 'mechanism.name': '{mechanism.name}' makes no reports.", "Write 'name: local'."
-        )
-    return Plan(contract, request, public, mechanism, pattern, planned_for, averaging)
+        raise problems.mechanism_makes_no_reports(mechanism.name)
+    return Plan(contract, request, spec, mechanism, pattern, planned_for, averaging)
 
 
-def now() -> datetime.datetime:
-    """Today and the time of day, UTC."""
+def utc_now() -> datetime.datetime:
+    """The current date and time, UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
-def contract_of(context: Context, request: Request) -> Contract:
-    """The contract that a request names.
+def load_contract(context: Context, request: Request) -> Contract:
+    """Read the contract that a request names.
 
     Raises
     ------
@@ -186,18 +182,15 @@ def contract_of(context: Context, request: Request) -> Contract:
     """
     contract = read_contract(context.home.contract(request.dataset))
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
-        raise RequestError(
-            f"key 'dataset': the contract of '{request.dataset}' names itself '{contract.id}'.",
-            "File name and id must agree.",
-        )
-    request.check(contract)
-    return contract if "%" in request.version else contract.of_version(request.version)
+        raise problems.contract_has_other_id(request.dataset, contract.id)
+    request.check_delta(contract)
+    return contract if "%" in request.version else contract.for_version(request.version)
 
 
-def refuse_late(plan: Plan, moment: datetime.datetime) -> None:
-    """Refuse to give what the table holds now the label of another day.
+def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
+    """Refuse a late run, which would label today's table with the version of another day.
 
-    A worker that comes back takes up every run that was missed meanwhile.
+    A worker that restarts takes up every run that it missed.
 
     Parameters
     ----------
@@ -211,19 +204,15 @@ def refuse_late(plan: Plan, moment: datetime.datetime) -> None:
     LateRun
         If it is more than an hour late, and a run that started now would have another version.
     """
-    asked_for = plan.request.model_copy(update={"version": plan.pattern})
-    then, today = plan.request.version, asked_for.on(moment).version
-    if then != today and moment - plan.planned_for > _GRACE:
-        raise LateRun(
-            f"This run was planned for version '{then}', and it is '{today}' now: the table is "
-            "another by this time. Nothing was charged.",
-            "Run the deployment anew, or wait for the next.",
-        )
+    unlabelled = plan.request.model_copy(update={"version": plan.pattern})
+    scheduled, current = plan.request.version, unlabelled.at(moment).version
+    if scheduled != current and moment - plan.planned_for > _GRACE:
+        raise problems.run_too_late(scheduled, current)
 
 
-def asked(contract: Contract, request: Request) -> Asked:
+def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
     """The public facts that determine a release."""
-    return Asked(
+    return ReleaseSpec(
         dataset=DatasetFacts(
             id=contract.id,
             title=contract.title,
@@ -235,19 +224,25 @@ def asked(contract: Contract, request: Request) -> Asked:
         columns=tuple(
             LevelsFacts(name=n, levels=c.levels)
             if isinstance(c, Levels)
-            else ColumnFacts(name=n, lower=c.lower, upper=c.upper, centre=c.middle, scale=c.spread)
-            for n, c in in_force(contract, request).columns.items()
+            else ColumnFacts(
+                name=n,
+                lower=c.lower,
+                upper=c.upper,
+                centre=c.effective_centre,
+                scale=c.effective_scale,
+            )
+            for n, c in effective_contract(contract, request).columns.items()
         ),
         intercept=contract.intercept,
         neighbours=contract.neighbours,
-        unit=contract.protects,
+        privacy_unit=contract.protected_unit,
         normalisation=request.normalisation,
-        mechanism=request.mechanism.asked(),
+        mechanism=request.mechanism.non_default_keys(),
         folds=request.folds,
         budget=BudgetFacts.of(contract.budget),
     )
 
 
-def in_force(contract: Contract, request: Request) -> Contract:
-    """The contract with the constants that a request's normalisation takes of it."""
-    return contract.in_whole_numbers() if isinstance(request.normalisation, Whole) else contract
+def effective_contract(contract: Contract, request: Request) -> Contract:
+    """The contract with the constants that the request's normalisation uses."""
+    return contract.with_integer_bounds() if isinstance(request.normalisation, Whole) else contract

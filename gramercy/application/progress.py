@@ -1,4 +1,4 @@
-"""Progress for whoever sits at the terminal. Never logged: how long a step takes is private."""
+"""Progress on the terminal. Never logged, because the duration of a step is private."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
-SHOWN = "GRAMERCY_PROGRESS"
+PROGRESS_VARIABLE = "GRAMERCY_PROGRESS"
 
 
 @contextlib.contextmanager
-def announced(step: str) -> Iterator[None]:
-    """Say when a step begins and ends, where a person asked for it."""
-    if os.environ.get(SHOWN) != "1":
+def announce_step(step: str) -> Iterator[None]:
+    """Print when a step begins and ends, if the environment variable asks for it."""
+    if os.environ.get(PROGRESS_VARIABLE) != "1":
         yield
         return
     console = Console(stderr=True, highlight=False)
@@ -37,46 +37,48 @@ def announced(step: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def rows_bar(doing: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar of rows, on a terminal; to be called with the number of rows of each batch.
+def rows_bar(activity: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar of rows; yields a function to call with the number of rows of each batch.
 
     Parameters
     ----------
-    doing
+    activity
         What is done with the rows.
     total
-        The declared number of rows, so that the bar tells nothing the contract does not.
+        The declared number of rows, so that the bar reveals no more than the contract.
     """
-    with _bar(doing, "rows", stays=True, rate=_Rate()) as bar:
+    with _bar(activity, "rows", transient=False, rate=_Rate()) as bar:
         job = bar.add_task("rows", total=total)
         yield lambda rows: bar.advance(job, rows)
 
 
 @contextlib.contextmanager
-def turns_bar(doing: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar of turns, on a terminal; to be called with how many are done, and of how many."""
-    with _bar(doing, "turns", stays=False) as bar:
-        job = bar.add_task("turns", total=None, visible=False)
-        yield lambda done, of: bar.update(job, completed=done, total=of, visible=True)
+def steps_bar(activity: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar of steps; yields a function to call with the steps done and their total."""
+    with _bar(activity, "steps", transient=True) as bar:
+        job = bar.add_task("steps", total=None, visible=False)
+        yield lambda done, total: bar.update(job, completed=done, total=total, visible=True)
 
 
 class _Rate(ProgressColumn):
-    """How many a second."""
+    """Rows per second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f}/s")
 
 
-def _bar(doing: str, what: str, *, stays: bool, rate: ProgressColumn | None = None) -> Progress:
+def _bar(
+    activity: str, unit: str, *, transient: bool, rate: ProgressColumn | None = None
+) -> Progress:
     columns = (
-        TextColumn(f"  {doing}"),
+        TextColumn(f"  {activity}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn(what),
+        TextColumn(unit),
         *(() if rate is None else (rate,)),
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    quiet = not console.is_terminal
-    return Progress(*columns, console=console, disable=quiet, transient=not stays)
+    disabled = not console.is_terminal
+    return Progress(*columns, console=console, disable=disabled, transient=transient)

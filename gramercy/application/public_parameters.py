@@ -1,4 +1,4 @@
-"""What noise may depend on: public facts of a table, worked out from what was declared."""
+"""Public parameters of the noise, computed from the contract and the request alone."""
 
 from __future__ import annotations
 
@@ -9,78 +9,96 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import row_lattice
-from gramercy.mechanisms.mechanism import Reach, Setting
+from gramercy.mechanisms.mechanism import PublicParameters, SensitivityBounds
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
-from gramercy.schemas.manifest import FORMAT, Asked
+from gramercy.schemas.manifest import FORMAT, ReleaseSpec
 from gramercy.schemas.normalisation import Box, Clip, Unit, Whole
 
 AnyFacts = ColumnFacts | LevelsFacts
 
 
-def setting(asked: Asked) -> Setting:
-    """The public facts of a table, as mechanisms take them."""
-    how, p = asked.normalisation, len(asked.names)
-    reach, power = None, 1.0
-    if isinstance(how, Box):
-        per_unit = row_lattice(p).cell
-        reach = _reach(asked.columns, asked.longest, per_unit, longest=row_lattice(p).ball)
-        power = _power(asked, asked.longest)
-    if isinstance(how, Whole):
-        reach = _reach(asked.columns, 1.0, 1.0, longest=math.ceil(asked.longest**2))
-        power = _power(asked, 1.0)
-    return Setting(
+def public_parameters(spec: ReleaseSpec) -> PublicParameters:
+    """The public parameters of a table, as mechanisms take them."""
+    p = len(spec.names)
+    bounds, mean_squared_norm = None, 1.0
+    if isinstance(spec.normalisation, Box):
+        lattice, norm = row_lattice(p), spec.largest_norm
+        bounds = _sensitivity_bounds(
+            spec.columns, norm, lattice.unit_length, lattice.squared_radius
+        )
+        mean_squared_norm = _mean_squared_norm(spec, norm)
+    if isinstance(spec.normalisation, Whole):
+        bounds = _sensitivity_bounds(spec.columns, 1.0, 1.0, math.ceil(spec.largest_norm**2))
+        mean_squared_norm = _mean_squared_norm(spec, 1.0)
+    return PublicParameters(
         p=p,
-        n=asked.dataset.count,
-        each=asked.dataset.rows / asked.dataset.count,
-        neighbours=asked.neighbours,
-        counted=asked.counted,
-        unit=asked.unit,
-        reach=reach,
-        power=power,
-        failures=asked.budget.failures if asked.budget else None,
-        format=FORMAT if asked.budget else 5,  # only bundles before format 6 state no budget
+        n=spec.dataset.count,
+        mean_rows_per_person=spec.dataset.rows / spec.dataset.count,
+        neighbours=spec.neighbours,
+        publishes_noisy_count=spec.publishes_noisy_count,
+        privacy_unit=spec.privacy_unit,
+        sensitivity_bounds=bounds,
+        mean_squared_norm=mean_squared_norm,
+        failure_share=spec.budget.failure_share if spec.budget else None,
+        format=FORMAT if spec.budget else 5,  # only bundles before format 6 state no budget
     )
 
 
-def normalised(asked: Asked) -> Unit | Clip | Whole:
-    """What is done to every row: a box is a radius that no row exceeds."""
-    how = asked.normalisation
-    return Clip(kind="clip", radius=asked.longest) if isinstance(how, Box) else how
+def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:
+    """How rows are normalised; a box is a clip at a radius that no row exceeds."""
+    how = spec.normalisation
+    return Clip(kind="clip", radius=spec.largest_norm) if isinstance(how, Box) else how
 
 
-def shift(asked: Asked) -> NDArray[np.float64]:
-    """What is added to published rows: whole numbers return to the table's own; shape (p, 1)."""
-    moved = [0.0] if asked.intercept else []
-    for column in asked.columns:
+def published_offset(spec: ReleaseSpec) -> NDArray[np.float64]:
+    """What is added to published rows: whole numbers get their centre back; shape (p, 1)."""
+    offset = [0.0] if spec.intercept else []
+    for column in spec.columns:
         if isinstance(column, LevelsFacts):
-            moved += [0.0] * len(column.levels)
+            offset += [0.0] * len(column.levels)
         else:
-            moved.append(column.centre if isinstance(asked.normalisation, Whole) else 0.0)
-    return np.array(moved)[:, None]
+            offset.append(column.centre if isinstance(spec.normalisation, Whole) else 0.0)
+    return np.array(offset)[:, None]
 
 
-def _power(asked: Asked, length: float) -> float:
-    """The squared length of a row whose cells take every value alike, in units of a length."""
-    squares = [1 / length**2] if asked.intercept else []
-    for column in asked.columns:
+def _mean_squared_norm(spec: ReleaseSpec, norm: float) -> float:
+    """Mean squared norm of a row with uniform cells, in units of `norm` squared."""
+    squares = [1 / norm**2] if spec.intercept else []
+    for column in spec.columns:
         if isinstance(column, LevelsFacts):
-            squares.append(1 / length**2)
+            squares.append(1 / norm**2)
         else:
-            unit = column.scale * length
-            off = (column.lower / 2 + column.upper / 2 - column.centre) / unit
-            squares.append((column.upper / unit - column.lower / unit) ** 2 / 12 + off**2)
+            unit = column.scale * norm
+            mean = (column.lower / 2 + column.upper / 2 - column.centre) / unit
+            squares.append((column.upper / unit - column.lower / unit) ** 2 / 12 + mean**2)
     return math.fsum(squares)
 
 
-def _reach(columns: Sequence[AnyFacts], length: float, per_unit: float, *, longest: int) -> Reach:
-    """How far integer rows move, by the very arithmetic that makes them."""
+def _sensitivity_bounds(
+    columns: Sequence[AnyFacts], norm: float, per_unit: float, squared_norm: int
+) -> SensitivityBounds:
+    """How far integer rows can move, rounded exactly as rows are.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table.
+    norm
+        What a row of scaled cells is divided by.
+    per_unit
+        Lattice units in a row of length 1.
+    squared_norm
+        The largest squared norm of an integer row.
+    """
     cells = []
     for column in columns:
         if isinstance(column, LevelsFacts):
-            one = int(np.rint(1.0 / length * per_unit))
+            one = int(np.rint(1.0 / norm * per_unit))
             cells.append((2 if len(column.levels) > 1 else 1) * one * one)
         else:
             ends = [(end - column.centre) / column.scale for end in (column.lower, column.upper)]
-            low, high = (int(np.rint(end / length * per_unit)) for end in ends)
+            low, high = (int(np.rint(end / norm * per_unit)) for end in ends)
             cells.append((high - low) ** 2)
-    return Reach(row=sum(cells), cell=max(cells), longest=longest)
+    return SensitivityBounds(
+        squared_row=sum(cells), squared_cell=max(cells), squared_norm=squared_norm
+    )

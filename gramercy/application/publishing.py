@@ -1,6 +1,6 @@
 """Answer a request from the archive, or publish it once: charge, draw, seal, commit.
 
-The one step after which something is public; `Publication` says in what order, and why.
+Only this step makes anything public; `Publication` explains the order.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from gramercy.application import internal_record
-from gramercy.application.accumulation import Collected
+from gramercy.application.accumulation import PrivateSums
 from gramercy.application.context import Context
 from gramercy.application.drawing import average_into, draw_into
-from gramercy.application.gathering import Gathered
 from gramercy.application.planning import Plan
-from gramercy.application.publication import publication
+from gramercy.application.publication import locked_publication
+from gramercy.application.report_sum import ReportSum
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
-from gramercy.ledger import Charge, admit
+from gramercy.ledger import Charge, check_budget
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import SpentFailure
 from gramercy.tables.source import open_source
@@ -28,8 +28,8 @@ from gramercy.tables.streaming import Accumulated
 def replay(context: Context, plan: Plan) -> str | None:
     """The id of the release that already answers this request, or None.
 
-    Decided by the request and the ledger alone, before the table is looked at. That the files have
-    changed since goes into the steward's record.
+    The request and the ledger alone decide, before the table is read. Whether the files have
+    changed since then is noted in the internal record.
 
     Raises
     ------
@@ -40,26 +40,26 @@ def replay(context: Context, plan: Plan) -> str | None:
     BudgetRefused
         If the request is new, and its charge would not fit.
     UntrustedLedger
-        If the ledger is older than its archive has seen it, or a copy.
+        If the ledger is behind its anchor in the archive, or a copy.
     """
-    with publication(context, plan) as run:
+    with locked_publication(context, plan) as run:
         statement = run.ledger.preview(plan.contract, plan.request.version)
-        charge = run.answer()
+        charge = run.published_charge()
         if charge is None:
-            # What would be refused after the table was read is refused before it.
-            run.check_history()
-            admit(run.dataset, statement, plan.guarantee)
+            # Refuse now what would be refused after reading the table.
+            run.check_ledger_is_complete()
+            check_budget(run.dataset, statement, plan.guarantee)
             return None
-    with contextlib.suppress(Exception):  # a table that is gone or unreadable has changed, too
+    with contextlib.suppress(Exception):  # a missing or unreadable table counts as changed
         changed = True
         changed = open_source(plan.contract.source).fingerprint() != charge.fingerprint
     facts = {"table_changed_since": changed}
-    internal_record.record(context.home, plan.contract.id, charge.release, facts)
+    internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
     return charge.release
 
 
-def publish(context: Context, plan: Plan, collected: Collected | Gathered) -> str:
-    """Publish what was asked for, once; returns the release id.
+def publish(context: Context, plan: Plan, data: PrivateSums | ReportSum) -> str:
+    """Publish the planned release, once; returns the release id.
 
     Raises
     ------
@@ -70,45 +70,44 @@ def publish(context: Context, plan: Plan, collected: Collected | Gathered) -> st
     """
 
     def draw(folder: Path, release: str) -> None:
-        if isinstance(collected, Gathered):
-            average_into(folder, plan, collected, release)
+        if isinstance(data, ReportSum):
+            average_into(folder, plan, data, release)
         else:
-            draw_into(folder, plan, collected, release)
+            draw_into(folder, plan, data, release)
 
-    # What can fail without noise fails before the charge: the sampler, the archive's disk.
-    sampler.self_test()
-    with publication(context, plan) as run:
-        if answered := run.answer():
-            return answered.release
+    sampler.self_test()  # fails before the charge
+    with locked_publication(context, plan) as run:
+        if published := run.published_charge():
+            return published.release
         try:
-            charge = run.charge(collected.fingerprint, draw)
+            charge = run.charge(data.fingerprint, draw)
         except SpentFailure:
-            # The turn was lost, and another run has charged this request, or closed its charge.
-            if answered := run.answer():
-                return answered.release
+            # The lock was lost, and another run has charged this request, or closed its charge.
+            if published := run.published_charge():
+                return published.release
             raise
-    if isinstance(collected, Collected):
-        _record(context, plan, charge, collected)
+    if isinstance(data, PrivateSums):
+        _write_internal_record(context, plan, charge, data)
     return charge.release
 
 
-def _record(context: Context, plan: Plan, charge: Charge, collected: Collected) -> None:
-    """What was mended, and how far the release lies from the truth, for the steward."""
+def _write_internal_record(context: Context, plan: Plan, charge: Charge, data: PrivateSums) -> None:
+    """Note for the steward what was repaired, and how far the release is from the exact matrix."""
     bundle = read_release(context.archive.release(plan.contract.id, charge.release))
-    sums, names = collected.sums, plan.contract.names
+    sums, names = data.sums, plan.contract.names
     facts = {
-        "rows": sums.read,
-        **_persons(plan, sums),
+        "rows": sums.rows_read,
+        **_person_counts(plan, sums),
         "malformed_rows": sums.malformed,
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
         "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
         "table_changed_since": False,
-        **_against_the_truth(plan, sums, bundle),
+        **_error_facts(plan, sums, bundle),
     }
-    internal_record.record(context.home, plan.contract.id, charge.release, facts)
+    internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
 
 
-def _against_the_truth(
+def _error_facts(
     plan: Plan, sums: Accumulated, bundle: ReleaseBundle
 ) -> dict[str, dict[str, float]]:
     if bundle.manifest.kind == "precision" or sums.gram is None:
@@ -116,14 +115,14 @@ def _against_the_truth(
     public = plan.contract.neighbours == "replace-one"
     count = plan.contract.count if public else max(1, sums.rows)
     truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
-    return {"truth": internal_record.against_the_truth(bundle, truth)}
+    return {"truth": internal_record.error_against_truth(bundle, truth)}
 
 
-def _persons(plan: Plan, sums: Accumulated) -> dict[str, int]:
+def _person_counts(plan: Plan, sums: Accumulated) -> dict[str, int]:
     if plan.contract.persons is None:
         return {}
     return {
         "persons": sums.rows,
         "persons_declared": plan.contract.persons,
-        "rows_of_nobody": sums.nobodys,
+        "rows_of_nobody": sums.rows_without_person,
     }

@@ -1,4 +1,4 @@
-"""Rank the mechanisms that could answer a request, from public facts alone."""
+"""Rank the mechanisms for a request by their error, from public facts alone."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from gramercy.application.calibration import calibrate, noise_law
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Arithmetic, Mechanism
 from gramercy.schemas.errors import GramercyError, RequestError
-from gramercy.schemas.manifest import Asked, ReleaseKind
+from gramercy.schemas.manifest import ReleaseKind, ReleaseSpec
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import MechanismSpec, PureSpec, SaidToBePureSpec
+from gramercy.schemas.specs import ClaimedPureSpec, MechanismSpec, PureSpec
 
 
 @dataclass(frozen=True)
-class Offer:
-    """What a mechanism would do for a request.
+class RankedMechanism:
+    """A mechanism that can answer a request.
 
     Parameters
     ----------
     name, publishes, arithmetic
-        Of the mechanism.
+        Properties of the mechanism.
     guarantee, law
-        Its exact guarantee, and its noise on the released matrix.
+        Its exact guarantee, and its noise law on the released matrix.
     error
-        Root mean square of the noise's Frobenius norm, before any repair.
+        Root mean square of the Frobenius norm of the noise, before any repair.
     """
 
     name: str
@@ -39,78 +39,85 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Declined:
+class UnsuitableMechanism:
     """A mechanism that cannot answer a request, and why."""
 
     name: str
-    why: str
+    reason: str
 
 
-def compare(public: Asked, spec: MechanismSpec) -> tuple[list[Offer], list[Declined]]:
-    """Every mechanism at the guarantee that is asked for, calibrated exactly.
+def rank_mechanisms(
+    spec: ReleaseSpec, requested: MechanismSpec
+) -> tuple[list[RankedMechanism], list[UnsuitableMechanism]]:
+    """Compare all mechanisms at the requested guarantee, each calibrated exactly.
 
     Parameters
     ----------
-    public
-        Facts of the table, and of how its rows are normalised.
     spec
-        What is asked for; its own mechanism is one of those that are compared.
+        The release; its mechanism is ignored.
+    requested
+        The requested mechanism and guarantee.
 
     Returns
     -------
-    offers
-        By the error of the second moment, least first. Who publishes a precision matrix is
-        declined: its error is of another kind.
-    declined
-        The others.
+    ranked
+        By the error of the second moment, in ascending order. A mechanism that publishes a
+        precision matrix is unsuitable, because its error is not comparable.
+    unsuitable
+        The other mechanisms.
     """
-    target = _target(public, spec)
-    offers: list[Offer] = []
-    declined: list[Declined] = []
-    for name, known in mechanisms.registry.items():
-        if known.publishes == "precision":
-            declined.append(Declined(name, "publishes a precision matrix, no second moment"))
-        elif name == spec.name:
-            stated = spec.model_copy(update={"calibration": "exact"}).asked()
-            stated.pop("paper", None)
-            offers.append(_offer(public, known, stated))
-        elif target["delta"] == 0 and not _pure(known):
-            declined.append(Declined(name, "has no pure epsilon: needs a delta"))
-        elif (way := next(iter(target))) not in known.spec.ways:
-            declined.append(Declined(name, f"is not calibrated from {way}"))
+    target = _target(spec, requested)
+    ranked: list[RankedMechanism] = []
+    unsuitable: list[UnsuitableMechanism] = []
+    for name, mechanism_type in mechanisms.registry.items():
+        if mechanism_type.publishes == "precision":
+            reason = "publishes a precision matrix, not a second moment"
+            unsuitable.append(UnsuitableMechanism(name, reason))
+        elif name == requested.name:
+            keys = requested.model_copy(update={"calibration": "exact"}).non_default_keys()
+            keys.pop("paper", None)
+            ranked.append(_calibrated(spec, mechanism_type, keys))
+        elif target["delta"] == 0 and not _pure(mechanism_type):
+            unsuitable.append(UnsuitableMechanism(name, "is not pure epsilon-DP: needs a delta"))
+        elif (level := next(iter(target))) not in mechanism_type.spec.level_keys:
+            unsuitable.append(UnsuitableMechanism(name, f"cannot be calibrated by {level}"))
         else:
             try:
-                named = {"name": name, "arithmetic": known.arithmetic}
-                offers.append(_offer(public, known, named | target))
+                keys = {"name": name, "arithmetic": mechanism_type.arithmetic, **target}
+                ranked.append(_calibrated(spec, mechanism_type, keys))
             except GramercyError as error:
-                declined.append(Declined(name, str(error)))
-    return sorted(offers, key=lambda each: each.error), declined
+                unsuitable.append(UnsuitableMechanism(name, str(error)))
+    return sorted(ranked, key=lambda each: each.error), unsuitable
 
 
-def _target(public: Asked, spec: MechanismSpec) -> dict[str, float]:
-    """Epsilon or mu, and delta. What is named another way is what it turns out to be: a mu."""
-    if spec.epsilon is not None:
-        return {"epsilon": spec.epsilon, "delta": spec.delta}
-    mu = spec.mu
+def _target(spec: ReleaseSpec, requested: MechanismSpec) -> dict[str, float]:
+    """Epsilon or mu, and delta; the exact mu, if the request gives neither."""
+    if requested.epsilon is not None:
+        return {"epsilon": requested.epsilon, "delta": requested.delta}
+    mu = requested.mu
     if mu is None:
-        own = public.model_copy(update={"mechanism": spec.asked()})
+        own = spec.model_copy(update={"mechanism": requested.non_default_keys()})
         mu = calibrate(own).guarantee.mu
-    return {"mu": mu, "delta": spec.delta}
+    return {"mu": mu, "delta": requested.delta}
 
 
-def _pure(known: type[Mechanism]) -> bool:
-    return issubclass(known.spec, PureSpec) and not issubclass(known.spec, SaidToBePureSpec)
+def _pure(mechanism_type: type[Mechanism]) -> bool:
+    spec = mechanism_type.spec
+    return issubclass(spec, PureSpec) and not issubclass(spec, ClaimedPureSpec)
 
 
-def _offer(public: Asked, known: type[Mechanism], stated: dict[str, Any]) -> Offer:
-    spec = parse(known.spec, stated, f"mechanism '{known.name}'", RequestError)
-    mechanism = calibrate(public.model_copy(update={"mechanism": spec.asked()}))
-    law = noise_law(mechanism, public.dataset.count, public.folds)
-    return Offer(
-        known.name,
+def _calibrated(
+    spec: ReleaseSpec, mechanism_type: type[Mechanism], keys: dict[str, Any]
+) -> RankedMechanism:
+    name = mechanism_type.name
+    requested = parse(mechanism_type.spec, keys, f"mechanism '{name}'", RequestError)
+    mechanism = calibrate(spec.model_copy(update={"mechanism": requested.non_default_keys()}))
+    law = noise_law(mechanism, spec.dataset.count, spec.folds)
+    return RankedMechanism(
+        name,
         mechanism.publishes,
         mechanism.arithmetic,
         mechanism.guarantee,
         law,
-        law.norm(len(public.names)),
+        law.norm(len(spec.names)),
     )

@@ -1,25 +1,27 @@
-"""Hold two releases of a data set against each other."""
+"""Compare two releases of a data set."""
 
 from __future__ import annotations
 
-from gramercy.archive.listing import Listed
+from gramercy.archive.listing import ListedRelease
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.uncertainty.difference import change
-from gramercy.reports.change_summary import Compared
+from gramercy.reports.change_summary import ReleaseComparison
 
 
-def compared(archive: Archive, later: Listed, earlier: Listed) -> Compared:
-    """Two comparable releases, held against each other.
+def compare_releases(
+    archive: Archive, later: ListedRelease, earlier: ListedRelease
+) -> ReleaseComparison:
+    """The differences between two comparable releases.
 
     Raises
     ------
     BundleError
         If one of them is not what was sealed.
     """
-    seen = []
+    evidence = []
     for each in (later, earlier):
-        with archive.naming():
+        with archive.rewrite_paths_in_errors():
             place = archive.release(each.facts.dataset.id, each.facts.release)
-            seen.append(read_release(place).evidence)
-    return Compared(later.name, earlier.name, later.facts.names, change(*seen))
+            evidence.append(read_release(place).evidence)
+    return ReleaseComparison(later.name, earlier.name, later.facts.names, change(*evidence))

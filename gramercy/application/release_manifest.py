@@ -1,4 +1,4 @@
-"""What a release says of itself, worked out from public facts: for writer and verifier alike."""
+"""Compute the manifest of a release from public facts, both to write and to verify it."""
 
 from __future__ import annotations
 
@@ -7,116 +7,119 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from gramercy.application.calibration import calibrate, guarantee_facts, noise_law
-from gramercy.archive.card import card
+from gramercy.archive.card import dp_card
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.schemas.facts import CalibrationFacts, LatticeFacts, RowsFacts
-from gramercy.schemas.manifest import FORMAT, Asked, ReleaseManifest
+from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Whole
 
 
 def release_manifest(
-    asked: Asked,
+    spec: ReleaseSpec,
     *,
     release: str,
     published: str,
-    seen: Sequence[float],
+    row_counts: Sequence[float],
     versions: dict[str, str],
     sources: Mapping[str, str] | None = None,
 ) -> ReleaseManifest:
-    """The manifest of a release; all but the keywords follows from what was asked.
+    """The manifest of a release; everything except the keyword arguments follows from `spec`.
 
     Parameters
     ----------
-    asked
-        Public facts.
+    spec
+        The public facts that determine the release.
     release, published, versions
-        Id, day, and software.
-    seen
+        Id, day of publication, and versions of the software.
+    row_counts
         See `rows_facts`.
     sources
-        Where reports were taken from, if that is what was done.
+        For an average of reports: the averaged releases, with their checksums.
     """
-    mechanism = calibrate(asked)
+    mechanism = calibrate(spec)
     if mechanism.publishes != "reports":
         sources = None
     kind = "second-moment" if sources else mechanism.publishes
     lattice = mechanism.lattice
-    guarantee = guarantee_facts(mechanism.guarantee, asked.mechanism.get("delta", 0.0))
-    folds = rows_facts(asked, mechanism, seen)
-    rows = all_rows(folds)
+    guarantee = guarantee_facts(mechanism.guarantee, spec.mechanism.get("delta", 0.0))
+    folds = rows_facts(spec, mechanism, row_counts)
+    rows = total_rows(folds)
     calibration = CalibrationFacts(
-        constants=mechanism.plan(),
+        constants=mechanism.constants(),
         arithmetic=mechanism.arithmetic,
-        lattice=LatticeFacts(bits=lattice.bits, shrink=lattice.shrink),
+        lattice=LatticeFacts(bits=lattice.bits, shrinkage=lattice.shrinkage),
     )
-    noise = noise_law(mechanism, rows.value, asked.folds)
+    noise = noise_law(mechanism, rows.value, spec.folds)
     return ReleaseManifest(
-        **{name: getattr(asked, name) for name in Asked.model_fields},
-        format=FORMAT if asked.budget else 5,
+        **{name: getattr(spec, name) for name in ReleaseSpec.model_fields},
+        format=FORMAT if spec.budget else 5,
         kind=kind,
         release=release,
         published=published,
         rows=rows,
-        fold_rows=tuple(folds if asked.folds > 1 else ()),
+        fold_rows=tuple(folds if spec.folds > 1 else ()),
         calibration=calibration,
         guarantee=guarantee,
         noise=noise,
-        trace=largest_trace(asked, mechanism),
+        trace_bound=largest_trace(spec, mechanism),
         sources=dict(sources or {}),
-        card=card(asked, kind, calibration, guarantee, noise),
+        card=dp_card(spec, kind, calibration, guarantee, noise),
         software=versions,
     )
 
 
-def rows_facts(asked: Asked, mechanism: Mechanism, seen: Sequence[float]) -> list[RowsFacts]:
-    """The number of rows to divide the matrix of each fold by; of all, where there are no folds.
+def rows_facts(
+    spec: ReleaseSpec, mechanism: Mechanism, row_counts: Sequence[float]
+) -> list[RowsFacts]:
+    """The number of rows by which the matrix of each fold is divided.
 
     Parameters
     ----------
-    asked, mechanism
-        As from `calibrate`.
-    seen
-        Of every fold. Where the number of rows is public, so are the sizes of folds, whose law
-        knows no data; they may be left out where there is one. Else the noisy count where one was
-        paid for, or the noisy trace: unit rows each add one to it. Taken as one where it is less,
-        so that the division is always defined.
+    spec, mechanism
+        The release, and the mechanism that `calibrate` gives for it.
+    row_counts
+        One number for each fold, or one for the table. If the number of rows is public, so are the
+        sizes of folds, which are drawn independently of the data; one number may then be left out.
+        Otherwise a noisy count if the mechanism publishes one, or the noisy trace, to which each
+        unit row adds one. Numbers below one are replaced by one, so that division is defined.
 
     Raises
     ------
     ValueError
-        If there are not as many as folds, or they cannot be the sizes of folds.
+        If the number of folds differs, or the sizes are impossible.
     """
-    count = asked.dataset.count
-    if asked.neighbours == "replace-one" or not isinstance(mechanism, Additive):
-        sizes = list(seen) if asked.folds > 1 else [float(count)]
-        whole = all(each >= 0 and each == round(each) for each in sizes)
-        if len(sizes) != asked.folds or not whole or sum(sizes) != count:
-            raise ValueError("the sizes of folds are not those of all rows")
-        return [_rows(each, "public", 0.0) for each in sizes]
-    if len(seen) != asked.folds:
-        raise ValueError("every fold has a number of rows")
-    sd = mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(asked.names))
-    return [_rows(each, "noisy", sd) for each in seen]
+    count = spec.dataset.count
+    if spec.neighbours == "replace-one" or not isinstance(mechanism, Additive):
+        sizes = list(row_counts) if spec.folds > 1 else [float(count)]
+        whole = all(size >= 0 and size == round(size) for size in sizes)
+        if len(sizes) != spec.folds or not whole or sum(sizes) != count:
+            raise ValueError
+        return [_rows(size, "public", 0.0) for size in sizes]
+    if len(row_counts) != spec.folds:
+        raise ValueError
+    sd = mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(spec.names))
+    return [_rows(count, "noisy", sd) for count in row_counts]
 
 
-def _rows(seen: float, status: Literal["public", "noisy"], sd: float) -> RowsFacts:
-    return RowsFacts(value=max(1.0, seen), seen=seen, status=status, sd=sd)
+def _rows(count: float, status: Literal["public", "noisy"], sd: float) -> RowsFacts:
+    return RowsFacts(value=max(1.0, count), observed=count, status=status, sd=sd)
 
 
-def all_rows(folds: Sequence[RowsFacts]) -> RowsFacts:
-    """The number of rows of all folds, from what was seen of each, so that it has no bias."""
+def total_rows(folds: Sequence[RowsFacts]) -> RowsFacts:
+    """The number of rows of all folds; unbiased, because it sums the unadjusted counts."""
     first = folds[0]
-    return _rows(sum(each.seen for each in folds), first.status, first.sd * math.sqrt(len(folds)))
+    total = sum(fold.observed for fold in folds)
+    return _rows(total, first.status, first.sd * math.sqrt(len(folds)))
 
 
-def largest_trace(asked: Asked, mechanism: Mechanism) -> float:
-    """A public bound on the trace of the matrix without noise.
+def largest_trace(spec: ReleaseSpec, mechanism: Mechanism) -> float:
+    """A public upper bound on the trace of the matrix without noise.
 
-    1 for the second moment of rows of the unit ball. At a graphical lasso solution T for S,
-    tr(S T) + penalty ||T||_1 = p, so that its trace is at most p / penalty.
+    The second moment of rows in the unit ball has a trace of at most 1. A graphical lasso solution
+    T for S satisfies tr(S T) + penalty ||T||_1 = p, so its trace is at most p / penalty.
     """
     if mechanism.publishes == "precision":
-        return mechanism.setting.p / float(asked.mechanism["penalty"])
-    reach = mechanism.setting.reach
-    return float(reach.longest) if reach and isinstance(asked.normalisation, Whole) else 1.0
+        return mechanism.parameters.p / float(spec.mechanism["penalty"])
+    bounds = mechanism.parameters.sensitivity_bounds
+    return float(bounds.squared_norm) if bounds and isinstance(spec.normalisation, Whole) else 1.0

@@ -1,4 +1,4 @@
-"""The release request in full: its mechanisms and estimators are those in the registries."""
+"""The release request, with the mechanisms and estimators of the registries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gramercy.schemas.specs import MechanismSpec
 
 
 def _one_of(*models: Any) -> Any:
-    """A union told apart by `name`; pydantic takes no discriminator for a union of one."""
+    """A union discriminated by `name`; pydantic accepts no discriminator for a single model."""
     return Annotated[reduce(or_, models), Field(discriminator="name")] if models[1:] else models[0]
 
 
@@ -27,8 +27,8 @@ else:
 
 
 class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):
-    """One release, as it is asked for."""
+    """A request for one release."""
 
     estimates: tuple[AnyEstimator, ...] = tuple(
-        estimators.registry[name](name=name) for name in estimators.BY_DEFAULT
+        estimators.registry[name](name=name) for name in estimators.DEFAULT_ESTIMATORS
     )

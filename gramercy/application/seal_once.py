@@ -1,4 +1,4 @@
-"""What is sealed beside a release, once, however often and by however many it is asked for."""
+"""Seal an artifact of a release once, even if several processes ask for it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gramercy.application.context import Context
-from gramercy.common.process_lock import on_this_machine
+from gramercy.common.process_lock import file_lock
 from gramercy.schemas.model import digest
 
 
 @contextmanager
-def sealed_once(context: Context, place: Path) -> Iterator[Path | None]:
-    """An empty folder that is sealed and committed at `place`, or None if something lies there.
+def seal_once(context: Context, place: Path) -> Iterator[Path | None]:
+    """Yield an empty folder that is then sealed and committed at `place`, or None if that exists.
 
-    An event may be delivered twice, and the command line may run beside a worker: whoever comes
-    second waits for the first, and finds its work.
+    An event may be delivered twice, and the command line may run at the same time as a worker: the
+    second process waits for the first, and uses its result.
     """
     archive = context.archive
-    if archive.holds(place):
+    if archive.contains(place):
         yield None
         return
     name = ".".join(place.relative_to(archive.root).parts)
-    with on_this_machine(context.home.locks, name):
-        if archive.holds(place):
+    with file_lock(context.home.locks, name):
+        if archive.contains(place):
             yield None
             return
-        with archive.staging(f"_{digest(name)[:16]}", alone=True) as staged:
+        with archive.staging(f"_{digest(name)[:16]}", sweep_first=True) as staged:
             yield staged
             archive.seal(staged)
             archive.commit(staged, place)

@@ -1,8 +1,9 @@
 """Validate a table against its contract, with the suite of `application.expectations`.
 
-Only public facts may refuse: the names and types that a file's header or schema states. What is in
-the cells may not, because a refusal would tell; it goes to the steward, and the repair step sees
-that the guarantee holds whatever is there. BOOLEAN_ONLY is the one result format without values.
+Only public facts may cause a refusal: the names and types in a file's header or schema. Cells may
+not, because a refusal would reveal something about them: their problems go to the internal record,
+and the repair step ensures the guarantee for any cells. BOOLEAN_ONLY is the only result format
+without values.
 """
 
 from __future__ import annotations
@@ -13,56 +14,62 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from gramercy.application.expectations import SCHEMA, VALUES, quiet, required_columns, suite_of
+from gramercy.application.expectations import (
+    SCHEMA,
+    VALUES,
+    expectation_suite,
+    required_columns,
+    silence_great_expectations,
+)
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
+from gramercy.schemas.problems import publication as problems
 from gramercy.tables.column_types import column_types
-from gramercy.tables.csv_reader import Malformed
-from gramercy.tables.read import cells
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import Source, open_source
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
 
 _SAMPLE_ROWS = 10_000
-_AT_ONCE = 100  # expectations: the time of one validation grows with the square of their number
-# What a file may state of a column, as a type of pandas: `object`, which fits all, for CSV.
+_BATCH = 100  # expectations: the time of one validation grows with the square of their number
+# Types that a file may state for a column, as pandas types; CSV states none, and gets `object`.
 _PANDAS_TYPES = {"whole": "int64", "double": "float64", "text": "string", "any": "object"}
 _OTHER_TYPE = "binary[pyarrow]"  # dates, lists: neither numbers nor text
 _PERSON_TYPES = {"whole", "text", "any"}
 _NOT_NULL = "expect_column_values_to_not_be_null"
-_LIKE_CSV = "comma-separated, with a header"
-_KEYS = {False: "'columns'", True: "'columns' or 'unit'"}
+_MOST_NAMED = 10
 
 
 def validate(contract: Contract) -> dict[str, Any]:
-    """Refuse files whose columns or types are not the contract's; sample their values.
+    """Refuse files whose columns or types differ from the contract; check a sample of their values.
 
     Returns
     -------
     dict
-        Names of the columns whose sampled values fail their expectations. For the steward.
+        Names of the columns whose sampled values fail their expectations. Private.
 
     Raises
     ------
     TableError
         Naming the file and the columns.
     """
-    source, suite = open_source(contract.source), suite_of(contract)
+    source, suite = open_source(contract.source), expectation_suite(contract)
     person_types: dict[str, str] = {}  # with a file that states it
     checked: set[tuple[str | None, ...]] = set()
     for file in source.files:
         stated = column_types(file)
         schema = tuple(stated.get(name) for name in required_columns(contract))
         if schema not in checked:  # thousands of files have one schema
-            _check_schema(file.shown, stated, contract, suite)
+            _check_schema(file.display_name, stated, contract, suite)
             checked.add(schema)
-        if contract.owner is not None:
-            person_types.setdefault(stated[contract.owner], file.shown)
+        if contract.person_column is not None:
+            person_types.setdefault(stated[contract.person_column], file.display_name)
     _check_persons(contract, person_types, "csv" in source.formats)
     try:
         return {"sample": _check_values(_sample(source, contract), suite)}
-    except Exception:  # whatever is in the cells, looking at them may not refuse the release
+    except Exception:  # cells must never refuse a release
         return {"sample": "could not be checked"}
 
 
@@ -80,51 +87,46 @@ def _check_schema(
     )
     columns, *types = (each for each in suite.expectations if each.severity == SCHEMA)
     if _failures(table, [columns]):
-        # The file's own names are not told: without a header they would be somebody's cells.
-        missing = [n for n in names if n not in stated]
-        more = f" and {len(missing) - 10} more" if missing[10:] else ""
-        # One column that holds the separators of others; whatever else it says is not told.
-        other = len(stated) == 1 and any(mark in next(iter(stated)) for mark in ";\t|")
-        separated = " (its fields seem to be separated by something else)" if other else ""
-        raise TableError(
-            f"{file}: none of its {len(stated)} columns is {_quoted(missing[:10])}{more}.",
-            f"Correct the contract's {_KEYS[contract.owner is not None]}, or the file"
-            + ("." if file.endswith(("parquet", "pq")) else f": {_LIKE_CSV}{separated}."),
-        )
-    wrong = _failures(table, types)
-    if contract.owner is not None and stated[contract.owner] not in _PERSON_TYPES:
-        wrong.append(contract.owner)
-    if wrong:
-        told = ", ".join(f"'{name}' ({stated[name]})" for name in wrong)
-        mend = "Leave it out of the contract's 'columns', or store it as declared"
-        owners = " Whose a row is, is whole numbers or text." if contract.owner in wrong else ""
-        raise TableError(
-            f"{file}: not of the declared kind: column {told}.",
-            f"{mend}: numbers, or text where 'levels' are texts.{owners}",
-        )
+        raise _columns_missing(file, stated, [name for name in names if name not in stated])
+    if wrong := _failures(table, types):
+        columns_and_types = tuple(f"{name} ({stated[name]})" for name in wrong)
+        raise problems.column_types_differ(file, columns_and_types)
+    person_column = contract.person_column
+    if person_column is not None and stated[person_column] not in _PERSON_TYPES:
+        raise problems.person_column_type(file, person_column, stated[person_column])
 
 
-def _check_persons(contract: Contract, types: dict[str, str], texts: bool) -> None:
-    """7 and 007 are one number and two texts: one person would be two."""
-    if "whole" in types and (texts or "text" in types):
-        raise TableError(
-            f"{types['whole']}: column '{contract.owner}' holds whole numbers, and texts in other "
-            "files.",
-            "Store it as text in all of them, spelled alike (a CSV is text).",
-        )
+def _columns_missing(file: str, stated: dict[str, str], missing: list[str]) -> TableError:
+    """The error for missing columns; never shows the file's own names.
+
+    Without a header, these names would be the cells of a person.
+    """
+    more = len(missing) - _MOST_NAMED
+    named = (*missing[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else []))
+    if file.endswith(("parquet", "pq")):
+        return problems.columns_missing(file, named, len(stated))
+    if len(stated) == 1 and any(mark in next(iter(stated)) for mark in ";\t|"):
+        return problems.separator_not_comma(file, named)
+    return problems.header_lacks_columns(file, named, len(stated))
+
+
+def _check_persons(contract: Contract, types: dict[str, str], has_csv: bool) -> None:
+    """Refuse whole numbers in some files and text in others: 7 and 007 could be one person."""
+    if "whole" in types and (has_csv or "text" in types):
+        raise problems.person_column_mixed(types["whole"], str(contract.person_column))
 
 
 def _sample(source: Source, contract: Contract) -> pd.DataFrame:
-    """The first rows, with a missing cell wherever there is no finite number and no level."""
-    readings = {name: contract.levels(name) for name in contract.names}
-    empty = np.zeros((len(readings), 0))
-    sample = next(cells(source, readings, Malformed()), empty)[:, :_SAMPLE_ROWS]
+    """The first rows; cells that are neither a finite number nor a level are missing."""
+    columns = {name: contract.levels(name) for name in contract.names}
+    empty = np.zeros((len(columns), 0))
+    sample = next(cell_batches(source, columns, MalformedLines()), empty)[:, :_SAMPLE_ROWS]
     sample = np.where(np.isfinite(sample), sample, np.nan)
-    table = dict(zip(readings, sample, strict=True))
-    for name, levels in readings.items():
-        if levels is not None:  # the place of a cell's level was read
-            places = np.nan_to_num(table[name], nan=-1).astype(int)
-            table[name] = pd.Categorical.from_codes(places, levels)
+    table = dict(zip(columns, sample, strict=True))
+    for name, levels in columns.items():
+        if levels is not None:  # cells of such a column are read as indices of levels
+            codes = np.nan_to_num(table[name], nan=-1).astype(int)
+            table[name] = pd.Categorical.from_codes(codes, levels)
     return pd.DataFrame(table)
 
 
@@ -140,17 +142,17 @@ def _check_values(sample: pd.DataFrame, suite: ExpectationSuite) -> dict[str, An
 
 
 def _failures(table: pd.DataFrame, expectations: Sequence[Any]) -> list[str]:
-    """Columns (or the empty string, for the table) of the expectations that do not hold."""
+    """Columns whose expectations fail; an empty string stands for the table."""
     failed: list[str] = []
-    for start in range(0, len(expectations), _AT_ONCE):
-        part = expectations[start : start + _AT_ONCE]
+    for start in range(0, len(expectations), _BATCH):
+        part = expectations[start : start + _BATCH]
         columns = [each.column for each in part if hasattr(each, "column")]
-        failed += _failing(table[columns] if columns else table, part)
+        failed += _validate(table[columns] if columns else table, part)
     return failed
 
 
-@quiet()
-def _failing(table: pd.DataFrame, expectations: Sequence[Any]) -> list[str]:
+@silence_great_expectations()
+def _validate(table: pd.DataFrame, expectations: Sequence[Any]) -> list[str]:
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
@@ -161,7 +163,3 @@ def _failing(table: pd.DataFrame, expectations: Sequence[Any]) -> list[str]:
     suite = gx.ExpectationSuite(name="part", expectations=list(expectations))
     results: Any = batch.validate(suite, result_format="BOOLEAN_ONLY").results
     return [str(r.expectation_config.kwargs.get("column", "")) for r in results if not r.success]
-
-
-def _quoted(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

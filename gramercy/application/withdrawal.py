@@ -1,4 +1,4 @@
-"""Withdraw a release: marked in the ledger and in the catalogue, readable still, never refunded."""
+"""Withdraw a release: it is marked in ledger and catalogue, stays readable, and stays charged."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ import datetime
 from pathlib import Path
 
 from gramercy.application.context import Context
-from gramercy.application.seal_once import sealed_once
+from gramercy.application.seal_once import seal_once
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.withdrawal_notice import write_withdrawal
-from gramercy.schemas.errors import RequestError, SpentFailure, UntrustedLedger
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import FORMAT, WithdrawalManifest
 from gramercy.schemas.model import parse
+from gramercy.schemas.problems import publication as problems
 
 
 def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
-    """Mark a published release as withdrawn; returns where the notice lies.
+    """Mark a published release as withdrawn; returns the path of the notice.
 
-    The ledger is told first. Interrupted in between, the same command writes what is missing.
+    The ledger is written first. After an interruption, the same command writes what is missing.
 
     Parameters
     ----------
     context
-        Where it was charged and published.
+        The home in which the release was charged and published.
     dataset, release
-        Which.
+        Ids of the data set and the release.
     reason
-        For everybody to read. It must say nothing that only the data can tell.
+        Public reason; it must not reveal anything about the data.
 
     Raises
     ------
     RequestError
-        If no reason is given, or it cannot be shown.
+        If the reason is empty, or not a single line of text.
     SpentFailure
         If the release was never published.
     UntrustedLedger
-        If the archive has seen more of the ledger than there is.
+        If the ledger is behind its anchor in the archive, or never charged the release.
     """
-    ledger, archive = context.books()
+    ledger, archive = context.open_stores()
     bundle = read_release(archive.release(dataset, release))
     facts = {
         "format": FORMAT,
@@ -45,20 +46,14 @@ def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
         "dataset": bundle.manifest.dataset,
         "release": release,
         "release_sha256": bundle.sha256,
-        "on": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
-    with ledger.alone(dataset):
+    with ledger.lock(dataset):
         charge = ledger.charge_of(dataset, release)
         if charge is None:
-            raise UntrustedLedger(
-                f"{ledger.where}: does not know '{dataset}/{release}'.",
-                "Withdraw it where it was charged.",
-            )
+            raise problems.not_charged_here(ledger.location, f"{dataset}/{release}")
         if charge.state == "sealed":
-            raise SpentFailure(
-                f"Release '{dataset}/{release}' lacks the last mark of its charge.",
-                "Give its request again, which finishes it; then withdraw it.",
-            )
+            raise problems.publication_unfinished(f"{dataset}/{release}")
         if charge.state == "withdrawn":
             reason = charge.reason
         manifest = parse(
@@ -68,7 +63,7 @@ def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
             ledger.mark(dataset, release, "withdrawn", reason=manifest.reason)
             archive.write_anchor(ledger.head())
         place = archive.withdrawal(dataset, release)
-        with sealed_once(context, place) as staged:
+        with seal_once(context, place) as staged:
             if staged is not None:
                 write_withdrawal(staged, manifest)
     return place

@@ -1,15 +1,18 @@
-"""Read contracts and requests from YAML, with errors that name the line and quote no value."""
+"""Read contracts and requests from YAML; errors name the line, and never quote a value."""
 
 from __future__ import annotations
 
 import glob
+from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.application.request_model import Request
 from gramercy.common.extras import publishing
 from gramercy.schemas.contract import YEAR, Contract
-from gramercy.schemas.errors import ContractError, Invalid, RequestError
+from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.model import M, parse
+from gramercy.schemas.problems import publication as problems
+from gramercy.schemas.problems.keys import contract_not_valid, request_not_valid
 
 with publishing():
     from ruamel.yaml import YAML
@@ -20,16 +23,16 @@ with publishing():
 
 
 def read_contract(path: Path) -> Contract:
-    """Read a contract from YAML; its relative `source` is resolved against the file's folder.
+    """Read a contract; a relative `source` is relative to the folder of the file.
 
     Raises
     ------
     ContractError
-        Naming the file, the key and the mend.
+        Naming the file and the key.
     """
     contract = _read(Contract, path, ContractError)
     if YEAR in str(path.resolve().parent):
-        raise ContractError(f"{path}: its folder's name holds '{YEAR}'.", "Rename the folder.")
+        raise problems.folder_named_year(str(path))
     if "://" in contract.source or Path(contract.source).is_absolute():
         return contract
     folder, source = path.resolve().parent, contract.source
@@ -39,12 +42,12 @@ def read_contract(path: Path) -> Contract:
 
 
 def read_request(path: Path) -> Request:
-    """Read a request from YAML; a contract's path in it is resolved against the file's folder.
+    """Read a request; a path in `dataset` is relative to the folder of the file.
 
     Raises
     ------
     RequestError
-        Naming the file, the key and the mend.
+        Naming the file and the key.
     """
     request = _read(Request, path, RequestError)
     if not request.dataset.endswith((".yaml", ".yml")):
@@ -53,29 +56,50 @@ def read_request(path: Path) -> Request:
 
 
 def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
-    """Read a YAML 1.2 file (``1e-6`` is a number there) as `model`; raises as `parse` does."""
+    """Read a YAML 1.2 file (where ``1e-6`` is a number) as `model`; raises as `parse` does."""
     try:
         data = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise error(f"{path}: no such file.", "Check the path.") from None
+        raise _NOT_FOUND[error](str(path)) from None
     except IsADirectoryError:
-        raise error(f"{path}: is a folder.", "Name the YAML file in it.") from None
+        raise _IS_FOLDER[error](str(path)) from None
     except (OSError, UnicodeDecodeError) as caught:
-        reason = type(caught).__name__
-        raise error(f"{path}: cannot be read ({reason}).", "It must be UTF-8 text.") from None
-    except (ValueError, RecursionError):  # a date that is none, a number without end
-        raise error(f"{path}: holds a value that cannot be.", "Mend the YAML.") from None
+        raise _not_valid(error, path, problems.file_unreadable(type(caught).__name__)) from None
+    except (ValueError, RecursionError):  # an impossible date, an unbounded number
+        raise _not_valid(error, path, problems.yaml_value_impossible()) from None
     except YAMLError as caught:
-        mark = getattr(caught, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        raise error(f"{path}{line}: {_problem(caught)}.", "Correct the YAML there.") from None
+        raise _not_valid(error, path, _yaml_problem(caught)) from None
     return parse(model, data, str(path), error)
 
 
-def _problem(caught: YAMLError) -> str:
-    """What is wrong with a file's YAML, without its keys and values: a URL may hold a password."""
+_NOT_FOUND: dict[type[Invalid], Callable[[str], Invalid]] = {
+    ContractError: problems.contract_not_found,
+    RequestError: problems.request_not_found,
+}
+_IS_FOLDER: dict[type[Invalid], Callable[[str], Invalid]] = {
+    ContractError: problems.contract_is_folder,
+    RequestError: problems.request_is_folder,
+}
+_NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
+    ContractError: contract_not_valid,
+    RequestError: request_not_valid,
+}
+
+
+def _not_valid(error: type[Invalid], path: Path, detail: InvalidValue) -> Invalid:
+    failure = _NOT_VALID[error](str(path))
+    failure.details = (detail,)
+    return failure
+
+
+def _yaml_problem(caught: YAMLError) -> InvalidValue:
+    """The problem, without keys and values of the file: a URL in it may have a password."""
+    mark = getattr(caught, "problem_mark", None)
+    if mark is None:
+        return problems.yaml_character()
+    reason = "this is not valid YAML"
     if isinstance(caught, DuplicateKeyError):
-        return "a key is there twice"
-    if isinstance(caught, ScannerError | ParserError) and caught.problem:
-        return str(caught.problem)  # quotes single characters alone
-    return "not valid YAML"
+        reason = "a key is repeated"
+    elif isinstance(caught, ScannerError | ParserError) and caught.problem:
+        reason = str(caught.problem)  # quotes single characters only
+    return problems.yaml_malformed(mark.line + 1, reason)

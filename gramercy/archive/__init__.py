@@ -1,1 +1,1 @@
-"""Sealed bundles: written aside, verified, published by one rename, checked on every read."""
+"""Sealed bundles: staged, verified, committed at once, and checked on every read."""

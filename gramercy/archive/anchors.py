@@ -1,7 +1,7 @@
 """Anchors of the ledger in the archive: ``.ledger/<ledger>/<seq>-<hash>.json``.
 
-A file for every entry that was anchored: two writers never write the same file with different
-content, and of those that are behind, the newest counts.
+Each anchored entry has a file of its own. Two writers never write one file with different content;
+of several anchors, the newest counts.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.errors import ArchiveError, BundleError
-from gramercy.schemas.model import canonical
+from gramercy.schemas.errors import ArchiveError
+from gramercy.schemas.model import canonical_json
+from gramercy.schemas.problems import archive as problems
 
 FOLDER = ".ledger"
 _NAME = re.compile(FOLDER + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
-_TURNS = 20
-_MEND = "Ask the curator which ledger is the true one; the archive's copies may tell."
+_ATTEMPTS = 20
 
 
-class Store(Protocol):
-    """Where small files lie; names are relative to it."""
+class FileStore(Protocol):
+    """Small files by their names."""
 
     def names(self, under: str) -> Sequence[str]: ...
     def read(self, name: str) -> bytes | None: ...
@@ -30,66 +30,66 @@ class Store(Protocol):
     def remove(self, name: str) -> None: ...
 
 
-def write_anchor(files: Store, anchor: Anchor) -> None:
-    """Write an anchor, and remove those before it where that is possible."""
-    files.write(_name(anchor), _text(anchor))
+def write_anchor(files: FileStore, anchor: Anchor) -> None:
+    """Write an anchor, and remove older ones where possible."""
+    files.write(_name(anchor), _content(anchor))
     with contextlib.suppress(OSError, ArchiveError):
         for name in files.names(f"{FOLDER}/{anchor.ledger}"):
-            found = _NAME.fullmatch(name)
-            if found and int(found[2]) < anchor.seq:
+            match = _NAME.fullmatch(name)
+            if match and int(match[2]) < anchor.seq:
                 files.remove(name)
 
 
-def newest_anchor(files: Store, where: str) -> Anchor | None:
-    """The newest anchor, or None where there is none.
+def newest_anchor(files: FileStore, location: str) -> Anchor | None:
+    """The newest anchor, or None before the first one is written.
 
     Parameters
     ----------
     files
-        The archive's.
-    where
-        The archive, for people.
+        The archive's files.
+    location
+        The archive's folder or URL, for messages.
 
     Raises
     ------
     BundleError
-        If a file is no anchor, or there are those of two ledgers, or of one that was forked.
+        If a file is not an anchor, or anchors are of two ledgers, or of a forked one.
     """
-    for _ in range(_TURNS):
-        known = _known(files, where)
-        if not known:
+    for _ in range(_ATTEMPTS):
+        anchors = _anchors(files, location)
+        if not anchors:
             return None
-        found = max(known, key=lambda each: each.seq)
-        for other in known:
-            both = f"{where}/{_name(other)} and {where}/{_name(found)}"
-            if other.ledger != found.ledger:
-                raise BundleError(f"{both}: are anchors of two ledgers.", _MEND)
-            if other.seq == found.seq and other.hash != found.hash:
-                raise BundleError(f"{both}: are of one ledger that was forked.", _MEND)
-        held = files.read(_name(found))
-        if held == _text(found):
-            return found
-        if held is not None:
-            raise BundleError(f"{where}/{_name(found)}: does not say what its name says.", _MEND)
-        # Somebody wrote a newer one in between, and removed this one.
-    raise ArchiveError(f"{where}/{FOLDER}: changes while it is read.", "Try again.")
+        newest = max(anchors, key=lambda anchor: anchor.seq)
+        path = f"{location}/{_name(newest)}"
+        for anchor in anchors:
+            if anchor.ledger != newest.ledger:
+                raise problems.anchors_of_two_ledgers(f"{location}/{_name(anchor)}", path)
+            if anchor.seq == newest.seq and anchor.hash != newest.hash:
+                raise problems.anchors_of_forked_ledger(f"{location}/{_name(anchor)}", path)
+        content = files.read(_name(newest))
+        if content == _content(newest):
+            return newest
+        if content is not None:
+            raise problems.anchor_contradicts_name(path)
+        # In the meantime, a newer anchor was written and this one removed.
+    raise problems.anchors_changing(f"{location}/{FOLDER}")
 
 
-def _known(files: Store, where: str) -> list[Anchor]:
-    known = []
+def _anchors(files: FileStore, location: str) -> list[Anchor]:
+    anchors = []
     for name in files.names(FOLDER):
         if any(part.startswith(".") for part in name.split("/")[1:]):
-            continue  # on its way, or left by whoever died
-        found = _NAME.fullmatch(name)
-        if found is None or int(found[2]) == 0:
-            raise BundleError(f"{where}/{name}: is no anchor of a ledger.", "Remove it.")
-        known.append(Anchor(ledger=found[1], seq=int(found[2]), hash=found[3]))
-    return known
+            continue  # being written, or left by a writer that crashed
+        match = _NAME.fullmatch(name)
+        if match is None or int(match[2]) == 0:
+            raise problems.not_an_anchor(f"{location}/{name}")
+        anchors.append(Anchor(ledger=match[1], seq=int(match[2]), hash=match[3]))
+    return anchors
 
 
 def _name(anchor: Anchor) -> str:
     return f"{FOLDER}/{anchor.ledger}/{anchor.seq:012d}-{anchor.hash}.json"
 
 
-def _text(anchor: Anchor) -> bytes:
-    return canonical(anchor.model_dump()).encode()
+def _content(anchor: Anchor) -> bytes:
+    return canonical_json(anchor.model_dump()).encode()

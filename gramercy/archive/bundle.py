@@ -1,10 +1,11 @@
-"""A bundle is a folder whose SHA256SUMS lists every file in it, and is signed; nothing more."""
+"""Bundles: folders whose SHA256SUMS lists every file and is signed."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.archive import signature
@@ -12,6 +13,7 @@ from gramercy.archive.signing_keys import steward_key
 from gramercy.common.disk import make_durable
 from gramercy.common.home import Home
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problems import bundle as problems
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
@@ -24,19 +26,19 @@ def seal(folder: Path, keys: Path | None = None) -> str:
     Parameters
     ----------
     folder
-        The bundle. A seal that it had is replaced.
+        The bundle. An earlier seal is replaced.
     keys
-        Where the steward's key lies, or is made; default: the home in use.
+        Folder of the steward's key, which is created if missing; default: that of the home in use.
 
     Returns
     -------
     str
-        SHA-256 of SHA256SUMS: names the bundle's whole content.
+        SHA-256 of SHA256SUMS: identifies the bundle's whole content.
 
     Raises
     ------
     ArchiveError
-        If there is no key to sign with.
+        If the key cannot be read or created.
     """
     key = steward_key(keys or Home.default().keys)
     sums = "".join(f"{file_digest(folder / name)}  {name}\n" for name in content(folder)).encode()
@@ -62,16 +64,16 @@ def check(folder: Path) -> str:
     present = set(content(folder))
     for name, expected in listed.items():
         if name not in present:
-            raise BundleError(f"{folder / name}: is missing.", _MEND)
+            raise problems.file_missing(str(folder / name))
         if file_digest(folder / name) != expected:
-            raise BundleError(f"{folder / name}: is not what was sealed.", _MEND)
+            raise problems.file_changed(str(folder / name))
     for name in sorted(present - listed.keys()):
-        raise BundleError(f"{folder / name}: was not there when the bundle was sealed.", _MEND)
+        raise problems.file_added(str(folder / name))
     return file_digest(folder / SUMS)
 
 
 def same_content(folder: Path, other: Path) -> bool:
-    """Whether two bundles are complete, and have the same content."""
+    """Whether two bundles are complete and have the same content."""
     with contextlib.suppress(BundleError):
         return check(folder) == check(other)
     return False
@@ -83,32 +85,32 @@ def check_file(folder: Path, name: str) -> None:
     Raises
     ------
     BundleError
-        If it is not what was sealed.
+        If the file or the list is not what was sealed.
     """
     if sealed_digests(folder).get(name) != file_digest(folder / name):
-        raise BundleError(f"{folder / name}: is not what was sealed.", _MEND)
+        raise problems.file_changed(str(folder / name))
 
 
 def signer(folder: Path) -> str:
-    """The public key that signed a bundle's SHA256SUMS, in hexadecimal; its files are not read.
+    """The public key that signed a bundle's SHA256SUMS, in hexadecimal; other files are not read.
 
     Raises
     ------
     BundleError
-        If there is no signature, or it is not one of SHA256SUMS.
+        If the signature is missing, or does not match SHA256SUMS.
     """
     sums = _read(folder / SUMS)
-    line = _read(folder / SIGNATURE, f"{_MEND[:-1]}; those of format 4 and older have none.")
-    if not signature.is_line(line):
-        raise BundleError(f"{folder / SIGNATURE}: is not what was sealed.", _MEND)
-    found = signature.signer(line, sums)
-    if found is None:  # either may have been changed
-        raise BundleError(f"{folder / SUMS}: is not what was signed in {SIGNATURE}.", _MEND)
-    return found
+    line = _read(folder / SIGNATURE, problems.signature_missing)
+    if not signature.is_signature_line(line):
+        raise problems.file_changed(str(folder / SIGNATURE))
+    public_key = signature.signer(line, sums)
+    if public_key is None:  # either file may have been changed
+        raise problems.sums_not_signed(str(folder / SUMS), SIGNATURE)
+    return public_key
 
 
 def sealed_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file of a bundle as its signed SHA256SUMS has them, by name.
+    """SHA-256 of every file of a bundle by name, from its signed SHA256SUMS.
 
     Raises
     ------
@@ -116,58 +118,55 @@ def sealed_digests(folder: Path) -> dict[str, str]:
         If the list or its signature is not what was sealed.
     """
     signer(folder)
-    listed: dict[str, str] = {}
+    digests: dict[str, str] = {}
     lines = _read(folder / SUMS).decode("utf-8", "replace").split("\n")
     for line in lines[:-1]:
         digest, gap, name = line[:64], line[64:66], line[66:]
-        if gap != "  " or not name or name in listed or name != Path(name).name:
-            raise BundleError(f"{folder / SUMS}: is not what was sealed.", _MEND)
-        listed[name] = digest
-    if not listed or lines[-1] or list(listed) != sorted(listed) or listed.keys() & SEAL:
-        raise BundleError(f"{folder / SUMS}: is not what was sealed.", _MEND)
-    return listed
+        if gap != "  " or not name or name in digests or name != Path(name).name:
+            raise problems.file_changed(str(folder / SUMS))
+        digests[name] = digest
+    if not digests or lines[-1] or list(digests) != sorted(digests) or digests.keys() & SEAL:
+        raise problems.file_changed(str(folder / SUMS))
+    return digests
 
 
 def content(folder: Path) -> list[str]:
-    """Names of a bundle's files but those of its seal, sorted.
+    """Names of a bundle's files except its seal, sorted.
 
     Raises
     ------
     BundleError
-        If the folder cannot be read.
+        If the folder cannot be read, or contains something other than files.
     """
     try:
         entries = list(os.scandir(folder))
     except OSError:
-        raise BundleError(f"{folder}: cannot be read.", "Check the path.") from None
-    for entry in entries:  # a link leads elsewhere, and from a pipe one reads for ever
+        raise problems.folder_unreadable(str(folder)) from None
+    for entry in entries:  # a link may lead out of the archive, and reading a pipe may never end
         if not entry.is_file(follow_symlinks=False):
-            raise BundleError(f"{entry.path}: is no file.", _MEND)
+            raise problems.not_a_file(entry.path)
     return sorted(entry.name for entry in entries if entry.name not in SEAL)
 
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     try:
-        _finite(path)
+        _refuse_special_file(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
-        raise BundleError(f"{path}: cannot be read.", _MEND) from None
+        raise problems.file_unreadable(str(path)) from None
 
 
-def _finite(path: Path) -> None:
-    """Refuse a device or a pipe, which may never end."""
+def _refuse_special_file(path: Path) -> None:
+    """Refuse a device or a pipe: reading it may never end."""
     if path.exists() and not path.is_file():
-        raise BundleError(f"{path}: is no file.", _MEND)
+        raise problems.not_a_file(str(path))
 
 
-_MEND = "Fetch the bundle again from its curator."
-
-
-def _read(path: Path, mend: str = _MEND) -> bytes:
+def _read(path: Path, missing: Callable[[str], BundleError] = problems.file_missing) -> bytes:
     try:
-        _finite(path)
+        _refuse_special_file(path)
         return path.read_bytes()
     except OSError:
-        raise BundleError(f"{path}: is missing.", mend) from None
+        raise missing(str(path)) from None

@@ -1,4 +1,4 @@
-"""Many releases as one Data Package (v2): a table of them, a table of budgets, every matrix."""
+"""Several releases as one Data Package (v2): tables of releases and budgets, all matrices."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _DIGEST = {"pattern": "[0-9a-f]{64}"}
 
 
 @dataclass(frozen=True)
-class Held:
-    """A release that is there to be read.
+class CollectedRelease:
+    """A verified release for a data package.
 
     Parameters
     ----------
     manifest, sha256
         The release, and the digest of its SHA256SUMS.
     folder
-        Where its files are.
+        The folder of its files.
     signed_by
         Id of the key that signed it.
     withdrawn
-        The notice that it was withdrawn, if there is one.
+        Its notice of withdrawal, if there is one.
     """
 
     manifest: ReleaseManifest
@@ -47,37 +47,37 @@ class Held:
 
     @property
     def matrix(self) -> str:
-        """The file of the matrix as released, in the long form."""
+        """The file of the matrix as released, in long form."""
         return f"{stems(self.manifest)[0]}.parquet"
 
 
 def write_collection(
-    folder: Path, releases: Sequence[Held], timelines: Sequence[Timeline] | None
+    folder: Path, releases: Sequence[CollectedRelease], timelines: Sequence[Timeline] | None
 ) -> None:
-    """Fill an empty folder with a data package.
+    """Write a data package into an empty folder.
 
     Parameters
     ----------
     folder
-        Where.
+        The empty folder.
     releases
-        What is in it.
+        The releases to include.
     timelines
-        What became of the budgets; None where no ledger tells.
+        The history of the budgets; None if no ledger is available.
     """
-    described = [_table(folder, "releases", _RELEASES, map(_release_row, releases), ["release"])]
+    resources = [_table(folder, "releases", _RELEASES, map(_release_row, releases), ["release"])]
     if timelines is not None:
-        rows = (row for each in timelines for row in _event_rows(each))
-        described.append(_table(folder, "budgets", _EVENTS, rows))
-    for each in releases:
-        place = folder / "releases" / each.id / each.matrix
-        place.parent.mkdir(parents=True)
-        shutil.copyfile(each.folder / each.matrix, place)
-        facts = resource(place, each.id.replace("/", ".").lower(), folder)
-        del facts["bytes"]  # frictionless counts none in Parquet; the digest says more anyway
-        facts |= {"title": _title(each), "schema": {"fields": fields(place)}}
-        described.append(facts)
-    curators = sorted({each.manifest.dataset.curator for each in releases})
+        rows = (row for timeline in timelines for row in _event_rows(timeline))
+        resources.append(_table(folder, "budgets", _EVENTS, rows))
+    for release in releases:
+        path = folder / "releases" / release.id / release.matrix
+        path.parent.mkdir(parents=True)
+        shutil.copyfile(release.folder / release.matrix, path)
+        facts = resource(path, release.id.replace("/", ".").lower(), folder)
+        del facts["bytes"]  # frictionless cannot check it for Parquet, and the digest suffices
+        facts |= {"title": _title(release), "schema": {"fields": fields(path)}}
+        resources.append(facts)
+    curators = sorted({release.manifest.dataset.curator for release in releases})
     write_descriptor(
         folder,
         {
@@ -85,16 +85,16 @@ def write_collection(
             "name": "gramercy-catalogue",
             "title": "Matrices released with differential privacy",
             "contributors": [{"title": name, "roles": ["curator"]} for name in curators],
-            "resources": described,
+            "resources": resources,
         },
     )
 
 
-def _title(held: Held) -> str:
-    facts = held.manifest.dataset
-    matrix = "Precision matrix" if held.manifest.kind == "precision" else "Second moment"
-    gone = " (withdrawn)" if held.withdrawn else ""
-    return f"{matrix} as released: {facts.title}, version {facts.version}{gone}"
+def _title(release: CollectedRelease) -> str:
+    dataset = release.manifest.dataset
+    matrix = "Precision matrix" if release.manifest.kind == "precision" else "Second moment"
+    suffix = " (withdrawn)" if release.withdrawn else ""
+    return f"{matrix} as released: {dataset.title}, version {dataset.version}{suffix}"
 
 
 def _table(
@@ -104,13 +104,13 @@ def _table(
     rows: Iterable[Mapping[str, Any]],
     key: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write a CSV file; what a data package says of it."""
+    """Write a CSV file; returns its entry in the data package."""
     path = folder / f"{name}.csv"
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(columns), lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: _cell(v) for k, v in row.items()} for row in rows)
-    schema: dict[str, Any] = {"fields": [{"name": k, **said} for k, said in columns.items()]}
+    schema: dict[str, Any] = {"fields": [{"name": k, **facts} for k, facts in columns.items()]}
     return resource(path, name, folder) | {
         "encoding": "utf-8",
         "schema": schema | ({"primaryKey": list(key)} if key else {}),
@@ -121,10 +121,10 @@ def _cell(value: Any) -> Any:
     return "INF" if isinstance(value, float) and math.isinf(value) else value
 
 
-def _release_row(held: Held) -> dict[str, Any]:
-    facts, gone = held.manifest, held.withdrawn
+def _release_row(release: CollectedRelease) -> dict[str, Any]:
+    facts, notice = release.manifest, release.withdrawn
     return {
-        "release": held.id,
+        "release": release.id,
         "dataset": facts.dataset.id,
         "version": facts.dataset.version,
         "title": facts.dataset.title,
@@ -133,23 +133,23 @@ def _release_row(held: Held) -> dict[str, Any]:
         "kind": facts.kind,
         "columns": len(facts.names),
         "mechanism": facts.mechanism["name"],
-        "unit": facts.unit,
+        "unit": facts.privacy_unit,
         "neighbours": facts.neighbours,
         **{name: getattr(facts.guarantee, name) for name in ("epsilon", "delta", "mu", "delta0")},
-        "pure_epsilon": facts.guarantee.pure,
-        "state": "withdrawn" if gone else "published",
-        "withdrawn": gone.on if gone else None,
-        "reason": gone.reason if gone else None,
-        "signed_by": held.signed_by,
-        "sha256": held.sha256,
-        "matrix": f"releases/{held.id}/{held.matrix}",
+        "pure_epsilon": facts.guarantee.pure_epsilon,
+        "state": "withdrawn" if notice else "published",
+        "withdrawn": notice.date if notice else None,
+        "reason": notice.reason if notice else None,
+        "signed_by": release.signed_by,
+        "sha256": release.sha256,
+        "matrix": f"releases/{release.id}/{release.matrix}",
     }
 
 
 def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
-    """As the public may have it: days, for a time of day tells how long a table took to be read.
+    """Rows for the public: days without times, which would reveal how long reading a table took.
 
-    Why a budget was changed stays in the ledger, for which it was written.
+    The reason of a budget change stays in the ledger.
     """
     for event in timeline.events:
         facts = event.facts()
@@ -168,62 +168,62 @@ def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
 
 
 def _text(description: str, **constraints: Any) -> dict[str, Any]:
-    return _of("string", description, constraints)
+    return _field("string", description, constraints)
 
 
 def _number(description: str, **constraints: Any) -> dict[str, Any]:
-    return _of("number", description, {"minimum": 0, **constraints})
+    return _field("number", description, {"minimum": 0, **constraints})
 
 
-def _of(kind: str, description: str, constraints: Mapping[str, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {"type": kind, "description": description}
-    return said | ({"constraints": dict(constraints)} if constraints else {})
+def _field(kind: str, description: str, constraints: Mapping[str, Any]) -> dict[str, Any]:
+    field: dict[str, Any] = {"type": kind, "description": description}
+    return field | ({"constraints": dict(constraints)} if constraints else {})
 
 
 _RELEASES = {
     "release": _text("DATASET/RELEASE", required=True, unique=True),
     "dataset": _text("id of the data set", required=True),
     "version": _text("public label of the data", required=True),
-    "title": _text("of the data set", required=True),
-    "curator": _text("who published it", required=True),
-    "published": _of("date", "the day", {"required": True}),
+    "title": _text("title of the data set", required=True),
+    "curator": _text("publisher of the release", required=True),
+    "published": _field("date", "day of publication", {"required": True}),
     "kind": _text(
-        "what is published", enum=["second-moment", "rows", "reports", "precision"], required=True
+        "published object", enum=["second-moment", "rows", "reports", "precision"], required=True
     ),
-    "columns": _of("integer", "of the matrix", {"required": True, "minimum": 1}),
-    "mechanism": _text("where the noise is from", required=True),
-    "unit": _text("what is protected", enum=["row", "cell", "person"], required=True),
-    "neighbours": _text("its change", enum=["replace-one", "add-remove"], required=True),
-    "epsilon": _number("the smallest that holds at delta", required=True),
-    "delta": _number("the one that was asked for", required=True),
-    "mu": _number("of Gaussian differential privacy", required=True),
-    "delta0": _number("with which mu may fail", required=True),
-    "pure_epsilon": _number("where there is one"),
-    "state": _text("by now", enum=["published", "withdrawn"], required=True),
-    "withdrawn": _of("date", "the day, where it was", {}),
-    "reason": _text("why it was withdrawn"),
+    "columns": _field(
+        "integer", "number of columns of the matrix", {"required": True, "minimum": 1}
+    ),
+    "mechanism": _text("name of the noise mechanism", required=True),
+    "unit": _text("unit of protection", enum=["row", "cell", "person"], required=True),
+    "neighbours": _text("neighbouring relation", enum=["replace-one", "add-remove"], required=True),
+    "epsilon": _number("smallest epsilon of the guarantee at delta", required=True),
+    "delta": _number("delta in the request", required=True),
+    "mu": _number("mu of Gaussian differential privacy", required=True),
+    "delta0": _number("probability with which mu may fail", required=True),
+    "pure_epsilon": _number("epsilon of pure differential privacy, if any"),
+    "state": _text("current state", enum=["published", "withdrawn"], required=True),
+    "withdrawn": _field("date", "day of withdrawal, if any", {}),
+    "reason": _text("reason of the withdrawal"),
     "signed_by": _text("id of the curator's key", required=True),
     "sha256": _text("digest of the bundle's SHA256SUMS", required=True, **_DIGEST),
-    "matrix": _text("where the matrix as released lies in this package", required=True),
+    "matrix": _text("path of the matrix as released in this package", required=True),
 }
 _EVENTS = {
     "dataset": _text("id of the data set", required=True),
-    "year_of_data": _text("where budgets are per calendar year of the data"),
-    "at": _of("date", "the day, UTC", {"required": True}),
-    "what": _text(
-        "what happened", enum=["registered", "raised", "lowered", "charged"], required=True
-    ),
-    "release": _text("DATASET/RELEASE that was charged"),
+    "year_of_data": _text("calendar year of the data, for yearly budgets"),
+    "at": _field("date", "day, UTC", {"required": True}),
+    "what": _text("event", enum=["registered", "raised", "lowered", "charged"], required=True),
+    "release": _text("charged release, as DATASET/RELEASE"),
     "version": _text("public label of the data"),
-    "mechanism": _text("where a release tells it"),
-    "state": _text("of the charge, by now; 'spent' is a failure that is paid for"),
-    "reason": _text("of a failure or a withdrawal"),
-    "mu": _number("that was charged"),
-    "delta0": _number("with which mu may fail"),
-    "pure_epsilon": _number("that was charged, where there is one"),
-    "epsilon": _number("of the charge alone, at the budget's delta"),
-    "spent_epsilon": _number("of all charges so far, at the budget's delta", required=True),
-    "budget_epsilon": _number("in force from then on", required=True),
-    "budget_delta": _number("in force from then on", required=True),
-    "sha256": _text("digest of the bundle's SHA256SUMS, where there is one", **_DIGEST),
+    "mechanism": _text("name of the noise mechanism, if known"),
+    "state": _text("current state of the charge; 'spent' is a failure that stays charged"),
+    "reason": _text("reason of a failure or a withdrawal"),
+    "mu": _number("charged mu"),
+    "delta0": _number("probability with which mu may fail"),
+    "pure_epsilon": _number("charged epsilon of pure differential privacy, if any"),
+    "epsilon": _number("epsilon of this charge alone, at the budget's delta"),
+    "spent_epsilon": _number("epsilon of all charges so far, at the budget's delta", required=True),
+    "budget_epsilon": _number("epsilon of the budget after the event", required=True),
+    "budget_delta": _number("delta of the budget after the event", required=True),
+    "sha256": _text("digest of the bundle's SHA256SUMS, if any", **_DIGEST),
 }

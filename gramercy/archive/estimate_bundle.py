@@ -1,4 +1,4 @@
-"""Writing and reading what was estimated from a release: matrices, tables and a graph."""
+"""Writing and reading estimate bundles: matrices, tables and a graph."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
 from gramercy.archive.package import EDGES, descriptor, read_manifest, write_descriptor
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import EstimateManifest
+from gramercy.schemas.problems.bundle import formats_differ, not_a_graph, not_a_table
 
 Array = NDArray[np.float64]
 
@@ -27,18 +28,18 @@ GRAPH = "graph.graphml"
 
 @dataclass(frozen=True)
 class EstimateBundle:
-    """An estimate as read back: its seal holds and its formats agree.
+    """An estimate as read from disk; its seal is valid, and its formats agree.
 
     Parameters
     ----------
     manifest
-        What it says of itself.
+        Its public facts.
     matrices
-        By name, the main one first; shape (p, p).
+        Matrices by name, the main one first; shape (p, p).
     tables
-        By name.
+        Tables by name.
     edges
-        Weights of its graph, zero where there is no edge, if it has one; shape (p, p).
+        Weights of its graph, shape (p, p), zero for missing edges; None if it has no graph.
     sha256
         Digest of SHA256SUMS.
     """
@@ -63,13 +64,13 @@ def write_estimate(
     for stem, table in tables.items():
         _write_table(folder, stem, table)
     if edges is not None:
-        _write_table(folder, EDGES, _as_list(edges, manifest.names))
+        _write_table(folder, EDGES, _edge_list(edges, manifest.names))
         (folder / GRAPH).write_text(_graphml(edges, manifest), encoding="utf-8", newline="\n")
     write_descriptor(folder, estimate_descriptor(folder, manifest))
 
 
 def estimate_descriptor(folder: Path, manifest: EstimateManifest) -> dict[str, Any]:
-    """What datapackage.json says of the files of an estimate."""
+    """The content of datapackage.json for an estimate."""
     name = f"{manifest.dataset.id}-{manifest.release}-{manifest.estimate}"
     title = f"{manifest.dataset.title}: {manifest.estimator['name']}"
     files = [f for stem in manifest.matrices for f in matrix_files(stem, len(manifest.names))]
@@ -95,13 +96,13 @@ def read_estimate(folder: Path) -> EstimateBundle:
 
 
 def _write_table(folder: Path, stem: str, table: pd.DataFrame) -> None:
-    held = pa.Table.from_pandas(table, preserve_index=False)
-    pq.write_table(held, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
+    arrow_table = pa.Table.from_pandas(table, preserve_index=False)
+    pq.write_table(arrow_table, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
     (folder / f"{stem}.csv").write_bytes(_csv(table).encode())
 
 
 def _csv(table: pd.DataFrame) -> str:
-    """With 17 digits every double comes back as it was."""
+    """The table as CSV; with 17 digits, every double is read back exactly."""
     text: str = table.to_csv(index=False, float_format="%.17g", lineterminator="\n")
     return text
 
@@ -109,18 +110,18 @@ def _csv(table: pd.DataFrame) -> str:
 def _read_table(folder: Path, stem: str) -> pd.DataFrame:
     path = folder / f"{stem}.parquet"
     try:
-        # Without Arrow's threads: a process that ends while they start is aborted.
-        held = pq.read_table(io.BytesIO(path.read_bytes()), use_threads=False, pre_buffer=False)
-        table: pd.DataFrame = held.to_pandas()
+        # Without Arrow's threads, because a process that ends while they start is aborted.
+        data = pq.read_table(io.BytesIO(path.read_bytes()), use_threads=False, pre_buffer=False)
+        table: pd.DataFrame = data.to_pandas()
         same = (folder / f"{stem}.csv").read_bytes() == _csv(table).encode()
-    except Exception:  # whatever a parser makes of a file that was tampered with
-        raise BundleError(f"{path}: is no table.") from None
+    except Exception:  # a file that was tampered with may make a parser raise anything
+        raise not_a_table(str(path)) from None
     if not same:
-        raise BundleError(f"{folder / stem}.csv: does not hold the table of {path.name}.")
+        raise formats_differ(f"{folder / stem}.csv", path.name)
     return table
 
 
-def _as_list(edges: Array, names: tuple[str, ...]) -> pd.DataFrame:
+def _edge_list(edges: Array, names: tuple[str, ...]) -> pd.DataFrame:
     i, j = np.nonzero(np.triu(edges, 1))
     labels = np.array(names, dtype=object)
     return pd.DataFrame({"row": labels[i], "col": labels[j], "weight": edges[i, j]}).astype(
@@ -129,7 +130,7 @@ def _as_list(edges: Array, names: tuple[str, ...]) -> pd.DataFrame:
 
 
 def _graphml(edges: Array, manifest: EstimateManifest) -> str:
-    import networkx as nx  # takes a third of a second
+    import networkx as nx  # imported here, because it takes a third of a second
 
     graph = nx.Graph(
         release=f"{manifest.dataset.id}/{manifest.release}",
@@ -138,30 +139,30 @@ def _graphml(edges: Array, manifest: EstimateManifest) -> str:
     )
     graph.add_nodes_from(manifest.names)
     i, j = np.nonzero(np.triu(edges, 1))
-    named = ((manifest.names[a], manifest.names[b]) for a, b in zip(i, j, strict=True))
+    pairs = ((manifest.names[a], manifest.names[b]) for a, b in zip(i, j, strict=True))
     graph.add_weighted_edges_from(
-        (a, b, float(w)) for (a, b), w in zip(named, edges[i, j], strict=True)
+        (a, b, float(w)) for (a, b), w in zip(pairs, edges[i, j], strict=True)
     )
     return "\n".join(nx.generate_graphml(graph)) + "\n"
 
 
 def _read_graph(folder: Path, manifest: EstimateManifest) -> Array:
-    """The weights, and that the GraphML holds the same."""
+    """The weights of the edges, which the table and the GraphML file must both contain."""
     import networkx as nx
 
-    place = {name: k for k, name in enumerate(manifest.names)}
-    edges = np.zeros((len(place), len(place)))
+    index = {name: k for k, name in enumerate(manifest.names)}
+    edges = np.zeros((len(index), len(index)))
     try:
-        listed = _read_table(folder, EDGES)
-        for row, col, weight in listed.itertuples(index=False):
-            edges[place[row], place[col]] = edges[place[col], place[row]] = weight
-        sound = np.isfinite(edges).all() and len(listed) == np.count_nonzero(np.triu(edges, 1))
-        drawn = nx.parse_graphml((folder / GRAPH).read_text(encoding="utf-8"))
-        found = nx.to_numpy_array(drawn, list(manifest.names), weight="weight")
+        table = _read_table(folder, EDGES)
+        for row, col, weight in table.itertuples(index=False):
+            edges[index[row], index[col]] = edges[index[col], index[row]] = weight
+        valid = np.isfinite(edges).all() and len(table) == np.count_nonzero(np.triu(edges, 1))
+        graph = nx.parse_graphml((folder / GRAPH).read_text(encoding="utf-8"))
+        weights = nx.to_numpy_array(graph, list(manifest.names), weight="weight")
     except BundleError:
         raise
-    except Exception:  # whatever a parser makes of a file that was tampered with
-        raise BundleError(f"{folder / GRAPH}: is no graph of these columns.") from None
-    if not sound or set(drawn) != set(place) or not np.array_equal(found, edges):
-        raise BundleError(f"{folder / GRAPH}: does not hold the edges of {EDGES}.parquet.")
+    except Exception:  # a file that was tampered with may make a parser raise anything
+        raise not_a_graph(str(folder / GRAPH)) from None
+    if not valid or set(graph) != set(index) or not np.array_equal(weights, edges):
+        raise formats_differ(str(folder / GRAPH), f"{EDGES}.parquet")
     return edges

@@ -1,4 +1,4 @@
-"""What an archive holds, by the signed description of each release alone."""
+"""The releases of an archive, from their signed descriptions; matrices are not read."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from dataclasses import dataclass
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
-from gramercy.archive.release_bundle import read_facts
+from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.withdrawal_notice import read_withdrawal
-from gramercy.schemas.errors import BundleError, GramercyError, UnknownRelease
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.problems.archive import unknown_release
+from gramercy.schemas.problems.bundle import wrong_release
 
-_AT_ONCE = 8  # releases
+_THREADS = 8
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedRelease:
     """A release of an archive.
 
     Parameters
     ----------
     facts
-        What it says of itself.
+        Its manifest.
     withdrawn
-        Why it was withdrawn; None where it was not.
+        The reason of its withdrawal; None if it was not withdrawn.
     """
 
     facts: ReleaseManifest
@@ -45,72 +47,73 @@ class Listed:
 
     @property
     def text(self) -> str:
-        """What a search looks at, but for the columns: names, title, curator and mechanism."""
+        """The text that is searched, except column names: id, title, curator, mechanism, kind."""
         facts = self.facts
-        said = (self.name, facts.dataset.title, facts.dataset.curator, facts.dataset.version)
-        return plain(" ".join([*said, str(facts.mechanism["name"]), facts.kind]))
+        parts = (self.name, facts.dataset.title, facts.dataset.curator, facts.dataset.version)
+        return search_text(" ".join([*parts, str(facts.mechanism["name"]), facts.kind]))
 
-    def has(self, words: str) -> bool:
-        """Whether all these words are in its text or its columns, small or capital."""
-        text = f"{self.text} {plain(' '.join(self.facts.names))}"
-        return all(word in text for word in plain(words).split())
+    def matches(self, words: str) -> bool:
+        """Whether its text or its column names contain all these words, ignoring case."""
+        text = f"{self.text} {search_text(' '.join(self.facts.names))}"
+        return all(word in text for word in search_text(words).split())
 
 
-def listed(archive: Archive, dataset: str, release: str) -> Listed:
+def list_release(archive: Archive, dataset: str, release: str) -> ListedRelease:
     """One release; its description is verified, its matrices are not read.
 
     Raises
     ------
     UnknownRelease
-        If there is none of this name.
+        If no release has this name.
     BundleError
-        If that, or its notice of withdrawal, is not what was sealed.
+        If the release, or its notice of withdrawal, is not what was sealed.
     """
-    place = archive.described(dataset, release)
+    place = archive.metadata_path(dataset, release)
+    name = f"{dataset}/{release}"
     if place is None:
-        raise UnknownRelease(
-            f"{archive.where}: holds no release '{dataset}/{release}'.", "See 'gramercy list'."
-        )
-    with archive.naming():
-        facts = read_facts(place)
-        archive.hold_to_key(place)
+        raise unknown_release(archive.location, name)
+    with archive.rewrite_paths_in_errors():
+        facts = read_release_manifest(place)
+        archive.verify_signer(place)
         if (facts.dataset.id, facts.release) != (dataset, release):
-            raise BundleError(f"{place / DESCRIPTOR}: describes another release than its folder's.")
+            raise wrong_release(str(place / DESCRIPTOR), name)
         notice = archive.withdrawal(dataset, release)
-        if not archive.holds(notice):
-            return Listed(facts, None)
-        archive.hold_to_key(notice)
+        if not archive.contains(notice):
+            return ListedRelease(facts, None)
+        archive.verify_signer(notice)
         withdrawn = read_withdrawal(notice).manifest
         if withdrawn.release_sha256 != file_digest(place / SUMS):
-            raise BundleError(f"{notice / DESCRIPTOR}: is of another release than its folder's.")
-        return Listed(facts, withdrawn.reason)
+            raise wrong_release(str(notice / DESCRIPTOR), name)
+        return ListedRelease(facts, withdrawn.reason)
 
 
-def listing(archive: Archive, names: Iterable[tuple[str, str]] | None = None) -> list[Listed]:
-    """These releases, or all, in the order in which they were published; raises as `listed`."""
-    found = []
-    for each in attempted(archive, archive.releases() if names is None else names):
-        if isinstance(each, GramercyError):
-            raise each
-        found.append(each)
-    return found
+def list_all(
+    archive: Archive, names: Iterable[tuple[str, str]] | None = None
+) -> list[ListedRelease]:
+    """These releases, or all, in the order of publication; raises as `list_release`."""
+    releases = []
+    for result in try_list(archive, archive.releases() if names is None else names):
+        if isinstance(result, GramercyError):
+            raise result
+        releases.append(result)
+    return releases
 
 
-def attempted(
+def try_list(
     archive: Archive, names: Iterable[tuple[str, str]]
-) -> Iterator[Listed | GramercyError]:
-    """Each of these releases, or what is wrong with it."""
+) -> Iterator[ListedRelease | GramercyError]:
+    """For each of these releases, the release or the error that reading it raised."""
 
-    def one(name: tuple[str, str]) -> Listed | GramercyError:
+    def attempt(name: tuple[str, str]) -> ListedRelease | GramercyError:
         try:
-            return listed(archive, *name)
+            return list_release(archive, *name)
         except GramercyError as error:
             return error
 
-    with ThreadPoolExecutor(_AT_ONCE) as readers:  # from elsewhere, most of it is waiting
-        yield from readers.map(one, names)
+    with ThreadPoolExecutor(_THREADS) as readers:  # at a URL, most of the time is waiting
+        yield from readers.map(attempt, names)
 
 
-def plain(text: str) -> str:
-    """A text as a search sees it."""
+def search_text(text: str) -> str:
+    """A text in the form in which searches compare it."""
     return unicodedata.normalize("NFKC", text).upper().lower().replace("ς", "σ")

@@ -1,4 +1,4 @@
-"""Archives that are a folder: a bundle is committed by one rename."""
+"""Archives in a folder: a bundle is committed by one rename."""
 
 from __future__ import annotations
 
@@ -13,74 +13,74 @@ from gramercy.archive.bundle import same_content
 from gramercy.archive.layout import (
     STAGING,
     bundle_path,
-    by_turn,
-    is_known,
+    in_release_order,
+    is_archive_file,
     is_redirected,
-    link_error,
 )
 from gramercy.archive.protocol import Archive
 from gramercy.archive.staging import StagingArea
-from gramercy.common.disk import Files, disk_errors, make_durable, renamed, replace
+from gramercy.common.disk import Files, disk_errors, make_durable, rename_folder, write_atomically
 from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.problems.archive import write_behind_link
 
 
 class LocalArchive(Archive):
-    """Sealed bundles in a folder, which is made when the first one is committed."""
+    """Sealed bundles in a folder, which is created when the first one is committed."""
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return str(self.root)
 
-    def shown(self, place: Path) -> str:
+    def display_path(self, place: Path) -> str:
         return str(place)
 
     def uri(self, place: Path) -> str:
         return place.absolute().as_uri()
 
     @contextmanager
-    def naming(self) -> Iterator[None]:
+    def rewrite_paths_in_errors(self) -> Iterator[None]:
         yield
 
-    def there(self) -> bool:
+    def exists(self) -> bool:
         return self.root.is_dir()
 
-    def described(self, dataset: str, release: str) -> Path | None:
+    def metadata_path(self, dataset: str, release: str) -> Path | None:
         place = self.release(dataset, release)
-        return place if self.holds(place) else None
+        return place if self.contains(place) else None
 
-    def holds(self, place: Path) -> bool:
+    def contains(self, place: Path) -> bool:
         return place.exists()
 
     def releases(self) -> list[tuple[str, str]]:
-        found = self.root.glob("*/*/release")
-        return by_turn(
+        paths = self.root.glob("*/*/release")
+        return in_release_order(
             (path.parent.parent.name, path.parent.name)
-            for path in found
+            for path in paths
             if path.parent.parent.name != STAGING and self._is_bundle(path)
         )
 
     def withdrawals(self) -> list[tuple[str, str]]:
-        found = self.root.glob("*/*/withdrawn")
-        return sorted((path.parent.parent.name, path.parent.name) for path in found)
+        paths = self.root.glob("*/*/withdrawn")
+        return sorted((path.parent.parent.name, path.parent.name) for path in paths)
 
-    def strays(self) -> list[str]:
-        with disk_errors(self.root, "read"):
-            return [name for name in _files_and_links(self.root) if not is_known(name)]
+    def unknown_files(self) -> list[str]:
+        with disk_errors(self.root, reading=True):
+            return [name for name in _files_and_links(self.root) if not is_archive_file(name)]
 
     def anchor(self) -> Anchor | None:
-        with disk_errors(self.root, "read"):
-            return newest_anchor(Files(self.root), self.where)
+        with disk_errors(self.root, reading=True):
+            return newest_anchor(Files(self.root), self.location)
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         with disk_errors(self.root):
             place.parent.mkdir(parents=True, exist_ok=True)
             if confirm is not None and not place.exists():
                 confirm()
-            if place.exists() or not renamed(staged, place):
+            if place.exists() or not rename_folder(staged, place):
                 if not same_content(staged, place):
-                    raise self._taken(place)
+                    raise self._conflict(place)
                 shutil.rmtree(staged, ignore_errors=True)
-            # The new folders must outlive a power cut, or the ledger would outlive them.
+            # The ledger survives a power cut, so the new folders must survive it as well.
             for folder in place.relative_to(self.root).parents:
                 make_durable(self.root / folder)
 
@@ -91,11 +91,11 @@ class LocalArchive(Archive):
     def write_page(self, name: str, text: str) -> None:
         path, page = self.root / name, text.encode()
         if is_redirected(self.root, path.parent):
-            raise link_error(path)
+            raise write_behind_link(str(path))
         with disk_errors(self.root):
             if path.is_symlink() or not path.is_file() or path.read_bytes() != page:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                replace(path, page)
+                write_atomically(path, page)
 
     @property
     def _staging(self) -> StagingArea:
@@ -113,6 +113,6 @@ class LocalArchive(Archive):
 
 
 def _files_and_links(root: Path) -> Iterator[str]:
-    for place, folders, files in os.walk(root):
-        links = [name for name in folders if (Path(place) / name).is_symlink()]
-        yield from ((Path(place) / n).relative_to(root).as_posix() for n in [*files, *links])
+    for parent, folders, files in os.walk(root):
+        links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        yield from ((Path(parent) / n).relative_to(root).as_posix() for n in [*files, *links])

@@ -1,4 +1,4 @@
-"""Matrices on disk: long Parquet (canonical), .npy beside it, and CSV where people may look."""
+"""Matrices on disk: Parquet in long form (canonical), .npy, and CSV for small matrices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problems.bundle import formats_differ, not_a_matrix
 
-CSV_UP_TO = 500  # columns
+CSV_UP_TO = 500  # columns; larger matrices have no CSV file
 
 
 def matrix_files(stem: str, p: int) -> list[str]:
@@ -32,7 +32,7 @@ def write_matrix(
     Parameters
     ----------
     folder, stem
-        Where, and the files' common name.
+        The folder, and the common name of the files.
     matrix
         Shape (p, p), symmetric.
     names
@@ -45,13 +45,13 @@ def write_matrix(
     pq.write_table(table, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
     np.save(folder / f"{stem}.npy", matrix, allow_pickle=False)
     if len(names) <= CSV_UP_TO:
-        # 17 digits: every double comes back as it was.
+        # With 17 digits, every double is read back exactly.
         frame = pd.DataFrame(matrix, index=pd.Index(names, name="column"), columns=list(names))
         frame.to_csv(folder / f"{stem}.csv", float_format="%.17g", lineterminator="\n")
 
 
 def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.float64]:
-    """Read a matrix from its .npy, and check that every other format holds the same numbers.
+    """Read a matrix from its .npy file, and check that all formats contain the same numbers.
 
     Raises
     ------
@@ -59,21 +59,21 @@ def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.flo
         Naming the file that differs.
     """
     matrix = _read_npy(folder / f"{stem}.npy", len(names))
-    same_as = {".parquet": _same_long, ".npy": None, ".csv": _same_square}
+    comparisons = {".parquet": _same_parquet, ".npy": None, ".csv": _same_csv}
     for file in matrix_files(stem, len(names)):
-        same = same_as[Path(file).suffix]
+        compare = comparisons[Path(file).suffix]
         try:
-            held = same is None or same(folder / file, matrix, list(names))
-        except Exception:  # whatever a parser makes of a file that was tampered with
-            held = False
-        if not held:
-            raise BundleError(f"{folder / file}: does not hold the matrix of {stem}.npy.")
+            same = compare is None or compare(folder / file, matrix, list(names))
+        except Exception:  # a file that was tampered with may make a parser raise anything
+            same = False
+        if not same:
+            raise formats_differ(str(folder / file), f"{stem}.npy")
     return matrix
 
 
-def _same_long(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+def _same_parquet(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
     i, j = np.triu_indices(len(names))
-    # Without Arrow's threads: a process that ends while they start is aborted.
+    # Without Arrow's threads, because a process that ends while they start is aborted.
     table = pq.read_table(io.BytesIO(path.read_bytes()), use_threads=False, pre_buffer=False)
     labels = np.array(names, dtype=object)
     return (
@@ -84,7 +84,7 @@ def _same_long(path: Path, matrix: NDArray[np.float64], names: list[str]) -> boo
     )
 
 
-def _same_square(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+def _same_csv(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
     with path.open(encoding="utf-8", newline="") as stream:
         header, *lines = csv.reader(stream)
     cells = np.array([[float(cell) for cell in line[1:]] for line in lines])
@@ -95,10 +95,10 @@ def _same_square(path: Path, matrix: NDArray[np.float64], names: list[str]) -> b
 def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
     try:
         matrix: NDArray[np.float64] = np.load(path, allow_pickle=False)
-        sound = matrix.dtype == np.float64 and matrix.shape == (p, p)
-        sound = sound and bool(np.isfinite(matrix).all() and (matrix == matrix.T).all())
-    except Exception:  # whatever numpy makes of a file that was tampered with
-        sound = False
-    if not sound:
-        raise BundleError(f"{path}: is not a symmetric matrix of {p} columns.")
+        valid = matrix.dtype == np.float64 and matrix.shape == (p, p)
+        valid = valid and bool(np.isfinite(matrix).all() and (matrix == matrix.T).all())
+    except Exception:  # a file that was tampered with may make NumPy raise anything
+        valid = False
+    if not valid:
+        raise not_a_matrix(str(path), p)
     return matrix

@@ -1,4 +1,4 @@
-"""Copies of what was read from a URL: each bundle is fetched once, verified, and kept."""
+"""Local copies of bundles at a URL: each bundle is fetched once, verified, and cached."""
 
 from __future__ import annotations
 
@@ -15,46 +15,47 @@ from pathlib import Path
 
 from gramercy.archive.bundle import SEAL, SIGNATURE, check, check_file, sealed_digests
 from gramercy.archive.layout import STAGING
-from gramercy.archive.objects import Objects
+from gramercy.archive.object_store import ObjectStore
 from gramercy.archive.package import DESCRIPTOR
-from gramercy.common.disk import disk_errors, renamed
+from gramercy.common.disk import disk_errors, rename_folder
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problems.bundle import object_added
 
-_METADATA = ".described"  # in the mirror: bundles of which only the description was fetched
+_METADATA = ".metadata"  # in the mirror: bundles of which only seal and description were fetched
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """The bundles of a URL that were read, under the names they have there.
+    """A cache of the bundles at a URL, under the names they have there.
 
     Parameters
     ----------
     folder
-        Where the copies are.
+        The folder of the copies.
     objects
-        Where they come from.
+        The objects below the URL.
     """
 
     folder: Path
-    objects: Objects
+    objects: ObjectStore
 
     def name(self, path: Path) -> str:
         """The name of a path relative to the mirror."""
         return path.relative_to(self.folder).as_posix()
 
     def url(self, path: Path) -> str:
-        """The URL of what is at a path of the mirror, without credentials."""
-        return self.objects.at(self.name(path).removeprefix(f"{_METADATA}/"))
+        """The URL that a path of the mirror is a copy of, without credentials."""
+        return self.objects.display_url(self.name(path).removeprefix(f"{_METADATA}/"))
 
     @contextmanager
-    def naming(self) -> Iterator[None]:
-        """Have errors name URLs instead of paths of the mirror."""
-        where = self.objects.at()
-        with _naming(self.folder, where), _naming(self.folder / _METADATA, where):
+    def rewrite_paths_in_errors(self) -> Iterator[None]:
+        """Replace paths of the mirror by URLs in the errors that are raised in the block."""
+        url = self.objects.display_url()
+        with _rewrite(self.folder, url), _rewrite(self.folder / _METADATA, url):
             yield
 
     def fetch(self, path: Path) -> None:
-        """Fetch and verify a bundle, unless it is here already or was not committed.
+        """Fetch and verify a bundle, unless it is cached or was not committed.
 
         Raises
         ------
@@ -68,20 +69,17 @@ class Mirror:
             return
         with self._incoming(path) as incoming:
             self._download(name, incoming, sizes, SEAL & sizes.keys())
-            listed = sealed_digests(incoming)
-            # Before it is downloaded: it may be of any size and of any name.
-            for file in sizes.keys() - listed.keys() - SEAL:
-                raise BundleError(
-                    f"{incoming}/{file}: was not there when the bundle was sealed.",
-                    "Ask its curator to remove it.",
-                )
+            sealed = sealed_digests(incoming)
+            # Refused before the download: an unsealed object may have any size and any name.
+            for file in sizes.keys() - sealed.keys() - SEAL:
+                raise object_added(f"{incoming}/{file}")
             self._download(name, incoming, sizes, sizes.keys() - SEAL)
             check(incoming)
 
     def fetch_metadata(self, path: Path) -> Path | None:
-        """A folder with the seal and the description of a bundle, and all of it if it is here.
+        """A folder with the seal and the description of a bundle; complete if it is cached.
 
-        None if it was not committed; raises as `fetch` does.
+        None if the bundle was not committed; raises as `fetch` does.
         """
         name = self.name(path)
         if path.exists():
@@ -98,7 +96,7 @@ class Mirror:
 
     @contextmanager
     def temporary(self) -> Iterator[Path]:
-        """An empty folder on the disk of the mirror; removed in the end, unless it was renamed."""
+        """An empty folder on the disk of the mirror; removed at the end unless it was renamed."""
         folder = self.folder / STAGING / f".{uuid.uuid4().hex}"
         folder.mkdir(parents=True, mode=0o700)
         try:
@@ -108,25 +106,27 @@ class Mirror:
 
     @contextmanager
     def _incoming(self, path: Path) -> Iterator[Path]:
-        """An empty folder for what is downloaded; it takes its place if the block succeeds."""
+        """An empty folder for a download; renamed to `path` if the block succeeds."""
         url = self.url(path)
-        with disk_errors(self.folder), self.temporary() as incoming, _naming(incoming, url):
+        with disk_errors(self.folder), self.temporary() as incoming, _rewrite(incoming, url):
             yield incoming
             path.parent.mkdir(parents=True, exist_ok=True)
-            renamed(incoming, path)  # or another thread's was, a moment before
+            rename_folder(
+                incoming, path
+            )  # fails where another thread was faster, with the same content
 
     def _download(
         self, name: str, to: Path, sizes: Mapping[str, int], files: Collection[str]
     ) -> None:
         for file in sorted(files):
             with (to / file).open("wb") as stream:
-                for part in self.objects.parts(f"{name}/{file}", sizes[file]):
-                    stream.write(part)
+                for chunk in self.objects.chunks(f"{name}/{file}", sizes[file]):
+                    stream.write(chunk)
 
 
 @functools.cache
 def mirror_folder(url: str, pid: int) -> Path:
-    """The folder that mirrors a URL for one process, and for no fork of it; removed at its end."""
+    """The folder that mirrors a URL for one process, excluding its forks; removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="gramercy-mirror-")).resolve()
 
     def remove() -> None:
@@ -138,12 +138,9 @@ def mirror_folder(url: str, pid: int) -> Path:
 
 
 @contextmanager
-def _naming(folder: Path, url: str) -> Iterator[None]:
-    """Have errors name a URL where they would name its copy in a folder."""
-    text = ""
+def _rewrite(folder: Path, url: str) -> Iterator[None]:
+    """Replace the path of a folder by a URL in the errors that are raised in the block."""
     try:
         yield
-    except BundleError as caught:
-        text = str(caught)
-    if text:
-        raise BundleError(text.replace(str(folder), url), "")  # the text includes the hint
+    except BundleError as error:
+        raise error.renamed(str(folder), url) from None

@@ -1,4 +1,4 @@
-"""datapackage.json (Data Package v2): the bundle's files, and its manifest as the ``dp`` object."""
+"""datapackage.json (Data Package v2): a bundle's files, and its manifest as the ``dp`` object."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from gramercy.schemas.manifest import (
     ReportManifest,
     WithdrawalManifest,
 )
+from gramercy.schemas.manifest_formats import with_present_names, with_stated_names
 from gramercy.schemas.model import Model, parse
+from gramercy.schemas.problems.bundle import not_a_descriptor, unknown_format
 
 DESCRIPTOR = "datapackage.json"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
-EDGES = "edges"  # an estimate's graph, as a table
+EDGES = "edges"  # the table of an estimate's graph
 _TYPES = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
     ".npy": ("npy", "application/octet-stream"),
@@ -45,18 +47,18 @@ def descriptor(
     files: Sequence[str],
     manifest: AnyManifest,
 ) -> dict[str, Any]:
-    """The description of a bundle's files, as plain data.
+    """The content of datapackage.json, as plain data.
 
     Parameters
     ----------
     folder
         The bundle.
     name, title
-        Of the package.
+        Name and title of the package.
     files
-        Its files, most important first.
+        Names of its files, most important first.
     manifest
-        Becomes the ``dp`` object.
+        The ``dp`` object.
     """
     package = {
         "$schema": PROFILE,
@@ -64,7 +66,7 @@ def descriptor(
         "title": title,
         "version": manifest.dataset.version,
         "resources": [_resource(folder / file, manifest) for file in files],
-        "dp": manifest.model_dump(mode="json"),
+        "dp": with_stated_names(manifest.model_dump(mode="json")),
     }
     plain: dict[str, Any] = json.loads(json.dumps(package, allow_nan=False))
     return plain
@@ -82,7 +84,7 @@ def read_descriptor(folder: Path) -> dict[str, Any]:
     Raises
     ------
     BundleError
-        If it is none.
+        If it is missing, or not a JSON object.
     """
     path = folder / DESCRIPTOR
     try:
@@ -90,7 +92,7 @@ def read_descriptor(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         package = None
     if not isinstance(package, dict):
-        raise BundleError(f"{path}: is not the description of a bundle.")
+        raise not_a_descriptor(str(path))
     return package
 
 
@@ -100,20 +102,18 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     Raises
     ------
     BundleError
-        If there is none, or not of this kind.
+        If it is missing, or not of this kind.
     """
     facts = read_descriptor(folder).get("dp")
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
     if stated not in FORMATS:
-        raise BundleError(
-            f"{folder / DESCRIPTOR}: is of format {stated!r:.20}, not one of {FORMATS}.",
-            "Use the version of Gramercy that wrote it; its manifest states it, as 'software'.",
-        )
-    return parse(kind, facts, str(folder / DESCRIPTOR), BundleError)
+        raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMATS)
+    present = with_present_names(facts) if isinstance(facts, dict) else facts
+    return parse(kind, present, str(folder / DESCRIPTOR), BundleError)
 
 
 def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
-    """What a data package says of any file: its name, place, form, size and digest."""
+    """The entry of a file in a data package: name, path, format, size and digest."""
     kind, media = _TYPES[path.suffix]
     return {
         "name": name,
@@ -127,14 +127,14 @@ def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
 
 def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     name = path.name.lower().replace(".", "-").replace("_", "-")
-    found, kind = resource(path, name, path.parent), path.suffix.removeprefix(".")
+    entry, kind = resource(path, name, path.parent), path.suffix.removeprefix(".")
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):
-        found["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
+        entry["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
     elif kind == "csv" and isinstance(manifest, ReleaseManifest | EstimateManifest):
         numbers = [{"name": name, "type": "number"} for name in manifest.names]
-        found["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
-    return found
+        entry["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
+    return entry
 
 
 def fields(path: Path) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
-"""What an archive can do, wherever it is: `gramercy.archive.open` finds the kind for an address.
+"""The interface of archives; `gramercy.archive.opening` chooses the class for an address.
 
-An abstract class, not a structural protocol: archives of every kind name, stage and seal bundles
-alike, and differ only in how bundles are committed, found and read.
+An abstract class, not a structural protocol: all archives name, stage and seal bundles in the same
+way, and differ only in how bundles are committed, found and read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from pathlib import Path
 from shutil import rmtree
 
 from gramercy.archive.bundle import SIGNATURE, check, seal, signer
-from gramercy.archive.layout import is_redirected, link_error
+from gramercy.archive.layout import is_redirected
 from gramercy.archive.signature import key_id
 from gramercy.archive.signing_keys import steward_key
 from gramercy.archive.staging import StagingArea
 from gramercy.common.disk import disk_errors
 from gramercy.common.home import Home
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.errors import ArchiveError, BundleError
+from gramercy.schemas.errors import ArchiveError
+from gramercy.schemas.problems.archive import bundle_exists, release_exists, write_behind_link
+from gramercy.schemas.problems.bundle import untrusted_signer
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,12 @@ class Archive(ABC):
     Parameters
     ----------
     root
-        The folder that the paths of all bundles start with.
+        The folder that contains all bundles, or their local copies.
     trusted
-        The public keys, in hexadecimal, of those whose bundles may be read. Empty: anyone's.
+        The trusted public keys, in hexadecimal; only bundles that they signed are read. If empty,
+        any key is accepted.
     keys
-        The folder of the key that signs; default: that of the home in use.
+        The folder of the signing key; default: that of the home in use.
     """
 
     root: Path
@@ -44,29 +47,29 @@ class Archive(ABC):
 
     @property
     @abstractmethod
-    def where(self) -> str:
-        """The archive, for people: its folder or URL, without credentials."""
+    def location(self) -> str:
+        """The folder or URL of the archive, without credentials, for messages."""
 
     @abstractmethod
-    def shown(self, place: Path) -> str:
-        """The path or URL of a bundle, for people."""
+    def display_path(self, place: Path) -> str:
+        """The path or URL of a bundle, without credentials, for messages."""
 
     @abstractmethod
     def uri(self, place: Path) -> str:
         """The URI of a bundle, for links."""
 
     @abstractmethod
-    def naming(self) -> AbstractContextManager[None]:
-        """Have errors about files that are read inside show paths as `shown` does."""
+    def rewrite_paths_in_errors(self) -> AbstractContextManager[None]:
+        """Have errors in the block name files by their `display_path`."""
 
     @abstractmethod
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the archive exists.
 
         Raises
         ------
         ArchiveError
-            If that cannot be found out.
+            If the store cannot be reached.
         """
 
     def release(self, dataset: str, release: str) -> Path:
@@ -75,9 +78,9 @@ class Archive(ABC):
         Raises
         ------
         UnknownRelease
-            If a name, or a link in the archive, could lead elsewhere.
+            If a name, or a link in the archive, could lead out of the archive.
         BundleError, ArchiveError
-            If it is at a URL and has been changed, or cannot be read.
+            For an archive at a URL: if the release was changed, or cannot be read.
         """
         return self._path(dataset, release, "release")
 
@@ -94,14 +97,14 @@ class Archive(ABC):
         return self._path(dataset, release, "withdrawn")
 
     @abstractmethod
-    def described(self, dataset: str, release: str) -> Path | None:
+    def metadata_path(self, dataset: str, release: str) -> Path | None:
         """A folder with at least the seal and the description of a release.
 
-        None if there is no such release; raises as `release` does.
+        None if the release does not exist; raises as `release` does.
         """
 
     @abstractmethod
-    def holds(self, place: Path) -> bool:
+    def contains(self, place: Path) -> bool:
         """Whether a bundle has been committed at a path."""
 
     @abstractmethod
@@ -121,12 +124,12 @@ class Archive(ABC):
         return self._ids(dataset, release, "reports")
 
     @abstractmethod
-    def strays(self) -> list[str]:
-        """Names of the files in the archive that belong neither to a bundle nor to the archive."""
+    def unknown_files(self) -> list[str]:
+        """Names of files that Gramercy did not write: neither of a bundle nor of the archive."""
 
     @abstractmethod
     def anchor(self) -> Anchor | None:
-        """The newest anchor of the ledger in the archive, if any.
+        """The newest anchor of the ledger in the archive, or None.
 
         Raises
         ------
@@ -136,52 +139,50 @@ class Archive(ABC):
             If the archive cannot be read.
         """
 
-    def hold_to_key(self, place: Path) -> None:
-        """Refuse a bundle that was not signed by a trusted key; any key will do if none is named.
+    def verify_signer(self, place: Path) -> None:
+        """Refuse a bundle that was not signed by a trusted key.
 
         Raises
         ------
         BundleError
-            Naming its signature.
+            If there are trusted keys, and the signature is by another one.
         """
         if not self.trusted:
             return
         public = signer(place)
         if public not in self.trusted:
-            raise BundleError(
-                f"{self.shown(place)}/{SIGNATURE}: is by the key {key_id(public)}, which is none "
-                f"of those that are trusted ({', '.join(sorted(map(key_id, self.trusted)))}).",
-                "If it is the curator's, ask for its public key, and name it beside the others.",
-            )
+            path = f"{self.display_path(place)}/{SIGNATURE}"
+            trusted = tuple(sorted(map(key_id, self.trusted)))
+            raise untrusted_signer(path, key_id(public), trusted)
 
     @contextmanager
-    def staging(self, owner: str, *, alone: bool = False) -> Iterator[Path]:
-        """An empty folder, locked as long as the block lasts; what is not committed is removed.
+    def staging(self, owner: str, *, sweep_first: bool = False) -> Iterator[Path]:
+        """An empty folder, locked during the block; removed after it unless committed.
 
         Parameters
         ----------
         owner
             Names the folder.
-        alone
-            First `sweep` what this owner's unfinished work has left; to commit what was already
-            sealed, see `gramercy.archive.recovery`.
+        sweep_first
+            Whether to `sweep` this owner's abandoned folders first. To commit a bundle that was
+            sealed already, see `gramercy.archive.recovery`.
 
         Raises
         ------
         ArchiveError
-            If nothing could be sealed or committed: found here, before there is anything to lose.
-            Also if the disk refuses what is written into the folder.
+            If nothing could be sealed or committed; checked here, before any work is done. Also if
+            the disk refuses a file that is written to the folder.
         """
         self._check_writable()
         if is_redirected(self.root, self.root / owner):
-            raise link_error(self.root / owner)
-        if alone:
+            raise write_behind_link(str(self.root / owner))
+        if sweep_first:
             self.sweep(owner)
         with disk_errors(self.root), self._staging.new(owner) as staged:
             yield staged
 
     def seal(self, staged: Path) -> str:
-        """Seal and sign a staged bundle, and read it back; the digest of its SHA256SUMS.
+        """Seal and sign a staged bundle, and read it back; returns the digest of its SHA256SUMS.
 
         Raises
         ------
@@ -193,20 +194,20 @@ class Archive(ABC):
         check(staged)
         return digest
 
-    def keep(self, staged: Path) -> Path:
+    def preserve_sealed(self, staged: Path) -> Path:
         """Let a sealed folder outlive its block; returns its new path.
 
-        It stays until it is committed or discarded, or its owner's leftovers are swept.
+        It stays until it is committed, discarded or swept.
         """
         with disk_errors(self.root):
-            return self._staging.keep(staged)
+            return self._staging.preserve_sealed(staged)
 
     def discard(self, sealed: Path) -> None:
-        """Remove what `keep` has kept."""
+        """Remove a folder that `preserve_sealed` has preserved."""
         rmtree(sealed, ignore_errors=True)
 
     def sweep(self, owner: str) -> None:
-        """Remove what an owner's unfinished work has left; work in progress stays."""
+        """Remove an owner's abandoned folders; folders in use stay."""
         self._staging.sweep(owner)
 
     @abstractmethod
@@ -222,21 +223,22 @@ class Archive(ABC):
         place
             Its path in the archive.
         confirm
-            Called at the last moment before others can see the bundle; what it raises stops that.
+            Called immediately before the bundle becomes visible; an exception prevents that.
 
         Raises
         ------
         ArchiveError
-            If other content is in place, or the archive refuses. The bundle is not visible then.
+            If other content is in place, or the archive cannot be written to. The bundle is then
+            not visible.
         """
 
     def sealed_leftover(self, owner: str, digest: str) -> Path | None:
-        """The staged folder of a bundle that was sealed and not committed, if there is one.
+        """The staged folder of a bundle that was sealed and not committed, or None.
 
         Parameters
         ----------
         owner
-            Whose folder it was.
+            The owner of the folder.
         digest
             What `seal` returned.
         """
@@ -254,7 +256,7 @@ class Archive(ABC):
 
     @abstractmethod
     def write_page(self, name: str, text: str) -> None:
-        """Write or replace a page of the catalogue; it belongs to no bundle and is not signed.
+        """Write or replace a page of the catalogue; pages are not part of a bundle, and not signed.
 
         Parameters
         ----------
@@ -266,7 +268,7 @@ class Archive(ABC):
         Raises
         ------
         ArchiveError
-            If it cannot be written, or a link leads elsewhere.
+            If it cannot be written, or a link redirects its path.
         """
 
     @property
@@ -275,7 +277,7 @@ class Archive(ABC):
 
     @abstractmethod
     def _path(self, *names: str) -> Path:
-        """The path of a bundle, which is there to be read if it was committed."""
+        """The path of a bundle; if it was committed, it can be read there."""
 
     @abstractmethod
     def _ids(self, dataset: str, release: str, kind: str) -> list[str]: ...
@@ -283,9 +285,6 @@ class Archive(ABC):
     def _check_writable(self) -> None:
         steward_key(self.keys or Home.default().keys)
 
-    def _taken(self, place: Path) -> ArchiveError:
-        if place.name == "release":
-            fix = "Its id was given twice: use the ledger that belongs to this archive."
-        else:
-            fix = "Another run has published it first. Run again to use what it has published."
-        return ArchiveError(f"{self.shown(place)}: already holds a bundle of other content.", fix)
+    def _conflict(self, place: Path) -> ArchiveError:
+        exists = release_exists if place.name == "release" else bundle_exists
+        return exists(self.display_path(place))

@@ -1,4 +1,4 @@
-"""Finishing what was interrupted between the seal and the commit, with the very same bytes."""
+"""Committing a bundle whose publication was interrupted between seal and commit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gramercy.archive.bundle import SEAL, check, content
-from gramercy.archive.held import held
+from gramercy.archive.folder_lock import try_lock
 from gramercy.archive.protocol import Archive
-from gramercy.archive.staging import unkept
-from gramercy.common.disk import disk_errors, linked, make_durable
+from gramercy.archive.staging import staged_folder
+from gramercy.common.disk import disk_errors, link_or_copy, make_durable
 from gramercy.schemas.errors import ArchiveError, BundleError
 
 
@@ -22,33 +22,38 @@ def commit_leftover(
 ) -> None:
     """Commit a bundle that was sealed and not committed, if the staging area has it.
 
-    If its owner is still at work on it, a copy is committed; the owner then finds its own content
-    in place.
+    If its owner still works on it, a copy is committed; the owner then finds its own content in
+    place.
 
     Parameters
     ----------
     archive
-        The archive in whose staging area it may be.
+        The archive whose staging area is searched.
     owner, digest
         See `Archive.sealed_leftover`.
     place, confirm
-        See `Archive.commit`, which this raises as.
+        See `Archive.commit`.
+
+    Raises
+    ------
+    ArchiveError
+        As `Archive.commit` does.
     """
-    left = archive.sealed_leftover(owner, digest)
-    if left is None:
+    leftover = archive.sealed_leftover(owner, digest)
+    if leftover is None:
         return
     try:
-        with disk_errors(archive.root), held(unkept(left)) as abandoned:
+        with disk_errors(archive.root), try_lock(staged_folder(leftover)) as abandoned:
             if abandoned:
-                archive.commit(left, place, confirm)
+                archive.commit(leftover, place, confirm)
                 return
         with archive.staging(owner) as copy:
-            for name in (*content(left), *sorted(SEAL)):
-                linked(left / name, copy / name)
+            for name in (*content(leftover), *sorted(SEAL)):
+                link_or_copy(leftover / name, copy / name)
                 make_durable(copy / name)
             make_durable(copy)
             check(copy)
             archive.commit(copy, place, confirm)
     except (ArchiveError, BundleError):
-        if left.exists() or not archive.holds(place):  # else its owner was faster
+        if leftover.exists() or not archive.contains(place):  # otherwise its owner was faster
             raise

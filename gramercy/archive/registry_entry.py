@@ -6,12 +6,12 @@ import io
 import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
+from typing import Any, Literal
 
 from ruamel.yaml import YAML
 from ruamel.yaml.representer import RoundTripRepresenter
 
-from gramercy.archive.card import contents, noise_words
+from gramercy.archive.card import content_summary, noise_description
 from gramercy.schemas.deployments_registry import (
     Administrative,
     Basic,
@@ -26,25 +26,26 @@ from gramercy.schemas.deployments_registry import (
     Sector,
     Variant,
 )
+from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
 
 _VERSION = "%YAML 1.1\n---\n"
 
 
 @dataclass(frozen=True)
-class Stated:
-    """What the registry asks for, and no release says.
+class RegistryAnswers:
+    """Facts that the registry requires and that no release states.
 
     Parameters
     ----------
     curator_type
-        What kind of body the curator is.
+        Kind of organisation that the curator is.
     region
-        Which region the data describe.
+        Region that the data describe.
     sector
-        Which industry; None is left out.
+        Industry; None leaves the field out.
     authors
-        Who made the entry; none: the curator.
+        Authors of the entry; if empty, the curator.
     """
 
     curator_type: CuratorType
@@ -54,7 +55,10 @@ class Stated:
 
 
 def registry_entry(
-    manifest: ReleaseManifest, sha256: str, stated: Stated, withdrawn: WithdrawalManifest | None
+    manifest: ReleaseManifest,
+    sha256: str,
+    stated: RegistryAnswers,
+    withdrawn: WithdrawalManifest | None,
 ) -> RegistryEntry:
     """The entry of a release.
 
@@ -63,27 +67,27 @@ def registry_entry(
     manifest, sha256
         The release, and the digest of its SHA256SUMS.
     stated
-        What else the registry asks for.
+        Further facts that the registry requires.
     withdrawn
-        The notice that it was withdrawn, if there is one.
+        Its notice of withdrawal, if there is one.
     """
     basic = _basic(manifest, stated, withdrawn)
     card = manifest.card
     public = manifest.rows.status == "public"
-    cells = len(manifest.columns) if manifest.unit == "cell" else 1
+    cells = len(manifest.columns) if manifest.privacy_unit == "cell" else 1
     return RegistryEntry(
         url_slug=f"{manifest.dataset.id}--{_plain(manifest.release)}",
         deployment=Deployment(
             basic=basic,
             dp_variant=Variant(
-                variant_name="Approximate DP" if manifest.guarantee.pure is None else "Pure DP",
+                variant_name=_variant(manifest.guarantee),
                 data_domain=card["data_domain"],
                 unprotected_quantities="public constants of the data set's contract: names of "
                 "columns, their bounds, centres, scales and levels"
                 + (f"; the number of {manifest.count_key}" if public else ""),
             ),
             privacy_loss=Loss(
-                privacy_unit=manifest.unit.capitalize(),
+                privacy_unit=manifest.privacy_unit.capitalize(),
                 privacy_unit_details=f"{card['unit']}: {card['neighbours']}",
                 number_of_privacy_units=cells * round(manifest.rows.value),
                 privacy_parameters=_parameters(manifest),
@@ -100,16 +104,16 @@ def registry_entry(
     )
 
 
-def file_name(entry: RegistryEntry) -> str:
-    """As the registry wants it: lower case letters, digits and underscores."""
+def entry_file_name(entry: RegistryEntry) -> str:
+    """A file name as the registry requires it: lower-case letters, digits and underscores."""
     return entry.url_slug.replace("-", "_") + ".yaml"
 
 
 def entry_text(entry: RegistryEntry) -> str:
-    """The entry as YAML, which readers of version 1.1 and of 1.2 understand alike."""
+    """The entry as YAML with the same meaning in versions 1.1 and 1.2."""
     yaml = YAML()
-    yaml.version = (1, 1)  # in which 'no' and 2026-01-01 are no texts, and are put in quotes
-    yaml.width = 1_000_000  # folded lines end in blanks
+    yaml.version = (1, 1)  # quotes 'no' and 2026-01-01, which version 1.1 does not read as text
+    yaml.width = 1_000_000  # no folding, which leaves blanks at line ends
     yaml.Representer = _Representer
     text = io.StringIO()
     yaml.dump(entry.model_dump(mode="json", exclude_none=True), text)
@@ -117,7 +121,7 @@ def entry_text(entry: RegistryEntry) -> str:
 
 
 class _Representer(RoundTripRepresenter):
-    """Writes 1e-06 as 1.0e-06: to readers of version 1.1 the former is a text."""
+    """Writes 1e-06 as 1.0e-06, because YAML 1.1 reads the former as text."""
 
     def represent_float(self, number: float) -> Any:
         text = repr(number)
@@ -129,25 +133,25 @@ _Representer.add_representer(float, _Representer.represent_float)
 
 
 def _plain(release: str) -> str:
-    """A release id as part of a link; its counter keeps it apart from others of the data set."""
+    """A release id as part of a link; its counter makes it unique within the data set."""
     return re.sub(r"[^a-z0-9]+", "-", release.lower())
 
 
 def _basic(
-    manifest: ReleaseManifest, stated: Stated, withdrawn: WithdrawalManifest | None
+    manifest: ReleaseManifest, stated: RegistryAnswers, withdrawn: WithdrawalManifest | None
 ) -> Basic:
     dataset, card = manifest.dataset, manifest.card
-    gone = ""
+    warning = ""
     if withdrawn is not None:
-        gone = f"Withdrawn by its curator on {withdrawn.on}, to be used no longer: "
-        gone += f"{withdrawn.reason.rstrip('.')}. "
+        warning = f"Withdrawn by its curator on {withdrawn.date}; it should no longer be used: "
+        warning += f"{withdrawn.reason.rstrip('.')}. "
     rows = manifest.kind in {"rows", "reports"}
     return Basic(
-        name=f"{dataset.title}, version {dataset.version}" + (" (withdrawn)" if gone else ""),
+        name=f"{dataset.title}, version {dataset.version}" + (" (withdrawn)" if withdrawn else ""),
         data_curators=(
             Curator(data_curator_name=card["curator"], data_curator_type=stated.curator_type),
         ),
-        description=gone + contents(manifest),
+        description=warning + content_summary(manifest),
         intended_use=card["intended_use"],
         data_product_type="Dataset" if rows else "Summary statistics",
         data_product_region=stated.region,
@@ -157,15 +161,19 @@ def _basic(
 
 
 def _parameters(manifest: ReleaseManifest) -> Parameters:
-    """Of the variant that is named; others follow in words."""
+    """The parameters of the named variant; the statement adds the others in words."""
     guarantee = manifest.guarantee
-    if guarantee.pure is not None:
-        return Parameters(epsilon=_rounded_up(guarantee.pure))
+    if guarantee.pure_epsilon is not None:
+        return Parameters(epsilon=_rounded_up(guarantee.pure_epsilon))
     return Parameters(epsilon=_rounded_up(guarantee.epsilon), delta=guarantee.delta)
 
 
+def _variant(guarantee: GuaranteeFacts) -> Literal["Pure DP", "Approximate DP"]:
+    return "Approximate DP" if guarantee.pure_epsilon is None else "Pure DP"
+
+
 def _rounded_up(number: float) -> float:
-    """To six significant digits: a larger epsilon holds as well."""
+    """To six significant digits: the guarantee is also valid with a larger epsilon."""
     stated = Decimal(repr(number))
     digits = Decimal(1).scaleb(stated.adjusted() - 5)
     return float(stated.quantize(digits, ROUND_CEILING))
@@ -178,29 +186,28 @@ def _model(manifest: ReleaseManifest) -> DeploymentModel:
         trust_assumptions=manifest.card["trust_model"],
         release_type="One release",
         release_type_details=f"Release {manifest.release} of the data set {dataset.id}. All "
-        "releases that protect the same records are held to one budget together.",
+        "releases that protect the same records share one budget.",
         data_source_type="Static",
         data_source_type_details=f"Version {dataset.version} of the data.",
         access_type="Non-interactive",
-        access_type_details="Files: whoever has them may compute from them whatever they like.",
+        access_type_details="Files, from which anyone may compute anything.",
     )
 
 
 def _implementation(manifest: ReleaseManifest, sha256: str) -> Implementation:
     card, dataset = manifest.card, manifest.dataset
     software = ", ".join(f"{name} {version}" for name, version in manifest.software.items())
-    asked = ", ".join(f"{key} {value}" for key, value in manifest.mechanism.items())
+    settings = ", ".join(f"{key} {value}" for key, value in manifest.mechanism.items())
     folds = "" if card["folds"] == "none" else f" Folds: {card['folds']}."
     return Implementation(
         preprocessing_and_hyperparameter_tuning=card["pre_processing"],
         mechanisms=f"{card['mechanism']}. Software: {software}.",
         composition=card["accounting"] + "." + folds,
         post_processing=card["post_processing"],
-        justification=f"The curator asked for: {asked}. The noise follows from that, and the "
-        "guarantee stated here is the exact one of the noise in use, rounded up. Why the curator "
-        "chose so is not on record.",
-        utility=noise_words(manifest),
+        justification=f"The curator requested: {settings}. The noise follows from these settings, "
+        "and the stated guarantee is the exact guarantee of that noise, rounded up. The reasons "
+        "for these settings are not on record.",
+        utility=noise_description(manifest),
         additional_information=f"Release {dataset.id}/{manifest.release}. Its bundle is signed; "
-        f"the SHA-256 of its SHA256SUMS is {sha256}. 'gramercy verify' works its guarantee out "
-        "anew.",
+        f"the SHA-256 of its SHA256SUMS is {sha256}. 'gramercy verify' recomputes its guarantee.",
     )

@@ -1,4 +1,4 @@
-"""Writing and reading the contents of release and report bundles."""
+"""Writing and reading release bundles and report bundles."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundle import check, check_file
-from gramercy.archive.card import card_text
+from gramercy.archive.card import card_page
 from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
 from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
-from gramercy.schemas.errors import BundleError
 from gramercy.schemas.evidence import Divisor, Evidence, Fold
 from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
 from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems.bundle import file_unreadable
 
 Array = NDArray[np.float64]
 
@@ -30,18 +30,19 @@ PAGE = "report.html"
 
 @dataclass(frozen=True)
 class ReleaseBundle:
-    """A release as read back: its seal holds and its formats agree.
+    """A release as read from disk; its seal is valid, and its formats agree.
 
     Parameters
     ----------
     manifest
-        What it says of itself.
+        Its public facts.
     raw, projected
-        The matrix as released, and the nearest one that can be; shape (p, p).
+        The matrix as released, and its projection onto the positive semidefinite matrices within
+        the public trace; shape (p, p).
     denoised
-        With the eigenvalues shrunk as the noise law says is best, where it says so.
+        The matrix with shrunken eigenvalues, shape (p, p); None if the noise law allows none.
     folds
-        As released, the second moments of disjoint parts of the rows, if it has them.
+        Second moments of disjoint parts of the rows as released, each of shape (p, p), if any.
     sha256
         Digest of SHA256SUMS.
     """
@@ -55,13 +56,13 @@ class ReleaseBundle:
 
     @property
     def unbiased(self) -> Array:
-        """The matrix as released, less the noise's mean; shape (p, p)."""
+        """The matrix as released minus the mean of the noise; shape (p, p)."""
         mean = self.manifest.noise.mean
         return self.raw - mean * np.eye(len(self.raw)) if mean else self.raw
 
     @property
     def evidence(self) -> Evidence:
-        """What estimators may look at."""
+        """The input of estimators."""
         facts = self.manifest
         return Evidence(
             self.unbiased,
@@ -69,10 +70,10 @@ class ReleaseBundle:
             facts.noise,
             facts.rows.value,
             tuple(facts.names),
-            facts.behind,
+            facts.source_columns,
             isinstance(facts.normalisation, Unit),
             self._folds,
-            facts.trace,
+            facts.trace_bound,
             self._divisor,
             facts.rows.sd,
         )
@@ -82,12 +83,12 @@ class ReleaseBundle:
         facts = self.manifest
         if facts.rows.status == "public":
             return "public"
-        return "noisy" if facts.counted else "itself"
+        return "noisy" if facts.publishes_noisy_count else "itself"
 
     @property
     def _folds(self) -> tuple[Fold, ...]:
         facts, p = self.manifest, len(self.raw)
-        # Each has the noise of one part: sums over the parts are what the law speaks of.
+        # The noise law is of the sum over all folds; each fold has its share.
         mean = facts.noise.mean * facts.rows.value / facts.folds
         return tuple(
             Fold(moment - mean / part.value * np.eye(p) if mean else moment, part.value)
@@ -101,31 +102,31 @@ class ReleaseBundle:
 
     @property
     def repaired(self) -> Array:
-        """The best that post-processing makes of it: denoised, else projected; shape (p, p)."""
+        """The denoised matrix if there is one, otherwise the projected one; shape (p, p)."""
         return self.projected if self.denoised is None else self.denoised
 
     @property
     def repair(self) -> str:
-        """What `repaired` is."""
+        """Which matrix `repaired` is: denoised or projected."""
         return "projected" if self.denoised is None else "denoised"
 
 
 @dataclass(frozen=True)
 class ReportBundle:
-    """A report as read back; `page` is HTML."""
+    """A report as read from disk; `page` is HTML."""
 
     manifest: ReportManifest
     page: str
     sha256: str
 
 
-def software(*more: str) -> dict[str, str]:
-    """Versions of what computed a bundle, and of more packages that had a part in it."""
-    found = {"python": platform.python_version()}
-    for package in ("gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *more):
+def software_versions(*packages: str) -> dict[str, str]:
+    """Versions of the software that computed a bundle, and of additional packages."""
+    versions = {"python": platform.python_version()}
+    for package in ("gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *packages):
         with contextlib.suppress(PackageNotFoundError):  # an extra that is not installed
-            found[package] = version(package)
-    return found
+            versions[package] = version(package)
+    return versions
 
 
 def write_release(
@@ -136,7 +137,7 @@ def write_release(
     denoised: Array | None,
     folds: Sequence[Array] = (),
 ) -> None:
-    """Fill a folder, empty but for published rows, with a release."""
+    """Write a release into a folder that is empty, except for published rows."""
     matrices = [raw, projected, *([] if denoised is None else [denoised]), *folds]
     for stem, matrix in zip(stems(manifest), matrices, strict=True):
         write_matrix(folder, stem, matrix, manifest.names)
@@ -146,11 +147,11 @@ def write_release(
 
 def release_card(manifest: ReleaseManifest) -> str:
     """The text of CARD.md."""
-    return card_text(manifest, _release_files(manifest)[:-1])
+    return card_page(manifest, _release_files(manifest)[:-1])
 
 
 def release_descriptor(folder: Path, manifest: ReleaseManifest) -> dict[str, Any]:
-    """What datapackage.json says of the files of a release."""
+    """The content of datapackage.json for a release."""
     name = f"{manifest.dataset.id}-{manifest.release}"
     return descriptor(folder, name, manifest.dataset.title, _release_files(manifest), manifest)
 
@@ -165,14 +166,14 @@ def read_release(folder: Path) -> ReleaseBundle:
     """
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
-    raw, projected, *more = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
-    folds = more[len(more) - len(manifest.fold_rows) :]
-    denoised = more[0] if len(more) > len(folds) else None
+    raw, projected, *rest = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
+    folds = rest[len(rest) - len(manifest.fold_rows) :]
+    denoised = rest[0] if len(rest) > len(folds) else None
     return ReleaseBundle(manifest, raw, projected, denoised, tuple(folds), sha256)
 
 
-def read_facts(folder: Path) -> ReleaseManifest:
-    """What a release says of itself, verified; the rest of its bundle is not read.
+def read_release_manifest(folder: Path) -> ReleaseManifest:
+    """The manifest of a release, verified; the rest of its bundle is not read.
 
     Raises
     ------
@@ -190,7 +191,7 @@ def write_report(folder: Path, manifest: ReportManifest, page: str) -> None:
 
 
 def report_descriptor(folder: Path, manifest: ReportManifest) -> dict[str, Any]:
-    """What datapackage.json says of a report."""
+    """The content of datapackage.json for a report."""
     name = f"{manifest.dataset.id}-{manifest.release}-{manifest.report}"
     return descriptor(folder, name, f"{manifest.dataset.title}: report", [PAGE], manifest)
 
@@ -202,25 +203,25 @@ def read_report(folder: Path) -> ReportBundle:
     try:
         page = (folder / PAGE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise BundleError(f"{folder / PAGE}: cannot be read.") from None
+        raise file_unreadable(str(folder / PAGE)) from None
     return ReportBundle(manifest, page, sha256)
 
 
 def stems(manifest: ReleaseManifest) -> list[str]:
-    """Names of the matrices: as released, projected, denoised where that is known; then folds."""
+    """File stems of the matrices: as released, projected, denoised if there is one, and folds."""
     stem = "precision" if manifest.kind == "precision" else "second_moment"
-    denoised = [f"{stem}_denoised"] if manifest.noise.shrinkable else []
+    denoised = [f"{stem}_denoised"] if manifest.noise.has_noise else []
     folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
     return [stem, f"{stem}_projected", *denoised, *folds]
 
 
 def rows_file(manifest: ReleaseManifest) -> str | None:
-    """The file of published rows or reports, where there is one."""
+    """The name of the file of published rows or reports, or None."""
     return f"{manifest.kind}.parquet" if manifest.kind in {"rows", "reports"} else None
 
 
 def published_columns(manifest: ReleaseManifest) -> list[str]:
-    """Columns of the published rows: those of the matrix, or for reports its upper triangle."""
+    """Columns of the published rows: those of the matrix, or, for reports, its upper triangle."""
     names = manifest.names
     if manifest.kind != "reports":
         return names

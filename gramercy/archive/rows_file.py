@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problems.bundle import rows_differ
 
 Array = NDArray[np.float64]
 
-_BATCH = 1 << 20  # cells
+_BATCH_CELLS = 1 << 20
 
 
 class RowWriter:
@@ -27,16 +27,16 @@ class RowWriter:
     path
         A file that does not exist yet.
     columns
-        Their names.
+        Names of the columns.
     """
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self._schema = pa.schema([(name, pa.float64()) for name in columns])
-        self._file = pq.ParquetWriter(path, self._schema, use_dictionary=False)  # few are alike
+        self._file = pq.ParquetWriter(path, self._schema, use_dictionary=False)  # few repeat
         self.rows = 0
 
     def write(self, cells: Array) -> None:
-        """Add rows, shape (columns, rows)."""
+        """Append rows, shape (columns, rows)."""
         self._file.write_table(pa.table(list(cells), schema=self._schema))
         self.rows += cells.shape[1]
 
@@ -58,20 +58,20 @@ def read_rows(path: Path, columns: Sequence[str], rows: int) -> Iterator[Array]:
     Raises
     ------
     BundleError
-        If the file does not hold these columns and as many rows of finite numbers.
+        If the file does not contain these columns and this number of rows, all of finite numbers.
     """
-    seen, batch = 0, max(1, _BATCH // len(columns))
+    rows_read, batch_rows = 0, max(1, _BATCH_CELLS // len(columns))
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            sound = file.schema_arrow.names == list(columns)
-            for part in file.iter_batches(batch, use_threads=False) if sound else ():
-                cells = np.stack([_numbers(column) for column in part.columns])
-                seen += cells.shape[1]
+            valid = file.schema_arrow.names == list(columns)
+            for batch in file.iter_batches(batch_rows, use_threads=False) if valid else ():
+                cells = np.stack([_numbers(column) for column in batch.columns])
+                rows_read += cells.shape[1]
                 yield cells
-    except Exception:  # whatever Arrow makes of a file that was tampered with
-        seen = -1
-    if seen != rows:
-        raise BundleError(f"{path}: does not hold the {rows} rows that were published.")
+    except Exception:  # a file that was tampered with may make Arrow raise anything
+        rows_read = -1
+    if rows_read != rows:
+        raise rows_differ(str(path), rows)
 
 
 def _numbers(column: Any) -> Array:

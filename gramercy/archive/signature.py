@@ -1,4 +1,4 @@
-"""Ed25519 signatures of bundles: what is signed, how it is written down, and who signed it."""
+"""Ed25519 signatures of bundles: signing, the format of SHA256SUMS.sig, and verification."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-# No signature that was made for another purpose can pass for one of a bundle.
+# Domain separation: a signature made for another purpose is never valid for a bundle.
 _PURPOSE = b"gramercy bundle\n"
 _LINE = re.compile(rb"ed25519 ([0-9a-f]{64}) ([0-9a-f]{128})\n")
 
 
-def public_half(key: Ed25519PrivateKey) -> str:
-    """The public key of a private one: 32 bytes, in hexadecimal."""
+def public_key_hex(key: Ed25519PrivateKey) -> str:
+    """The public key that belongs to a private key: 32 bytes, in hexadecimal."""
     return key.public_key().public_bytes_raw().hex()
 
 
@@ -25,24 +25,24 @@ def key_id(public: str) -> str:
 
 
 def sign(key: Ed25519PrivateKey, sums: bytes) -> bytes:
-    """Sign a bundle's SHA256SUMS; the line that SHA256SUMS.sig holds."""
-    return f"ed25519 {public_half(key)} {key.sign(_PURPOSE + sums).hex()}\n".encode()
+    """Sign a bundle's SHA256SUMS; returns the content of SHA256SUMS.sig."""
+    return f"ed25519 {public_key_hex(key)} {key.sign(_PURPOSE + sums).hex()}\n".encode()
 
 
-def is_line(line: bytes) -> bool:
-    """Whether this is what `sign` writes, whatever it signs."""
+def is_signature_line(line: bytes) -> bool:
+    """Whether this has the format that `sign` writes, valid or not."""
     return _LINE.fullmatch(line) is not None
 
 
 def signer(line: bytes, sums: bytes) -> str | None:
-    """The public key in a line, in hexadecimal; None unless the line is its signature of `sums`."""
+    """The public key that signed `sums`, in hexadecimal; None if the signature is not valid."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    found = _LINE.fullmatch(line)
-    if found is None:
+    match = _LINE.fullmatch(line)
+    if match is None:
         return None
-    public, signature = (bytes.fromhex(part.decode()) for part in found.groups())
+    public, signature = (bytes.fromhex(part.decode()) for part in match.groups())
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, _PURPOSE + sums)
     except (InvalidSignature, ValueError):

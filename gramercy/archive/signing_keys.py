@@ -1,4 +1,4 @@
-"""The steward's signing key, and the public keys by which others know what this home has signed."""
+"""The steward's signing key, and the public keys that verify signatures."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gramercy.archive.signature import key_id, public_half
-from gramercy.common.disk import make_durable, replace, written_aside
-from gramercy.schemas.errors import ArchiveError, RequestError
+from gramercy.archive.signature import key_id, public_key_hex
+from gramercy.common.disk import make_durable, temporary_file, write_atomically
+from gramercy.schemas.errors import ArchiveError
+from gramercy.schemas.problems import bundle as problems
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,7 +29,7 @@ class PublicKey:
     Parameters
     ----------
     public
-        Its 32 bytes, in hexadecimal.
+        The 32 bytes of the key, in hexadecimal.
     path
         The PEM file to hand to analysts.
     """
@@ -38,11 +39,11 @@ class PublicKey:
 
     @property
     def id(self) -> str:
-        """Its short name."""
+        """Short name of the key."""
         return key_id(self.public)
 
     @property
-    def made(self) -> str:
+    def created(self) -> str:
         """The day on which its file was written, UTC."""
         return datetime.datetime.fromtimestamp(self.path.stat().st_mtime, datetime.UTC).strftime(
             "%Y-%m-%d"
@@ -50,102 +51,102 @@ class PublicKey:
 
 
 def steward_key(folder: Path) -> Ed25519PrivateKey:
-    """The key that signs; made where there is none.
+    """The private key that signs bundles; created if missing.
 
     Raises
     ------
     ArchiveError
-        If others may read it, or it is no Ed25519 key, or the folder refuses.
+        If other users may read the key, it is not an Ed25519 key, or the folder is unusable.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    with _trouble(folder):
+    with _folder_errors(folder):
         key = _read_private(folder / STEWARD)
         if key is None:
             _make_folder(folder)
-            made = _private_pem(Ed25519PrivateKey.generate())
-            # Whoever comes second, in the same instant, takes the key of whoever came first.
+            pem = _private_pem(Ed25519PrivateKey.generate())
+            # Of several processes at the same time, the first one wins; all use its key.
             with (
-                written_aside(folder / STEWARD, made, 0o600) as aside,
+                temporary_file(folder / STEWARD, pem, 0o600) as temporary,
                 contextlib.suppress(FileExistsError),
             ):
-                os.link(aside, folder / STEWARD)
+                os.link(temporary, folder / STEWARD)
             make_durable(folder)
             key = _read_private(folder / STEWARD)
         if key is None:
-            raise ArchiveError(f"{folder / STEWARD}: is gone.", "Something else removes it.")
-        # Also where a process died between the two files.
+            raise problems.private_key_removed(str(folder / STEWARD))
+        # Always: a process may have crashed between writing the two files.
         _publish(folder, key)
     return key
 
 
-def new_key(folder: Path) -> PublicKey:
-    """Make a fresh key that signs from now on; the old one is deleted, its public half is kept.
+def create_signing_key(folder: Path) -> PublicKey:
+    """Create the key that signs from now on; the old one is deleted, its public key is kept.
 
     Raises
     ------
     ArchiveError
-        If the folder refuses.
+        If the folder is unusable.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    with _trouble(folder):
+    with _folder_errors(folder):
         _make_folder(folder)
-        # One that others may read, or that is none, must be replaceable above all.
+        # An exposed or damaged key must be replaceable as well.
         with contextlib.suppress(ArchiveError):
             if old := _read_private(folder / STEWARD):
                 _publish(folder, old)
         key = Ed25519PrivateKey.generate()
-        # First, so that no key ever signs that is not known.
-        made = _publish(folder, key)
-        replace(folder / STEWARD, _private_pem(key), 0o600)
-    return made
+        # Published first: a key whose public key is not recorded must never sign.
+        public_key = _publish(folder, key)
+        write_atomically(folder / STEWARD, _private_pem(key), 0o600)
+    return public_key
 
 
-def known_keys(folder: Path) -> list[PublicKey]:
-    """Every key this home ever had, and those of others that were put there; oldest first.
+def public_keys(folder: Path) -> list[PublicKey]:
+    """All public keys in a home: its own, past and present, and those added to it; oldest first.
 
     Raises
     ------
     RequestError
-        Naming a ``.pub`` file that is no public key.
+        If a ``.pub`` file is not a public key.
     ArchiveError
-        If the folder refuses.
+        If the folder is unusable.
     """
     names: list[str] = []
-    with _trouble(folder):
+    with _folder_errors(folder):
         with contextlib.suppress(FileNotFoundError):
-            names = sorted(os.listdir(folder))  # a glob of what may not be read is empty
+            names = sorted(os.listdir(folder))  # unlike glob, fails if the folder is unreadable
         paths = [folder / name for name in names if name.endswith(".pub") and name[0] != "."]
-        found = [PublicKey(read_public(path), path) for path in paths]
-        return sorted(found, key=lambda each: each.path.stat().st_mtime)
+        keys = [PublicKey(read_public_key(path), path) for path in paths]
+        return sorted(keys, key=lambda key: key.path.stat().st_mtime)
 
 
 def trusted_keys(folder: Path) -> frozenset[str]:
-    """The public keys of a home, in hexadecimal; raises as `known_keys` does."""
-    return frozenset(each.public for each in known_keys(folder))
+    """The public keys of a home, in hexadecimal; raises as `public_keys` does."""
+    return frozenset(key.public for key in public_keys(folder))
 
 
-def signing_key(folder: Path) -> str | None:
-    """The public half of the key that signs, or None before there is one.
+def signing_public_key(folder: Path) -> str | None:
+    """The public key of the signing key in hexadecimal, or None before it is created.
 
     Raises
     ------
     ArchiveError
         As `steward_key` does.
     """
-    with _trouble(folder):
+    with _folder_errors(folder):
         key = _read_private(folder / STEWARD)
-    return None if key is None else public_half(key)
+    return None if key is None else public_key_hex(key)
 
 
-def read_public(path: Path) -> str:
+def read_public_key(path: Path) -> str:
     """A public key from its PEM file, in hexadecimal.
 
     Raises
     ------
     RequestError
-        If the file holds none.
+        If the file does not contain one.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -155,10 +156,7 @@ def read_public(path: Path) -> str:
     with contextlib.suppress(OSError, ValueError, UnsupportedAlgorithm):
         key = load_pem_public_key(path.read_bytes())
     if not isinstance(key, Ed25519PublicKey):
-        raise RequestError(
-            f"{path}: is no Ed25519 public key in PEM.",
-            "Ask the curator for it: 'gramercy keys' names its file.",
-        )
+        raise problems.not_a_public_key(str(path))
     return key.public_bytes_raw().hex()
 
 
@@ -174,18 +172,12 @@ def _read_private(path: Path) -> Ed25519PrivateKey | None:
     except FileNotFoundError:
         return None
     if mode & 0o077:
-        raise ArchiveError(
-            f"{path}: is a private key, and others may read it (mode {mode:o}).",
-            f"Run 'chmod 600 {path}'; if anyone has read it, run 'gramercy keys new' as well.",
-        )
+        raise problems.private_key_exposed(str(path), f"{mode:o}")
     key = None
     with contextlib.suppress(ValueError, TypeError, UnsupportedAlgorithm):
         key = load_pem_private_key(data, password=None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise ArchiveError(
-            f"{path}: is no Ed25519 private key.",
-            "Restore it from a copy, or run 'gramercy keys new'.",
-        )
+        raise problems.not_a_private_key(str(path))
     return key
 
 
@@ -200,14 +192,14 @@ def _private_pem(key: Ed25519PrivateKey) -> bytes:
 
 
 def _publish(folder: Path, key: Ed25519PrivateKey) -> PublicKey:
-    """Write the public half beside the private one, unless it is there."""
+    """Write the public key next to the private one, unless it exists."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    public = public_half(key)
+    public = public_key_hex(key)
     path = folder / f"{key_id(public)}.pub"
     pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     if not path.exists():
-        replace(path, pem)
+        write_atomically(path, pem)
     return PublicKey(public, path)
 
 
@@ -217,13 +209,10 @@ def _make_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _trouble(folder: Path) -> Iterator[None]:
-    reason = ""
+def _folder_errors(folder: Path) -> Iterator[None]:
+    """Turn an OSError into an ArchiveError that names the folder."""
     try:
         yield
-    except OSError as caught:
-        reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
-    if reason:
-        raise ArchiveError(
-            f"{folder}: cannot be used for keys ({reason}).", "Make room, or make it writable."
-        )
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else type(error).__name__
+        raise problems.key_folder_unusable(str(folder), reason) from None

@@ -1,7 +1,7 @@
-"""The staging area: folders in which bundles are made, each locked while somebody works in it.
+"""The staging area: folders in which bundles are written, each locked while in use.
 
-A folder outlives its block only if its bundle is sealed and kept: then anyone may commit the very
-same bytes, whatever became of its owner.
+A folder is removed after use, unless its bundle is sealed and preserved: then any process may
+commit the same bytes, even if the one that wrote them has ended.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.archive.bundle import check
-from gramercy.archive.held import LOCK, held
-from gramercy.archive.layout import link_error
+from gramercy.archive.folder_lock import LOCK_SUFFIX, try_lock
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problems.archive import write_behind_link
 
-_KEPT = ".sealed"  # ends the name of a staged folder that outlives its block
+_SEALED_SUFFIX = ".sealed"  # of a staged folder that outlives its block
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class StagingArea:
 
     @contextmanager
     def new(self, owner: str) -> Iterator[Path]:
-        """An empty folder, locked as long as the block lasts; what is still in it is removed.
+        """An empty folder, locked during the block, and removed after it with all that is in it.
 
         Raises
         ------
@@ -38,14 +38,14 @@ class StagingArea:
             If the staging area is a link.
         """
         if self.folder.is_symlink():
-            raise link_error(self.folder)
+            raise write_behind_link(str(self.folder))
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        self.folder.mkdir(exist_ok=True, mode=0o700)  # nothing unfinished is for others
+        self.folder.mkdir(exist_ok=True, mode=0o700)  # unfinished bundles are private
         pid = os.getpid()
         while True:
             staged = self.folder / f"{owner}.{uuid.uuid4().hex}"
-            with held(staged) as mine:
-                if not mine:  # it was swept before it was locked
+            with try_lock(staged) as acquired:
+                if not acquired:  # another process swept it before it was locked
                     continue
                 staged.mkdir()
                 try:
@@ -56,36 +56,36 @@ class StagingArea:
                 return
 
     def sweep(self, owner: str) -> None:
-        """Remove what an owner's unfinished work has left; work in progress stays."""
-        left = [path for path in self._of(owner) if not path.is_symlink()]
-        for staged in {unkept(path) for path in left}:
-            with suppress(OSError), held(staged) as abandoned:
+        """Remove an owner's abandoned folders; folders in use stay."""
+        paths = [path for path in self._paths(owner) if not path.is_symlink()]
+        for staged in {staged_folder(path) for path in paths}:
+            with suppress(OSError), try_lock(staged) as abandoned:
                 if abandoned:
                     shutil.rmtree(staged, ignore_errors=True)
-                    shutil.rmtree(_kept(staged), ignore_errors=True)
+                    shutil.rmtree(_sealed_path(staged), ignore_errors=True)
 
-    def keep(self, staged: Path) -> Path:
+    def preserve_sealed(self, staged: Path) -> Path:
         """Let a sealed folder outlive its block; returns its new path."""
-        return staged.rename(_kept(staged))
+        return staged.rename(_sealed_path(staged))
 
     def leftover(self, owner: str, digest: str) -> Path | None:
         """A sealed folder of an owner whose SHA256SUMS has this digest, if there is one."""
-        for left in sorted(self._of(owner)):
+        for path in sorted(self._paths(owner)):
             with suppress(BundleError):
-                if left.is_dir() and check(left) == digest:
-                    return left
+                if path.is_dir() and check(path) == digest:
+                    return path
         return None
 
-    def _of(self, owner: str) -> Iterator[Path]:
-        """Folders and locks of an owner; none where the staging area is a link."""
+    def _paths(self, owner: str) -> Iterator[Path]:
+        """Folders and locks of an owner; none if the staging area is a link."""
         if not self.folder.is_symlink():
             yield from self.folder.glob(f"{owner}.*")
 
 
-def unkept(path: Path) -> Path:
+def staged_folder(path: Path) -> Path:
     """The staged folder that a folder or a lock in the staging area belongs to."""
-    return path.with_name(path.name.removesuffix(LOCK).removesuffix(_KEPT))
+    return path.with_name(path.name.removesuffix(LOCK_SUFFIX).removesuffix(_SEALED_SUFFIX))
 
 
-def _kept(staged: Path) -> Path:
-    return staged.with_name(staged.name + _KEPT)
+def _sealed_path(staged: Path) -> Path:
+    return staged.with_name(staged.name + _SEALED_SUFFIX)

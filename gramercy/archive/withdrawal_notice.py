@@ -1,4 +1,4 @@
-"""Writing and reading the notice that a release was withdrawn; the release itself stays."""
+"""Writing and reading notices of withdrawal; the withdrawn release itself stays."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.archive.bundle import check
-from gramercy.archive.package import descriptor, read_descriptor, read_manifest, write_descriptor
-from gramercy.schemas.errors import BundleError
+from gramercy.archive.package import (
+    DESCRIPTOR,
+    descriptor,
+    read_descriptor,
+    read_manifest,
+    write_descriptor,
+)
 from gramercy.schemas.manifest import WithdrawalManifest
+from gramercy.schemas.problems.bundle import (
+    descriptor_contradicts_manifest,
+    notice_contradicts_manifest,
+)
 
 NOTICE = "NOTICE.md"
 
 
 @dataclass(frozen=True)
 class WithdrawalBundle:
-    """A notice as read back: its seal holds, and its text says what its manifest says."""
+    """A notice as read from disk; its seal is valid, and its text follows from its manifest."""
 
     manifest: WithdrawalManifest
     sha256: str
@@ -24,12 +33,12 @@ class WithdrawalBundle:
 
 def write_withdrawal(folder: Path, manifest: WithdrawalManifest) -> None:
     """Fill an empty folder with a notice."""
-    (folder / NOTICE).write_text(notice(manifest), encoding="utf-8", newline="\n")
+    (folder / NOTICE).write_text(notice_text(manifest), encoding="utf-8", newline="\n")
     write_descriptor(folder, withdrawal_descriptor(folder, manifest))
 
 
 def withdrawal_descriptor(folder: Path, manifest: WithdrawalManifest) -> dict[str, Any]:
-    """What datapackage.json says of a notice."""
+    """The content of datapackage.json for a notice."""
     name = f"{manifest.dataset.id}-{manifest.release}-withdrawn"
     return descriptor(folder, name, f"{manifest.dataset.title}: withdrawn", [NOTICE], manifest)
 
@@ -45,25 +54,25 @@ def read_withdrawal(folder: Path) -> WithdrawalBundle:
     sha256 = check(folder)
     manifest = read_manifest(folder, WithdrawalManifest)
     try:
-        told = (folder / NOTICE).read_text(encoding="utf-8")
+        text = (folder / NOTICE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        told = ""
-    if told != notice(manifest):
-        raise BundleError(f"{folder / NOTICE}: does not say what the manifest says.")
+        text = ""
+    if text != notice_text(manifest):
+        raise notice_contradicts_manifest(str(folder / NOTICE))
     if read_descriptor(folder) != withdrawal_descriptor(folder, manifest):
-        raise BundleError(f"{folder / 'datapackage.json'}: does not follow from its manifest.")
+        raise descriptor_contradicts_manifest(str(folder / DESCRIPTOR))
     return WithdrawalBundle(manifest, sha256)
 
 
-def notice(manifest: WithdrawalManifest) -> str:
-    """The notice as a page, for whoever opens the folder."""
+def notice_text(manifest: WithdrawalManifest) -> str:
+    """The text of NOTICE.md; fixed, because reading a notice compares it with this text."""
     facts = manifest.dataset
     return "\n".join(
         [
             f"# Withdrawn: {facts.title}, version {facts.version}",
             "",
             f"{facts.curator} has withdrawn the release `{facts.id}/{manifest.release}` on "
-            f"{manifest.on}. Please use it no longer, nor what was estimated from it.",
+            f"{manifest.date}. Please use it no longer, nor what was estimated from it.",
             "",
             f"> {manifest.reason}",
             "",

@@ -1,1 +1,1 @@
-"""The ``gramercy`` command: a module for each command, and in `output` what they print."""
+"""The ``gramercy`` command: one module per command; `output` prints the results."""

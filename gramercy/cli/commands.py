@@ -1,4 +1,4 @@
-"""The commands, each imported when it is asked for; the help lists them and imports none."""
+"""The commands; each is imported only when it is called, so that help is fast."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 # The function or application, and the first line of its docstring.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo:demo", "Publish one release of scikit-learn's breast cancer table, end to end."),
+    "demo": ("demo:demo", "Publish a release of scikit-learn's breast cancer table."),
     "new": (
         "new:new",
-        "Write a contract and a request for a table, from the names and types of its columns.",
+        "Draft a contract and a request for a table.",
     ),
     "plan": (
         "plan:plan",
-        "Show what a release would do: noise, guarantee, error, budget. Reads no data.",
+        "Show what a release would do, without reading data.",
     ),
     "release": (
         "publish:release",
-        "Publish a release, or return the one that the same request published before.",
+        "Publish a release, or return the one published before.",
     ),
     "randomize": (
         "publish:randomize",
-        "Make one noisy report of every row, where the rows are: for the mechanism 'local'.",
+        "Publish one noisy report per row, for the mechanism 'local'.",
     ),
     "aggregate": (
         "publish:aggregate",
@@ -38,48 +38,52 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "budget": (
         "budget:budget",
-        "Show what was spent and what remains; or change a budget, for a stated reason.",
+        "Show spent and remaining budget, or change a budget.",
     ),
     "withdraw": (
         "withdraw:withdraw",
-        "Mark a bad release in the catalogue. It stays readable, and its charge stays spent.",
+        "Withdraw a release. It stays readable, and its charge stays spent.",
     ),
     "serve": (
         "serve:serve",
-        "Run a Prefect server, the deployments and a worker on this machine, until Ctrl-C.",
+        "Run Prefect, its deployments and a worker on this machine.",
     ),
-    "list": ("list:list_releases", "List the releases of the archive."),
-    "show": ("show:show", "Show what a release is, what it guarantees, and its noise."),
+    "list": ("list:list_archive", "List the releases of the archive."),
+    "show": ("show:show", "Show a release: its guarantee, its noise and its files."),
     "verify": (
         "verify:verify",
-        "Recompute everything a release states, and name the file that is wrong.",
+        "Recompute what releases state, and name what differs.",
     ),
     "estimate": (
         "estimate:estimate",
-        "Estimate from a release: a precision matrix, a covariance, a graph, intervals, classes.",
+        "Estimate from a release, at no further privacy cost.",
     ),
-    "mechanisms": ("mechanisms:mechanisms", "List the mechanisms, with one line each."),
+    "mechanisms": ("mechanisms:mechanisms", "List the mechanisms with one line each."),
     "compare": (
         "compare:compare",
-        "Hold two releases of a data set against each other: what changed beyond their noise.",
+        "Compare two releases: what changed by more than noise.",
     ),
     "site": (
         "site:site",
-        "Write all pages of the catalogue anew: index.html in the archive, and what it links to.",
+        "Rewrite the catalogue's pages.",
     ),
     "audit": (
         "audit:audit",
-        "Hold ledger, archive and run history against each other. Changes nothing.",
+        "Check that ledger, archive and run history agree.",
     ),
     "history": (
         "history:history",
-        "Show what was spent over time: every charge, and every change of a budget.",
+        "Show every charge and every change of a budget.",
     ),
     "export": (
         "export:export",
-        "Hand the catalogue on: to the OpenDP Deployments Registry, or as one data package.",
+        "Export the catalogue to a registry or as one data package.",
     ),
-    "keys": ("keys:app", "Show the keys that sign bundles, or make a new one."),
+    "explain": (
+        "explain:explain",
+        "Explain a code such as GRM-101: its cause and its remedy.",
+    ),
+    "keys": ("keys:app", "List the keys that sign bundles, or create a new one."),
 }
 
 
@@ -91,11 +95,11 @@ class LazyGroup(TyperGroup):
         self.commands = _Commands()  # type: ignore[assignment]  # nothing is added to it
 
     def list_commands(self, ctx: Context) -> list[str]:
-        """Their names."""
+        """The names of the commands."""
         return list(COMMANDS)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """List them by the lines of the table."""
+        """List them with the lines of `COMMANDS`."""
         lines = [TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()]
         TyperGroup(commands=lines).format_commands(ctx, formatter)
 
@@ -113,11 +117,11 @@ class _Commands(Mapping[str, "Command"]):
 
 @functools.cache
 def _load(name: str) -> Command:
-    found: typer.Typer | Callable[..., None] = pkgutil.resolve_name(
+    command: typer.Typer | Callable[..., None] = pkgutil.resolve_name(
         f"gramercy.cli.{COMMANDS[name][0]}"
     )
-    if isinstance(found, typer.Typer):
-        return typer.main.get_command(found)
+    if isinstance(command, typer.Typer):
+        return typer.main.get_command(command)
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name)(found)
+    app.command(name)(command)
     return typer.main.get_command(app)

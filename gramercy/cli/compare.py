@@ -1,4 +1,4 @@
-"""``gramercy compare``: two releases of a data set."""
+"""``gramercy compare``: what changed between two releases of a data set."""
 
 from __future__ import annotations
 
@@ -10,52 +10,53 @@ import typer
 from rich.table import Table
 
 from gramercy.application.context import Context
-from gramercy.application.release_changes import compared
-from gramercy.archive.listing import listed
-from gramercy.cli.options import AsJson, ReleaseName, parts_of
+from gramercy.application.release_changes import compare_releases
+from gramercy.archive.listing import list_release
+from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
-from gramercy.cli.output.page_file import check_page, write_page_of
+from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.estimators.uncertainty.difference import comparable
-from gramercy.reports.change_summary import changed
-from gramercy.schemas.errors import RequestError
+from gramercy.reports.change_summary import change_facts
+from gramercy.schemas.problems.command_line import not_comparable, same_release
+from gramercy.schemas.problems.warnings import release_withdrawn
 
 
 def compare(
     earlier: ReleaseName,
     later: ReleaseName,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write a page with a picture, too.")
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Also write an HTML page with a figure."),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Hold two releases of a data set against each other: what changed beyond their noise.
+    """Compare two releases: what changed by more than noise.
+
+    Both must be releases of one data set with the same columns and normalisation.
 
     Example: gramercy compare clinic/2026-10-r1 clinic/2026-11-r2 --page change.html
     """
     if page is not None:
-        check_page("--page", page)
+        check_output_file("--page", page)
     archive = Context.default().archive
-    first, second = (listed(archive, *parts_of(name)) for name in (earlier, later))
+    first, second = (list_release(archive, *split_name(name)) for name in (earlier, later))
     if first.name == second.name:
-        raise RequestError(f"'{first.name}': is both of them.", "Name two releases.")
+        raise same_release(first.name)
     if not comparable(first.facts, second.facts):
-        raise RequestError(
-            f"'{first.name}' and '{second.name}' do not speak of the same matrix.",
-            "Compare releases of one data set with the same columns, normalisation and penalty.",
-        )
-    known = archive.releases()
-    first, second = sorted((first, second), key=lambda each: known.index(each.key))
-    for each in (first, second):
-        if each.withdrawn is not None:
-            terminal.warn(f"{each.name} was withdrawn: ", each.withdrawn)
-    found = compared(archive, second, first)
+        raise not_comparable(first.name, second.name)
+    order = archive.releases()
+    first, second = sorted((first, second), key=lambda release: order.index(release.key))
+    for release in (first, second):
+        if release.withdrawn is not None:
+            terminal.warn(release_withdrawn(release.name, release.withdrawn))
+    comparison = compare_releases(archive, second, first)
     if page is not None:
-        from gramercy.reports.change_page import change_page  # its templates are of the extra
+        from gramercy.reports.change_page import change_page  # needs the extra `publish`
 
-        write_page_of("--page", page, change_page(found, second.facts.dataset.title))
-    facts = changed(found)
+        write_page("--page", page, change_page(comparison, second.facts.dataset.title))
+    facts = change_facts(comparison)
     if json:
-        terminal.as_json(facts)
+        terminal.print_json(facts)
         return
     _print(facts)
     if page is not None:
@@ -63,16 +64,16 @@ def compare(
 
 
 def _print(facts: Mapping[str, Any]) -> None:
-    """What changed between the two."""
+    """Print what changed between the two."""
     terminal.say(terminal.bold(facts["earlier"]), " and ", terminal.bold(facts["later"]))
     chance = facts["by_chance"]
-    expected = "" if chance is None else f"; {chance:.2g} would if nothing had changed"
+    expected = "" if chance is None else f"; {chance:.2g} are expected if nothing changed"
     terminal.say(
         f"{facts['beyond']} of {facts['entries']} entries differ by more than two standard "
         f"deviations of the noise{expected}."
     )
     if facts["p_value"] is not None:
-        terminal.say(f"All together: p = {facts['p_value']:.2g}.")
+        terminal.say(f"Test that nothing changed: p = {facts['p_value']:.2g}.")
     table = Table("column", "with", "change", "standard error", "deviations", box=None)
     for row, col, value, sd, away in facts["strongest"]:
         table.add_row(row, col, f"{value:.3g}", f"{sd:.2g}", f"{away:.3g}")

@@ -1,4 +1,4 @@
-"""``gramercy estimate``: one more estimate from a release."""
+"""``gramercy estimate``: estimate from a published release."""
 
 from __future__ import annotations
 
@@ -10,62 +10,69 @@ import typer
 from gramercy import estimators
 from gramercy.api.release import Release
 from gramercy.application.context import Context
-from gramercy.cli import running
-from gramercy.cli.options import AsJson, ReleaseName, parts_of
+from gramercy.cli import flow_runner
+from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.estimators import Estimator
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
+from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas.problems.warnings import later_step_failed
 
 
 def estimate(
     name: ReleaseName,
-    estimator: Annotated[str, typer.Option(help="Which estimator.")] = "ridge",
-    penalty: Annotated[str, typer.Option(help="A positive number, or auto.")] = "",
+    estimator: Annotated[str, typer.Option(help="Name of the estimator.")] = "ridge",
+    penalty: Annotated[
+        str, typer.Option(help="A positive number, or a rule such as auto or ebic.")
+    ] = "",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Another setting; repeatable."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Another setting of the estimator; repeatable."
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Estimate from a release: a precision matrix, a covariance, a graph, intervals, classes.
+    """Estimate from a release, at no further privacy cost.
 
-    Reads the release alone; costs no privacy. docs/estimators.md lists estimators and settings.
+    Gives a precision matrix, a covariance, a graph, intervals or a classifier. docs/estimators.md
+    lists the estimators and their settings.
 
     Example: gramercy estimate clinic/2026-11-r1 --estimator graphical-lasso --penalty ebic
     """
     context = Context.default()
-    release = Release(context.archive, *parts_of(name))
+    release = Release(context.archive, *split_name(name))
     chosen = _chosen(estimator, [*([f"penalty={penalty}"] if penalty else []), *(settings or [])])
-    done, page, problems = running.estimate(context, release.id, chosen)
-    for problem in problems:
-        terminal.warn("It is estimated, but: ", problem)
+    done, page, failures = flow_runner.estimate(context, release.id, chosen)
+    for problem in failures:
+        terminal.warn(later_step_failed("The estimate is complete", problem))
     path = release.shown(release.path.parent / "estimates" / done)
     if json:
         facts = {"release": release.id, "estimate": done, "path": path, "report": page}
-        terminal.as_json({**facts, "problems": problems})
+        terminal.print_json({**facts, "problems": failures})
     else:
-        terminal.say("Estimated: ", terminal.bold(done), f", no further privacy cost\n{path}")
+        terminal.say("Estimated: ", terminal.bold(done), f", without further privacy cost\n{path}")
         terminal.say(f"Report: {page or 'none'}")
 
 
 def _chosen(estimator: str, settings: list[str]) -> Estimator:
-    """The estimator with the settings that are given."""
+    """The estimator with these settings."""
     if estimator not in estimators.registry:
-        known = ", ".join(estimators.registry)
-        raise RequestError(f"--estimator: no '{estimator}'.", f"Known: {known}.")
+        raise problems.not_a_choice("--estimator", estimator, tuple(estimators.registry))
     pairs: list[tuple[str, object]] = [("name", estimator), *map(_setting, settings)]
+    keys = [key for key, _ in pairs]
+    if repeated := [key for key in keys if keys.count(key) > 1]:
+        raise problems.setting_repeated(repeated[0])
     facts = dict(pairs)
-    if len(facts) < len(pairs):
-        raise RequestError("--set: a setting is given twice.", "Give it once.")
     return parse(estimators.registry[estimator], facts, "estimate", RequestError)
 
 
 def _setting(text: str) -> tuple[str, bool | float | str]:
-    """``key=value``, the value a number, true, false, or a text; in quotes a text always."""
+    """``key=value``; the value is a number, true, false or text, and in quotes always text."""
     key, equals, value = text.partition("=")
     if not (key and equals and value):
-        raise RequestError(f"--set: '{text}' is no setting.", "Write --set key=value.")
+        raise problems.setting_malformed(text)
     if value in {"true", "false"}:
         return key, value == "true"
     if value[0] in "'\"" and value[-1] == value[0]:

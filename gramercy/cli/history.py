@@ -1,4 +1,4 @@
-"""``gramercy history``: what was spent over time."""
+"""``gramercy history``: spending of budgets over time."""
 
 from __future__ import annotations
 
@@ -8,48 +8,45 @@ from typing import Annotated
 import typer
 
 from gramercy.application.context import Context
-from gramercy.cli.options import AsJson, OneDataset
+from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
-from gramercy.cli.output.exported import timelines_of
-from gramercy.cli.output.page_file import check_page, write_page_of
-from gramercy.cli.output.spending import timeline_text
+from gramercy.cli.output.exports import timelines_of
+from gramercy.cli.output.output_files import check_output_file, write_page
+from gramercy.cli.output.spending import print_timeline
 from gramercy.reports.history_page import history_page
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems.command_line import no_ledger
 from gramercy.schemas.timeline import Timeline
 
 
 def history(
-    dataset: OneDataset = None,
+    dataset: DatasetName = None,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write an HTML page as well.")
+        Path | None, typer.Option(metavar="FILE.html", help="Also write an HTML page.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show what was spent over time: every charge, and every change of a budget.
+    """Show every charge and every change of a budget.
 
     Example: gramercy history clinic --page spent.html
     """
     if page is not None:
-        check_page("--page", page)
+        check_output_file("--page", page)
     context = Context.default()
-    ledger = context.known_ledger
+    ledger = context.existing_ledger
     if ledger is None and dataset:
-        raise RequestError(
-            f"No data set '{dataset}': this home has no ledger.",
-            "A first release makes one; $GRAMERCY_HOME or $GRAMERCY_LEDGER_URL names another.",
-        )
+        raise no_ledger(dataset)
     timelines: list[Timeline] = []
     if ledger is not None:
         datasets = [dataset] if dataset else ledger.datasets()
         timelines = timelines_of(ledger, context.archive, datasets)
     if page is not None:
-        write_page_of("--page", page, history_page(timelines))
+        write_page("--page", page, history_page(timelines))
     if json:
-        terminal.as_json([each.facts() for each in timelines])
+        terminal.print_json([each.facts() for each in timelines])
         return
     for each in timelines:
-        timeline_text(each)
+        print_timeline(each)
     if not timelines:
-        terminal.say("No data set is registered yet: a first release registers it.")
+        terminal.say("No data set is registered yet; its first release registers it.")
     if page is not None:
         terminal.say(f"Page: {page}")

@@ -1,4 +1,4 @@
-"""``gramercy keys``: the keys that sign what this home publishes."""
+"""``gramercy keys``: the keys that sign the bundles of this home."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import Any
 
 import typer
 
-from gramercy.archive.signing_keys import STEWARD, PublicKey, known_keys, new_key, signing_key
+from gramercy.archive.signing_keys import (
+    STEWARD,
+    PublicKey,
+    create_signing_key,
+    public_keys,
+    signing_public_key,
+)
 from gramercy.cli.options import AsJson, Yes
 from gramercy.cli.output import terminal
 from gramercy.common.home import Home
@@ -16,7 +22,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 def keys(context: typer.Context, json: AsJson = False) -> None:
-    """Show the keys that sign bundles, or make a new one.
+    """List the keys that sign bundles, or create a new one.
 
     Example: gramercy keys --json
     """
@@ -27,40 +33,42 @@ def keys(context: typer.Context, json: AsJson = False) -> None:
 
 @app.command("list")
 def list_keys(context: typer.Context, json: AsJson = False) -> None:
-    """List the public keys of this home: whose signatures it trusts, and which one signs.
+    """List the public keys that this home trusts, and which of them signs.
 
     Example: gramercy keys list
     """
     folder = Home.default().keys
-    signing = signing_key(folder)
-    known = [_facts(each, each.public == signing) for each in known_keys(folder)]
+    signing = signing_public_key(folder)
+    listed = [_facts(key, key.public == signing) for key in public_keys(folder)]
     if json or context.obj:
-        terminal.as_json(known)
+        terminal.print_json(listed)
         return
-    for each in known:
-        signs = "  signs" if each["signs"] else ""
-        terminal.say(terminal.bold(each["id"]), f"  {each['made']}  {each['path']}{signs}")
-    if not known:
-        terminal.say("No key yet: the first release makes one, or 'gramercy keys new'.")
+    for facts in listed:
+        signs = "  signs" if facts["signs"] else ""
+        terminal.say(terminal.bold(facts["id"]), f"  {facts['made']}  {facts['path']}{signs}")
+    if not listed:
+        terminal.say("No key yet: the first release or 'gramercy keys new' creates one.")
 
 
 @app.command()
 def new(context: typer.Context, yes: Yes = False, json: AsJson = False) -> None:
-    """Make a key that signs from now on. What others have signed stays known and trusted.
+    """Create a key that signs from now on. Earlier signatures stay valid and trusted.
 
     Example: gramercy keys new --yes
     """
     folder = Home.default().keys
     if (folder / STEWARD).exists() and not yes:
-        question = "Make a new key? The old one is deleted, and analysts need the new public key."
-        terminal.confirm(question, "Add --yes to make a new key.")
-    facts = _facts(new_key(folder), True)
+        question = (
+            "Create a new key? It replaces the private key; analysts need the new public key."
+        )
+        terminal.confirm(question, "Pass --yes to confirm.")
+    facts = _facts(create_signing_key(folder), True)
     if json or context.obj:
-        terminal.as_json(facts)
+        terminal.print_json(facts)
         return
-    terminal.say("Bundles are signed from now on by ", terminal.bold(facts["id"]))
-    terminal.say(f"Hand this file to analysts: {facts['path']}")
+    terminal.say("New bundles are signed by ", terminal.bold(facts["id"]))
+    terminal.say(f"Give this file to analysts: {facts['path']}")
 
 
 def _facts(key: PublicKey, signs: bool) -> dict[str, Any]:
-    return {"id": key.id, "signs": signs, "made": key.made, "path": str(key.path)}
+    return {"id": key.id, "signs": signs, "made": key.created, "path": str(key.path)}

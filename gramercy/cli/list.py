@@ -8,15 +8,16 @@ from rich.text import Text
 
 from gramercy.api.release import Release
 from gramercy.application.context import Context
-from gramercy.application.verification import known_releases, readable_ledger
+from gramercy.application.verification import list_releases, readable_ledger
 from gramercy.archive.protocol import Archive
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
-from gramercy.cli.output.phrases import normalisation
+from gramercy.cli.output.phrases import normalisation_text, privacy_loss_text
 from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problems.warnings import ledger_not_read
 
 
-def list_releases(json: AsJson = False) -> None:
+def list_archive(json: AsJson = False) -> None:
     """List the releases of the archive.
 
     Example: gramercy list --json
@@ -25,28 +26,29 @@ def list_releases(json: AsJson = False) -> None:
     archive = context.archive
     ledger, missing = readable_ledger(context)
     if missing:
-        terminal.warn("The ledger was not read: ", f"that needs {missing}.")
-    listed = [_facts(archive, *key) for key in known_releases(archive, ledger)]
+        terminal.warn(ledger_not_read(missing))
+    listed = [_facts(archive, *key) for key in list_releases(archive, ledger)]
     if json:
-        terminal.as_json(listed)
+        terminal.print_json(listed)
         return
-    for each in listed:
-        if "error" in each:
-            terminal.say(terminal.bold(each["release"]), "  ", each["error"])
+    for facts in listed:
+        name = terminal.bold(facts["release"])
+        if "error" in facts:
+            terminal.say(name, "  ", facts["error"])
         else:
-            guarantee = f"epsilon {each['epsilon']:.4g} at delta {each['delta']:g}"
-            noise = f"{each['mechanism']}, {each['normalisation']}"
-            words = f"  {guarantee}  {noise}  {each['published']}  {each['title']}"
-            gone = f"  withdrawn: {each['withdrawn']}" if each["withdrawn"] else ""
-            terminal.say(terminal.bold(each["release"]), words, Text(gone, style="red"))
+            guarantee = privacy_loss_text(facts["epsilon"], facts["delta"])
+            noise = f"{facts['mechanism']}, {facts['normalisation']}"
+            line = f"  {guarantee}  {noise}  {facts['published']}  {facts['title']}"
+            withdrawn = f"  withdrawn: {facts['withdrawn']}" if facts["withdrawn"] else ""
+            terminal.say(name, line, Text(withdrawn, style="red"))
     if not listed:
-        terminal.say(f"No release in {archive.where} yet.")
+        terminal.say(f"No release in {archive.location} yet.")
 
 
 def _facts(archive: Archive, dataset: str, name: str) -> dict[str, Any]:
     try:
         release = Release(archive, dataset, name)
-    except GramercyError as error:  # one damaged bundle hides no other
+    except GramercyError as error:  # a damaged bundle must not hide the others
         return {"release": f"{dataset}/{name}", "error": str(error)}
     manifest, guarantee = release.manifest, release.guarantee
     return {
@@ -57,7 +59,7 @@ def _facts(archive: Archive, dataset: str, name: str) -> dict[str, Any]:
         "delta": guarantee.delta,
         "mu": guarantee.mu,
         "mechanism": manifest.mechanism["name"],
-        "normalisation": normalisation(manifest.normalisation),
+        "normalisation": normalisation_text(manifest.normalisation),
         "path": release.where,
         "withdrawn": release.withdrawn,
     }

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 from rich.text import Text
+from typer.exceptions import TyperException
 
 from gramercy import __version__
 from gramercy.cli.commands import LazyGroup
 from gramercy.cli.output import terminal
+from gramercy.cli.output.failure import report_failure
 from gramercy.common.extras import publishing
-from gramercy.schemas.errors import GramercyError, Refused, RequestError
+from gramercy.schemas.errors import FormerName, GramercyError
+from gramercy.schemas.problems.command_line import argument_not_text, usage
+from gramercy.schemas.problems.installation import operating_system
 from gramercy.schemas.url import without_secrets
 
 app = typer.Typer(
     cls=LazyGroup,
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -28,47 +32,83 @@ _INTERRUPTED = 130
 
 
 @app.callback(invoke_without_command=True)
-def front(version: Annotated[bool, typer.Option("--version", help="Print it.")] = False) -> None:
+def front(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
     """Publish second-moment matrices with an exact differential-privacy guarantee.
 
     Example: gramercy demo
     """
     if version:
         print(__version__)
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def main() -> None:
-    """Run the command; turn errors into words and exit codes."""
-    # Before Prefect is imported: nothing of a steward's work is told to anyone.
+    """Run the command; turn errors into messages and exit codes."""
+    # Before Prefect is imported: nothing about a steward's work is sent to anyone.
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    code, label, words = 1, "Error: ", ""
+    failure: GramercyError
     try:
-        _check_letters(sys.argv[1:])
-        with publishing():  # packages that a command turns out to need
-            app()
-    except SystemExit as done:
-        if done.code == _INTERRUPTED:
-            words = "Interrupted. The same command tells what became of the release."
-            terminal.say(words, to=terminal.err)
-        raise
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = _run()
+        if code == _INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.exit(code)
     except KeyboardInterrupt:
+        message = "Interrupted. Run the same command again: it shows what became of the release."
+        terminal.say(message, to=terminal.err)
         sys.exit(_INTERRUPTED)
     except GramercyError as error:
-        code, words = error.exit_code, str(error)
-        label = "Refused: " if isinstance(error, Refused) else label
+        failure = error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        words = f"{without_secrets(str(error.filename))}: {reason}."
-    if "--json" in sys.argv:
-        terminal.as_json({"error": words, "exit_code": code})
-    terminal.say(Text(label, style="red"), words, to=terminal.err)
-    sys.exit(code)
+        failure = operating_system(without_secrets(str(error.filename)), reason)
+    report_failure(failure, json="--json" in sys.argv)
+    sys.exit(failure.exit_code)
 
 
-def _check_letters(words: list[str]) -> None:
-    """Refuse bytes that are no text: they could neither be printed nor stored."""
+def _run() -> int:
+    """Run the command; a usage error is a `GramercyError` like all others."""
+    _check_encoding(sys.argv[1:])
     try:
-        "".join(words).encode()
+        with publishing():  # a command may need packages of the extra
+            return app(standalone_mode=False, prog_name="gramercy") or 0
+    except typer.Abort:
+        terminal.say("Aborted.", to=terminal.err)
+        return 1
+    except TyperException as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "gramercy")
+        misuse = usage(error.format_message().rstrip(".") + ".", command)
+    raise misuse
+
+
+def _check_encoding(arguments: list[str]) -> None:
+    """Refuse bytes that are not text: they could be neither printed nor stored."""
+    try:
+        "".join(arguments).encode()
     except UnicodeEncodeError:
-        raise RequestError("An argument is not UTF-8 text.", "Write it anew.") from None
+        raise argument_not_text() from None
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a name that was replaced as a warning with a code; other libraries' as they are."""
+    if issubclass(category, FormerName):
+        terminal.say(Text("Warning ", style="yellow"), str(message), to=terminal.err)
+    else:
+        _show_by_default(message, category, filename, lineno, file, line)
+
+
+_show_by_default = warnings.showwarning

@@ -1,4 +1,4 @@
-"""``gramercy mechanisms``: what can be asked for."""
+"""``gramercy mechanisms``: the mechanisms that a request can name."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from gramercy.mechanisms import registry
 
 
 def mechanisms(json: AsJson = False) -> None:
-    """List the mechanisms, with one line each.
+    """List the mechanisms with one line each.
 
     Example: gramercy mechanisms
     """
-    known = [each.about() for each in registry.values()]
+    listed = [mechanism.description() for mechanism in registry.values()]
     if json:
-        terminal.as_json(known)
+        terminal.print_json(listed)
         return
-    table = Table("mechanism", "what it is for", "publishes", "neighbours", "arithmetic", box=None)
-    for each in known:
+    table = Table("mechanism", "use", "publishes", "neighbours", "arithmetic", box=None)
+    for facts in listed:
         table.add_row(
-            terminal.bold(each["name"]),
-            each["summary"],
-            each["publishes"],
-            ", ".join(each["neighbours"]),
-            each["arithmetic"],
+            terminal.bold(facts["name"]),
+            facts["summary"],
+            facts["publishes"],
+            ", ".join(facts["neighbours"]),
+            facts["arithmetic"],
         )
     terminal.out.print(table)

@@ -9,68 +9,69 @@ from typing import Annotated
 
 import typer
 
-from gramercy.cli.draft.drafting import draft, named
+from gramercy.cli.draft.drafting import draft, parse_names
 from gramercy.cli.draft.files import write
 from gramercy.cli.draft.questions import ask
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import Model, Slug, parse
+from gramercy.schemas.problems.command_line import table_url_has_secrets
 from gramercy.schemas.url import has_secrets, without_secrets
 
 
-class _Named(Model):
+class _DatasetId(Model):
     id: Slug
 
 
 def new(
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="Path, glob or folder of CSV or Parquet files.")
+        str,
+        typer.Argument(metavar="TABLE", help="Path, glob, folder or URL of CSV or Parquet files."),
     ],
     folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the files go; default: the id.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to write to; default: the id.")
     ] = None,
     id_: Annotated[
-        str | None, typer.Option("--id", help="Of the data set; default: the table's name.")
+        str | None, typer.Option("--id", help="Id of the data set; default: the table's name.")
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Those to publish; default: all that can be.")
+        str | None,
+        typer.Option(metavar="A,B", help="Columns to publish; default: all that can be."),
     ] = None,
     no_ask: Annotated[
-        bool, typer.Option("--no-ask", help="Leave what is not known empty, to be filled in.")
+        bool,
+        typer.Option("--no-ask", help="Ask nothing; leave unknown values empty, to be filled in."),
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Write a contract and a request for a table, from the names and types of its columns.
+    """Draft a contract and a request for a table.
 
-    No row is read, and nothing is read off the data: on a terminal it asks for bounds, levels and
-    budget; elsewhere it leaves them empty.
+    It uses the names and types of the columns. No row is read, and no value is taken from the data:
+    on a terminal it asks for bounds, levels and budget; elsewhere it leaves them empty.
 
     Example: gramercy new blood.csv --columns glucose,sodium
     """
     if has_secrets(table):
-        raise RequestError(
-            "TABLE: a contract is public, and this URL holds a user, a password or a query.",
-            f"Name {without_secrets(table)}, and put credentials into the environment variables "
-            "or configuration files of its driver.",
-        )
+        raise table_url_has_secrets(without_secrets(table))
     if id_ is not None:
-        parse(_Named, {"id": id_}, "--id", RequestError)
-    made = draft(table, id_, named(columns) if columns is not None else None)
-    asked = not no_ask and sys.stdin.isatty()
-    if asked:
-        made = ask(made)
-    contract, request = write(made, folder if folder is not None else Path(made.id))
-    then = f"gramercy plan {shlex.quote(str(request))}"
+        parse(_DatasetId, {"id": id_}, "--id", RequestError)
+    proposal = draft(table, id_, parse_names(columns) if columns is not None else None)
+    interactive = not no_ask and sys.stdin.isatty()
+    if interactive:
+        proposal = ask(proposal)
+    contract, request = write(proposal, folder if folder is not None else Path(proposal.id))
+    next_command = f"gramercy plan {shlex.quote(str(request))}"
     if json:
-        kept = {"columns": list(made.columns), "left_out": dict(made.left_out)}
+        columns_of = {"columns": list(proposal.columns), "left_out": dict(proposal.left_out)}
         files = {"contract": str(contract), "request": str(request)}
-        terminal.as_json({**files, **kept, "next": then})
+        terminal.print_json({**files, **columns_of, "next": next_command})
         return
-    left_out = f"; {len(made.left_out)} left out, as it says" if made.left_out else ""
-    columns_of = "1 column" if len(made.columns) == 1 else f"{len(made.columns)} columns"
-    terminal.say("Written: ", terminal.bold(str(contract)), f" ({columns_of}{left_out})")
+    left_out = f"; {len(proposal.left_out)} left out, see there" if proposal.left_out else ""
+    count = len(proposal.columns)
+    counted = "1 column" if count == 1 else f"{count} columns"
+    terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")
     terminal.say("         ", terminal.bold(str(request)))
-    if not asked:
-        terminal.say("Fill in what is empty there, and delete the columns that stay private.")
-    terminal.say(f"Then: {then}")
+    if not interactive:
+        terminal.say("Fill in the empty values, and delete the columns that must stay private.")
+    terminal.say(f"Then: {next_command}")

@@ -7,21 +7,28 @@ from typing import Annotated
 
 import typer
 
-RequestPath = Annotated[Path, typer.Argument(metavar="REQUEST", help="Release request, YAML.")]
-ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="DATASET/RELEASE.")]
+RequestPath = Annotated[
+    Path, typer.Argument(metavar="REQUEST", help="YAML file of the release request.")
+]
+ReleaseName = Annotated[
+    str, typer.Argument(metavar="RELEASE", help="Name of a release: DATASET/RELEASE.")
+]
 ReleaseNames = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RELEASE]...", help="DATASET/RELEASE, or DATASET; default: all."),
+    typer.Argument(
+        metavar="[RELEASE]...",
+        help="DATASET/RELEASE, or DATASET for all of its releases; default: all.",
+    ),
 ]
-OneDataset = Annotated[str | None, typer.Argument(help="One data set; default: all.")]
-ArchivePlace = Annotated[
-    str | None, typer.Option(help="A folder or URL, instead of this home's own archive.")
+DatasetName = Annotated[str | None, typer.Argument(help="Id of a data set; default: all.")]
+ArchiveLocation = Annotated[
+    str | None, typer.Option(help="Folder or URL of an archive; default: this home's.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def parts_of(release: str) -> tuple[str, str]:
-    """DATASET/RELEASE in its two parts."""
+def split_name(release: str) -> tuple[str, str]:
+    """Data set and release of DATASET/RELEASE."""
     dataset, _, name = release.partition("/")
     return dataset, name

@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
+from gramercy.application.budget_preview import preview_budget
 from gramercy.application.context import Context
 from gramercy.application.expectations import save_suite
-from gramercy.application.forecast import page_of
-from gramercy.application.outlook import outlook
-from gramercy.application.planning import Plan, asked, contract_of, make_plan, now
-from gramercy.application.ranking import compare as ranking
+from gramercy.application.forecast import plan_html
+from gramercy.application.planning import Plan, load_contract, make_plan, release_spec, utc_now
+from gramercy.application.ranking import rank_mechanisms
 from gramercy.application.request_model import Request
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, RequestPath
 from gramercy.cli.output import terminal
-from gramercy.cli.output.page_file import check_page, write_page_of, written
-from gramercy.cli.output.plan_text import plan_facts, plan_text
-from gramercy.cli.output.ranking_text import ranking_facts, ranking_text
+from gramercy.cli.output.output_files import check_output_file, write_errors, write_page
+from gramercy.cli.output.plan_text import plan_facts, print_plan
+from gramercy.cli.output.ranking_text import print_ranking, ranking_facts
 
 
 def plan(
@@ -28,57 +28,60 @@ def plan(
         bool, typer.Option("--compare", help="Rank all mechanisms by their expected error.")
     ] = False,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write all of it as a page, too.")
+        Path | None, typer.Option(metavar="FILE.html", help="Also write the plan as an HTML page.")
     ] = None,
     expectations: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.json",
-            help="Write what the contract says of the table, as a Great Expectations suite.",
+            help="Also write the contract's rules for the table as a Great Expectations suite.",
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show what a release would do: noise, guarantee, error, budget. Reads no data.
+    """Show what a release would do, without reading data.
+
+    Shows the noise, the guarantee, the expected error and the effect on the budget.
 
     Example: gramercy plan request.yaml --compare --page plan.html
     """
-    context, given = Context.default(), read_request(request)
+    context, undated = Context.default(), read_request(request)
     if page is not None:
-        check_page("--page", page)
+        check_output_file("--page", page)
     if expectations is not None:
-        check_page("--expectations", expectations)
-    # What is compared need not be had as it is asked for.
-    planned = make_plan(context, given) if page is not None or not compare else None
+        check_output_file("--expectations", expectations)
+    # A comparison does not need the requested mechanism to be possible.
+    planned = make_plan(context, undated) if page is not None or not compare else None
     if page is not None and planned is not None:
-        with terminal.doing("working out the errors", json):
-            html = page_of(planned, outlook(context, planned))
-        write_page_of("--page", page, html)
+        with terminal.progress("computing errors", json):
+            html = plan_html(planned, preview_budget(context, planned))
+        write_page("--page", page, html)
     if compare:
-        _compare(context, given, json)
+        _compare(context, undated, json)
     elif planned is not None:
         _show(context, planned, json)
     if page is not None:
         terminal.say(f"Page: {page}", to=terminal.err if json else terminal.out)
     if expectations is not None:
-        contract = contract_of(context, given.on(now()))
-        with written("--expectations", expectations):
+        contract = load_contract(context, undated.at(utc_now()))
+        with write_errors("--expectations", expectations):
             save_suite(contract, expectations)
         terminal.say(f"Expectations: {expectations}", to=terminal.err if json else terminal.out)
 
 
-def _compare(context: Context, given: Request, json: bool) -> None:
-    dated = given.on(now())
-    offers, declined = ranking(asked(contract_of(context, dated), dated), dated.mechanism)
+def _compare(context: Context, undated: Request, json: bool) -> None:
+    dated = undated.at(utc_now())
+    spec = release_spec(load_contract(context, dated), dated)
+    ranked, unsuitable = rank_mechanisms(spec, dated.mechanism)
     if json:
-        terminal.as_json(ranking_facts(offers, declined, dated.mechanism.delta))
+        terminal.print_json(ranking_facts(ranked, unsuitable, dated.mechanism.delta))
     else:
-        ranking_text(dated, offers, declined)
+        print_ranking(dated, ranked, unsuitable)
 
 
 def _show(context: Context, planned: Plan, json: bool) -> None:
-    seen = outlook(context, planned)
+    preview = preview_budget(context, planned)
     if json:
-        terminal.as_json(plan_facts(planned, seen))
+        terminal.print_json(plan_facts(planned, preview))
     else:
-        plan_text(planned, seen)
+        print_plan(planned, preview)

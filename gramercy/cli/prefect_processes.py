@@ -1,7 +1,7 @@
-"""A Prefect server and a worker, as processes that end with this one.
+"""A Prefect server and a worker, as child processes that end with this one.
 
-Each of them is an event loop of its own, which handles signals, writes logs and runs until it is
-stopped: they are started as `prefect server start` and `prefect worker start`.
+Each has its own event loop, signal handlers and logs, so they are started as
+`prefect server start` and `prefect worker start`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from typing import IO, Any
 
 from gramercy.cli.output import terminal
 from gramercy.common.home import Home
-from gramercy.schemas.errors import ServerError
+from gramercy.schemas.problems.command_line import (
+    port_in_use,
+    server_not_answering,
+    server_not_started,
+)
 from gramercy.schemas.url import without_secrets
 
 _START_SECONDS = 180
@@ -28,26 +32,26 @@ _STOP_SECONDS = 30
 Process = subprocess.Popen[bytes]
 
 
-def end_in_order() -> None:
-    """Whatever ends this process ends its children: a schedule nobody sees would go on charging."""
+def stop_children_on_signals() -> None:
+    """End the children on SIGINT, SIGTERM and SIGHUP: an orphaned schedule would keep charging."""
 
-    def end(number: int, _: object) -> None:
+    def stop(number: int, _: object) -> None:
         terminal.say("Stopping ...", to=terminal.err)
         raise SystemExit(0 if number == signal.SIGINT else 128 + number)
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), end)
+            signal.signal(getattr(signal, name), stop)
 
 
 @contextlib.contextmanager
 def server(home: Home, port: int) -> Iterator[tuple[str, Process | None]]:
-    """The server of PREFECT_API_URL, or one of our own on a port of this machine.
+    """The server at PREFECT_API_URL, or a new one on a port of this machine.
 
     Yields
     ------
     tuple
-        URL of its API, and the process if it is ours.
+        URL of its API, and its process if it was started here.
 
     Raises
     ------
@@ -57,41 +61,34 @@ def server(home: Home, port: int) -> Iterator[tuple[str, Process | None]]:
     url = os.environ.get("PREFECT_API_URL")
     if url:
         if not _answers(url):
-            raise ServerError(
-                f"The server of PREFECT_API_URL ({without_secrets(url)}) does not answer.",
-                "Start it, or unset it.",
-            )
+            raise server_not_answering(without_secrets(url))
         yield url, None
         return
     api = f"http://127.0.0.1:{port}/api"
     if _answers(api):
-        raise ServerError(
-            f"Port {port} is taken.", f"Choose another --port, or set PREFECT_API_URL={api}."
-        )
-    terminal.say("Starting a Prefect server (half a minute) ...", to=terminal.err)
+        raise port_in_use(port, api)
+    terminal.say("Starting a Prefect server (takes half a minute) ...", to=terminal.err)
     log = home.root / "serve" / "server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    words = ("server", "start", "--host", "127.0.0.1", "--port", str(port))
-    pages = {"PREFECT_SERVER_UI_API_URL": api}  # else they ask the usual port
-    with log.open("wb") as out, _prefect(pages, *words, out=out) as process:
+    command = ("server", "start", "--host", "127.0.0.1", "--port", str(port))
+    pages = {"PREFECT_SERVER_UI_API_URL": api}  # or the pages would use port 4200
+    with log.open("wb") as out, _prefect(pages, *command, out=out) as process:
         end = time.monotonic() + _START_SECONDS
         while not _answers(api):
             if process.poll() is not None or time.monotonic() > end:
-                raise ServerError(
-                    f"The Prefect server did not start on port {port}.", f"See {log}."
-                )
+                raise server_not_started(port, str(log))
             time.sleep(0.5)
         yield api, process
 
 
 @contextlib.contextmanager
 def worker(home: Home, api: str, pool: str) -> Iterator[Process]:
-    """A worker that runs in this home what is due in a work pool.
+    """A worker that runs the scheduled runs of a work pool in this home.
 
     Yields
     ------
     Process
-        It says on the terminal when a run begins and ends.
+        It prints when a run begins and ends.
     """
     settings = {
         "PREFECT_API_URL": api,
@@ -112,16 +109,16 @@ def _answers(api: str) -> bool:
 
 @contextlib.contextmanager
 def _prefect(
-    settings: dict[str, str], *words: str, out: IO[Any] | None = None
+    settings: dict[str, str], *command: str, out: IO[Any] | None = None
 ) -> Iterator[Process]:
-    """A Prefect command that ends with this block."""
+    """A Prefect command that is stopped at the end of the block."""
     quiet = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "prefect", *words],
+        [sys.executable, "-m", "prefect", *command],
         env={**os.environ, **quiet, "PREFECT_LOGGING_LEVEL": "WARNING", **settings},
         stdout=out or sys.stderr,
         stderr=out or sys.stderr,
-        start_new_session=True,  # Ctrl-C reaches us, and we end it in order
+        start_new_session=True,  # Ctrl-C reaches this process, which stops the child
     )
     try:
         yield child

@@ -1,4 +1,4 @@
-"""``gramercy release``, ``randomize`` and ``aggregate``: what is charged and published."""
+"""``gramercy release``, ``randomize`` and ``aggregate``: charge and publish."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Annotated
 
 import typer
 
+from gramercy.application.budget_preview import BudgetPreview, preview_budget
 from gramercy.application.context import Context
-from gramercy.application.internal_record import page, recall
-from gramercy.application.outlook import Outlook, outlook
+from gramercy.application.internal_record import page_path, read_record
 from gramercy.application.planning import make_plan
 from gramercy.application.yaml_files import read_request
-from gramercy.cli import running
-from gramercy.cli.options import AsJson, RequestPath, Yes, parts_of
+from gramercy.cli import flow_runner
+from gramercy.cli.options import AsJson, RequestPath, Yes, split_name
 from gramercy.cli.output import terminal
-from gramercy.cli.output.plan_text import plan_text
-from gramercy.cli.output.steward_notes import steward_notes
-from gramercy.schemas.errors import RequestError
+from gramercy.cli.output.plan_text import print_plan
+from gramercy.cli.output.steward_notes import print_steward_notes
+from gramercy.schemas.problems.command_line import not_the_local_mechanism
+from gramercy.schemas.problems.warnings import later_step_failed
 
 NewCharge = Annotated[
-    bool, typer.Option("--new-charge", help="Pay again after an interrupted release.")
+    bool, typer.Option("--new-charge", help="Charge again after an interrupted release.")
 ]
 
 
@@ -32,7 +33,9 @@ def release(
     new_charge: NewCharge = False,
     json: AsJson = False,
 ) -> None:
-    """Publish a release, or return the one that the same request published before.
+    """Publish a release, or return the one published before.
+
+    A request is charged once: the same request again returns the same release, without a charge.
 
     Example: gramercy release request.yaml --yes
     """
@@ -42,12 +45,14 @@ def release(
 def randomize(
     request: RequestPath, yes: Yes = False, new_charge: NewCharge = False, json: AsJson = False
 ) -> None:
-    """Make one noisy report of every row, where the rows are: for the mechanism 'local'.
+    """Publish one noisy report per row, for the mechanism 'local'.
+
+    Run it where the rows are; 'gramercy aggregate' averages the reports of several sources.
 
     Example: gramercy randomize request.yaml --yes
     """
-    if read_request(request).mechanism.name != "local":
-        raise RequestError(f"{request}: asks for another mechanism.", "Write 'name: local'.")
+    if (name := read_request(request).mechanism.name) != "local":
+        raise not_the_local_mechanism(str(request), name)
     _publish(request, yes, new_charge, json)
 
 
@@ -55,7 +60,9 @@ def aggregate(
     request: RequestPath,
     reports: Annotated[
         list[Path],
-        typer.Argument(metavar="REPORTS...", help="Releases of 'gramercy randomize': folders."),
+        typer.Argument(
+            metavar="REPORTS...", help="Folders 'release' that 'gramercy randomize' published."
+        ),
     ],
     yes: Yes = False,
     new_charge: NewCharge = False,
@@ -73,29 +80,29 @@ def _publish(
 ) -> None:
     context = Context.default()
     planned = make_plan(context, read_request(request), averaging=reports is not None)
-    seen = outlook(context, planned)
+    preview = preview_budget(context, planned)
     if new_charge:
-        planned = planned.instead_of(_interrupted(seen))
+        planned = planned.with_new_charge(_interrupted_release(preview))
     if not json:
-        plan_text(planned, seen)
+        print_plan(planned, preview)
     if not yes:
-        terminal.confirm("Publish? A charge is never refunded.", "Add --yes to publish.")
-    done = running.publish(context, planned, seen, reports or ())
-    steward_notes(recall(context.home, *parts_of(done.release)))
+        terminal.confirm("Publish? A charge is never refunded.", "Pass --yes to confirm.")
+    done = flow_runner.publish(context, planned, preview, reports or ())
+    print_steward_notes(read_record(context.home, *split_name(done.release)))
     for problem in done.problems:
-        terminal.warn("It is published, but: ", problem)
+        terminal.warn(later_step_failed("The release is published", problem))
     if json:
-        terminal.as_json(asdict(done))
+        terminal.print_json(asdict(done))
         return
-    words = "Published before, nothing charged" if done.replayed else "Published"
-    terminal.say(f"{words}: ", terminal.bold(done.release), f"\n{done.path}")
+    outcome = "Already published, nothing charged" if done.replayed else "Published"
+    terminal.say(f"{outcome}: ", terminal.bold(done.release), f"\n{done.path}")
     terminal.say(f"Report: {done.report or 'none'}")
     if reports is None:
-        internal = page(context.home, *parts_of(done.release))
-        terminal.say(f"For you alone: {internal}", to=terminal.err)
+        internal = page_path(context.home, *split_name(done.release))
+        terminal.say(f"Internal (do not publish): {internal}", to=terminal.err)
 
 
-def _interrupted(seen: Outlook) -> str | None:
-    """The release that was charged for this request and then interrupted."""
-    charge = seen.answered
+def _interrupted_release(preview: BudgetPreview) -> str | None:
+    """The release that was charged for this request but not published."""
+    charge = preview.previous_charge
     return charge.release if charge is not None and charge.state != "published" else None

@@ -16,54 +16,57 @@ from gramercy.cli import prefect_processes
 from gramercy.cli.output import terminal
 from gramercy.flows.deployments import deployments
 from gramercy.flows.work_pool import WorkPool
-from gramercy.schemas.errors import RequestError, ServerError
+from gramercy.schemas.problems.command_line import port_out_of_range, serving_stopped
 from gramercy.schemas.url import without_secrets
 
-_LOOK_SECONDS = 2
+_POLL_SECONDS = 2
 
 
 def serve(
     requests: Annotated[
-        list[Path] | None, typer.Argument(metavar="[REQUEST]...", help="Requests to schedule.")
+        list[Path] | None,
+        typer.Argument(metavar="[REQUEST]...", help="YAML files of the requests to schedule."),
     ] = None,
-    cron: Annotated[str, typer.Option(help="When they run.")] = "0 6 * * 1",
+    cron: Annotated[str, typer.Option(help="When they run: five fields of cron.")] = "0 6 * * 1",
     timezone: Annotated[
-        str | None, typer.Option(help="Of the schedule; default: the request's, else UTC.")
+        str | None, typer.Option(help="Time zone of the schedule; default: the request's, or UTC.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Of the Prefect server.")] = 4200,
+    port: Annotated[int, typer.Option(help="TCP port of the Prefect server.")] = 4200,
     pool: Annotated[
-        str, typer.Option(help="Work pool; of your own, on a server that others use too.")
+        str, typer.Option(help="Work pool; choose your own on a shared server.")
     ] = "gramercy",
 ) -> None:
-    """Run a Prefect server, the deployments and a worker on this machine, until Ctrl-C.
+    """Run Prefect, its deployments and a worker on this machine.
+
+    Runs until Ctrl-C. Uses the server at PREFECT_API_URL if that is set.
 
     Example: gramercy serve request.yaml --cron "0 6 * * 1" --timezone Europe/Berlin
     """
-    prefect_processes.end_in_order()
+    prefect_processes.stop_children_on_signals()
     context = Context.default()
-    asked = [read_request(path) for path in requests or []]
-    served = deployments(context, asked, cron, timezone, pool)
+    scheduled = [read_request(path) for path in requests or []]
+    served = deployments(context, scheduled, cron, timezone, pool)
     if not 1 <= port <= 65535:
-        raise RequestError("--port: is no port.", "Name one from 1 to 65535.")
+        raise port_out_of_range(port)
     with prefect_processes.server(context.home, port) as (api, server):
         for name in WorkPool(api, pool, context.home).deploy(served):
             terminal.say(f"No longer scheduled: {name}", to=terminal.err)
         with prefect_processes.worker(context.home, api, pool) as worker:
-            _say_what_runs(served, without_secrets(api))
+            _print_deployments(served, without_secrets(api))
             while worker.poll() is None and (server is None or server.poll() is None):
-                time.sleep(_LOOK_SECONDS)
-            raise ServerError("The server or the worker stopped.", "Their last lines tell why.")
+                time.sleep(_POLL_SECONDS)
+            raise serving_stopped()
 
 
-def _say_what_runs(served: Sequence[Any], api: str) -> None:
-    for each in served:
+def _print_deployments(served: Sequence[Any], api: str) -> None:
+    for deployment in served:
         when = "when a release is published"
-        if each.schedules:
-            schedule = each.schedules[0].schedule
+        if deployment.schedules:
+            schedule = deployment.schedules[0].schedule
             when = f"{schedule.cron} ({schedule.timezone})"
-        terminal.say(terminal.bold(each.full_name), f"  {when}")
-    place = api.removesuffix("/api")
-    terminal.say(f"\nServing at {place}. Ctrl-C stops it; the schedule waits meanwhile.")
+        terminal.say(terminal.bold(deployment.full_name), f"  {when}")
+    url = api.removesuffix("/api")
+    terminal.say(f"\nServing at {url}. Ctrl-C stops the server and pauses the schedule.")
     first = served[0]
     if first.schedules:
         prefect = Path(sys.executable).with_name("prefect")
@@ -72,4 +75,4 @@ def _say_what_runs(served: Sequence[Any], api: str) -> None:
             f"  PREFECT_API_URL={api} {prefect} deployment run {first.full_name}"
         )
     else:
-        terminal.say("Nothing is scheduled: name release requests to schedule them.")
+        terminal.say("No release is scheduled; pass requests as arguments to schedule them.")

@@ -1,4 +1,4 @@
-"""``gramercy site``: the catalogue's pages."""
+"""``gramercy site``: rewrite the catalogue's pages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from gramercy.cli.output import terminal
 
 
 def site(json: AsJson = False) -> None:
-    """Write all pages of the catalogue anew: index.html in the archive, and what it links to.
+    """Rewrite the catalogue's pages.
 
-    Each publish writes those that it changes. Any web server can show them, and so can a disk.
+    Writes index.html in the archive and all pages that it links to. Publishing already updates the
+    pages that change. The pages are static: any web server can serve them, and a browser can open
+    them from disk.
 
     Example: gramercy site
     """
     context = Context.default()
     archive = context.archive
-    with terminal.doing("drawing", json) as on_release:
-        count = write_site(context, watch=on_release)
-    page = archive.shown(archive.root / INDEX)
+    with terminal.progress("writing pages", json) as on_release:
+        count = write_site(context, on_release=on_release)
+    page = archive.display_path(archive.root / INDEX)
     if json:
-        terminal.as_json({"releases": count, "page": page})
+        terminal.print_json({"releases": count, "page": page})
     else:
         terminal.say(f"Pages of {count} releases: ", terminal.bold(page))

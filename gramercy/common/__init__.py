@@ -1,1 +1,1 @@
-"""What several rooms need and no schema is: the home, the machine, the lattice of integers."""
+"""Used by several packages, and not a schema: the home, the machine, the integer lattice."""

@@ -1,4 +1,4 @@
-"""Files that outlive a power cut, and that are whole or not there."""
+"""Durable and atomic writes: a file survives a power cut, and is complete or absent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramercy.schemas.errors import ArchiveError
+from gramercy.schemas.problems.installation import archive_not_readable, archive_not_writable
 
 
 @contextlib.contextmanager
-def disk_errors(root: Path, doing: str = "write to") -> Iterator[None]:
-    """Raise an ArchiveError for what the disk refuses; it names the file, or else the root."""
+def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
+    """Turn an OSError into an ArchiveError that names the file, or else the root."""
     reason, path = "", str(root)
     try:
         yield
@@ -24,14 +24,11 @@ def disk_errors(root: Path, doing: str = "write to") -> Iterator[None]:
         path = str(caught.filename or path)
         reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
     if reason:
-        raise ArchiveError(
-            f"{path}: cannot {doing} the archive ({reason}).",
-            "Make room, or make it writable." if doing == "write to" else "Make it readable.",
-        )
+        raise (archive_not_readable if reading else archive_not_writable)(path, reason)
 
 
 def make_durable(path: Path) -> None:
-    """Have a file or folder written to the disk itself."""
+    """Flush a file or folder to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -40,35 +37,35 @@ def make_durable(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def written_aside(path: Path, data: bytes, mode: int = 0o644) -> Iterator[Path]:
-    """A durable file of its own beside `path`, to be renamed or linked there; else removed.
+def temporary_file(path: Path, data: bytes, mode: int = 0o644) -> Iterator[Path]:
+    """A durable temporary file next to `path`, to rename or link; removed on exit.
 
     It has `mode` from the moment it exists.
     """
-    aside = path.with_name(f".{uuid.uuid4().hex}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    temporary = path.with_name(f".{uuid.uuid4().hex}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        yield aside
+        yield temporary
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def linked(source: str | Path, to: str | Path) -> None:
-    """Copy a file that is never changed again, by a link where the disk is the same."""
+def link_or_copy(source: str | Path, to: str | Path) -> None:
+    """Copy a file that will never change, as a hard link if possible."""
     try:
         os.link(source, to)
     except OSError:
         shutil.copy2(source, to)
 
 
-def renamed(folder: Path, place: Path) -> bool:
-    """Rename a folder to `place`; False where another folder is there, perhaps since a moment."""
+def rename_folder(folder: Path, target: Path) -> bool:
+    """Rename a folder; False if the target exists, even if it was created a moment ago."""
     try:
-        folder.rename(place)
+        folder.rename(target)
     except OSError as caught:
         if caught.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
             raise
@@ -76,40 +73,40 @@ def renamed(folder: Path, place: Path) -> bool:
     return True
 
 
-def replace(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write a file, durably; whoever reads it sees the old one or all of the new one."""
-    with written_aside(path, data, mode) as aside:
-        aside.replace(path)
+def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write a file durably; a reader sees either the old content or all of the new content."""
+    with temporary_file(path, data, mode) as temporary:
+        temporary.replace(path)
     make_durable(path.parent)
 
 
 @dataclass(frozen=True)
 class Files:
-    """The small files below a folder of this machine, by their names relative to it."""
+    """The small files below a local folder, by their paths relative to it."""
 
     root: Path
 
     def names(self, under: str) -> list[str]:
-        """Files below a folder; none where there is no such folder."""
-        found: list[str] = []
-        for place, _, names in os.walk(self.root / under, onerror=_raise):
-            found += [(Path(place) / name).relative_to(self.root).as_posix() for name in names]
-        return sorted(found)
+        """Names of the files below a folder; empty if it does not exist."""
+        files: list[str] = []
+        for folder, _, names in os.walk(self.root / under, onerror=_raise):
+            files += [(Path(folder) / name).relative_to(self.root).as_posix() for name in names]
+        return sorted(files)
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None where there is none."""
+        """A file's content; None if it does not exist."""
         with contextlib.suppress(FileNotFoundError):
             return (self.root / name).read_bytes()
         return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file, durably, with its folders."""
+        """Write or replace a file durably, and create its folders."""
         path = self.root / name
         self.root.mkdir(parents=True, exist_ok=True)
         for folder in reversed([path.parent, *path.parent.parents]):
             if folder.is_relative_to(self.root) and folder != self.root:
-                folder.mkdir(exist_ok=True, mode=0o700)  # for stewards and auditors
-        replace(path, data)
+                folder.mkdir(exist_ok=True, mode=0o700)  # only for the steward and auditors
+        write_atomically(path, data)
         for folder in path.parent.relative_to(self.root).parents:
             make_durable(self.root / folder)
 

@@ -1,4 +1,4 @@
-"""Optional packages: whether one is installed, and the error that names the extra to install."""
+"""Optional packages: whether they are installed, and the error that names the extra."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from gramercy.schemas.errors import MissingPackages
+from gramercy.schemas.problems.installation import publishing_packages
 
-# As they are imported; pyproject.toml lists them under the same extra.
+# Import names of the packages of the extra 'publish' in pyproject.toml.
 PUBLISH = frozenset(
     {
         "PIL",
@@ -26,18 +26,18 @@ INSTALL_PUBLISH = "pip install 'gramercy[publish]'"
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported; it is not."""
+    """Whether a package can be imported, without importing it."""
     return find_spec(package) is not None
 
 
 @contextmanager
 def publishing() -> Iterator[None]:
-    """Run what may import packages of the extra ``publish``.
+    """Report a missing package of the extra ``publish`` with the command that installs it.
 
     Raises
     ------
     MissingPackages
-        Where one of them is not installed.
+        If a package of the extra is imported and not installed.
     """
     try:
         yield
@@ -46,4 +46,4 @@ def publishing() -> Iterator[None]:
             raise
     else:
         return
-    raise MissingPackages("Publishing needs more packages:", f"{INSTALL_PUBLISH}.")
+    raise publishing_packages(INSTALL_PUBLISH)

@@ -1,4 +1,4 @@
-"""The one per-user home: where the ledger, the archive and the steward's own records lie."""
+"""The steward's home: the folder of the ledger, the archive and the internal records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems.installation import contract_missing
 from gramercy.schemas.url import without_secrets
 
 
@@ -18,21 +18,21 @@ class Home:
     Parameters
     ----------
     root
-        ``$GRAMERCY_HOME``, or ``.gramercy`` in the user's home folder; never the working
-        directory, so that one data set cannot have two ledgers by accident.
+        ``$GRAMERCY_HOME``, or ``.gramercy`` in the user's home folder. It is never the working
+        directory, so that a data set cannot have two ledgers by accident.
     """
 
     root: Path
 
     @classmethod
     def default(cls) -> Home:
-        """The home of this user."""
-        named = os.environ.get("GRAMERCY_HOME")
-        return cls((Path(named).expanduser() if named else Path.home() / ".gramercy").resolve())
+        """The home of the current user."""
+        path = os.environ.get("GRAMERCY_HOME")
+        return cls((Path(path).expanduser() if path else Path.home() / ".gramercy").resolve())
 
     @property
     def address(self) -> str:
-        """Which home this is, among those of several machines: the machine's name, and its path."""
+        """The machine's name and the path, to tell the homes of several machines apart."""
         return f"{socket.gethostname()}:{self.root}"
 
     @property
@@ -41,7 +41,7 @@ class Home:
 
     @property
     def ledger_url(self) -> str | None:
-        """A database that takes the place of `ledger`: ``$GRAMERCY_LEDGER_URL``."""
+        """``$GRAMERCY_LEDGER_URL``: a database to use instead of the file `ledger`."""
         return os.environ.get("GRAMERCY_LEDGER_URL") or None
 
     @property
@@ -50,17 +50,17 @@ class Home:
 
     @property
     def archive_url(self) -> str | None:
-        """``$GRAMERCY_ARCHIVE_URL``: where the archive lies, unless it is the home's own folder."""
+        """``$GRAMERCY_ARCHIVE_URL``: an archive to use instead of the folder `archive`."""
         return os.environ.get("GRAMERCY_ARCHIVE_URL") or None
 
     @property
     def keys(self) -> Path:
-        """The key that signs bundles, and the public keys by which they are known."""
+        """The key that signs bundles, and the trusted public keys."""
         return self.root / "keys"
 
     @property
     def staging(self) -> Path:
-        """What is on its way to an archive elsewhere."""
+        """The staging area for uploads to a remote archive."""
         return self.root / "staging"
 
     @property
@@ -69,7 +69,7 @@ class Home:
 
     @property
     def internal(self) -> Path:
-        """The steward's own records. Not for publication: they are exact functions of the data."""
+        """Internal records (do not publish): they are exact functions of the private data."""
         return self.root / "internal"
 
     @property
@@ -81,18 +81,15 @@ class Home:
         return self.root / "locks"
 
     def contract(self, dataset: str) -> Path:
-        """The contract's file, from the `dataset` key of a request.
+        """Path of the contract that the key `dataset` of a request names.
 
         Raises
         ------
         RequestError
-            If there is no such file.
+            If the file does not exist.
         """
-        named = self.contracts / f"{dataset}.yaml"
-        path = Path(dataset) if dataset.endswith((".yaml", ".yml")) else named
-        if not os.path.isfile(path):  # also of names that no path can have
-            raise RequestError(
-                f"key 'dataset': no contract at {without_secrets(str(path))}.",
-                f"Name the contract's YAML file, or put it at {self.contracts}/<id>.yaml.",
-            )
+        by_id = self.contracts / f"{dataset}.yaml"
+        path = Path(dataset) if dataset.endswith((".yaml", ".yml")) else by_id
+        if not os.path.isfile(path):  # False also for names that are not valid paths
+            raise contract_missing(without_secrets(str(path)), str(self.contracts))
         return path

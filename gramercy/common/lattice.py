@@ -1,115 +1,122 @@
-"""The integer lattice on which rows are rounded, summed exactly and made noisy."""
+"""The integer lattice on which rows are rounded and exactly summed, and noise is added."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+from gramercy.schemas.problems.table import lattice_too_coarse
+
 MIN_BITS, MAX_BITS = 10, 20
-_FAR = 5.0  # c is at least 0.9 where rounding moves what is in the ball by a tenth of it at most
+_MIN_RATIO = 5.0  # 2^K / sqrt(m p) at least, so that c is at least 0.9
 ROW_BITS = 16
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Rows of the unit ball become integer rows q = round(2^K c x) with sum q^2 <= 2^(2K).
+    """Maps rows x of the unit ball to integer rows q = round(2^K c x) with sum q^2 <= 2^(2K).
 
     Parameters
     ----------
     p
         Number of columns.
     bits
-        K, the bits per cell.
-    together
-        Rows that have to be in the ball together, m: one, or most of what one person has.
+        K, the bits of a cell.
+    rows_in_ball
+        m, the number of rows whose squares together must stay in the ball: one, or the rows of
+        nearly any person.
 
     Notes
     -----
     c = 1 - sqrt(m p) 2^-(K+1): rounding moves m rows by at most sqrt(m p)/2, so they cannot leave
-    the ball. The Gram matrix of integer rows counts units of 2^-2K; a release divides by c^2, too.
+    the ball. The Gram matrix of integer rows has units of 2^-2K; a release also divides by c^2.
     """
 
     p: int
     bits: int
-    together: float = 1.0
+    rows_in_ball: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.shrink > 0:
-            raise ValueError("the lattice is too coarse for what has to lie in the ball together")
+        if not self.shrinkage > 0:
+            raise lattice_too_coarse(self.bits, self.p, self.rows_in_ball)
 
     @property
-    def shrink(self) -> float:
+    def shrinkage(self) -> float:
         """c, rounded down."""
-        return math.nextafter(1 - math.sqrt(self.p * self.together) * 2.0 ** -(self.bits + 1), 0)
+        return math.nextafter(
+            1 - math.sqrt(self.p * self.rows_in_ball) * 2.0 ** -(self.bits + 1), 0
+        )
 
     @property
-    def cell(self) -> float:
-        """2^K c: the length of a unit row, in integers, before rounding."""
-        return math.ldexp(self.shrink, self.bits)
+    def unit_length(self) -> float:
+        """2^K c: the length of a unit row in lattice units, before rounding."""
+        return math.ldexp(self.shrinkage, self.bits)
 
     @property
-    def ball(self) -> int:
-        """2^(2K): the most that the squares of an integer row may sum to."""
+    def squared_radius(self) -> int:
+        """2^(2K): the upper bound on the sum of squares of an integer row."""
         return 1 << (2 * self.bits)
 
     @property
     def divisor(self) -> float:
-        """2^(2K) c^2: Gram units per unit of the Gram matrix of the original rows."""
-        return self.shrink * self.shrink * self.ball
+        """2^(2K) c^2: divides the Gram matrix of integer rows into that of the original rows."""
+        return self.shrinkage * self.shrinkage * self.squared_radius
 
     @property
     def step(self) -> float:
-        """What one integer of a row stands for."""
-        return 1 / self.cell
+        """The length of one lattice unit."""
+        return 1 / self.unit_length
 
     @classmethod
-    def fitting(cls, p: int, units: int, scale: float, each: float = 1.0) -> Lattice:
-        """The coarsest lattice that costs no accuracy, from public facts alone.
+    def fitting(cls, p: int, units: int, scale: float, rows_per_person: float = 1.0) -> Lattice:
+        """The coarsest lattice that costs no accuracy, from public facts only.
 
         Parameters
         ----------
-        p, units
-            Columns, and rows or persons as declared: what lies in the ball.
+        p
+            Number of columns.
+        units
+            Declared number of rows, or of persons if they are protected.
         scale
             Standard deviation s of the noise on a diagonal entry of the Gram matrix.
-        each
-            Rows of one person, on average.
+        rows_per_person
+            Mean number of rows of a person.
 
         Notes
         -----
-        The smallest K in [10, 20] for which rounding adds less than s/1000 to a diagonal entry (n
-        2^-2K / 12) and the shrinking by c less than 0.1 % to the noise (sqrt(m p) 2^-K, with m
-        sixteen times `each` where that is not one), as long as n 2^2K stays below 2^62. Shrinking
-        may cost more, up to a tenth, where a finer lattice would make the noise larger than 2^32
-        units; m is smaller where it would cost more than that.
+        K is the smallest number in [10, 20] for which rounding adds less than s/1000 to a diagonal
+        entry (n 2^-2K / 12), and dividing by c adds less than 0.1 % to the noise (sqrt(m p) 2^-K,
+        with m = 1, or sixteen times `rows_per_person` where that is not one); but n 2^2K stays
+        below 2^62. The cost of c may be larger, up to a tenth, where a finer lattice would make the
+        noise larger than 2^32 units; where it would exceed that, m is reduced.
         """
-        bits, together = MIN_BITS, 1.0 if each == 1 else 16 * each
-        far = math.sqrt(p * together)
+        bits, rows_in_ball = MIN_BITS, 1.0 if rows_per_person == 1 else 16 * rows_per_person
+        shift = math.sqrt(p * rows_in_ball)
         while (
             bits < MAX_BITS
             and (
-                units * each / (12 * 4.0**bits) > scale / 1000
-                or (far > 2.0**bits / 1000 and scale * 4.0 ** (bits + 1) < 2.0**32)
-                or (far > 2.0**bits / _FAR and scale * 4.0 ** (bits + 1) < 2.0**54)
+                units * rows_per_person / (12 * 4.0**bits) > scale / 1000
+                or (shift > 2.0**bits / 1000 and scale * 4.0 ** (bits + 1) < 2.0**32)
+                or (shift > 2.0**bits / _MIN_RATIO and scale * 4.0 ** (bits + 1) < 2.0**54)
             )
             and units << (2 * bits + 2) < 1 << 62
         ):
             bits += 1
-        return cls(p, bits, min(together, max(1.0, (2.0**bits / _FAR) ** 2 / p)))
+        return cls(p, bits, min(rows_in_ball, max(1.0, (2.0**bits / _MIN_RATIO) ** 2 / p)))
 
 
 @dataclass(frozen=True)
-class WholeNumbers(Lattice):
-    """Rows that are whole numbers already: nothing is shrunk, and one is one."""
+class UnscaledLattice(Lattice):
+    """The integers themselves, for rows of whole numbers: c = 1 and K = 0."""
 
     bits: int = 0
 
     @property
-    def shrink(self) -> float:
-        """None."""
+    def shrinkage(self) -> float:
+        """One: rows keep their scale."""
         return 1.0
 
 
 def row_lattice(p: int) -> Lattice:
-    """The lattice of rows that are published one by one."""
+    """The lattice for publishing rows."""
     return Lattice(p, ROW_BITS)

@@ -1,4 +1,4 @@
-"""What the machine offers: its code, its cores, and one thread of BLAS."""
+"""Compiled functions, processor cores, and the threads of BLAS."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def compiled(function: _Function, *fast: str) -> _Function:
-    """The same function, compiled by numba: seconds the first time on a machine, then from a file.
+    """A function compiled by numba; compiling takes seconds once, then a cache file is used.
 
-    Without numba it is the function itself: the same numbers, a hundred times slower.
+    Without numba it is the function itself: the same results, a hundred times slower.
 
     Parameters
     ----------
     function
-        Of numbers and arrays.
+        A function of numbers and arrays.
     fast
-        Flags of LLVM's fast arithmetic that it may use, such as ``reassoc``.
+        Fast-math flags of LLVM that are allowed, such as ``reassoc``.
     """
-    return cast(_Function, _once(function, fast)) if can_compile() else function
+    return cast(_Function, _compile(function, fast)) if can_compile() else function
 
 
 @cache
@@ -37,31 +37,31 @@ def can_compile() -> bool:
 
 
 @cache
-def _once(function: Callable[..., object], fast: tuple[str, ...]) -> Callable[..., object]:
-    import numba  # half a second that those who have little to do do not need
+def _compile(function: Callable[..., object], fast: tuple[str, ...]) -> Callable[..., object]:
+    import numba  # takes half a second, which small tables do not need
 
-    how = partial(numba.njit, nogil=True, error_model="numpy", fastmath=set(fast))
-    made: Callable[..., object]
+    jit = partial(numba.njit, nogil=True, error_model="numpy", fastmath=set(fast))
+    result: Callable[..., object]
     try:
-        made = how(cache=True)(function)
-    except RuntimeError:  # there is nowhere to keep it
-        made = how()(function)
-    return made
+        result = jit(cache=True)(function)
+    except RuntimeError:  # no writable folder for the cache
+        result = jit()(function)
+    return result
 
 
 def cores() -> int:
-    """How many of them this process may use."""
+    """Number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """As long as it is entered: the same digits in every process, and cores for those beside."""
-    found: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
-    return found
+def single_blas_thread() -> AbstractContextManager[object]:
+    """Limit BLAS to one thread: results are reproducible, and other threads keep their cores."""
+    limit: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limit
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # of the libraries that are loaded: numpy's and scipy's
+    return ThreadpoolController()  # finds the loaded BLAS of numpy and scipy

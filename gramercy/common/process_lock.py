@@ -1,6 +1,6 @@
-"""Locks between processes of one machine: one holder at a time per name.
+"""File locks between the processes of one machine.
 
-A lock lasts until it is released or its process ends, however it ends.
+A lock ends when it is released or its process ends, for any reason.
 """
 
 from __future__ import annotations
@@ -11,49 +11,48 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.problems.installation import lock_not_possible, lock_timeout
 
 WAIT_SECONDS = 3600
 
 
-class Turn:
-    """A turn that lasts as long as its process: the operating system keeps a file's lock."""
+class HeldLock:
+    """A lock that is held. The operating system keeps a file lock as long as its process runs."""
 
-    def hold(self) -> bool:
-        """Make sure that the turn is held, and say whether it was held all the time.
+    def renew(self) -> bool:
+        """Acquire the lock again if it was lost.
 
         Returns
         -------
         bool
-            False: it was lost, and has been taken again. Others may have had it in between.
+            False if it was lost: another process may have held it in the meantime.
 
         Raises
         ------
         LedgerError
-            If it was lost and cannot be taken again.
+            If it was lost and cannot be acquired again.
         """
         return True
 
 
 @contextlib.contextmanager
-def on_this_machine(folder: Path, name: str) -> Iterator[Turn]:
-    """Hold the lock file of this name; others wait.
+def file_lock(folder: Path, name: str) -> Iterator[HeldLock]:
+    """Hold the lock of this name; other processes wait for it.
 
     Raises
     ------
     LedgerError
-        If it cannot be had within an hour.
+        If it cannot be acquired within an hour.
     """
     lock = FileLock(folder / f"{name}.lock", timeout=WAIT_SECONDS)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
-    except (Timeout, OSError):
-        raise LedgerError(
-            f"{lock.lock_file}: cannot be locked.",
-            "Another run may still be at work on it; else check the folder.",
-        ) from None
+    except Timeout:
+        raise lock_timeout(str(lock.lock_file)) from None
+    except OSError:
+        raise lock_not_possible(str(lock.lock_file)) from None
     try:
-        yield Turn()
+        yield HeldLock()
     finally:
         lock.release()

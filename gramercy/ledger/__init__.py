@@ -1,21 +1,21 @@
-"""The privacy budget: charged before any noise is drawn, appended to, never refunded."""
+"""The privacy budget ledger: charged before any noise is drawn, append-only, never refunded."""
 
 from gramercy.common.extras import publishing
 
 with publishing():
-    from gramercy.ledger.checks import admit, unanswered
-    from gramercy.ledger.examine import Finding
+    from gramercy.ledger.checks import check_budget, spent_failure
+    from gramercy.ledger.integrity import Finding
     from gramercy.ledger.reader import LedgerReader
-    from gramercy.ledger.statement import Charge, Raise, Statement
+    from gramercy.ledger.statement import BudgetChange, Charge, Statement
     from gramercy.ledger.writer import Ledger
 
 __all__ = [
+    "BudgetChange",
     "Charge",
     "Finding",
     "Ledger",
     "LedgerReader",
-    "Raise",
     "Statement",
-    "admit",
-    "unanswered",
+    "check_budget",
+    "spent_failure",
 ]

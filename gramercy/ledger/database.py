@@ -1,4 +1,4 @@
-"""The database under the ledger: SQLite or PostgreSQL, durable, and one writer at a time."""
+"""The ledger's database: SQLite or PostgreSQL, with durable commits and one writer at a time."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
-from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.problems.ledger import driver_missing, url_not_supported
 from gramercy.schemas.url import without_secrets
 
-BUSY_SECONDS = 60  # that a writer waits for its turn, or for a connection
+BUSY_SECONDS = 60  # how long to wait for a lock, or for a connection
 
 WRITES = {"writes": True}  # an execution option of a connection whose transaction writes
 
 
-def engine_of(where: Path | str) -> Engine:
-    """An engine whose transactions are durable when they end, and see each other's writes.
+def open_engine(where: Path | str) -> Engine:
+    """An engine whose commits are durable and whose writers take turns.
 
     Parameters
     ----------
     where
-        Path of an SQLite file, made when absent, or the URL of a PostgreSQL database.
+        Path of an SQLite file, created if it does not exist, or the URL of a PostgreSQL database.
 
     Raises
     ------
@@ -42,22 +42,19 @@ def engine_of(where: Path | str) -> Engine:
         return _sqlite(Path(str(url.database)))
     if url.get_backend_name() == "postgresql":
         return _postgresql(url.set(drivername="postgresql+psycopg"))
-    raise LedgerError(
-        "GRAMERCY_LEDGER_URL: names no database that can hold a ledger.",
-        "Write postgresql://user@host/database or sqlite:////path/of/ledger.sqlite.",
-    )
+    raise url_not_supported()
 
 
-def described(engine: Engine) -> str:
-    """The database, for people: without user, password and query."""
+def display_location(engine: Engine) -> str:
+    """The file or the URL of the database, without user, password and query."""
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
     url = engine.url.set(drivername="postgresql")
     return without_secrets(url.render_as_string(hide_password=False))
 
 
-def failure_name(error: Exception) -> str:
-    """The class of an error, or of the driver's below it: its words may quote the URL."""
+def error_name(error: Exception) -> str:
+    """The class of an error, or of its cause in the driver: the message may contain the URL."""
     driver = error.orig if isinstance(error, DBAPIError) else None
     return type(driver or error).__name__
 
@@ -65,11 +62,11 @@ def failure_name(error: Exception) -> str:
 def _sqlite(path: Path) -> Engine:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)  # fingerprints of private files are in it
+        path.touch(mode=0o600)  # it contains fingerprints of private files
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=NullPool,
-        hide_parameters=True,  # an error would quote them, and fingerprints are among them
+        hide_parameters=True,  # errors must not quote them: fingerprints are among them
         connect_args={"timeout": BUSY_SECONDS},
     )
 
@@ -81,7 +78,7 @@ def _sqlite(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # A writer takes the lock first: it reads nothing that another is about to change.
+        # A writer takes the lock first, so that nothing it reads can change before it writes.
         writes = connection.get_execution_options().get("writes")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -92,32 +89,29 @@ def _postgresql(url: URL) -> Engine:
     try:
         import psycopg
     except ImportError:
-        raise LedgerError(
-            "GRAMERCY_LEDGER_URL: PostgreSQL's driver is not installed.",
-            "Run pip install 'gramercy[postgresql]'.",
-        ) from None
-    # READ COMMITTED: after the wait for its turn, a writer sees what the others have written.
+        raise driver_missing() from None
+    # READ COMMITTED: after waiting for the lock, a writer sees what the others have committed.
     engine = create_engine(
         url, poolclass=NullPool, hide_parameters=True, isolation_level="READ COMMITTED"
     )
 
     @event.listens_for(engine, "do_connect")
-    def _wait_for_a_connection(_: Any, __: Any, args: Any, settings: dict[str, Any]) -> Any:
-        end = time.monotonic() + BUSY_SECONDS
+    def _wait_for_connection(_: Any, __: Any, args: Any, settings: dict[str, Any]) -> Any:
+        deadline = time.monotonic() + BUSY_SECONDS
         settings.setdefault("connect_timeout", BUSY_SECONDS)
         while True:
             try:
                 return psycopg.connect(*args, **settings)
             except psycopg.OperationalError as refused:
                 crowded = "too many clients" in str(refused) or "connection slots" in str(refused)
-                if not crowded or time.monotonic() > end:
+                if not crowded or time.monotonic() > deadline:
                     raise
             time.sleep(0.05)
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _: Any) -> None:
         with connection.cursor() as cursor:
-            # A server may be set to forget what it has acknowledged. Here it must not.
+            # A server can be configured to acknowledge commits that it may lose: not here.
             cursor.execute("SET synchronous_commit = on")
             cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
             cursor.execute(f"SET statement_timeout = '{2 * BUSY_SECONDS}s'")

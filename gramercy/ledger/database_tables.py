@@ -1,4 +1,4 @@
-"""The ledger's tables, as queries see them; ledger/migrations makes them, and constrains them."""
+"""The ledger's tables for queries; ledger/migrations creates them, with their constraints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ metadata = MetaData()
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 REAL = Float(53)
 
-# What happened, in order; see `ledger.entry.Entry`. Appended to, never changed.
+# The append-only log; see `ledger.entry.Entry`.
 entries = Table(
     "entries",
     metadata,
@@ -31,7 +31,7 @@ entries = Table(
     Column("hash", String, nullable=False),
 )
 
-# The place of the last entry: the one row that changes. Writers wait for each other here.
+# Number and hash of the last entry: the only row that changes. Writers lock it.
 head = Table(
     "head",
     metadata,

@@ -1,4 +1,4 @@
-"""One line of the journal, and the hash that chains it to all before it."""
+"""One entry of the journal, and the hash that chains it to all entries before it."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gramercy.mechanisms.accounting.composition import AdaptiveShare, Filter, Total
+from gramercy.mechanisms.accounting.composition import Filter, LegacyFilter, Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import UntrustedLedger
+from gramercy.schemas.problems.ledger import entry_malformed
 
 T = TypeVar("T")
 
-NONE = "0" * 64  # what the first entry follows
+FIRST_PREVIOUS = "0" * 64  # the hash that the first entry states as that of the entry before it
 
-OF_LEDGERS = ("opened", "moved")
-CHANGED = ("raised", "lowered")
-BUDGETS = ("registered", *CHANGED)
-# What a release must have been, to become this.
-BEFORE = {
+LEDGER_KINDS = ("opened", "moved")
+BUDGET_CHANGES = ("raised", "lowered")
+BUDGET_KINDS = ("registered", *BUDGET_CHANGES)
+# The states from which a release may enter each state.
+STATES_BEFORE = {
     "drawn": {"reserved"},
     "sealed": {"drawn"},
     "published": {"sealed"},
     "spent": {"reserved", "drawn", "sealed"},
     "withdrawn": {"published"},
 }
-OF_RELEASES = ("reserved", *BEFORE)
+RELEASE_KINDS = ("reserved", *STATES_BEFORE)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What happened to a data set or to one of its releases.
+    """An event of the ledger, of a data set or of one of its releases.
 
     Parameters
     ----------
@@ -46,21 +47,22 @@ class Entry:
         data set's budget); ``reserved`` (a charge), ``drawn``, ``sealed``, ``published``,
         ``spent`` or ``withdrawn`` (a release).
     dataset, release, window, request
-        Which.
+        Ids of the data set and the release, the calendar year of the data where budgets are per
+        year, and the request's key.
     mu, delta0, pure
-        Of a charge; `pure` is None where there is no pure epsilon.
+        Guarantee of a charge; `pure` is None where the charge is not pure epsilon-DP.
     epsilon, delta
-        Of a budget.
+        A budget.
     facts
-        Everything else, as JSON.
+        All other facts, as JSON.
     at
-        When, UTC, ISO 8601. For people: no decision looks at it.
+        Time, UTC, ISO 8601. For people: no decision depends on it.
     seq
-        Its number, from 1.
+        Number of the entry, from 1.
     salt
-        Random.
+        Random, so that a guess of an entry cannot be confirmed by its hash.
     previous, hash
-        Of the entry before, and of this one.
+        SHA-256 of the entry before, and of this one.
     """
 
     kind: str
@@ -77,30 +79,30 @@ class Entry:
     at: str = ""
     seq: int = 0
     salt: str = ""
-    previous: str = NONE
+    previous: str = FIRST_PREVIOUS
     hash: str = field(default="", compare=False)
 
     def digest(self) -> str:
-        """SHA-256 of everything it says; what `hash` has to be."""
-        said = [getattr(self, name) for name in _HASHED]
-        text = json.dumps(said, separators=(",", ":"), default=repr)  # repr: of what was forged
+        """SHA-256 of all fields but `hash`, which has to equal it."""
+        values = [getattr(self, name) for name in _HASHED]
+        text = json.dumps(values, separators=(",", ":"), default=repr)  # repr: for forged types
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def says(self, name: str, kind: type[T]) -> T:
-        """One of its facts.
+    def fact(self, name: str, kind: type[T]) -> T:
+        """One of the facts.
 
         Raises
         ------
         UntrustedLedger
-            If it has none of this name and type: no such entry was ever made.
+            If the entry lacks a fact of this name and type: Gramercy never wrote such an entry.
         """
-        said = self._facts.get(name) if isinstance(self._facts, dict) else None
-        if type(said) is not kind:
-            raise self._forged()
-        return said
+        value = self._facts.get(name) if isinstance(self._facts, dict) else None
+        if type(value) is not kind:
+            raise self._malformed()
+        return value
 
-    def states(self, name: str) -> bool:
-        """Whether it has a fact of this name."""
+    def has_fact(self, name: str) -> bool:
+        """Whether there is a fact of this name."""
         return isinstance(self._facts, dict) and name in self._facts
 
     @cached_property
@@ -112,53 +114,48 @@ class Entry:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was charged; raises as `says` does."""
+        """The guarantee that was charged; raises as `fact` does."""
         numbers = (self.mu, self.delta0, math.inf if self.pure is None else self.pure)
         if all(type(number) is float for number in numbers):
             with contextlib.suppress(ValueError):
                 return Guarantee(*numbers)  # type: ignore[arg-type]
-        raise self._forged()
+        raise self._malformed()
 
     @property
     def budget(self) -> Budget:
-        """The budget that was entered; raises as `says` does."""
-        per = self.says("per", str)
+        """The budget that was set; raises as `fact` does."""
+        per = self.fact("per", str)
         with contextlib.suppress(ValidationError):
             return Budget.model_validate({"epsilon": self.epsilon, "delta": self.delta, "per": per})
-        raise self._forged()
+        raise self._malformed()
 
     @property
-    def rule(self) -> Filter | AdaptiveShare:
-        """By which its budget admits charges; entries of version 0.1 state no share for failures.
+    def rule(self) -> Filter | LegacyFilter:
+        """The rule by which the budget admits charges; raises as `fact` does.
 
-        Raises as `says` does.
+        Entries of version 0.1 state no share for failures, and have another rule.
         """
-        if not self.states("failures"):
-            return AdaptiveShare(self.budget.epsilon, self.budget.delta)
-        failures = self.says("failures", float)
-        if failures != self.budget.failures:
-            raise self._forged()
+        if not self.has_fact("failures"):
+            return LegacyFilter(self.budget.epsilon, self.budget.delta)
+        failures = self.fact("failures", float)
+        if failures != self.budget.failure_share:
+            raise self._malformed()
         return Filter(self.budget.epsilon, self.budget.delta, failures)
 
     @property
     def total(self) -> Total:
-        """The sum of all charges of its data set and window, and its own; raises as `says`."""
+        """Sum of the charges of the data set and window, up to this one; raises as `fact` does."""
         with contextlib.suppress(ValueError):
-            return Total.parse(self.says("total", str))
-        raise self._forged()
+            return Total.parse(self.fact("total", str))
+        raise self._malformed()
 
     @property
     def subject(self) -> str:
-        """The data set or the release that it is about; empty if about the ledger itself."""
-        return "/".join(str(name) for name in (self.dataset, self.release) if name)
+        """The data set or the release that the entry is about, or ``ledger``."""
+        return "/".join(str(name) for name in (self.dataset, self.release) if name) or "ledger"
 
-    def _forged(self) -> UntrustedLedger:
-        about = self.subject
-        return UntrustedLedger(
-            f"Entry {self.seq} of the ledger{f' ({about})' if about else ''} does not say what "
-            "such an entry says: it was changed.",
-            "'gramercy audit' tells what else was. Restore the ledger from a copy.",
-        )
+    def _malformed(self) -> UntrustedLedger:
+        return entry_malformed(self.seq, self.subject)
 
 
 _HASHED = [each.name for each in fields(Entry) if each.name != "hash"]

@@ -1,4 +1,4 @@
-"""The journal itself: appended to at its end, one entry at a time, and read in order."""
+"""The journal: append entries at its end, one at a time, and read them in order."""
 
 from __future__ import annotations
 
@@ -11,50 +11,53 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import Entry
-from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.problems.ledger import writers_not_serialised
 
-_CHOSEN = select(*(entries.c[each.name] for each in fields(Entry)))
-_AT_ONCE = 10_000
+_COLUMNS = select(*(entries.c[each.name] for each in fields(Entry)))
+_PARTITION = 10_000  # rows that are fetched at a time
 
 
-def lock(db: Connection) -> tuple[int, str]:
-    """Wait for the turn to write; returns number and hash of the last entry."""
-    found = db.execute(select(head.c.seq, head.c.hash).where(head.c.id == 1).with_for_update())
-    seq, digest = found.one()
+def lock_head(db: Connection) -> tuple[int, str]:
+    """Wait for the write lock; returns number and hash of the last entry."""
+    query = select(head.c.seq, head.c.hash).where(head.c.id == 1).with_for_update()
+    seq, digest = db.execute(query).one()
     return int(seq), str(digest)
 
 
 def append(db: Connection, entry: Entry) -> Entry:
-    """Add an entry, chained to the last one; returns it as it was entered."""
-    last, previous = lock(db)
-    made = replace(
+    """Append an entry, chained to the last one; returns it as it was written.
+
+    Raises
+    ------
+    LedgerError
+        If another writer has appended an entry meanwhile.
+    """
+    last, previous = lock_head(db)
+    written = replace(
         entry, seq=last + 1, previous=previous, salt=uuid.uuid4().hex, at=entry.at or _now()
     )
-    made = replace(made, hash=made.digest())
-    db.execute(insert(entries).values(asdict(made)))
-    here = (head.c.id == 1) & (head.c.seq == last)
-    moved = db.execute(update(head).where(here).values(seq=made.seq, hash=made.hash))
-    if moved.rowcount != 1:  # whoever made this database read what others had not written yet
-        raise LedgerError(
-            "The ledger's database does not let writers wait for each other.",
-            "Keep it on SQLite or PostgreSQL as it made it itself.",
-        )
-    return made
+    written = replace(written, hash=written.digest())
+    db.execute(insert(entries).values(asdict(written)))
+    unchanged = (head.c.id == 1) & (head.c.seq == last)
+    updated = db.execute(update(head).where(unchanged).values(seq=written.seq, hash=written.hash))
+    if updated.rowcount != 1:
+        raise writers_not_serialised()
+    return written
 
 
 def read(
     db: Connection, *where: ColumnElement[bool], last: bool = False, first: bool = False
 ) -> list[Entry]:
-    """Entries in order; or the last one, or the first one, alone."""
-    chosen = _CHOSEN.where(*where).order_by(entries.c.seq.desc() if last else entries.c.seq)
-    rows = db.execute(chosen.limit(1) if last or first else chosen)
+    """Entries in order; with `last` or `first`, at most that one."""
+    query = _COLUMNS.where(*where).order_by(entries.c.seq.desc() if last else entries.c.seq)
+    rows = db.execute(query.limit(1) if last or first else query)
     return [Entry(*row) for row in rows]
 
 
-def walk(db: Connection) -> Iterator[Entry]:
-    """The whole journal in order, however long."""
-    chosen = _CHOSEN.order_by(entries.c.seq).execution_options(yield_per=_AT_ONCE)
-    for rows in db.execute(chosen).partitions():
+def read_all(db: Connection) -> Iterator[Entry]:
+    """All entries in order, fetched in parts, so that memory stays small."""
+    query = _COLUMNS.order_by(entries.c.seq).execution_options(yield_per=_PARTITION)
+    for rows in db.execute(query).partitions():
         yield from (Entry(*row) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""What an entry of each kind states, as it is made: the journal adds its number and its hash."""
+"""New entries of each kind; the journal adds their number, time and hash."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import math
 import uuid
 
 from gramercy.ledger.entry import Entry
-from gramercy.ledger.sources import declared
+from gramercy.ledger.sources import normalised_source
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.model import canonical
+from gramercy.schemas.model import canonical_json
 
 
-def opened(place: str) -> Entry:
-    """The first entry of a journal: the ledger's name, which is random, and its place."""
-    return Entry("opened", facts=canonical({"ledger": uuid.uuid4().hex, "place": place}))
+def opened(location: str) -> Entry:
+    """The first entry of a journal: a random id of the ledger, and its location."""
+    return Entry("opened", facts=canonical_json({"ledger": uuid.uuid4().hex, "place": location}))
 
 
-def moved(place: str, reason: str) -> Entry:
-    """The ledger, or its archive, has moved; `place` is where the ledger is now."""
-    return Entry("moved", facts=canonical({"place": place, "reason": reason}))
+def moved(location: str, reason: str) -> Entry:
+    """The ledger is at another location now, or its archive is another."""
+    return Entry("moved", facts=canonical_json({"place": location, "reason": reason}))
 
 
 def registered(contract: Contract) -> Entry:
     """A data set's terms, and its first budget."""
     terms = contract.terms()
     terms.pop("budget")
-    facts = {"terms": canonical(terms), "reason": "registered"}
+    facts = {"terms": canonical_json(terms), "reason": "registered"}
     return _budget("registered", contract.id, contract.budget, contract.count, facts)
 
 
@@ -41,37 +41,39 @@ def reserved(
     contract: Contract,
     version: str,
     request: str,
-    turn: int,
+    number: int,
     guarantee: Guarantee,
     total: Total,
     fingerprint: str,
 ) -> Entry:
-    """A charge; `turn` counts the data set's charges, and `total` is their sum with this one."""
+    """A charge: the data set's charge of this `number`, and the `total` including it."""
     facts = {
         "version": version,
-        "turn": turn,
+        "turn": number,
         "total": str(total),
         "fingerprint": fingerprint,
-        "source": declared(contract.source),
+        "source": normalised_source(contract.source),
     }
     return Entry(
         "reserved",
         contract.id,
-        f"{version}-r{turn}",
+        f"{version}-r{number}",
         contract.window(version),
         request,
         mu=float(guarantee.mu),
         delta0=float(guarantee.delta0),
         pure=float(guarantee.pure) if guarantee.pure < math.inf else None,
-        facts=canonical(facts),
+        facts=canonical_json(facts),
     )
 
 
 def marked(dataset: str, release: str, state: str, facts: dict[str, str]) -> Entry:
     """A release's new state."""
-    return Entry(state, dataset, release, facts=canonical(facts))
+    return Entry(state, dataset, release, facts=canonical_json(facts))
 
 
 def _budget(kind: str, dataset: str, budget: Budget, rows: int, facts: dict[str, str]) -> Entry:
-    said = canonical(facts | {"rows": rows, "per": budget.per, "failures": budget.failures})
-    return Entry(kind, dataset, epsilon=budget.epsilon, delta=budget.delta, facts=said)
+    text = canonical_json(
+        facts | {"rows": rows, "per": budget.per, "failures": budget.failure_share}
+    )
+    return Entry(kind, dataset, epsilon=budget.epsilon, delta=budget.delta, facts=text)

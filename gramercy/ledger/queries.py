@@ -1,4 +1,4 @@
-"""Queries that readers, writers and checks share, each on a transaction that is already open."""
+"""Queries of readers, writers and checks, each within a transaction that is already open."""
 
 from __future__ import annotations
 
@@ -8,123 +8,120 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, select
 
-from gramercy.ledger.database import described
+from gramercy.ledger.database import display_location
 from gramercy.ledger.database_tables import entries, head
-from gramercy.ledger.entry import BUDGETS, OF_LEDGERS, OF_RELEASES, Entry
+from gramercy.ledger.entry import BUDGET_KINDS, LEDGER_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.journal import read
-from gramercy.ledger.statement import Charge, Raise, Statement
+from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.errors import RequestError, UntrustedLedger
+from gramercy.schemas.errors import UntrustedLedger
+from gramercy.schemas.problems.budget import dataset_not_registered
+from gramercy.schemas.problems.ledger import head_missing
 
 Conditions = tuple[ColumnElement[bool], ...]
 
-_OF_LEDGER = entries.c.dataset.is_(None) & entries.c.kind.in_(OF_LEDGERS)
+_ABOUT_LEDGER = entries.c.dataset.is_(None) & entries.c.kind.in_(LEDGER_KINDS)
 
 
-def charged_to(dataset: str) -> Conditions:
-    """Conditions that choose a data set's charges."""
+def is_charge(dataset: str) -> Conditions:
+    """Conditions that select a data set's charges."""
     return entries.c.dataset == dataset, entries.c.kind == "reserved"
 
 
-def budgets_of(dataset: str) -> Conditions:
-    """Conditions that choose the entries of a data set's budgets, the registered one first."""
-    return entries.c.dataset == dataset, entries.c.kind.in_(BUDGETS)
+def has_budget(dataset: str) -> Conditions:
+    """Conditions that select the entries of a data set's budgets, the registered one first."""
+    return entries.c.dataset == dataset, entries.c.kind.in_(BUDGET_KINDS)
 
 
-def head_of(db: Connection) -> Anchor:
+def head_anchor(db: Connection) -> Anchor:
     """The last entry, as the ledger's head names it."""
     last = db.execute(select(head.c.seq, head.c.hash).where(head.c.id == 1)).first()
     if last is None:
-        raise _headless(db)
-    name = _of_ledger(db, first=True).says("ledger", str)
+        raise _head_missing(db)
+    ledger = _entry_about_ledger(db, first=True).fact("ledger", str)
     with contextlib.suppress(ValidationError):
-        return Anchor(ledger=name, seq=last.seq, hash=last.hash)
-    raise _headless(db)
+        return Anchor(ledger=ledger, seq=last.seq, hash=last.hash)
+    raise _head_missing(db)
 
 
-def stated_place(db: Connection) -> str:
-    """The place of the ledger, as its last entry about itself states it."""
-    return _of_ledger(db, last=True).says("place", str)
+def recorded_location(db: Connection) -> str:
+    """The location of the ledger, as its last entry about itself states it."""
+    return _entry_about_ledger(db, last=True).fact("place", str)
 
 
 def last_move(db: Connection) -> Entry:
-    """The last entry by which somebody opened or moved the ledger; an upgrade is not one."""
-    moves = [entry for entry in read(db, _OF_LEDGER) if not entry.states("upgraded")]
+    """The last entry by which the ledger was opened or moved; an upgrade does not count."""
+    moves = [entry for entry in read(db, _ABOUT_LEDGER) if not entry.has_fact("upgraded")]
     if not moves:
-        raise _headless(db)
+        raise _head_missing(db)
     return moves[-1]
 
 
 def is_registered(db: Connection, dataset: str) -> bool:
-    """Whether a data set has been charged before: its first charge registers it."""
+    """Whether a data set was charged before: its first charge registers it."""
     return bool(read(db, entries.c.dataset == dataset, entries.c.kind == "registered"))
 
 
-def raises(db: Connection, dataset: str) -> tuple[Raise, ...]:
-    """Every budget that a data set has had, the registered one first.
+def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:
+    """All budgets of a data set, the registered one first.
 
     Raises
     ------
     RequestError
         If it is not registered.
     """
-    found = read(db, *budgets_of(dataset))
-    if not found:
-        raise RequestError(
-            f"No data set '{dataset}' in {described(db.engine)}.",
-            "Release from its contract first.",
-        )
-    return tuple(Raise(each.budget, each.says("reason", str), each.at) for each in found)
+    changes = read(db, *has_budget(dataset))
+    if not changes:
+        raise dataset_not_registered(dataset, display_location(db.engine))
+    return tuple(BudgetChange(each.budget, each.fact("reason", str), each.at) for each in changes)
 
 
 def statement(db: Connection, dataset: str, window: str) -> Statement:
-    """Budget and total of a registered data set; raises as `raises` does."""
-    budget = raises(db, dataset)[-1].budget
+    """Budget and total of a registered data set; raises as `budget_history` does."""
+    budget = budget_history(db, dataset)[-1].budget
     return Statement(budget, total(db, dataset, window), window)
 
 
 def total(db: Connection, dataset: str, window: str, *where: ColumnElement[bool]) -> Total:
-    """The sum of a data set's charges, or of those that other conditions choose."""
-    found = read(db, *charged_to(dataset), entries.c.window == window, *where, last=True)
-    return found[0].total if found else Total()
+    """Sum of a data set's charges, or of the charges that further conditions select."""
+    last = read(db, *is_charge(dataset), entries.c.window == window, *where, last=True)
+    return last[0].total if last else Total()
 
 
-def turns(db: Connection, dataset: str) -> int:
-    """How many charges a data set has."""
-    found = read(db, *charged_to(dataset), last=True)
-    return found[0].says("turn", int) if found else 0
+def charge_count(db: Connection, dataset: str) -> int:
+    """Number of charges of a data set."""
+    last = read(db, *is_charge(dataset), last=True)
+    return last[0].fact("turn", int) if last else 0
 
 
 def charges(db: Connection, dataset: str, *where: ColumnElement[bool]) -> Iterator[Charge]:
-    """Charges with all that became of them, oldest first.
+    """Charges with their present states, oldest first.
 
-    Where conditions are given, those of the releases with an entry that they choose.
+    With conditions, only those of releases with an entry that the conditions select.
     """
-    of_releases = (entries.c.dataset == dataset, entries.c.kind.in_(OF_RELEASES))
-    asked = select(entries.c.release).where(*of_releases, *where) if where else None
-    chosen = () if asked is None else (entries.c.release.in_(asked),)
-    known: dict[str, list[Entry]] = {}
-    for entry in read(db, *of_releases, *chosen):
-        known.setdefault(str(entry.release), []).append(entry)
-    return map(Charge.of, known.values())
+    of_releases = (entries.c.dataset == dataset, entries.c.kind.in_(RELEASE_KINDS))
+    matching = select(entries.c.release).where(*of_releases, *where) if where else None
+    selected = () if matching is None else (entries.c.release.in_(matching),)
+    by_release: dict[str, list[Entry]] = {}
+    for entry in read(db, *of_releases, *selected):
+        by_release.setdefault(str(entry.release), []).append(entry)
+    return map(Charge.of, by_release.values())
 
 
-def find(db: Connection, dataset: str, request: str) -> Charge | None:
-    """The charge that answers this very request: the published one, else the last."""
-    found = list(charges(db, dataset, entries.c.request == request))
-    return next((c for c in found if c.answers), found[-1] if found else None)
+def find_charge(db: Connection, dataset: str, request: str) -> Charge | None:
+    """The charge of a request: the published one if there is one, otherwise the last."""
+    of_request = list(charges(db, dataset, entries.c.request == request))
+    published = (each for each in of_request if each.is_published)
+    return next(published, of_request[-1] if of_request else None)
 
 
-def _of_ledger(db: Connection, *, first: bool = False, last: bool = False) -> Entry:
-    """The first or the last entry about the ledger itself: its name, or where it is."""
-    for entry in read(db, _OF_LEDGER, first=first, last=last):
+def _entry_about_ledger(db: Connection, *, first: bool = False, last: bool = False) -> Entry:
+    """The first or the last entry about the ledger itself: its id, or its location."""
+    for entry in read(db, _ABOUT_LEDGER, first=first, last=last):
         return entry
-    raise _headless(db)
+    raise _head_missing(db)
 
 
-def _headless(db: Connection) -> UntrustedLedger:
-    return UntrustedLedger(
-        f"{described(db.engine)}: the entry that opened it, or its head, is gone or was changed.",
-        "Restore the ledger from a copy.",
-    )
+def _head_missing(db: Connection) -> UntrustedLedger:
+    return head_missing(display_location(db.engine))

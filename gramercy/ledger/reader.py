@@ -1,6 +1,6 @@
-"""Open a ledger and read it: budgets and charges, where it stands, and whether it can be trusted.
+"""Read a ledger: budgets and charges, its head, and whether it can be trusted.
 
-Every question is one transaction, which sees one moment however much it reads.
+Every method is one transaction, which reads from one snapshot.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gramercy.common.home import Home
 from gramercy.ledger import checks, queries
-from gramercy.ledger.database import described, engine_of, failure_name
+from gramercy.ledger.database import display_location, error_name, open_engine
 from gramercy.ledger.database_tables import entries
-from gramercy.ledger.entry import CHANGED, Entry
-from gramercy.ledger.examine import Finding, examine
-from gramercy.ledger.journal import read, walk
-from gramercy.ledger.migrate import migrate
-from gramercy.ledger.place import place
-from gramercy.ledger.statement import Charge, Raise, Statement
-from gramercy.ledger.terms import hold_to_terms, terms_of
+from gramercy.ledger.entry import BUDGET_CHANGES, Entry
+from gramercy.ledger.integrity import Finding, find_inconsistencies
+from gramercy.ledger.journal import read, read_all
+from gramercy.ledger.location import location_of
+from gramercy.ledger.schema_upgrade import upgrade_schema
+from gramercy.ledger.statement import BudgetChange, Charge, Statement
+from gramercy.ledger.terms import terms_of, verify_terms
 from gramercy.ledger.timelines import timelines
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.problems.ledger import ledger_unusable
 from gramercy.schemas.timeline import Timeline
 
 
@@ -39,7 +39,7 @@ class LedgerReader:
     Parameters
     ----------
     where
-        Path of an SQLite file, made when absent, or the URL of a PostgreSQL database.
+        Path of an SQLite file, created if it does not exist, or the URL of a PostgreSQL database.
 
     Raises
     ------
@@ -48,11 +48,11 @@ class LedgerReader:
     """
 
     def __init__(self, where: Path | str) -> None:
-        self.where = str(where) if isinstance(where, Path) else "GRAMERCY_LEDGER_URL"
-        with self._trouble():
-            self._engine = engine_of(where)
-            self.where = described(self._engine)
-            migrate(self._engine)
+        self.location = str(where) if isinstance(where, Path) else "GRAMERCY_LEDGER_URL"
+        with self._database_errors():
+            self._engine = open_engine(where)
+            self.location = display_location(self._engine)
+            upgrade_schema(self._engine)
 
     @classmethod
     def of(cls, home: Home) -> Self:
@@ -66,23 +66,23 @@ class LedgerReader:
             return sorted(db.scalars(registered))
 
     def preview(self, contract: Contract, version: str) -> Statement:
-        """The statement that a release of this contract would be charged to; changes nothing.
+        """The statement that a release under this contract would be charged to.
 
-        A data set is registered by its first charge. Until then it has the contract's budget.
+        Changes nothing. Before its first charge, a data set has the budget of its contract.
 
         Raises
         ------
         TermsChanged
             If the data set was registered with other terms.
         UntrustedLedger
-            If this is a copy of a ledger that lies elsewhere.
+            If this is a copy of a ledger.
         """
         window = contract.window(version)
         with self._reading() as db:
-            checks.hold_to_place(db)
+            checks.verify_location(db)
             if not queries.is_registered(db, contract.id):
                 return Statement(contract.budget, window=window)
-            hold_to_terms(db, contract)
+            verify_terms(db, contract)
             return queries.statement(db, contract.id, window)
 
     def statement(self, dataset: str, window: str = "") -> Statement:
@@ -97,43 +97,43 @@ class LedgerReader:
             return queries.statement(db, dataset, window)
 
     def statements(self, dataset: str) -> tuple[Statement, ...]:
-        """One, or one for every calendar year of the data that was charged."""
-        charged = select(entries.c.window).where(*queries.charged_to(dataset)).distinct()
+        """One statement, or one for every calendar year of the data that was charged."""
+        charged = select(entries.c.window).where(*queries.is_charge(dataset)).distinct()
         with self._reading() as db:
             windows = sorted(db.scalars(charged)) or [""]
             return tuple(queries.statement(db, dataset, window) for window in windows)
 
-    def around(self, dataset: str, release: str) -> tuple[Statement, Statement]:
-        """The statement before a release was charged, and after; with the budget now in force."""
+    def statements_around(self, dataset: str, release: str) -> tuple[Statement, Statement]:
+        """The statements before and after a release was charged, with the budget of today."""
         with self._reading() as db:
-            (entry,) = read(db, *queries.charged_to(dataset), entries.c.release == release)
+            (entry,) = read(db, *queries.is_charge(dataset), entries.c.release == release)
             window = str(entry.window)
             before = queries.total(db, dataset, window, entries.c.seq < entry.seq)
-            budget = queries.raises(db, dataset)[-1].budget
+            budget = queries.budget_history(db, dataset)[-1].budget
             return Statement(budget, before, window), Statement(budget, entry.total, window)
 
     def charges(self, dataset: str) -> tuple[Charge, ...]:
-        """Every charge of a data set, oldest first."""
+        """All charges of a data set, oldest first."""
         with self._reading() as db:
             return tuple(queries.charges(db, dataset))
 
-    def raises(self, dataset: str) -> tuple[Raise, ...]:
-        """Every budget that a data set has had, the registered one first."""
+    def budget_history(self, dataset: str) -> tuple[BudgetChange, ...]:
+        """All budgets of a data set, the registered one first."""
         with self._reading() as db:
-            return queries.raises(db, dataset)
+            return queries.budget_history(db, dataset)
 
     def timelines(
         self, dataset: str, mechanisms: Mapping[str, str] | None = None
     ) -> tuple[Timeline, ...]:
-        """What became of its budget, event by event; see `ledger.timelines.timelines`.
+        """The history of a budget, event by event; see `ledger.timelines.timelines`.
 
         Raises
         ------
         RequestError
-            If it is not registered.
+            If the data set is not registered.
         """
         with self._reading() as db:
-            queries.raises(db, dataset)
+            queries.budget_history(db, dataset)
             journal = read(db, entries.c.dataset == dataset)
         return timelines(dataset, journal, mechanisms or {})
 
@@ -142,110 +142,113 @@ class LedgerReader:
         with self._reading() as db:
             return next(queries.charges(db, dataset, entries.c.release == release), None)
 
-    def find(self, dataset: str, request: str) -> Charge | None:
-        """The charge that answers this very request: the published one, else the last."""
+    def find_charge(self, dataset: str, request: str) -> Charge | None:
+        """The charge of a request: the published one if there is one, otherwise the last."""
         with self._reading() as db:
-            return queries.find(db, dataset, request)
+            return queries.find_charge(db, dataset, request)
 
-    def sealed(self, dataset: str) -> list[Charge]:
-        """Charges whose bundle was sealed, and that lack their last mark."""
-        named = entries.c.dataset == dataset
-        done = select(entries.c.release).where(named, entries.c.kind.in_(["published", "spent"]))
-        waiting = (entries.c.kind == "sealed", entries.c.release.not_in(done))
+    def sealed_charges(self, dataset: str) -> list[Charge]:
+        """Charges whose bundle was sealed and is neither published nor spent yet."""
+        of_dataset = entries.c.dataset == dataset
+        is_final = entries.c.kind.in_(["published", "spent"])
+        final = select(entries.c.release).where(of_dataset, is_final)
+        pending = (entries.c.kind == "sealed", entries.c.release.not_in(final))
         with self._reading() as db:
-            return list(queries.charges(db, dataset, *waiting))
+            return list(queries.charges(db, dataset, *pending))
 
     def releases(self, dataset: str) -> set[str]:
-        """Ids of the releases that were charged, whatever became of them."""
+        """Ids of all releases that were charged, in any state."""
         with self._reading() as db:
-            return set(db.scalars(select(entries.c.release).where(*queries.charged_to(dataset))))
+            return set(db.scalars(select(entries.c.release).where(*queries.is_charge(dataset))))
 
     def sources(self) -> dict[str, set[str]]:
-        """What every data set has read, as its contracts declared it; see `ledger.sources`.
+        """Normalised sources by data set, as its contracts declared them; see `ledger.sources`.
 
-        Charges of version 0.1 do not say it.
+        Charges of version 0.1 do not state them.
         """
-        found: dict[str, set[str]] = {}
+        by_dataset: dict[str, set[str]] = {}
         with self._reading() as db:
             for entry in read(db, entries.c.kind == "reserved"):
-                if entry.states("source"):
-                    found.setdefault(str(entry.dataset), set()).add(entry.says("source", str))
-        return found
+                if entry.has_fact("source"):
+                    sources = by_dataset.setdefault(str(entry.dataset), set())
+                    sources.add(entry.fact("source", str))
+        return by_dataset
 
     def adaptive_shares(self) -> dict[tuple[str, str], int]:
-        """Budgets with several charges by the rule of version 0.1, and how many those are.
+        """Budgets with several charges by the rule of version 0.1, and the number of those charges.
 
-        By data set and calendar year of its data, which is empty where budgets are for a lifetime.
+        The keys are data set and calendar year of the data, or an empty string where budgets are
+        for a lifetime.
         """
-        found: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for dataset in self.datasets():
             with self._reading() as db:
-                budgets = read(db, *queries.budgets_of(dataset))
-                charged = read(db, *queries.charged_to(dataset))
-            shared = next((each.seq for each in budgets if each.states("failures")), math.inf)
-            older = Counter(str(entry.window) for entry in charged if entry.seq < shared)
-            found |= {(dataset, window): n for window, n in older.items() if n > 1}
-        return found
+                budgets = read(db, *queries.has_budget(dataset))
+                charged = read(db, *queries.is_charge(dataset))
+            upgraded = next((each.seq for each in budgets if each.has_fact("failures")), math.inf)
+            older = Counter(str(entry.window) for entry in charged if entry.seq < upgraded)
+            counts |= {(dataset, window): n for window, n in older.items() if n > 1}
+        return counts
 
-    def of_persons_by_year(self) -> list[str]:
+    def yearly_budgets_of_persons(self) -> list[str]:
         """Data sets that were registered with persons as their unit and a budget per year."""
-        found = []
+        names = []
         with self._reading() as db:
             for entry in read(db, entries.c.kind == "registered"):
                 unit = terms_of(entry).get("unit")
                 if entry.budget.per == "year" and unit not in {"row", "cell"}:
-                    found.append(str(entry.dataset))
-        return found
+                    names.append(str(entry.dataset))
+        return names
 
-    def changes(self) -> list[Entry]:
-        """Entries by which a steward has changed what may be charged: moves, and new budgets."""
+    def steward_changes(self) -> list[Entry]:
+        """Entries by which a steward changed what may be charged: moves, and new budgets."""
         with self._reading() as db:
-            return read(db, entries.c.kind.in_(["moved", *CHANGED]))
+            return read(db, entries.c.kind.in_(["moved", *BUDGET_CHANGES]))
 
     def head(self) -> Anchor:
-        """The last entry: to be told outside of this ledger."""
+        """The last entry, as an anchor to be written outside the ledger."""
         with self._reading() as db:
-            return queries.head_of(db)
+            return queries.head_anchor(db)
 
-    def hold_to(self, anchor: Anchor | None, witness: str = "the archive") -> None:
-        """Hold this ledger to where it was seen to stand.
+    def verify_anchor(self, anchor: Anchor | None, witness: str = "the archive") -> None:
+        """Verify this ledger against an anchor of it that was written elsewhere.
 
         Parameters
         ----------
         anchor
-            The newest that was told; None where there is none.
+            The newest anchor, or None.
         witness
-            Who was told.
+            Where it was written.
 
         Raises
         ------
         UntrustedLedger
-            If it is older than that, another, or rewritten; or if it has drawn noise, and nobody
-            was told.
+            If the ledger is older than the anchor, is another one, or was rewritten; or if it has
+            drawn noise without any anchor.
         """
         with self._reading() as db:
-            checks.hold_to(db, anchor, witness)
+            checks.verify_anchor(db, anchor, witness)
 
-    def elsewhere(self) -> str | None:
-        """Where this ledger belongs, if that is not here: this is a copy of it."""
+    def original_location(self) -> str | None:
+        """The location of the original if this ledger is a copy, otherwise None."""
         with self._reading() as db:
-            belongs = queries.stated_place(db)
-            return None if belongs == place(db) else belongs
+            recorded = queries.recorded_location(db)
+            return None if recorded == location_of(db) else recorded
 
-    def examine(self, anchors: Iterable[Anchor] = ()) -> list[Finding]:
-        """Everything that is wrong with this ledger; see `ledger.examine.examine`."""
+    def find_inconsistencies(self, anchors: Iterable[Anchor] = ()) -> list[Finding]:
+        """All inconsistencies of this ledger; see `ledger.integrity.find_inconsistencies`."""
         with self._reading() as db:
-            return examine(walk(db), queries.head_of(db), anchors)
+            return find_inconsistencies(read_all(db), queries.head_anchor(db), anchors)
 
     def entries(self) -> list[Entry]:
-        """The whole journal, in order."""
+        """All entries, in order."""
         with self._reading() as db:
-            return list(walk(db))
+            return list(read_all(db))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A transaction that sees one moment, however much it reads."""
-        with self._trouble(), self._engine.connect() as connection:
+        """A transaction that reads from one snapshot."""
+        with self._database_errors(), self._engine.connect() as connection:
             db = connection
             if self._engine.dialect.name == "postgresql":
                 db = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -253,16 +256,12 @@ class LedgerReader:
                 yield db
 
     @contextmanager
-    def _trouble(self) -> Iterator[None]:
-        """Errors of the database and of the disk become one that names the ledger."""
-        failure = None
+    def _database_errors(self) -> Iterator[None]:
+        """Raise errors of the database and the disk as one that names the ledger."""
+        reason = None
         try:
             yield
         except (SQLAlchemyError, OSError) as caught:
-            failure = failure_name(caught)
-        if failure:
-            raise LedgerError(
-                f"{self.where}: the ledger cannot be used ({failure}).",
-                "Check that the disk has room, the file is yours, the server answers, and no other "
-                "process holds it.",
-            ) from None  # the driver's error, which is being handled, quotes the URL
+            reason = error_name(caught)
+        if reason:
+            raise ledger_unusable(self.location, reason) from None  # the cause may quote the URL

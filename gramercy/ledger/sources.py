@@ -1,7 +1,7 @@
-"""Which data sets read the same table: one that has two names has two budgets.
+"""Which data sets read the same table: a table with two ids has two budgets.
 
-Only what contracts declare is compared. A copy of a table, a link to it by another machine's path,
-or a pattern that matches some of the same files is not recognised.
+Only what contracts declare is compared. Not recognised are a copy of a table, a path of another
+machine that leads to it, and a pattern that matches some of the same files.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections.abc import Iterable, Mapping
 from gramercy.schemas.url import without_secrets
 
 
-def declared(source: str) -> str:
-    """A contract's source, so that two that name the same place are equal.
+def normalised_source(source: str) -> str:
+    """A contract's source in a form that is equal for the same location.
 
-    A path without its links; a URL without what may be a secret.
+    Links in a path are resolved, and what may be a secret in a URL is removed.
     """
     local = source.removeprefix("file://").removeprefix("local://")
     return without_secrets(local) if "://" in local else os.path.realpath(local)
 
 
-def sharing(
-    sources: Mapping[str, set[str]], dataset: str, asked: Iterable[str] = ()
+def datasets_with_same_source(
+    sources: Mapping[str, set[str]], dataset: str, new_sources: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The other data sets that read a table which this one reads.
+    """Ids of the other data sets that read a table of this one.
 
     Parameters
     ----------
     sources
-        What every data set has read, as `declared` gives it.
+        Sources by data set, normalised.
     dataset
-        Which.
-    asked
-        What it is about to read.
+        Id of this data set.
+    new_sources
+        Sources that it is about to read.
     """
-    mine = sources.get(dataset, set()).union(map(declared, asked))
-    return tuple(sorted(name for name in sources if name != dataset and mine & sources[name]))
+    own = sources.get(dataset, set()).union(map(normalised_source, new_sources))
+    return tuple(sorted(name for name in sources if name != dataset and own & sources[name]))

@@ -1,4 +1,4 @@
-"""What a data set may cost, has cost, and may still cost; and one release's charge."""
+"""The charge of one release, and the statement of a data set's budget."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from gramercy.ledger.entry import Entry
-from gramercy.mechanisms.accounting.composition import NOTHING, Filter, Total
+from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.model import finite
+from gramercy.schemas.model import finite_or_none
 
-_COUNTED = 10**6
+_MOST_CHARGES = 10**6
 
 
 @dataclass(frozen=True)
 class Charge:
-    """One release's charge.
+    """The charge of one release.
 
     Parameters
     ----------
     release
-        Release id: the version and a counter, so it says nothing about the data.
+        Release id: the version and a counter, so that it is independent of the data.
     version
         Public label of the data.
     window
-        The calendar year of the data, where budgets are per year; else empty.
+        Calendar year of the data if budgets are per year, otherwise empty.
     guarantee
-        What was charged.
+        The guarantee that was charged.
     fingerprint
         Digest of the raw files' names, sizes and dates. Private.
     at
-        When, UTC, ISO 8601.
+        Time, UTC, ISO 8601.
     state
         ``reserved``, ``drawn``, ``sealed``, ``published``, ``spent`` or ``withdrawn``.
     sha256
-        Digest of the sealed bundle; empty before there is one.
+        Digest of the sealed bundle; empty before it is sealed.
     reason
         Why it is spent or withdrawn.
     """
@@ -53,29 +53,29 @@ class Charge:
     reason: str = ""
 
     @classmethod
-    def of(cls, known: Sequence[Entry]) -> Charge:
-        """From its own entry and the marks after it; raises as `Entry.says` does."""
-        first, last = known[0], known[-1]
+    def of(cls, entries: Sequence[Entry]) -> Charge:
+        """The charge of a release from all its entries in order; raises as `Entry.fact` does."""
+        first, last = entries[0], entries[-1]
         return cls(
             str(first.release),
-            first.says("version", str),
+            first.fact("version", str),
             str(first.window),
             first.guarantee,
-            first.says("fingerprint", str),
+            first.fact("fingerprint", str),
             first.at,
             last.kind,
-            next((each.says("sha256", str) for each in known if each.kind == "sealed"), ""),
-            last.says("reason", str) if last.kind in {"spent", "withdrawn"} else "",
+            next((each.fact("sha256", str) for each in entries if each.kind == "sealed"), ""),
+            last.fact("reason", str) if last.kind in {"spent", "withdrawn"} else "",
         )
 
     def facts(self) -> dict[str, Any]:
-        """As plain data: everything but the fingerprint, which is private."""
+        """As plain data, without the fingerprint, which is private."""
         return {
             "release": self.release,
             "version": self.version,
             "mu": self.guarantee.mu,
             "delta0": self.guarantee.delta0,
-            "pure": finite(self.guarantee.pure),
+            "pure": finite_or_none(self.guarantee.pure),
             "at": self.at,
             "state": self.state,
             "reason": self.reason,
@@ -83,14 +83,24 @@ class Charge:
         }
 
     @property
-    def answers(self) -> bool:
-        """Whether it stands for a release that is there to be read."""
+    def is_published(self) -> bool:
+        """Whether its release can be read."""
         return self.state == "published"
 
 
 @dataclass(frozen=True)
-class Raise:
-    """A budget as it was registered or raised, why, and when (UTC, ISO 8601)."""
+class BudgetChange:
+    """A budget as it was registered, raised or lowered.
+
+    Parameters
+    ----------
+    budget
+        The budget from then on.
+    reason
+        Why it was changed.
+    at
+        Time, UTC, ISO 8601.
+    """
 
     budget: Budget
     reason: str
@@ -99,58 +109,58 @@ class Raise:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a data set may cost, has cost, and may still cost.
+    """The budget of a data set, what is spent of it, and what is left.
 
     Parameters
     ----------
     budget
-        The budget in force.
+        The budget in use.
     charged
-        All charges added up.
+        Sum of all charges.
     window
-        The calendar year of the data that it is about, where budgets are per year; else empty.
+        Calendar year of the data if budgets are per year, otherwise empty.
     """
 
     budget: Budget
-    charged: Total = NOTHING
+    charged: Total = NO_CHARGES
     window: str = ""
 
     @property
     def total(self) -> Guarantee:
-        """All charges composed."""
+        """The composition of all charges."""
         return self.charged.guarantee
 
     @property
     def rule(self) -> Filter:
-        """What the budget admits."""
-        return Filter(self.budget.epsilon, self.budget.delta, self.budget.failures)
+        """The rule by which the budget admits charges."""
+        return Filter(self.budget.epsilon, self.budget.delta, self.budget.failure_share)
 
     @property
     def spent(self) -> float:
         """Epsilon spent so far, at the budget's delta, rounded up."""
-        return self.rule.spent(self.total)
+        return self.rule.epsilon_spent(self.total)
 
     @property
     def left(self) -> Guarantee:
-        """The largest Gaussian charge that would still be admitted."""
-        return Guarantee(self.rule.left(self.total))
+        """The largest Gaussian charge that still fits."""
+        return Guarantee(self.rule.remaining_mu(self.total))
 
     @property
     def remaining(self) -> float:
-        """Epsilon of one more release at the budget's delta, a Gaussian or a pure one."""
+        """Largest epsilon of one more release at the budget's delta, Gaussian or pure."""
         pure = max(0.0, self.budget.epsilon - self.total.pure)
         return max(self.remaining_gaussian, pure)
 
     @property
     def remaining_gaussian(self) -> float:
-        """Epsilon of one more release at the budget's delta, where it is not pure."""
+        """Largest epsilon of one more Gaussian release at the budget's delta."""
         return gdp_epsilon(self.left.mu, self.budget.delta)
 
     @property
     def share(self) -> float:
-        """How much of the budget is spent, from 0 to 1; of the square of mu, for those add up.
+        """Share of the budget that is spent, from 0 to 1.
 
-        Or of the pure epsilon, where less of that is.
+        Of squared mu, because squares add up; or of pure epsilon, if that share is smaller.
         """
         spent, left = self.total.mu**2, self.left.mu**2
         gaussian = spent / (spent + left) if left else 1.0
@@ -162,29 +172,31 @@ class Statement:
             "year_of_data": self.window or None,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
-            "spent_epsilon": finite(self.spent),
+            "spent_epsilon": finite_or_none(self.spent),
             "spent_mu": self.total.mu,
-            "remaining_epsilon": finite(self.remaining),
+            "remaining_epsilon": finite_or_none(self.remaining),
             "remaining_mu": self.left.mu,
             "spent_failures": self.total.delta0,
-            "failures": self.budget.failures,
+            "failures": self.budget.failure_share,
             "share": self.share,
         }
 
     def admits(self, guarantee: Guarantee, times: int = 1) -> bool:
-        """Whether one more charge, or several of the same, fit; by the ledger's rule."""
+        """Whether this charge still fits, or this many charges of the same guarantee."""
         return self.rule.admits(self.charged.plus(guarantee, times).guarantee)
 
-    def times(self, guarantee: Guarantee) -> int:
-        """How many such charges still fit, one after the other; at most a million."""
-        few, many = 0, 1
-        while many <= _COUNTED and self.admits(guarantee, many):
-            few, many = many, 2 * many
-        while many - few > 1:
-            middle = (few + many) // 2
-            few, many = (middle, many) if self.admits(guarantee, middle) else (few, middle)
-        return min(few, _COUNTED)
+    def charges_left(self, guarantee: Guarantee) -> int:
+        """How many charges of this guarantee still fit, up to a million."""
+        fitting, excess = 0, 1
+        while excess <= _MOST_CHARGES and self.admits(guarantee, excess):
+            fitting, excess = excess, 2 * excess
+        while excess - fitting > 1:
+            middle = (fitting + excess) // 2
+            fitting, excess = (
+                (middle, excess) if self.admits(guarantee, middle) else (fitting, middle)
+            )
+        return min(fitting, _MOST_CHARGES)
 
     def after(self, guarantee: Guarantee) -> Statement:
-        """The statement that one more charge would leave."""
+        """The statement after one more charge."""
         return Statement(self.budget, self.charged.plus(guarantee), self.window)

@@ -1,4 +1,4 @@
-"""What became of a budget, event by event, in the journal's own order."""
+"""The timeline of a budget: its changes and charges, in the order of the journal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.statement import Charge, Statement
-from gramercy.mechanisms.accounting.composition import NOTHING, Total
+from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
 from gramercy.schemas.budget import Budget
-from gramercy.schemas.timeline import Charged, Event, Timeline, What
+from gramercy.schemas.timeline import ChargeRecord, Event, EventKind, Timeline
 
-_BUDGETS: dict[str, What] = {"registered": "registered", "raised": "raised", "lowered": "lowered"}
+_BUDGETS: dict[str, EventKind] = {
+    "registered": "registered",
+    "raised": "raised",
+    "lowered": "lowered",
+}
 
 
 def timelines(
@@ -21,54 +25,50 @@ def timelines(
     Parameters
     ----------
     dataset
-        Which.
+        Id of the data set.
     journal
         All its entries, in order.
     mechanisms
-        Names of mechanisms by release, as far as they are known.
+        Names of mechanisms by release, where available.
 
     Raises
     ------
     UntrustedLedger
-        If an entry does not say what such an entry says.
+        If an entry is malformed.
     """
     entries = list(journal)
-    marks: dict[str, list[Entry]] = {}
+    by_release: dict[str, list[Entry]] = {}
     for each in entries:
-        marks.setdefault(str(each.release), []).append(each)
+        by_release.setdefault(str(each.release), []).append(each)
     windows = sorted({str(each.window) for each in entries if each.kind == "reserved"})
-    found = []
+    made = []
     for window in windows or [""]:
-        of_it = (e for e in entries if e.kind in _BUDGETS or _is_charged_to(e, window))
         events: list[Event] = []
-        total, budget = NOTHING, entries[0].budget
-        for entry in of_it:
+        total, budget = NO_CHARGES, entries[0].budget
+        for entry in entries:
             if entry.kind in _BUDGETS:
                 budget = entry.budget
-                events.append(_changed(entry, total))
-            else:
+                events.append(_budget_event(entry, total))
+            elif entry.kind == "reserved" and entry.window == window:
                 total = entry.total
-                name = mechanisms.get(str(entry.release), "")
-                events.append(_charged(marks[str(entry.release)], budget, name))
-        found.append(Timeline(dataset, window, tuple(events)))
-    return tuple(found)
+                release = str(entry.release)
+                mechanism = mechanisms.get(release, "")
+                events.append(_charge_event(by_release[release], budget, mechanism))
+        made.append(Timeline(dataset, window, tuple(events)))
+    return tuple(made)
 
 
-def _is_charged_to(entry: Entry, window: str) -> bool:
-    return entry.kind == "reserved" and entry.window == window
-
-
-def _changed(entry: Entry, total: Total) -> Event:
-    budget, reason = entry.budget, entry.says("reason", str)
+def _budget_event(entry: Entry, total: Total) -> Event:
+    budget, reason = entry.budget, entry.fact("reason", str)
     spent = Statement(budget, total).spent
     return Event(entry.at, _BUDGETS[entry.kind], budget.epsilon, budget.delta, spent, reason)
 
 
-def _charged(known: list[Entry], budget: Budget, mechanism: str) -> Event:
-    """A charge, from its own entry and the marks after it."""
-    charge = Charge.of(known)
+def _charge_event(entries: list[Entry], budget: Budget, mechanism: str) -> Event:
+    """A charge and its present state, from all entries of its release."""
+    charge = Charge.of(entries)
     guarantee = charge.guarantee
-    charged = Charged(
+    charged = ChargeRecord(
         charge.release,
         charge.version,
         charge.state,
@@ -79,5 +79,5 @@ def _charged(known: list[Entry], budget: Budget, mechanism: str) -> Event:
         mechanism,
         charge.sha256,
     )
-    spent = Statement(budget, known[0].total).spent
+    spent = Statement(budget, entries[0].total).spent
     return Event(charge.at, "charged", budget.epsilon, budget.delta, spent, charge.reason, charged)

@@ -1,8 +1,8 @@
-"""Write-ahead accounting: a charge is durable before its noise exists, and stays whatever happens.
+"""Write-ahead accounting: a charge is durable before its noise exists, and is never refunded.
 
 Admission follows docs/privacy.md: all charges of a data set together (of one calendar year of its
-data, where its budget is per year) must fit its budget by basic composition of pure epsilons or by
-the Gaussian-DP filter of Smith and Thakurta (2022). It looks at no clock.
+data, where budgets are per year) must fit its budget, by basic composition of pure epsilons or by
+the Gaussian-DP filter of Smith and Thakurta (2022). It does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from gramercy.common.process_lock import Turn, on_this_machine
+from gramercy.common.process_lock import HeldLock, file_lock
 from gramercy.ledger import checks, new_entries, queries
+from gramercy.ledger.advisory_lock import advisory_lock
 from gramercy.ledger.database import WRITES
 from gramercy.ledger.database_tables import entries
-from gramercy.ledger.journal import append, lock, read
-from gramercy.ledger.place import place
+from gramercy.ledger.journal import append, lock_head, read
+from gramercy.ledger.location import location_of
 from gramercy.ledger.reader import LedgerReader
 from gramercy.ledger.statement import Charge
-from gramercy.ledger.terms import hold_to_terms
-from gramercy.ledger.turns import on_every_machine
+from gramercy.ledger.terms import verify_terms
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
@@ -31,18 +31,17 @@ from gramercy.schemas.contract import Contract
 class Ledger(LedgerReader):
     """A budget ledger that can be charged; opened as a `LedgerReader` is.
 
-    Every entry is checked and appended in one transaction, which holds the write lock from its
-    start.
+    Every entry is checked and appended in one transaction, which has the write lock from its start.
     """
 
-    def alone(self, name: str) -> AbstractContextManager[Turn]:
-        """Hold the turn of this name; others wait, on every machine that shares this ledger.
+    def lock(self, name: str) -> AbstractContextManager[HeldLock]:
+        """Acquire the lock of this name among all machines that share this ledger, or wait for it.
 
-        On PostgreSQL it can be lost: see `Turn.hold`.
+        On PostgreSQL it can be lost: see `HeldLock.renew`.
         """
         if self._engine.dialect.name == "sqlite":
-            return on_this_machine(Path(str(self._engine.url.database)).parent / "locks", name)
-        return on_every_machine(self._engine, name)
+            return file_lock(Path(str(self._engine.url.database)).parent / "locks", name)
+        return advisory_lock(self._engine, name)
 
     def charge(
         self,
@@ -63,9 +62,9 @@ class Ledger(LedgerReader):
         guarantee
             The exact guarantee of the noise that is about to be drawn.
         fingerprint
-            Of the raw files; kept here alone.
+            Digest of the raw files; stored only in the ledger.
         instead_of
-            The spent or withdrawn release of the same request that is paid for again.
+            The spent or withdrawn release of the same request that a new charge replaces.
 
         Raises
         ------
@@ -74,92 +73,93 @@ class Ledger(LedgerReader):
         SpentFailure
             If the same request was charged before.
         BudgetRefused
-            If the charge does not fit; shows asked, spent and remaining.
+            If the charge does not fit, with what is needed, spent and left.
         UntrustedLedger
-            If this is a copy of a ledger that lies elsewhere.
+            If this is a copy of a ledger.
         """
         dataset, window = contract.id, contract.window(version)
         with self._writing() as db:
-            checks.hold_to_place(db)
+            checks.verify_location(db)
             if not queries.is_registered(db, dataset):
                 append(db, new_entries.registered(contract))
-            hold_to_terms(db, contract)
-            checks.check_request(dataset, queries.find(db, dataset, request), instead_of)
+            verify_terms(db, contract)
+            earlier = queries.find_charge(db, dataset, request)
+            checks.check_not_charged(dataset, earlier, instead_of)
             statement = queries.statement(db, dataset, window)
-            checks.admit(dataset, statement, guarantee)
-            turn = 1 + queries.turns(db, dataset)
+            checks.check_budget(dataset, statement, guarantee)
+            number = 1 + queries.charge_count(db, dataset)
             total = statement.charged.plus(guarantee)
             entry = new_entries.reserved(
-                contract, version, request, turn, guarantee, total, fingerprint
+                contract, version, request, number, guarantee, total, fingerprint
             )
             return Charge.of([append(db, entry)])
 
     def mark(self, dataset: str, release: str, state: str, **facts: str) -> None:
-        """Record once that a release was ``drawn``, ``sealed``, ``published``, ``spent``...
+        """Record that a release is ``drawn``, ``sealed``, ``published``, ``spent``...
 
         Parameters
         ----------
         dataset, release
-            Which.
+            Ids of the data set and the release.
         state
-            What it becomes.
+            The new state.
         **facts
-            ``sha256`` of what was sealed; ``reason`` why it is spent or withdrawn.
+            ``sha256`` of the sealed bundle; ``reason`` why it is spent or withdrawn.
 
         Raises
         ------
         SpentFailure
-            If it was before, or is none that can become it: noise is never drawn twice.
+            If the release cannot enter this state: noise is never drawn twice.
         """
         with self._writing() as db:
-            known = read(db, entries.c.dataset == dataset, entries.c.release == release)
-            now = known[-1].kind if known else "never charged"
-            checks.check_mark(dataset, release, now, state)
+            history = read(db, entries.c.dataset == dataset, entries.c.release == release)
+            present = history[-1].kind if history else "never charged"
+            checks.check_transition(dataset, release, present, state)
             append(db, new_entries.marked(dataset, release, state, facts))
 
     def change_budget(
         self, dataset: str, budget: Budget, reason: str, *, lower: bool = False
     ) -> None:
-        """Enter a larger budget, or a smaller one, with the reason for it.
+        """Raise or lower a budget, with the reason for it.
 
-        A smaller one takes nothing back of what was spent; it is for a table that has grown, whose
-        delta has to lie below 1/rows still.
+        Lowering a budget refunds nothing. It is for a table that has grown, because delta must stay
+        less than 1/rows.
 
         Raises
         ------
         RequestError
             If the reason is empty, the budget is not larger (smaller), or delta is 1/rows or more.
         UntrustedLedger
-            If this is a copy of a ledger that lies elsewhere.
+            If this is a copy of a ledger.
         """
-        reason = checks.stated(reason, "A budget is changed for a reason.")
+        reason = checks.checked_reason(reason)
         with self._writing() as db:
-            checks.hold_to_place(db)
-            now = queries.raises(db, dataset)[-1].budget
-            asked = budget.model_copy(update={"per": now.per})
-            checks.check_direction(dataset, now, asked, lower=lower)
-            rows = read(db, *queries.budgets_of(dataset), last=True)[0].says("rows", int)
-            checks.check_delta(asked, rows)
+            checks.verify_location(db)
+            current = queries.budget_history(db, dataset)[-1].budget
+            new = budget.model_copy(update={"per": current.per})
+            checks.check_direction(dataset, current, new, lower=lower)
+            rows = read(db, *queries.has_budget(dataset), last=True)[0].fact("rows", int)
+            checks.check_delta(new, rows)
             kind = "lowered" if lower else "raised"
-            append(db, new_entries.budget_changed(kind, dataset, asked, rows, reason))
+            append(db, new_entries.budget_changed(kind, dataset, new, rows, reason))
 
     def move(self, reason: str) -> None:
-        """Enter that the ledger, or its archive, lies elsewhere now, on the steward's word.
+        """Record, as the steward states it, that the ledger or its archive has moved.
 
         Raises
         ------
         RequestError
             If no reason is given.
         """
-        reason = checks.stated(reason, "A ledger is moved for a reason.")
+        reason = checks.checked_reason(reason)
         with self._writing() as db:
-            append(db, new_entries.moved(place(db), reason))
+            append(db, new_entries.moved(location_of(db), reason))
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """A transaction that has its turn from the start, so that what it reads stays true."""
-        with self._trouble(), self._engine.connect() as connection:
+        """A transaction with the write lock from its start, so that what it reads stays true."""
+        with self._database_errors(), self._engine.connect() as connection:
             db = connection.execution_options(**WRITES)
             with db.begin():
-                lock(db)
+                lock_head(db)
                 yield db

@@ -1,4 +1,4 @@
-"""Noise and its exact guarantee: one mechanism a file, and one line each in the registry."""
+"""Noise mechanisms with exact guarantees: one file each, and one line in the registry."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.wishart import Wishart
 
-_KNOWN: tuple[type[Mechanism], ...] = (
+_MECHANISMS: tuple[type[Mechanism], ...] = (
     Gaussian,
     GaussianIid,
     Laplace,
@@ -27,6 +27,6 @@ _KNOWN: tuple[type[Mechanism], ...] = (
     Output,
 )
 
-registry: Mapping[str, type[Mechanism]] = {each.name: each for each in _KNOWN}
+registry: Mapping[str, type[Mechanism]] = {each.name: each for each in _MECHANISMS}
 
 __all__ = ["Mechanism", "registry"]

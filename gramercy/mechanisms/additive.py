@@ -1,4 +1,4 @@
-"""Noise that is added to the Gram matrix: what its mechanisms share."""
+"""The base class of mechanisms that add noise to the Gram matrix."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.mechanisms.mechanism import Mechanism, Setting
+from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
 from gramercy.schemas.contract import ProtectedUnit
+from gramercy.schemas.problems.mechanism import gram_has_wrong_shape
 
-# A noisy count is one more coordinate, weighted by 1/4: it costs 3 % more noise on the matrix.
+# A noisy count is one more coordinate, weighted by 1/4; the matrix gets 3 % more noise for it.
 COUNT_WEIGHT = 0.25
 
 
 @dataclass(frozen=True)
-class Noisy:
-    """What may be published: integers on the lattice.
+class NoisyGram:
+    """A Gram matrix with its noise: integers on the lattice, which may be published.
 
     Parameters
     ----------
     gram
         Noisy Gram matrix in lattice units, symmetric, shape (p, p).
     rows
-        Noisy number of rows, where one was paid for.
+        Noisy number of rows, where one is published.
     """
 
     gram: NDArray[Any]
@@ -40,22 +41,22 @@ class Additive(Mechanism):
 
     Parameters
     ----------
-    setting
+    parameters
         Public facts of the table.
     scale
-        In units of the Gram matrix of unit-ball rows; what it means is the mechanism's own.
+        Scale of the noise, as each mechanism defines it; for the Gram matrix of unit-ball rows.
     """
 
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "person")
 
-    setting: Setting
+    parameters: PublicParameters
     scale: float
 
     @property
     def lattice(self) -> Lattice:
         """See `Mechanism.lattice`."""
-        known = self.setting
-        return Lattice.fitting(known.p, known.n, self.sd_diagonal, known.each)
+        public = self.parameters
+        return Lattice.fitting(public.p, public.n, self.sd_diagonal, public.mean_rows_per_person)
 
     @property
     @abstractmethod
@@ -65,19 +66,19 @@ class Additive(Mechanism):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """The most that the protected unit moves the Gram matrix, in the mechanism's own norm."""
+        """Largest change of the Gram matrix by the protected unit, in the mechanism's own norm."""
 
-    def plan(self) -> dict[str, float]:
-        """See `Mechanism.plan`."""
-        facts = {"scale": self.scale, "sensitivity": self.sensitivity}
-        return facts if self.sd_rows is None else facts | {"sd_rows": self.sd_rows}
+    def constants(self) -> dict[str, float]:
+        """See `Mechanism.constants`."""
+        constants = {"scale": self.scale, "sensitivity": self.sensitivity}
+        return constants if self.sd_rows is None else constants | {"sd_rows": self.sd_rows}
 
     @property
     def sd_rows(self) -> float | None:
         """Standard deviation of the noisy number of rows, where one is published."""
-        return self.sd_diagonal / COUNT_WEIGHT if self.setting.counted else None
+        return self.sd_diagonal / COUNT_WEIGHT if self.parameters.publishes_noisy_count else None
 
-    def perturb(self, gram: NDArray[Any], rows: int) -> Noisy:
+    def perturb(self, gram: NDArray[Any], rows: int) -> NoisyGram:
         """Draw the noise, once, and add it.
 
         Parameters
@@ -87,35 +88,39 @@ class Additive(Mechanism):
         rows
             Exact number of rows.
         """
-        if gram.shape != (self.setting.p, self.setting.p):
-            raise ValueError("the Gram matrix does not have the mechanism's shape")
+        if gram.shape != (self.parameters.p, self.parameters.p):
+            raise gram_has_wrong_shape(self.parameters.p)
         noise, count = self._draw()
-        return Noisy(gram + noise, None if count is None else rows + count)
+        return NoisyGram(gram + noise, None if count is None else rows + count)
 
     @abstractmethod
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
-        """Fresh noise in lattice units: symmetric, shape (p, p), and on the number of rows."""
+        """Noise in lattice units: a symmetric matrix, shape (p, p), and noise on the row count."""
 
 
-def squared_sensitivity(setting: Setting) -> float:
-    """Delta_2^2 of the Gram matrix of rows in the unit ball, exactly: in svec, and of its triangle.
+def squared_sensitivity(parameters: PublicParameters) -> float:
+    """Squared l2 sensitivity Delta_2^2 of the Gram matrix of rows in the unit ball, exactly.
 
-    ||x x^T - y y^T||_F^2 = |x|^4 + |y|^4 - 2 (x.y)^2: at most 2, at orthogonal unit rows, which one
-    column does not have; and 1 for a row present or absent. Basis vectors attain both, with
-    nothing off the diagonal, so that they hold for the plain upper triangle as well. A row present
-    or absent moves a weighted count by its weight; a row replaced does not.
+    The same number holds in svec coordinates and for the plain upper triangle.
 
-    All rows of a person, scaled together to squares that sum to 1, move it no further: what they
-    add, positive semidefinite and of trace 1 at most, is an average of such x x^T and of zero, and
-    a norm of a difference of averages is at most the largest. So it is for any norm.
+    Notes
+    -----
+    ||x x^T - y y^T||_F^2 = |x|^4 + |y|^4 - 2 (x.y)^2 is at most 2, attained by orthogonal unit rows
+    (which do not exist for one column), and 1 if a row is added or removed. Basis vectors attain
+    both bounds with zeros off the diagonal, so they hold for the plain upper triangle as well.
+    Adding or removing a row changes a weighted count by its weight; replacing a row does not.
+
+    The rows of a person, scaled so that their squared norms sum to at most 1, have the same bounds
+    in any norm: their Gram matrix is an average of such x x^T and of zero, and the norm of a
+    difference of averages is at most the largest norm of a difference.
     """
-    if setting.neighbours == "replace-one":
-        return 2.0 if setting.p > 1 else 1.0
-    return 1.0 + (COUNT_WEIGHT**2 if setting.counted else 0.0)
+    if parameters.neighbours == "replace-one":
+        return 2.0 if parameters.p > 1 else 1.0
+    return 1.0 + (COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0)
 
 
-def symmetric(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:
-    """A symmetric matrix from its entries above the diagonal, row by row, and its diagonal."""
+def symmetric_matrix(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:
+    """The symmetric matrix with these entries above the diagonal, row by row, and diagonal."""
     p = diagonal.size
     matrix = np.zeros((p, p), dtype=diagonal.dtype)
     matrix[np.triu_indices(p, 1)] = upper
@@ -124,6 +129,6 @@ def symmetric(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:
     return matrix
 
 
-def half(scale: float) -> float:
+def off_diagonal_scale(scale: float) -> float:
     """The scale of an off-diagonal entry of white svec noise, scale / sqrt2, rounded up."""
     return math.nextafter(scale / math.sqrt(2), math.inf)

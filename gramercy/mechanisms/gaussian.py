@@ -1,10 +1,12 @@
 """The isotropic Gaussian mechanism: white noise in svec coordinates of the Gram matrix.
 
-G + E with E symmetric, E_ii ~ N(0, s^2) and E_ij ~ N(0, s^2/2), all independent for i <= j. With
-svec(A) = (A_ii ..., sqrt2 A_ij ...) the noise is N(0, s^2 I) and ||svec(A)||_2 = ||A||_F, so the
-mechanism is exactly mu-GDP with mu = Delta_F / s. Independent noise of one scale on the upper
-triangle, as published, has the same guarantee and sqrt2 times the noise on every off-diagonal
-entry: see `mechanisms.gaussian_iid`.
+It publishes G + E with E symmetric, E_ii ~ N(0, s^2) and E_ij ~ N(0, s^2/2), independent for
+i <= j. In coordinates svec(A) = (A_ii ..., sqrt2 A_ij ...) the noise is N(0, s^2 I), and
+||svec(A)||_2 = ||A||_F. So the mechanism is exactly mu-GDP with mu = Delta_F / s.
+
+Independent noise of one scale on the upper triangle, as published, has the same guarantee and
+sqrt2 times the noise on every off-diagonal entry: see `mechanisms.gaussian_iid`. The proof is in
+docs/mechanisms/gaussian.md.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.mechanisms.accounting.gdp import gaussian_mu, gdp_mu, noise_scale
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale, gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import (
     COUNT_WEIGHT,
     Additive,
-    half,
+    off_diagonal_scale,
     squared_sensitivity,
-    symmetric,
+    symmetric_matrix,
 )
-from gramercy.mechanisms.mechanism import Setting
+from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.noise import Family, NoiseLaw
 from gramercy.schemas.specs import MechanismSpec
@@ -43,10 +45,10 @@ class Gaussian(Additive):
 
     Parameters
     ----------
-    setting
+    parameters
         Public facts of the table.
     scale
-        s, the standard deviation on a diagonal entry of the Gram matrix of unit-ball rows.
+        s, the standard deviation of the noise on a diagonal entry, for rows of the unit ball.
     """
 
     name: ClassVar[str] = "gaussian"
@@ -54,14 +56,14 @@ class Gaussian(Additive):
     family: ClassVar[Family] = "gaussian-isotropic"
 
     @classmethod
-    def _exact(cls, spec: MechanismSpec, setting: Setting) -> Self:
-        """Balle and Wang (2018) inverted exactly, rounded up."""
-        return cls(setting, noise_scale(squared_sensitivity(setting), target_mu(spec)))
+    def _exact(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:
+        """The analytic Gaussian mechanism: Balle and Wang (2018), Theorem 8; rounded up."""
+        return cls(parameters, gaussian_scale(squared_sensitivity(parameters), target_mu(spec)))
 
     @classmethod
-    def _published(cls, spec: MechanismSpec, setting: Setting) -> Self:
-        """The classical scale of Dwork and Roth (2014), Theorem A.1; proven for epsilon < 1."""
-        return cls(setting, classical(spec, math.sqrt(squared_sensitivity(setting))))
+    def _published(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:
+        """The classical scale: Dwork and Roth (2014), Theorem A.1; proven for epsilon < 1 only."""
+        return cls(parameters, classical_scale(spec, math.sqrt(squared_sensitivity(parameters))))
 
     @property
     def sd_diagonal(self) -> float:
@@ -71,7 +73,7 @@ class Gaussian(Additive):
     @property
     def guarantee(self) -> Guarantee:
         """Mu = Delta_F / s."""
-        return Guarantee(gaussian_mu(squared_sensitivity(self.setting), self.scale))
+        return Guarantee(gaussian_mu(squared_sensitivity(self.parameters), self.scale))
 
     @property
     def law(self) -> NoiseLaw:
@@ -87,21 +89,21 @@ class Gaussian(Additive):
     @property
     def sensitivity(self) -> float:
         """See `Additive.sensitivity`."""
-        return math.sqrt(squared_sensitivity(self.setting))
+        return math.sqrt(squared_sensitivity(self.parameters))
 
     def _draw(self) -> tuple[NDArray[np.int64], int | None]:
-        p = self.setting.p
+        p = self.parameters.p
         diagonal, off_diagonal = self._scales()
         upper = sampler.rounded_gaussian(off_diagonal, p * (p - 1) // 2)
-        noise = symmetric(upper, sampler.rounded_gaussian(diagonal, p))
-        if not self.setting.counted:
+        noise = symmetric_matrix(upper, sampler.rounded_gaussian(diagonal, p))
+        if not self.parameters.publishes_noisy_count:
             return noise, None
         return noise, int(sampler.rounded_gaussian(self.scale / COUNT_WEIGHT, 1)[0])
 
     def _scales(self) -> tuple[float, float]:
         """Diagonal and off-diagonal scale in lattice units."""
-        diagonal = self.scale * self.lattice.ball
-        return diagonal, half(diagonal)
+        diagonal = self.scale * self.lattice.squared_radius
+        return diagonal, off_diagonal_scale(diagonal)
 
 
 def target_mu(spec: MechanismSpec) -> float:
@@ -111,6 +113,6 @@ def target_mu(spec: MechanismSpec) -> float:
     return gdp_mu(spec.epsilon or 0.0, spec.delta)
 
 
-def classical(spec: MechanismSpec, sensitivity: float) -> float:
-    """Delta sqrt(2 ln(1.25 / delta)) / epsilon, of Dwork and Roth (2014)."""
+def classical_scale(spec: MechanismSpec, sensitivity: float) -> float:
+    """Delta sqrt(2 ln(1.25 / delta)) / epsilon: Dwork and Roth (2014), Theorem A.1."""
     return sensitivity * math.sqrt(2 * math.log(1.25 / spec.delta)) / (spec.epsilon or math.nan)

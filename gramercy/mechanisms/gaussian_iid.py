@@ -1,9 +1,11 @@
 """Independent Gaussian noise of one scale on the upper triangle, as the papers publish it.
 
-Su, Guo and Zhang (2020), Algorithms 1 and 2; Wang and Xu (2019), equation 7; Li and Wang (2023),
-Algorithm 1. The upper triangle of x x^T moves by sqrt2 when a row is replaced, and by 1 when one is
-present or absent: both are attained at basis vectors, so mu = Delta / s exactly. The isotropic
-mechanism has the same guarantee with sqrt2 less noise on every off-diagonal entry.
+Sources: Su, Guo and Zhang (2020), Algorithms 1 and 2; Wang and Xu (2019), equation 7; Li and Wang
+(2023), Algorithm 1.
+
+The l2 sensitivity of the upper triangle is sqrt2 if a row is replaced, and 1 if a row is added or
+removed. Basis vectors attain both, so mu = Delta / s exactly. The isotropic mechanism has the same
+guarantee with sqrt2 less noise on every off-diagonal entry.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from gramercy.mechanisms.gaussian import Gaussian, classical
-from gramercy.mechanisms.mechanism import Setting
+from gramercy.mechanisms.gaussian import Gaussian, classical_scale
+from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.schemas.noise import Family
+from gramercy.schemas.problems.request import paper_without_published
 from gramercy.schemas.specs import MechanismSpec
 
 
@@ -26,17 +29,17 @@ class GaussianIidSpec(MechanismSpec):
     Parameters
     ----------
     paper
-        Whose scale ``calibration: published`` takes, by default SGZ. SGZ and LW use the sensitivity
-        sqrt2; WX (and WHX) use 1, which is too small by sqrt2 under replace-one.
+        Paper whose scale ``calibration: published`` uses; the default is SGZ. SGZ and LW use the
+        sensitivity sqrt2; WX (and WHX) use 1, which is too small by sqrt2 under replace-one.
     """
 
     name: Literal["gaussian-iid"] = "gaussian-iid"
     paper: Literal["SGZ", "WX", "LW"] | None = None
 
     @model_validator(mode="after")
-    def _paper_of_what(self) -> Self:
+    def _paper_needs_published(self) -> Self:
         if self.paper is not None and self.calibration != "published":
-            raise ValueError("'paper' goes with 'calibration: published'")
+            raise paper_without_published()
         return self
 
 
@@ -49,10 +52,10 @@ class GaussianIid(Gaussian):
     family: ClassVar[Family] = "gaussian-iid"
 
     @classmethod
-    def _published(cls, spec: GaussianIidSpec, setting: Setting) -> Self:  # type: ignore[override]
-        """Sensitivity over epsilon times sqrt(2 ln(1.25 / delta)), sensitivity sqrt2 or 1."""
-        return cls(setting, classical(spec, 1.0 if spec.paper == "WX" else math.sqrt(2)))
+    def _published(cls, spec: GaussianIidSpec, parameters: PublicParameters) -> Self:  # type: ignore[override]
+        """Delta sqrt(2 ln(1.25 / delta)) / epsilon, with Delta = 1 for WX, else sqrt2."""
+        return cls(parameters, classical_scale(spec, 1.0 if spec.paper == "WX" else math.sqrt(2)))
 
     def _scales(self) -> tuple[float, float]:
-        scale = self.scale * self.lattice.ball
+        scale = self.scale * self.lattice.squared_radius
         return scale, scale

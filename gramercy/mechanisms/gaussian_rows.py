@@ -1,9 +1,10 @@
-"""Gaussian rows ("open data"): Y = X + Z, every row noisy by itself.
+"""Gaussian noise on rows ("open data"): Y = X + Z, with independent noise on every row.
 
-A row of the unit ball may move by its diameter, so mu = 2 / sigma per row exactly, attained at
-antipodal rows. Under ``box``, where rows are not normalised, a row moves by the diagonal of the box
-of bounds and a cell by its own range: mu = range / sigma per cell. What is published is Y itself; a
-proof about the covariance of Y says nothing about that.
+Two rows of the unit ball differ by at most its diameter, so mu = 2 / sigma per row exactly,
+attained by antipodal rows. Under ``box``, rows are not normalised one by one: a row changes by at
+most the diagonal of the box of bounds, and a cell by its own range, so mu = range / sigma per cell.
+Y itself is published, so a proof about the covariance of Y is not enough. The proof is in
+docs/mechanisms/rows.md.
 """
 
 from __future__ import annotations
@@ -16,33 +17,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, row_lattice
-from gramercy.mechanisms.accounting.gdp import gaussian_mu, gdp_epsilon, noise_scale
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale, gdp_epsilon
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian import target_mu
-from gramercy.mechanisms.mechanism import Setting
-from gramercy.mechanisms.rowwise import RowWise, nominal_deviations, reach, rounded_variance
+from gramercy.mechanisms.mechanism import PublicParameters
+from gramercy.mechanisms.rowwise import (
+    RowWise,
+    nominal_deviations,
+    rounded_variance,
+    sensitivity_bounds,
+)
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import ProtectedUnit
-from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.model import Decibels
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import MechanismSpec
 
 
 class NoisyRowsSpec(MechanismSpec):
-    """What a request says of noise on rows.
+    """Keys of a request for noise on rows.
 
     Parameters
     ----------
     snr
-        In decibels, instead of epsilon: ten times the logarithm of the public power of a cell
-        (1/p where rows are divided by their length) over the variance of the noise.
+        Signal-to-noise ratio in decibels, instead of epsilon: ten times the decimal logarithm of
+        the public mean square of a cell (1/p where rows are divided by their length) over the
+        variance of the noise.
     """
 
     snr: Decibels | None = None
 
-    ways: ClassVar[tuple[str, ...]] = ("epsilon", "mu", "snr")
+    level_keys: ClassVar[tuple[str, ...]] = ("epsilon", "mu", "snr")
 
 
 class RowsSpec(NoisyRowsSpec):
@@ -61,45 +68,46 @@ class Rows(RowWise):
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row", "cell")
 
     @classmethod
-    def _exact(cls, spec: NoisyRowsSpec, setting: Setting) -> Self:
-        """Diameter or range over mu; or the scale that a signal-to-noise ratio names."""
-        lattice = cls._lattice(setting)
-        most = reach(setting, lattice)
-        return cls._at(spec, setting, most.cell if setting.unit == "cell" else most.row)
+    def _exact(cls, spec: NoisyRowsSpec, parameters: PublicParameters) -> Self:
+        """Diameter or range over mu; or the scale of the signal-to-noise ratio."""
+        return cls._with_sensitivity(spec, parameters, cls._squared_sensitivity(parameters))
 
     @classmethod
-    def _published(cls, spec: NoisyRowsSpec, setting: Setting) -> Self:
-        """The range of one cell over mu: tables that differ "in exactly one element"."""
-        return cls._at(spec, setting, reach(setting, cls._lattice(setting)).cell)
+    def _published(cls, spec: NoisyRowsSpec, parameters: PublicParameters) -> Self:
+        """The range of one cell over mu: GPP (2025), tables that differ in exactly one element."""
+        bounds = sensitivity_bounds(parameters, cls._lattice(parameters))
+        return cls._with_sensitivity(spec, parameters, bounds.squared_cell)
 
     @classmethod
-    def _at(cls, spec: NoisyRowsSpec, setting: Setting, squared: int) -> Self:
-        if setting.unit == "cell" and setting.reach is None:
-            raise RequestError(
-                f"{cls.name}: normalised rows have no guarantee per cell, since one cell moves "
-                "its whole row.",
-                "Use 'normalisation: box'.",
-            )
-        root = math.ldexp(1.0, cls._lattice(setting).bits)
+    def _with_sensitivity(
+        cls, spec: NoisyRowsSpec, parameters: PublicParameters, squared_sensitivity: int
+    ) -> Self:
+        if parameters.privacy_unit == "cell" and parameters.sensitivity_bounds is None:
+            raise problems.cells_need_box(cls.name)
+        units = math.ldexp(1.0, cls._lattice(parameters).bits)  # per unit of a row
         if spec.snr is None:
-            scale = noise_scale(squared, target_mu(spec)) / root
+            scale = gaussian_scale(squared_sensitivity, target_mu(spec)) / units
         else:
-            scale = math.sqrt(setting.power / setting.p) * 10 ** (-spec.snr / 20)
-        if not 2.0**-4 < scale * root < 2.0**45:
-            raise RequestError(
-                f"{cls.name}: noise of standard deviation {scale:.3g} cannot be drawn exactly.",
-                f"Ask for {'more' if scale * root < 1 else 'less'} noise.",
-            )
-        return cls(setting, scale, spec.delta)
+            scale = math.sqrt(parameters.mean_squared_norm / parameters.p) * 10 ** (-spec.snr / 20)
+        if not 2.0**-4 < scale * units < 2.0**45:
+            too_small = scale * units < 1
+            problem = problems.noise_too_small if too_small else problems.noise_too_large
+            raise problem(cls.name, scale)
+        return cls(parameters, scale, spec.delta)
 
     @classmethod
-    def _lattice(cls, setting: Setting) -> Lattice:
-        return row_lattice(setting.p)
+    def _squared_sensitivity(cls, parameters: PublicParameters) -> int:
+        bounds = sensitivity_bounds(parameters, cls._lattice(parameters))
+        return bounds.squared_cell if parameters.privacy_unit == "cell" else bounds.squared_row
+
+    @classmethod
+    def _lattice(cls, parameters: PublicParameters) -> Lattice:
+        return row_lattice(parameters.p)
 
     @property
     def lattice(self) -> Lattice:
         """See `Mechanism.lattice`."""
-        return self._lattice(self.setting)
+        return self._lattice(self.parameters)
 
     @property
     def step(self) -> float:
@@ -108,14 +116,14 @@ class Rows(RowWise):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The reach of the protected unit over sigma: see the module."""
-        return Guarantee(self._mu(self._protected()))
+        """The largest change of the protected unit over sigma."""
+        return Guarantee(self._mu(self._squared_sensitivity(self.parameters)))
 
     @property
     def law(self) -> NoiseLaw:
         """See `Mechanism.law`."""
         variance = self._variance()
-        diagonal, off_diagonal = nominal_deviations(self.setting, variance)
+        diagonal, off_diagonal = nominal_deviations(self.parameters, variance)
         return NoiseLaw(
             family="noisy-rows",
             sd_diagonal=diagonal,
@@ -123,45 +131,44 @@ class Rows(RowWise):
             cell_variance=variance,
         )
 
-    def plan(self) -> dict[str, float]:
-        """See `Mechanism.plan`: with mu, and epsilon at delta, per row and per cell."""
-        most = reach(self.setting, self.lattice)
-        of_row, of_cell = self._mu(most.row), self._mu(most.cell)
+    def constants(self) -> dict[str, float]:
+        """See `Mechanism.constants`; also mu, and epsilon at delta, per row and per cell."""
+        bounds = sensitivity_bounds(self.parameters, self.lattice)
+        mu_row, mu_cell = self._mu(bounds.squared_row), self._mu(bounds.squared_cell)
+        squared = self._squared_sensitivity(self.parameters)
+        mean_square = self.parameters.mean_squared_norm / self.parameters.p
         return {
             "scale": self.scale,
-            "sensitivity": math.sqrt(self._protected()) / self._root(),
-            "snr_db": 10 * math.log10(self.setting.power / self.setting.p / self.scale**2),
-            "mu_row": of_row,
-            "epsilon_row": gdp_epsilon(of_row, self.delta),
-            "mu_cell": of_cell,
-            "epsilon_cell": gdp_epsilon(of_cell, self.delta),
+            "sensitivity": math.sqrt(squared) / self._lattice_units(),
+            "snr_db": 10 * math.log10(mean_square / self.scale**2),
+            "mu_row": mu_row,
+            "epsilon_row": gdp_epsilon(mu_row, self.delta),
+            "mu_cell": mu_cell,
+            "epsilon_cell": gdp_epsilon(mu_cell, self.delta),
         }
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `RowWise.randomize`."""
-        return rows + sampler.rounded_gaussian(self._units(), rows.size).reshape(rows.shape)
+        noise = sampler.rounded_gaussian(self._scale_in_units(), rows.size)
+        return rows + noise.reshape(rows.shape)
 
     def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `RowWise.gram`: Y^T Y less what the noise adds to it on average."""
-        found: NDArray[np.float64] = noisy @ noisy.T
-        found[np.diag_indices_from(found)] -= noisy.shape[1] * self._variance()
-        return found
+        """See `RowWise.gram`: Y^T Y minus the expected contribution of the noise."""
+        gram: NDArray[np.float64] = noisy @ noisy.T
+        gram[np.diag_indices_from(gram)] -= noisy.shape[1] * self._variance()
+        return gram
 
-    def _root(self) -> float:
-        """Integers per unit: a power of two, so that scales stay exact."""
+    def _lattice_units(self) -> float:
+        """Lattice units per unit of a row: a power of two, so that scales stay exact."""
         return math.ldexp(1.0, self.lattice.bits)
 
-    def _units(self) -> float:
+    def _scale_in_units(self) -> float:
         """Sigma in lattice units."""
-        return self.scale * self._root()
+        return self.scale * self._lattice_units()
 
-    def _protected(self) -> int:
-        most = reach(self.setting, self.lattice)
-        return most.cell if self.setting.unit == "cell" else most.row
-
-    def _mu(self, squared: int) -> float:
-        return gaussian_mu(squared, self._units())
+    def _mu(self, squared_sensitivity: int) -> float:
+        return gaussian_mu(squared_sensitivity, self._scale_in_units())
 
     def _variance(self) -> float:
-        """Of the noise on a published cell."""
-        return rounded_variance(self._units()) * self.lattice.step**2
+        """Variance of the noise on a published cell."""
+        return rounded_variance(self._scale_in_units()) * self.lattice.step**2

@@ -1,11 +1,13 @@
-"""Whole numbers stay whole: rows of integers with integer noise.
+"""Rows of integers with integer noise.
 
-Rows are not normalised; what a row may change by, in l2 norm Delta, follows from the declared
-ranges. With the rounded Gaussian (the default) the release is post-processing of integers plus
-N(0, sigma^2), so exactly mu = Delta / sigma. The discrete Gaussian of Canonne, Kamath and Steinke
-(2020), as published, is exactly (Delta^2 / (2 sigma^2))-zCDP, from which what is charged follows;
-that it is (Delta / sigma)-GDP was claimed, and is false (sigma = 1, a shift by 1: the total
-variation is 0.3989, and 0.3829 for Gaussians).
+Rows are not normalised; their l2 sensitivity Delta follows from the declared ranges. With the
+rounded Gaussian (the default) the release is post-processing of integers plus N(0, sigma^2), so
+exactly mu = Delta / sigma.
+
+The published alternative, the discrete Gaussian of Canonne, Kamath and Steinke (2020), is exactly
+(Delta^2 / (2 sigma^2))-zCDP, from which the charge follows. The published claim that it is
+(Delta / sigma)-GDP is false: for sigma = 1 and a shift by 1 the total variation is 0.3989, and
+0.3829 for Gaussians. See docs/mechanisms/integer-rows.md.
 """
 
 from __future__ import annotations
@@ -17,23 +19,23 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.lattice import Lattice, WholeNumbers
+from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.mechanisms.accounting.concentrated import zcdp_delta
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.gaussian_rows import NoisyRowsSpec, Rows
-from gramercy.mechanisms.mechanism import Setting
+from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.mechanisms.sampling import sampler
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems.mechanism import discrete_gaussian_too_wide
 from gramercy.schemas.specs import MechanismSpec
 
-_SHARE = 0.1  # of delta, for delta0 where no budget sets one aside
+_DELTA0_SHARE = 0.1  # of the request's delta, for parameters without a failure share
 
 
 class IntegerRowsSpec(NoisyRowsSpec):
-    """``integer-rows``: whole numbers with whole noise.
+    """``integer-rows``: rows of whole numbers with integer noise.
 
-    Needs ``normalisation: whole``. ``calibration: published`` draws the discrete Gaussian instead
-    of the rounded one.
+    Requires ``normalisation: whole``. ``calibration: published`` draws the discrete Gaussian
+    instead of the rounded one.
     """
 
     name: Literal["integer-rows"] = "integer-rows"
@@ -43,7 +45,7 @@ class IntegerRowsSpec(NoisyRowsSpec):
 class IntegerRows(Rows):
     """Integer noise on every cell; `scale` is sigma.
 
-    Without declared bounds (a `Setting` without a reach) rows of zeros and ones are meant.
+    `PublicParameters` without sensitivity bounds stand for rows of zeros and ones.
 
     Parameters
     ----------
@@ -57,27 +59,25 @@ class IntegerRows(Rows):
     spec: ClassVar[type[MechanismSpec]] = IntegerRowsSpec
 
     @classmethod
-    def _published(cls, spec: NoisyRowsSpec, setting: Setting) -> Self:
+    def _published(cls, spec: NoisyRowsSpec, parameters: PublicParameters) -> Self:
         """The range of one cell over mu, and discrete Gaussian noise."""
-        made = super()._published(spec, setting)
-        if made.scale > sampler.WIDEST_DISCRETE:
-            raise RequestError(
-                "integer-rows: the discrete Gaussian is not drawn this wide.",
-                "Use 'calibration: exact': the rounded Gaussian is as good.",
-            )
-        return cls(made.setting, made.scale, made.delta, discrete=True)
+        rounded = super()._published(spec, parameters)
+        if rounded.scale > sampler.MAX_DISCRETE_SIGMA:
+            raise discrete_gaussian_too_wide(rounded.scale, sampler.MAX_DISCRETE_SIGMA)
+        return cls(rounded.parameters, rounded.scale, rounded.delta, discrete=True)
 
     @classmethod
-    def _lattice(cls, setting: Setting) -> Lattice:
-        return WholeNumbers(setting.p)
+    def _lattice(cls, parameters: PublicParameters) -> Lattice:
+        return UnscaledLattice(parameters.p)
 
     @property
     def guarantee(self) -> Guarantee:
-        """Delta / sigma; of the discrete Gaussian what its zCDP tells."""
+        """Mu = Delta / sigma; for the discrete Gaussian, what follows from its zCDP."""
         if not self.discrete:
             return super().guarantee
-        failure = self.setting.failure or _SHARE * self.delta
-        return _of_zcdp(self._protected() / (2 * self.scale**2), failure)
+        delta0 = self.parameters.target_delta0 or _DELTA0_SHARE * self.delta
+        rho = self._squared_sensitivity(self.parameters) / (2 * self.scale**2)
+        return _zcdp_guarantee(rho, delta0)
 
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `RowWise.randomize`."""
@@ -92,5 +92,5 @@ class IntegerRows(Rows):
 
 
 @lru_cache(maxsize=64)
-def _of_zcdp(rho: float, failure: float) -> Guarantee:
-    return Guarantee.of_profile(partial(zcdp_delta, rho), failure)
+def _zcdp_guarantee(rho: float, delta0: float) -> Guarantee:
+    return Guarantee.from_profile(partial(zcdp_delta, rho), delta0)

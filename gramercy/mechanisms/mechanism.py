@@ -1,4 +1,4 @@
-"""What every publishing mechanism offers. No I/O here, and no private value leaves a draw."""
+"""The interface of every mechanism. No I/O here; private values leave only as noisy draws."""
 
 from __future__ import annotations
 
@@ -13,71 +13,73 @@ from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import FORMAT, Format, ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems import mechanism as problems
 from gramercy.schemas.specs import MechanismSpec
 
 Arithmetic = Literal["exact", "floating-point"]
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The most that an integer row may move where rows are not normalised, squared.
+class SensitivityBounds:
+    """Squared l2 bounds on the change of an integer row, where rows are not normalised.
 
     Parameters
     ----------
-    row, cell
-        When a whole row is replaced, and when one cell of the table is.
-    longest
-        The squared length of the longest row.
+    squared_row, squared_cell
+        When a whole row is replaced, and when one cell of the table is; in squared lattice units.
+    squared_norm
+        Largest squared norm of a row, in squared lattice units.
     """
 
-    row: int
-    cell: int
-    longest: int
+    squared_row: int
+    squared_cell: int
+    squared_norm: int
 
 
 @dataclass(frozen=True)
-class Setting:
-    """All that noise may depend on: public facts of a table.
+class PublicParameters:
+    """The public facts of a table: all that noise may depend on.
 
     Parameters
     ----------
     p, n
-        Columns of the matrix, and rows or persons as declared.
-    neighbours, unit
-        What may change: one row replaced, or present or absent; or one cell; or a person, with all
-        their rows.
-    counted
-        Whether a noisy number of rows has to be published as well.
-    reach
+        Columns of the matrix; rows or persons as declared.
+    neighbours
+        Neighbour relation.
+    publishes_noisy_count
+        Whether a noisy number of rows is published as well.
+    unit
+        Protected unit: a row, a cell, or a person with all their rows.
+    sensitivity_bounds
         From the declared bounds, where rows are not normalised.
-    power
-        The squared length of a row, as the public knows it: 1 where rows are normalised.
-    each
-        Rows of one person, as declared: on average.
-    failures
-        The share of its delta that the data set's budget sets aside for mechanisms that may fail.
-        None in bundles before format 6, whose mechanisms took a share of the request's delta, and
-        where there is no budget.
+    mean_squared_norm
+        Public average of the squared norm of a row: 1 where rows are normalised.
+    mean_rows_per_person
+        Declared rows per person, on average.
+    failure_share
+        Share of the budget's delta that is set aside for mechanisms that may fail. None without a
+        budget, and in bundles before format 6, whose mechanisms took a share of the request's
+        delta.
     format
-        The manifest format that a guarantee is stated for. What an earlier version has stated and
-        charged for a scale stays its guarantee, also where more has been proven since.
+        Manifest format that the guarantee is stated for. A scale keeps the guarantee that an
+        earlier version stated and charged for it, even where a better one has been proven since.
     """
 
     p: int
     n: int
     neighbours: Neighbours
-    counted: bool = False
-    unit: ProtectedUnit = "row"
-    reach: Reach | None = None
-    power: float = 1.0
-    each: float = 1.0
-    failures: float | None = None
+    publishes_noisy_count: bool = False
+    privacy_unit: ProtectedUnit = "row"
+    sensitivity_bounds: SensitivityBounds | None = None
+    mean_squared_norm: float = 1.0
+    mean_rows_per_person: float = 1.0
+    failure_share: float | None = None
     format: Format = FORMAT
 
     @property
-    def failure(self) -> float | None:
-        """The delta0 to aim at: so little that a thousand releases fit the budget's share."""
-        return None if self.failures is None else self.failures / _RELEASES
+    def target_delta0(self) -> float | None:
+        """The delta0 to aim at: a thousand releases fit the budget's failure share."""
+        return None if self.failure_share is None else self.failure_share / _RELEASES
 
 
 _RELEASES = 1024
@@ -86,7 +88,7 @@ _RELEASES = 1024
 class Mechanism(ABC):
     """Noise of one public scale, and its exact guarantee.
 
-    A subclass is a frozen dataclass of a `Setting` and of the constants of its noise.
+    A subclass is a frozen dataclass of `PublicParameters` and of the constants of its noise.
     """
 
     name: ClassVar[str]
@@ -96,17 +98,17 @@ class Mechanism(ABC):
     neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one", "add-remove")
     units: ClassVar[tuple[ProtectedUnit, ...]] = ("row",)
 
-    setting: Setting
+    parameters: PublicParameters
 
     @classmethod
     def summary(cls) -> str:
-        """What it is for, in one line: the first of what a request says of it."""
+        """Its purpose in one line, from the docstring of its request keys."""
         first = (inspect.getdoc(cls.spec) or "").partition("\n")[0]
         return first.partition("``: ")[2].rstrip(".")
 
     @classmethod
-    def about(cls) -> dict[str, Any]:
-        """What it is, as plain data for lists of all of them."""
+    def description(cls) -> dict[str, Any]:
+        """Its properties as plain data, for lists of mechanisms."""
         return {
             "name": cls.name,
             "summary": cls.summary(),
@@ -117,37 +119,34 @@ class Mechanism(ABC):
         }
 
     @classmethod
-    def of(cls, spec: MechanismSpec, setting: Setting) -> Self:
+    def from_spec(cls, spec: MechanismSpec, parameters: PublicParameters) -> Self:
         """The mechanism that a request asks for.
 
         Raises
         ------
         RequestError
-            If this mechanism has no meaning there, or needs a consent that is missing.
+            If the mechanism does not support these parameters, or if the request does not accept
+            its arithmetic.
         """
-        if setting.neighbours not in cls.neighbours:
-            raise RequestError(
-                f"{cls.name}: is not defined for {setting.neighbours}, because what it publishes "
-                "depends on the number of rows.",
-                f"Declare {cls.neighbours[0]} in the contract.",
-            )
-        if setting.unit not in cls.units:
-            raise RequestError(
-                f"{cls.name}: has no guarantee per {setting.unit}.",
-                "Use rows or integer-rows, or declare 'unit: row' in the contract."
-                if setting.unit == "cell"
-                else "Use gaussian, which publishes their second moment.",
-            )
-        if spec.arithmetic != cls.arithmetic:
-            raise RequestError(
-                f"{cls.name}: key 'mechanism.arithmetic': its noise is "
-                f"{_ARITHMETIC[cls.arithmetic]}.",
-                f"Say 'arithmetic: {cls.arithmetic}' to accept that."
-                if cls.arithmetic == "floating-point"
-                else "Leave the key out.",
-            )
+        if problem := cls._problem(spec, parameters):
+            raise problem
         make = cls._published if spec.calibration == "published" else cls._exact
-        return make(spec, setting)
+        return make(spec, parameters)
+
+    @classmethod
+    def _problem(cls, spec: MechanismSpec, parameters: PublicParameters) -> RequestError | None:
+        if parameters.neighbours not in cls.neighbours:
+            supported = cls.neighbours[0]
+            return problems.neighbours_not_supported(cls.name, parameters.neighbours, supported)
+        if parameters.privacy_unit not in cls.units:
+            if parameters.privacy_unit == "cell":
+                return problems.cells_not_protected(cls.name)
+            return problems.persons_not_protected(cls.name)
+        if spec.arithmetic != cls.arithmetic:
+            if cls.arithmetic == "floating-point":
+                return problems.floating_point_not_accepted(cls.name)
+            return problems.arithmetic_is_exact(cls.name)
+        return None
 
     @classmethod
     def calibrated(
@@ -159,24 +158,25 @@ class Mechanism(ABC):
         epsilon: float | None = None,
         delta: float | None = None,
         mu: float | None = None,
-        counted: bool = False,
-        failures: float | None = None,
+        publishes_noisy_count: bool = False,
+        failure_share: float | None = None,
         **keys: Any,
     ) -> Self:
-        """The least noise with a guarantee.
+        """The mechanism with the least noise that has a given guarantee.
 
         Parameters
         ----------
-        p, n, neighbours, counted, failures
-            See `Setting`.
+        p, n, neighbours, publishes_noisy_count, failure_share
+            See `PublicParameters`.
         epsilon, delta, mu
             Epsilon at delta, or mu.
         keys
             The mechanism's own keys of a request.
         """
-        asked = {"epsilon": epsilon, "delta": delta, "mu": mu, **keys}
-        setting = Setting(p, n, neighbours, counted, failures=failures)
-        return cls._made(setting, asked)
+        parameters = PublicParameters(
+            p, n, neighbours, publishes_noisy_count, failure_share=failure_share
+        )
+        return cls._from_keys(parameters, {"epsilon": epsilon, "delta": delta, "mu": mu, **keys})
 
     @classmethod
     def published(
@@ -189,23 +189,26 @@ class Mechanism(ABC):
         delta: float | None = None,
         **keys: Any,
     ) -> Self:
-        """The scale that a paper gives for epsilon and delta, whatever it is worth."""
-        asked = {"epsilon": epsilon, "delta": delta, **keys, "calibration": "published"}
-        return cls._made(Setting(p, n, neighbours), asked)
+        """The mechanism at the scale that a paper gives for epsilon and delta.
+
+        Its exact guarantee may be weaker than the paper claims.
+        """
+        keys = {"epsilon": epsilon, "delta": delta, **keys, "calibration": "published"}
+        return cls._from_keys(PublicParameters(p, n, neighbours), keys)
 
     @classmethod
-    def _made(cls, setting: Setting, asked: dict[str, Any]) -> Self:
-        stated = {key: value for key, value in asked.items() if value is not None}
-        spec = cls.spec.model_validate({"name": cls.name, "arithmetic": cls.arithmetic, **stated})
-        return cls.of(spec, setting)
+    def _from_keys(cls, parameters: PublicParameters, keys: dict[str, Any]) -> Self:
+        given = {key: value for key, value in keys.items() if value is not None}
+        spec = cls.spec.model_validate({"name": cls.name, "arithmetic": cls.arithmetic, **given})
+        return cls.from_spec(spec, parameters)
 
     @classmethod
     @abstractmethod
-    def _exact(cls, spec: Any, setting: Setting) -> Self: ...
+    def _exact(cls, spec: Any, parameters: PublicParameters) -> Self: ...
 
     @classmethod
     @abstractmethod
-    def _published(cls, spec: Any, setting: Setting) -> Self: ...
+    def _published(cls, spec: Any, parameters: PublicParameters) -> Self: ...
 
     @property
     @abstractmethod
@@ -223,11 +226,5 @@ class Mechanism(ABC):
         """The noise on the sum over rows of what is published, in units of the original rows."""
 
     @abstractmethod
-    def plan(self) -> dict[str, float]:
-        """The public constants of this noise, by name, as the manifest and the plan show them."""
-
-
-_ARITHMETIC = {
-    "exact": "exact on a lattice of integers",
-    "floating-point": "drawn in floating-point numbers",
-}
+    def constants(self) -> dict[str, float]:
+        """The public constants of this noise by name, as the manifest and the plan show them."""

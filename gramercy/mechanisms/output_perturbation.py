@@ -2,12 +2,14 @@
 
 The solution T(S) of min -log det T + tr(S T) + penalty ||T||_1, diagonal penalised, has eigenvalues
 of at most p / penalty for positive semidefinite S, and is (p / penalty)^2-Lipschitz in S in
-Frobenius norm. One row of n moves S by sqrt2 / n, so Delta = sqrt2 p^2 / (n penalty^2), plus twice
-what the solver may be off, plus what rounding moves: mu = Delta / s for white noise in svec.
+Frobenius norm. One row of n changes S by at most sqrt2 / n. So the sensitivity Delta is
+sqrt2 p^2 / (n penalty^2), plus twice the error of the solver, plus the effect of rounding; and
+mu = Delta / s for white noise in svec coordinates.
 
 Wang, Huai and Xu (2018), Algorithm 1, add Wishart noise of p + 1 degrees of freedom and claim a
-pure epsilon. The support of that noise moves with the data: there is no pure epsilon, what can be
-shown is of no use (delta about 1/2 at epsilon = 1), and nothing is what it is charged as.
+pure epsilon. The support of that noise depends on the data, so no pure epsilon holds. The provable
+delta is useless (about 1/2 at epsilon = 1), so this noise is charged as no protection. The proofs
+are in docs/mechanisms/output.md.
 """
 
 from __future__ import annotations
@@ -21,33 +23,37 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from gramercy.common.lattice import Lattice
-from gramercy.mechanisms.accounting.gdp import gaussian_mu, noise_scale
+from gramercy.mechanisms.accounting.gdp import gaussian_mu, gaussian_scale
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.additive import half, squared_sensitivity, symmetric
+from gramercy.mechanisms.additive import (
+    off_diagonal_scale,
+    squared_sensitivity,
+    symmetric_matrix,
+)
 from gramercy.mechanisms.gaussian import target_mu
-from gramercy.mechanisms.mechanism import Arithmetic, Mechanism, Setting
+from gramercy.mechanisms.mechanism import Arithmetic, Mechanism, PublicParameters
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import wishart_noise
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
-from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.specs import PureSpec, SaidToBePureSpec
+from gramercy.schemas.problems import mechanism as problems
+from gramercy.schemas.specs import ClaimedPureSpec, PureSpec
 
-_SOLVER = 2.0**-10  # what the solver may be off, as a share of what a row may move
-_GAP = 1e-10  # the least duality gap a column that the solver works for
-_UNIT = 2.0**-53
-_LEAST_PENALTY = 1e-2  # up to 100 columns; no table has failed, at a tenth of it neither
-_STEPS = 2.0**20  # lattice units a standard deviation
+_SOLVER_SHARE = 2.0**-10  # error of the solver, as a share of the sensitivity
+_GAP = 1e-10  # smallest duality gap per column that the solver is asked for
+_UNIT_ROUNDOFF = 2.0**-53
+_MIN_PENALTY = 1e-2  # up to 100 columns; no table has failed here, nor at a tenth of it
+_STEPS_PER_SD = 2.0**20  # lattice units per standard deviation of the noise
 
 
-class OutputSpec(SaidToBePureSpec):
+class OutputSpec(ClaimedPureSpec):
     """``output``: the graphical lasso solution with noise.
 
     Parameters
     ----------
     penalty
-        Of the graphical lasso, on all entries, the diagonal as well.
+        Penalty of the graphical lasso on all entries, including the diagonal.
     """
 
     name: Literal["output"] = "output"
@@ -60,18 +66,18 @@ class Output(Mechanism):
 
     Parameters
     ----------
-    setting
+    parameters
         Public facts of the table.
     scale
-        s, the standard deviation on a diagonal entry; of the published mechanism the factor of
-        the Wishart matrix.
+        s, the standard deviation of the noise on a diagonal entry; for the published mechanism the
+        factor of the Wishart matrix.
     penalty
-        Of the graphical lasso.
+        Penalty of the graphical lasso.
     as_published
-        Whether the noise is the published Wishart matrix, which counts as no protection.
+        Whether the noise is the published Wishart matrix, which is charged as no protection.
     """
 
-    setting: Setting
+    parameters: PublicParameters
     scale: float
     penalty: float
     as_published: bool = False
@@ -84,63 +90,57 @@ class Output(Mechanism):
     neighbours: ClassVar[tuple[Neighbours, ...]] = ("replace-one",)
 
     @classmethod
-    def _exact(cls, spec: OutputSpec, setting: Setting) -> Self:
+    def _exact(cls, spec: OutputSpec, parameters: PublicParameters) -> Self:
         """Delta / mu."""
-        least = _LEAST_PENALTY * max(1.0, setting.p / 100)
+        least = _MIN_PENALTY * max(1.0, parameters.p / 100)
         if spec.penalty < least:
-            raise RequestError(
-                f"{cls.name}: key 'mechanism.penalty': at {spec.penalty:g}, with {setting.p} "
-                "columns, not every table could be solved.",
-                f"Use a penalty of {least:.6g} or more.",
-            )
-        moved = _moved(setting, spec.penalty) + 2 * _tolerance(setting, spec.penalty)
+            raise problems.penalty_too_small(spec.penalty, parameters.p, least)
+        sensitivity = _sensitivity(parameters, spec.penalty)
+        sensitivity += 2 * _tolerance(parameters, spec.penalty)
         mu = target_mu(spec)
-        # Rounding moves by a step an entry at most: p / _STEPS standard deviations in all.
-        rounding = setting.p / (_STEPS * mu)
+        # Rounding changes an entry by at most a step: p / _STEPS_PER_SD standard deviations in all.
+        rounding = parameters.p / (_STEPS_PER_SD * mu)
         if rounding > 0.5:
-            raise RequestError(
-                f"{cls.name}: so little mu ({mu:.3g}) would take more noise than can be drawn.",
-                "Ask for a larger epsilon.",
-            )
-        scale = noise_scale(moved**2, mu) / (1 - rounding) * (1 + 1e-12)
-        return cls(setting, scale, spec.penalty)
+            raise problems.mu_too_small(mu)
+        scale = gaussian_scale(sensitivity**2, mu) / (1 - rounding) * (1 + 1e-12)
+        return cls(parameters, scale, spec.penalty)
 
     @classmethod
-    def _published(cls, spec: OutputSpec, setting: Setting) -> Self:
-        """W_p(p + 1, p^(5/2) / (n epsilon penalty^2) I)."""
+    def _published(cls, spec: OutputSpec, parameters: PublicParameters) -> Self:
+        """W_p(p + 1, p^(5/2) / (n epsilon penalty^2) I): Wang, Huai and Xu (2018), Algorithm 1."""
         epsilon = spec.epsilon or math.nan
-        scale = setting.p**2.5 / (setting.n * epsilon * spec.penalty**2)
-        return cls(setting, scale, spec.penalty, as_published=True)
+        scale = parameters.p**2.5 / (parameters.n * epsilon * spec.penalty**2)
+        return cls(parameters, scale, spec.penalty, as_published=True)
 
     @property
     def tolerance(self) -> float:
-        """How far in Frobenius norm the solver may be off."""
-        return _tolerance(self.setting, self.penalty)
+        """Upper bound on the error of the solver, in Frobenius norm."""
+        return _tolerance(self.parameters, self.penalty)
 
     @property
     def guarantee(self) -> Guarantee:
-        """Delta / s, everything counted; nothing where the noise is the published one."""
+        """Mu = Delta / s, including solver error and rounding; none for the published noise."""
         if self.as_published:
             return Guarantee(math.inf, 1.0)
-        moved = _moved(self.setting, self.penalty) + 2 * self.tolerance
-        moved += self.setting.p * self.step
-        return Guarantee(gaussian_mu((moved * (1 + 2.0**-50)) ** 2, self.scale))
+        sensitivity = _sensitivity(self.parameters, self.penalty) + 2 * self.tolerance
+        sensitivity += self.parameters.p * self.step
+        return Guarantee(gaussian_mu((sensitivity * (1 + 2.0**-50)) ** 2, self.scale))
 
     @property
     def step(self) -> float:
-        """What one integer of the noisy matrix stands for."""
-        return self.scale / _STEPS
+        """The value of one lattice unit of the noisy matrix."""
+        return self.scale / _STEPS_PER_SD
 
     @property
     def lattice(self) -> Lattice:
-        """See `Mechanism.lattice`: of the rows; the noise has a finer one of its own."""
-        return Lattice(self.setting.p, 20)
+        """See `Mechanism.lattice`: the lattice of the rows; the noise has a finer one."""
+        return Lattice(self.parameters.p, 20)
 
     @property
     def law(self) -> NoiseLaw:
-        """See `Mechanism.law`: of the precision matrix itself, which is no sum."""
+        """See `Mechanism.law`: the noise on the precision matrix itself, not on a sum."""
         if self.as_published:
-            dof = self.setting.p + 1.0
+            dof = self.parameters.p + 1.0
             sd = math.sqrt(dof) * self.scale
             return NoiseLaw(
                 family="wishart",
@@ -152,44 +152,45 @@ class Output(Mechanism):
         return NoiseLaw(
             family="gaussian-isotropic",
             sd_diagonal=self.scale,
-            sd_off_diagonal=half(_STEPS) * self.step,
+            sd_off_diagonal=off_diagonal_scale(_STEPS_PER_SD) * self.step,
         )
 
-    def plan(self) -> dict[str, float]:
-        """See `Mechanism.plan`."""
-        moved = _moved(self.setting, self.penalty)
+    def constants(self) -> dict[str, float]:
+        """See `Mechanism.constants`."""
         return {
             "scale": self.scale,
-            "sensitivity": moved,
+            "sensitivity": _sensitivity(self.parameters, self.penalty),
             "penalty": self.penalty,
             "solver_tolerance": self.tolerance,
         }
 
     def perturb(self, precision: NDArray[np.float64]) -> NDArray[np.float64]:
         """Draw the noise, once, and add it to the exact solution, shape (p, p)."""
-        p = self.setting.p
+        p = self.parameters.p
         if self.as_published:
             return precision + self.scale * wishart_noise(p, p + 1.0)
-        upper = sampler.rounded_gaussian(half(_STEPS), p * (p - 1) // 2)
-        noise = symmetric(upper, sampler.rounded_gaussian(_STEPS, p))
+        upper = sampler.rounded_gaussian(off_diagonal_scale(_STEPS_PER_SD), p * (p - 1) // 2)
+        noise = symmetric_matrix(upper, sampler.rounded_gaussian(_STEPS_PER_SD, p))
         noisy: NDArray[np.float64] = (np.rint(precision / self.step) + noise) * self.step
         return noisy
 
 
-def _moved(setting: Setting, penalty: float) -> float:
-    """How far one row moves the exact solution, in Frobenius norm; rounded up."""
-    row = math.sqrt(squared_sensitivity(setting)) / setting.n
-    return row * (setting.p / penalty) ** 2 * (1 + 2.0**-50)
+def _sensitivity(parameters: PublicParameters, penalty: float) -> float:
+    """Largest change of the exact solution by one row, in Frobenius norm; rounded up."""
+    of_input = math.sqrt(squared_sensitivity(parameters)) / parameters.n
+    return of_input * (parameters.p / penalty) ** 2 * (1 + 2.0**-50)
 
 
-def _tolerance(setting: Setting, penalty: float) -> float:
-    """How far the solver may be off: a gap g puts it within p / penalty sqrt(2 g), and a little.
+def _tolerance(parameters: PublicParameters, penalty: float) -> float:
+    """Upper bound on the error of the solver, in Frobenius norm.
 
-    The second terms are of rounding, in the gap and in the second moment.
+    At a duality gap g the error is little more than p / penalty sqrt(2 g). The other terms bound
+    rounding errors in the gap and in the second moment.
     """
-    p = setting.p
-    largest = p / penalty
-    gap = p * _GAP + 16 * p**3 * _UNIT
-    seen = largest * math.sqrt(2 * gap) * (1 + 2.0**-6)
-    rounding = _UNIT * ((4 + p * penalty) * largest**2 + 4 * (p + 1) * largest)
-    return max(_SOLVER * _moved(setting, penalty), seen + rounding * (1 + 2.0**-6))
+    p = parameters.p
+    largest = p / penalty  # eigenvalue of the solution
+    gap = p * _GAP + 16 * p**3 * _UNIT_ROUNDOFF
+    by_gap = largest * math.sqrt(2 * gap) * (1 + 2.0**-6)
+    rounding = _UNIT_ROUNDOFF * ((4 + p * penalty) * largest**2 + 4 * (p + 1) * largest)
+    solver = _SOLVER_SHARE * _sensitivity(parameters, penalty)
+    return max(solver, by_gap + rounding * (1 + 2.0**-6))

@@ -1,6 +1,6 @@
-"""Noise on every row by itself: what the mechanisms that publish rows share.
+"""The base class of mechanisms that add independent noise to every row.
 
-The guarantee is local: it holds for each row on its own, whatever the curator sees.
+The guarantee is local: it holds for each row separately, even if the curator is not trusted.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from gramercy.common.lattice import Lattice, WholeNumbers
-from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
+from gramercy.common.lattice import Lattice, UnscaledLattice
+from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
 from gramercy.schemas.contract import Neighbours
 
 
@@ -25,15 +25,15 @@ class RowWise(Mechanism):
 
     Parameters
     ----------
-    setting
+    parameters
         Public facts of the table.
     scale
         Standard deviation of the noise, in the units of what is published.
     delta
-        At which epsilon is shown.
+        Delta at which epsilon is reported.
     """
 
-    setting: Setting
+    parameters: PublicParameters
     scale: float
     delta: float
 
@@ -42,11 +42,11 @@ class RowWise(Mechanism):
     @property
     @abstractmethod
     def step(self) -> float:
-        """What one integer of a noisy row stands for."""
+        """The value of one lattice unit of a published row."""
 
     @abstractmethod
     def randomize(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Draw the noise of a batch of rows, once, and add it.
+        """Draw noise for a batch of rows, once, and add it.
 
         Parameters
         ----------
@@ -60,45 +60,51 @@ class RowWise(Mechanism):
 
     @abstractmethod
     def gram(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum over rows of x x^T, without bias, from published rows; shape (p, p).
+        """Unbiased estimate of the sum over rows of x x^T from published rows; shape (p, p).
 
         Parameters
         ----------
         noisy
-            Shape (columns, rows), in published units.
+            Published rows, shape (columns, rows), in published units.
         """
 
 
-def reach(setting: Setting, lattice: Lattice) -> Reach:
-    """The most that an integer row may move, squared.
+def sensitivity_bounds(parameters: PublicParameters, lattice: Lattice) -> SensitivityBounds:
+    """Squared bounds on the change of an integer row.
 
-    A normalised row of the unit ball moves by its diameter, and so it may when one of its cells
-    changes, since that moves all of them.
+    A normalised row changes by at most the diameter of the unit ball; so it may even if only one
+    cell of the table changes, since that changes the whole normalised row.
     """
-    if setting.reach is not None:
-        return setting.reach
-    if isinstance(lattice, WholeNumbers):  # tables without bounds: zeros and ones
-        return Reach(row=setting.p, cell=1, longest=setting.p)
-    return Reach(row=4 * lattice.ball, cell=4 * lattice.ball, longest=lattice.ball)
+    if parameters.sensitivity_bounds is not None:
+        return parameters.sensitivity_bounds
+    if isinstance(lattice, UnscaledLattice):  # no declared bounds: rows of zeros and ones
+        return SensitivityBounds(
+            squared_row=parameters.p, squared_cell=1, squared_norm=parameters.p
+        )
+    return SensitivityBounds(
+        squared_row=4 * lattice.squared_radius,
+        squared_cell=4 * lattice.squared_radius,
+        squared_norm=lattice.squared_radius,
+    )
 
 
 def rounded_variance(scale: float) -> float:
-    """Variance of floor(scale Z + 1/2); for all but the smallest scales scale^2 + 1/12."""
+    """Variance of floor(scale Z + 1/2), Z standard normal; about scale^2 + 1/12."""
     if scale > 10:
         return scale * scale + 1 / 12
     j = np.arange(1, 130)
-    above = ndtr(-(j - 0.5) / scale)  # P[X >= j]
-    return float(2 * ((2 * j - 1) * above).sum())
+    tails = ndtr(-(j - 0.5) / scale)  # P[X >= j]
+    return float(2 * ((2 * j - 1) * tails).sum())
 
 
-def nominal_deviations(setting: Setting, variance: float) -> tuple[float, float]:
-    """Of a diagonal and another entry of the sum of noisy rows, as sums over rows.
+def nominal_deviations(parameters: PublicParameters, variance: float) -> tuple[float, float]:
+    """Standard deviations of the noise on a diagonal and an off-diagonal entry of Y^T Y.
 
     y_i y_j - x_i x_j = x_i z_j + z_i x_j + z_i z_j has variance (x_i^2 + x_j^2) v + v^2 off the
-    diagonal, and 4 x_i^2 v + 2 v^2 on it. The rows being private, every x_i^2 is taken at its
-    public share of the length; a column with more power than that has noisier entries, of which
-    the release itself tells (`NoiseLaw.row_deviations`).
+    diagonal, and 4 x_i^2 v + 2 v^2 on it. The rows are private, so each x_i^2 is replaced by its
+    public average. Columns with a larger mean square have noisier entries, which analysts compute
+    from the release (`NoiseLaw.row_deviations`).
     """
-    share, n = setting.power / setting.p, setting.n
+    share, n = parameters.mean_squared_norm / parameters.p, parameters.n
     diagonal = n * (4 * share * variance + 2 * variance**2)
     return math.sqrt(diagonal), math.sqrt(n * (2 * share * variance + variance**2))

@@ -1,1 +1,1 @@
-"""Pages for people: one for everyone from public facts alone, one for the steward's eyes only."""
+"""HTML pages: public ones from public facts alone, and the steward's internal page."""

@@ -1,4 +1,4 @@
-"""The auditor's page: what was charged, what there is to show for it, and what does not agree."""
+"""The page of an audit: charges, their bundles, and discrepancies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gramercy.reports.page import render
 
 
 def audit_page(facts: Mapping[str, Any]) -> str:
-    """The page, from what `application.audit_record` holds, as plain data.
+    """The page of an audit, from the plain data of `application.audit_record`.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The catalogue as pages: of the archive, of a data set, of a release, and of words.
+"""The catalogue's pages: the archive, each data set, each release, and a glossary.
 
-They link to each other and to the bundles by relative names, so that they can be read from a disk
-as well as from any web server, and ask for nothing else.
+Their links to each other and to the bundles are relative, so that they work from a disk and from
+any web server. They load nothing else.
 """
 
 from __future__ import annotations
@@ -14,69 +14,77 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.listing import Listed, plain
+from gramercy.archive.listing import ListedRelease, search_text
 from gramercy.archive.release_bundle import ReleaseBundle, stems
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
-from gramercy.reports.change_page import pictured_change
-from gramercy.reports.change_summary import Compared
+from gramercy.reports.change_page import change_with_figure
+from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.reports.correlations import correlations
-from gramercy.reports.estimate_summary import Shown
+from gramercy.reports.estimate_summary import EstimateSummary
+from gramercy.reports.explanations import (
+    attack_scenario,
+    best_attacker_accuracy,
+    display_name,
+    matrix_description,
+    reader_notes,
+)
 from gramercy.reports.history_page import spending
-from gramercy.reports.page import pictured, render
-from gramercy.reports.words import best_guess, notes, shown_name, the_attack, what_it_is
+from gramercy.reports.page import render, with_figure
 from gramercy.schemas.timeline import Timeline
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")
-_AT_FIRST = 3  # releases of a data set on the first page; a search looks at all
+_LISTED_RELEASES = 3  # of a data set on the first page; the search covers all
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """What there is of one data set.
+class DatasetEntry:
+    """A data set in the catalogue.
 
     Parameters
     ----------
     dataset
         Its id.
     releases
-        Oldest first; those whose description is what was sealed.
+        Oldest first; releases whose descriptions are as sealed.
     damaged
-        Names of the others.
+        Names of the other releases.
     timelines
-        What became of its budget, where that is known.
+        Spending of its budgets, if a ledger was read.
     """
 
     dataset: str
-    releases: Sequence[Listed]
+    releases: Sequence[ListedRelease]
     damaged: Sequence[str] = ()
     timelines: Sequence[Timeline] = ()
 
-    def without(self, damaged: Collection[str]) -> Shelf:
-        """The same, these releases being damaged."""
-        sound = [each for each in self.releases if each.name not in damaged]
-        return replace(self, releases=sound, damaged=sorted(damaged))
+    def without(self, damaged: Collection[str]) -> DatasetEntry:
+        """The data set with these releases marked as damaged."""
+        intact = [release for release in self.releases if release.name not in damaged]
+        return replace(self, releases=intact, damaged=sorted(damaged))
 
     @property
     def columns(self) -> str:
-        """Names of all columns, as a search sees them."""
-        return plain(" ".join(dict.fromkeys(n for each in self.releases for n in each.facts.names)))
+        """Names of all columns, normalised for the search."""
+        return search_text(
+            " ".join(dict.fromkeys(n for each in self.releases for n in each.facts.names))
+        )
 
     @property
-    def newest(self) -> Listed | None:
-        """The newest release that was not withdrawn; else the newest."""
-        standing = [each for each in self.releases if each.withdrawn is None]
-        return next(iter([*standing[-1:], *self.releases[-1:]]), None)
+    def newest(self) -> ListedRelease | None:
+        """The newest release that is not withdrawn, or else the newest."""
+        valid = [release for release in self.releases if release.withdrawn is None]
+        return next(iter([*valid[-1:], *self.releases[-1:]]), None)
 
     @property
     def title(self) -> str:
-        """Of the newest release."""
+        """Title of the newest release."""
         return self.newest.facts.dataset.title if self.newest else self.dataset
 
 
 @dataclass(frozen=True)
 class Download:
-    """A file of a bundle: where it lies beside the page, its bytes, and its SHA-256."""
+    """A file of a bundle: path relative to the page, size in bytes, and SHA-256."""
 
     path: str
     size: int
@@ -84,88 +92,89 @@ class Download:
     meaning: str = ""
 
 
-def index_page(shelves: Sequence[Shelf]) -> str:
+def index_page(datasets: Sequence[DatasetEntry]) -> str:
     """The first page of the archive: its data sets and releases, with a search."""
     script = hashlib.sha256(_SEARCH.encode()).digest()
     return render(
         "site/index.html",
         root="",
-        shelves=shelves,
-        releases=sum(len(each.releases) for each in shelves),
-        at_first=_AT_FIRST,
+        datasets=datasets,
+        releases=sum(len(entry.releases) for entry in datasets),
+        at_first=_LISTED_RELEASES,
         search=_SEARCH,
         script=f"'sha256-{base64.b64encode(script).decode()}'",
     )
 
 
-def dataset_page(shelf: Shelf, compared: Compared | None) -> str:
-    """The page of a data set: its releases, its budget, and what changed."""
+def dataset_page(dataset: DatasetEntry, comparison: ReleaseComparison | None) -> str:
+    """The page of a data set: its releases, its budget, and what changed last."""
     spent = [
-        (each, spending(each.events, f"spent-{place}", days=True))
-        for place, each in enumerate(shelf.timelines)
-        if each.charges
+        (timeline, spending(timeline.events, f"spent-{index}", days=True))
+        for index, timeline in enumerate(dataset.timelines)
+        if timeline.charges
     ]
     return render(
         "site/dataset.html",
         root="../",
-        shelf=shelf,
-        newest=shelf.newest,
+        dataset=dataset,
+        newest=dataset.newest,
         spent=spent,
-        changed=pictured_change(compared) if compared else None,
+        changed=change_with_figure(comparison) if comparison else None,
     )
 
 
 def release_page(
     release: ReleaseBundle,
-    listed: Listed,
+    listed: ListedRelease,
     estimates: Sequence[EstimateBundle],
     reports: Mapping[str, int],
     downloads: Mapping[str, Sequence[Download]],
-    where: str,
+    location: str,
 ) -> str:
-    """The page of a release: what it guarantees, its pictures, and its files.
+    """The page of a release: its guarantee, its figures and its files.
 
     Parameters
     ----------
     release, listed
-        As read back, its seal verified.
+        The release, its seal verified.
     estimates
-        Beside it, likewise.
+        Its estimates, their seals verified.
     reports
-        Pages for people, relative to this one, and how many estimates each shows.
+        Paths of reports relative to this page, with the number of estimates in each.
     downloads
-        Files by what they belong to.
-    where
-        The archive, as one who reads it would write it.
+        Files by the bundle they belong to.
+    location
+        Path or URL of the archive, for the example code.
     """
     facts = release.manifest
-    found = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
-    seen = correlations(release)
-    shown = [Shown.of(each) for each in estimates]
+    eigenvalues = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
+    released = correlations(release)
+    labels = [display_name(name) for name in released.names]
+    summaries = [EstimateSummary.of(estimate) for estimate in estimates]
     return render(
         "site/release.html",
         root="../../",
         facts=facts,
         listed=listed,
-        notes=notes(release, found),
-        guess=best_guess(facts.guarantee),
-        attack=the_attack(facts.neighbours, facts.unit),
-        what_it_is=what_it_is(facts),
+        notes=reader_notes(release, eigenvalues),
+        accuracy=best_attacker_accuracy(facts.guarantee),
+        attack=attack_scenario(facts.neighbours, facts.privacy_unit),
+        matrix_description=matrix_description(facts),
         stem=stems(facts)[0],
         repair=release.repair,
         report=max(reports, key=reports.__getitem__) if reports else None,
         attacker=figures.attacker(facts.guarantee),
-        heat=figures.heat_map(seen.matrix, seen.hidden, [shown_name(n) for n in seen.names]),
-        spectrum=figures.eigenvalues(found, release.repair),
-        shown=[pictured(each) for each in shown if each.sparse],
+        heat=figures.heat_map(released.matrix, released.hidden, labels),
+        spectrum=figures.eigenvalues(eigenvalues, release.repair),
+        summaries=[with_figure(summary) for summary in summaries if summary.sparse],
         downloads=downloads,
         sha256=release.sha256,
-        where=where,
+        location=location,
     )
 
 
 def glossary_page(mechanisms: Sequence[Mapping[str, Any]]) -> str:
-    """The page of words: what the mechanisms are, and what the numbers mean.
+    """The glossary: the terms on the pages, and the mechanisms.
 
     Parameters
     ----------

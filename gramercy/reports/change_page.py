@@ -1,4 +1,4 @@
-"""The page of two releases of one data set held against each other."""
+"""The page that compares two releases of one data set."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from gramercy.reports import figures
-from gramercy.reports.change_summary import Compared, changed
-from gramercy.reports.correlations import INSIDE
+from gramercy.reports.change_summary import ReleaseComparison, change_facts
+from gramercy.reports.correlations import NOISE_BAND
+from gramercy.reports.explanations import display_name
 from gramercy.reports.page import render
-from gramercy.reports.words import shown_name
 
 
-def change_page(compared: Compared, title: str) -> str:
-    """The page of two releases of a data set of this title."""
-    return render("change.html", root="", title=title, changed=pictured_change(compared))
+def change_page(comparison: ReleaseComparison, title: str) -> str:
+    """The page that compares two releases of a data set with this title."""
+    return render("change.html", root="", title=title, changed=change_with_figure(comparison))
 
 
-def pictured_change(compared: Compared) -> dict[str, Any]:
-    """What a page says of two releases held against each other, with a picture."""
-    away = compared.change.deviations
-    names = [shown_name(name) for name in compared.names]
-    picture = figures.changes(away, np.abs(away) <= INSIDE, names)
-    return changed(compared) | {"picture": picture}
+def change_with_figure(comparison: ReleaseComparison) -> dict[str, Any]:
+    """What changed between two releases, with a figure."""
+    deviations = comparison.change.deviations
+    names = [display_name(name) for name in comparison.names]
+    picture = figures.changes(deviations, np.abs(deviations) <= NOISE_BAND, names)
+    return change_facts(comparison) | {"picture": picture}

@@ -1,4 +1,4 @@
-"""What changed between two releases of one data set, beyond their noise."""
+"""What changed between two releases of one data set by more than their noise."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from gramercy.estimators.uncertainty.difference import Change
-from gramercy.reports.correlations import INSIDE
-from gramercy.reports.words import largest_of_noise, shown_name
+from gramercy.reports.correlations import NOISE_BAND
+from gramercy.reports.explanations import display_name, median_largest_noise
 
-_MOST = 10  # entries in the table
-_BEYOND = 0.0455  # of a normal variable, beyond two deviations
+_LISTED_ENTRIES = 10
+_TAIL = 0.0455  # probability that a normal variable is beyond two standard deviations
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A release held against an earlier one."""
+class ReleaseComparison:
+    """Two releases of a data set, and the difference between them."""
 
     later: str
     earlier: str
@@ -26,29 +26,28 @@ class Compared:
     change: Change = field(repr=False)
 
 
-def changed(compared: Compared) -> dict[str, Any]:
-    """What is said of two releases held against each other."""
-    found = compared.change
-    away = found.deviations
-    p = len(away)
-    upper = np.triu_indices(p)
-    order = np.argsort(-np.abs(away[upper]), kind="stable")[:_MOST]
-    names = [shown_name(name) for name in compared.names]
+def change_facts(comparison: ReleaseComparison) -> dict[str, Any]:
+    """The entries that changed most, and how many would by chance, as plain data."""
+    change = comparison.change
+    upper = np.triu_indices(len(change.deviations))
+    deviations = change.deviations[upper]
+    order = np.argsort(-np.abs(deviations), kind="stable")[:_LISTED_ENTRIES]
+    names = [display_name(name) for name in comparison.names]
     return {
-        "later": compared.later,
-        "earlier": compared.earlier,
-        "entries": away[upper].size,
-        "beyond": int((np.abs(away[upper]) > INSIDE).sum()),
-        "by_chance": _BEYOND * away[upper].size if found.gaussian else None,
-        "largest_of_noise": largest_of_noise(away[upper].size) if found.gaussian else None,
-        "p_value": found.p_value,
+        "later": comparison.later,
+        "earlier": comparison.earlier,
+        "entries": deviations.size,
+        "beyond": int((np.abs(deviations) > NOISE_BAND).sum()),
+        "by_chance": _TAIL * deviations.size if change.gaussian else None,
+        "largest_of_noise": median_largest_noise(deviations.size) if change.gaussian else None,
+        "p_value": change.p_value,
         "strongest": [
             (
                 names[upper[0][k]],
                 names[upper[1][k]],
-                float(found.difference[upper][k]),
-                float(found.sd[upper][k]),
-                float(away[upper][k]),
+                float(change.difference[upper][k]),
+                float(change.sd[upper][k]),
+                float(deviations[k]),
             )
             for k in order
         ],

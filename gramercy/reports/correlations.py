@@ -1,4 +1,4 @@
-"""Correlations as released, with what noise hides of them."""
+"""Released correlations, and which of them are within the noise."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.estimators.moments import centred, without_means
+from gramercy.estimators.moments import centred_moment, schur_complement
 
 Array = NDArray[np.float64]
 
-INSIDE = 2.0  # deviations: an entry within them cannot be told from noise
+NOISE_BAND = 2.0  # standard deviations; an entry within them is indistinguishable from noise
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Correlations:
     Parameters
     ----------
     names
-        Of the columns; the intercept is none of them where it took the means out.
+        Names of the columns, without the intercept if it removed the means.
     matrix
-        NaN where a column's own variation is lost in the noise.
+        Shape (p, p); NaN where a column's own variance is within the noise.
     hidden
-        Which entries lie inside their noise, or belong to a column that does.
+        Which entries are within the noise, or belong to such a column; shape (p, p).
     centred
-        Whether they are about the means; else about the public centres.
+        Whether they are about the means, and not about the public centres.
     """
 
     names: list[str]
@@ -38,44 +38,48 @@ class Correlations:
 
 
 def correlations(bundle: ReleaseBundle) -> Correlations:
-    """Correlations of the matrix as released, about the means where an intercept carries them.
+    """Correlations of the matrix as released, about the means if it has an intercept.
 
-    Those of noisy rows are about the public centres all the same: see `estimators.moments`.
+    Those of noisy rows are always about the public centres: see `estimators.moments`.
     """
     facts, law = bundle.manifest, bundle.manifest.noise
     names, matrix = facts.names, bundle.unbiased
     sd = bundle.deviations
     if facts.kind == "precision":
-        told = _scaled(_with_signs(matrix), sd)
-        return Correlations(names, told, (np.abs(matrix) <= INSIDE * sd) | np.isnan(told), False)
-    found = centred(matrix, law) if facts.intercept and len(names) > 1 else None
-    if found is not None:
-        names, matrix, sd = names[1:], found.matrix, found.sd
-    told = _scaled(matrix, sd)
-    hidden = (np.abs(matrix) <= INSIDE * sd) | np.isnan(told)
-    return Correlations(names, told, hidden, found is not None)
+        scaled = _scaled(_with_partial_signs(matrix), sd)
+        return Correlations(names, scaled, _hidden(matrix, sd, scaled), False)
+    about_means = centred_moment(matrix, law) if facts.intercept and len(names) > 1 else None
+    if about_means is not None:
+        names, matrix, sd = names[1:], about_means.matrix, about_means.sd
+    scaled = _scaled(matrix, sd)
+    return Correlations(names, scaled, _hidden(matrix, sd, scaled), about_means is not None)
 
 
-def _with_signs(precision: Array) -> Array:
+def _hidden(matrix: Array, sd: Array, scaled: Array) -> NDArray[np.bool_]:
+    hidden: NDArray[np.bool_] = (np.abs(matrix) <= NOISE_BAND * sd) | np.isnan(scaled)
+    return hidden
+
+
+def _with_partial_signs(precision: Array) -> Array:
     """A precision matrix with the signs of its partial correlations off the diagonal."""
-    found: Array = 2 * np.diag(np.diag(precision)) - precision
-    return found
+    signed: Array = 2 * np.diag(np.diag(precision)) - precision
+    return signed
 
 
 def _scaled(matrix: Array, sd: Array) -> Array:
     diagonal = np.diag(matrix)
-    known = np.where(diagonal > INSIDE * np.diag(sd), diagonal, np.nan)
-    found: Array = np.clip(matrix / np.sqrt(np.outer(known, known)), -1, 1)
-    return found
+    variances = np.where(diagonal > NOISE_BAND * np.diag(sd), diagonal, np.nan)
+    scaled: Array = np.clip(matrix / np.sqrt(np.outer(variances, variances)), -1, 1)
+    return scaled
 
 
 def repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
-    """Of the repaired matrix, shape (p, p); NaN where there is none."""
+    """Correlations of the repaired matrix, shape (p, p); NaN where undefined."""
     p = len(bundle.manifest.names)
-    found = np.full((p, p), np.nan)
+    correlation = np.full((p, p), np.nan)
     first = int(about_means and bundle.repaired[0, 0] > 0)
-    matrix = without_means(bundle.repaired) if first else bundle.repaired
+    matrix = schur_complement(bundle.repaired) if first else bundle.repaired
     if bundle.manifest.kind == "precision":
-        matrix = _with_signs(matrix)
-    found[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
-    return found
+        matrix = _with_partial_signs(matrix)
+    correlation[first:, first:] = _scaled(matrix, np.zeros_like(matrix))
+    return correlation

@@ -1,4 +1,4 @@
-"""Which edition of the pages this is."""
+"""The edition of the pages: a digest of the code that makes them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SOURCES = {".py", ".html", ".css"}
 
 @cache
 def edition() -> str:
-    """Digest of all that makes pages: those of one edition can be compared word by word."""
-    house = Path(__file__).parents[1]
-    rooms = (house / "estimators", house / "reports")
-    files = sorted(p for room in rooms for p in room.rglob("*") if p.suffix in _SOURCES)
-    held = (f"{p.relative_to(house)}\0".encode() + p.read_bytes() for p in files)
-    return hashlib.sha256(b"\0".join(held)).hexdigest()[:16]
+    """Digest of the sources of pages: `verify` recomputes pages of the same edition only."""
+    package = Path(__file__).parents[1]
+    folders = (package / "estimators", package / "reports")
+    files = sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in _SOURCES)
+    contents = (f"{p.relative_to(package)}\0".encode() + p.read_bytes() for p in files)
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a page says of one estimate."""
+"""The summary of one estimate on a page."""
 
 from __future__ import annotations
 
@@ -11,37 +11,39 @@ from numpy.typing import NDArray
 
 from gramercy import estimators
 from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.reports.page_tables import Listing
+from gramercy.reports.page_tables import TableExcerpt
 from gramercy.schemas.column import INTERCEPT
 
 Array = NDArray[np.float64]
 
-_MOSTLY = 0.8  # of the draws: an edge that comes back
+_STABLE = 0.8  # share of the redraws in which a stable edge recurs
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the page says of one estimate.
+class EstimateSummary:
+    """The summary of one estimate.
 
     Parameters
     ----------
-    id, name, settings, tuning
-        Of the estimate; `settings` in words, where they are not the usual ones.
+    id, name, tuning
+        As in its manifest.
+    settings
+        The settings that differ from their defaults, for display.
     quantity
-        What its edges weigh.
+        What the weights of its edges are.
     weights
-        Of the edges, zero where there is none, shape (p, p); None of an estimate without a graph.
+        Weights of the edges, zero for other pairs, shape (p, p); None without a graph.
     edges
-        How many there are.
+        Number of edges.
     strongest
-        (row, column, weight), strongest first.
-    again
-        Share of the draws of this release anew in which every pair is an edge, shape (p, p); None
-        where that was not tried.
+        (row, column, weight, stability), strongest first.
+    stability
+        Share of redraws of the release in which each pair is an edge, shape (p, p); None if not
+        computed.
     names
-        The p columns: all but the intercept.
+        The p columns, without the intercept.
     tables
-        Its tables, those that are looked at in passing last.
+        Its tables, secondary ones last.
     """
 
     id: str
@@ -52,41 +54,41 @@ class Shown:
     weights: Array | None
     edges: int
     strongest: list[tuple[str, str, float, float | None]]
-    again: Array | None
+    stability: Array | None
     names: Sequence[str]
-    tables: Sequence[Listing]
+    tables: Sequence[TableExcerpt]
 
     @property
     def sparse(self) -> bool:
-        """Whether it is a graph that lacks an edge, so that it is worth drawing."""
+        """Whether it is a graph with an edge missing, so that a figure is useful."""
         p = len(self.names)
         return self.weights is not None and self.edges < p * (p - 1) // 2
 
     @property
-    def kept(self) -> int:
-        """How many edges come back in at least four draws of five."""
-        if self.again is None or self.weights is None:
+    def stable_edges(self) -> int:
+        """Number of edges that recur in at least 80 % of the redraws."""
+        if self.stability is None or self.weights is None:
             return 0
-        return int(np.triu((self.weights != 0) & (self.again >= _MOSTLY), 1).sum())
+        return int(np.triu((self.weights != 0) & (self.stability >= _STABLE), 1).sum())
 
     @property
-    def others(self) -> float:
-        """The share of draws in which a pair that is no edge becomes one, on average."""
-        if self.again is None or self.weights is None:
+    def new_edge_rate(self) -> float:
+        """Average share of redraws in which a pair without an edge has one."""
+        if self.stability is None or self.weights is None:
             return 0.0
         absent = np.triu(self.weights == 0, 1)
-        return float(self.again[absent].mean()) if absent.any() else 0.0
+        return float(self.stability[absent].mean()) if absent.any() else 0.0
 
     @classmethod
-    def of(cls, bundle: EstimateBundle, again: Array | None = None) -> Shown:
-        """From a sealed estimate, and how often its edges come back: see `second_look`."""
+    def of(cls, bundle: EstimateBundle, stability: Array | None = None) -> EstimateSummary:
+        """Summarise a sealed estimate; for `stability` see `release_quality.edge_stability`."""
         facts, names = bundle.manifest, bundle.manifest.names
         weights, strongest, edges = None, [], 0
         if bundle.edges is not None:
-            # The constant goes with everything: given it, the rest is about the means.
+            # Conditional on the intercept, the other columns are about their means.
             first = int(names[0] == INTERCEPT)
             names, weights = names[first:], bundle.edges[first:, first:]
-            again = None if again is None else again[first:, first:]
+            stability = None if stability is None else stability[first:, first:]
             rows, cols = np.nonzero(np.triu(weights, 1))
             order = np.argsort(-np.abs(weights[rows, cols]), kind="stable")[:12]
             edges = rows.size
@@ -95,7 +97,7 @@ class Shown:
                     names[rows[k]],
                     names[cols[k]],
                     float(weights[rows[k], cols[k]]),
-                    None if again is None else float(again[rows[k], cols[k]]),
+                    None if stability is None else float(stability[rows[k], cols[k]]),
                 )
                 for k in order
             ]
@@ -108,24 +110,28 @@ class Shown:
             weights,
             edges,
             strongest,
-            again,
+            stability,
             names,
             sorted(
-                (Listing.of(name, table) for name, table in bundle.tables.items() if len(table)),
-                key=lambda each: each.aside,
+                (
+                    TableExcerpt.of(name, table)
+                    for name, table in bundle.tables.items()
+                    if len(table)
+                ),
+                key=lambda excerpt: excerpt.secondary,
             ),
         )
 
 
 def _settings(estimator: Mapping[str, Any]) -> str:
-    """Settings that are not the usual ones, in words."""
-    usual = estimators.registry[estimator["name"]](name=estimator["name"]).model_dump()
-    unusual = {key: value for key, value in estimator.items() if value != usual.get(key)}
-    said = {True: "yes", False: "no"}
-    words = (
-        (k.replace("_", " "), said[v] if isinstance(v, bool) else v) for k, v in unusual.items()
+    """The settings that differ from their defaults, for display."""
+    defaults = estimators.registry[estimator["name"]](name=estimator["name"]).model_dump()
+    changed = {key: value for key, value in estimator.items() if value != defaults.get(key)}
+    answers = {True: "yes", False: "no"}
+    pairs = (
+        (k.replace("_", " "), answers[v] if isinstance(v, bool) else v) for k, v in changed.items()
     )
-    return ", ".join(f"{key} {value}" for key, value in words)
+    return ", ".join(f"{key} {value}" for key, value in pairs)
 
 
 _QUANTITY = {

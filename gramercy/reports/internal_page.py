@@ -1,25 +1,27 @@
-"""The steward's own report: exact facts about private data. Never published, never sent."""
+"""The steward's internal report: exact facts about private data, never published."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from gramercy.reports.explanations import warning
 from gramercy.reports.page import render
+from gramercy.schemas.problems import warnings
 
-_MANY = 0.05  # of the rows
+_MANY = 0.05  # share of the rows
 
 
 def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
-    """The page, from what `application.internal_record` has recorded.
+    """The internal page of a release, from the record of `application.internal_record`.
 
     Parameters
     ----------
     dataset, release
-        What it is about.
+        Ids.
     facts
-        Repair counts by column, sample expectations, comparison with the truth; what is not there
-        is left out.
+        Repair counts by column, expectations on a sample, comparison with the exact matrix; each
+        is optional.
     """
     rows = facts.get("rows", 0)
     filled, clamped = facts.get("filled_cells", {}), facts.get("clamped_cells", {})
@@ -28,15 +30,20 @@ def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
         for name in filled
         if filled[name] or clamped.get(name)
     ]
-    many = [name for name, *counts in repairs if max(counts) > _MANY * max(rows, 1)]
+    many = tuple(name for name, *counts in repairs if max(counts) > _MANY * max(rows, 1))
+    notes = []
+    if facts.get("table_changed_since"):
+        notes.append(warning("The files have changed since", warnings.table_changed()))
+    if many:
+        notes.append(warning("Many cells were repaired", warnings.many_cells_repaired(many)))
     return render(
         "internal.html",
         dataset=dataset,
         release=release,
         facts=facts,
         rows=rows,
-        repairs=sorted(repairs, key=lambda each: -max(each[1:])),
-        many=many,
+        repairs=sorted(repairs, key=lambda repair: -max(repair[1:])),
+        notes=notes,
         sample=facts.get("sample"),
         truth=facts.get("truth"),
     )

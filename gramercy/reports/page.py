@@ -1,4 +1,4 @@
-"""The public report: one self-contained page, from public facts alone."""
+"""The public report of a release: one self-contained page, from public facts alone."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gramercy.archive.release_bundle import ReleaseBundle, rows_file, stems
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
-from gramercy.reports.correlations import INSIDE, correlations
-from gramercy.reports.estimate_summary import Shown
-from gramercy.reports.page_tables import groups, strongest
-from gramercy.reports.second_look import edges_again, worth
-from gramercy.reports.words import (
-    best_guess,
-    largest_of_noise,
-    notes,
-    shown_name,
-    the_attack,
-    what_it_is,
+from gramercy.reports.correlations import NOISE_BAND, correlations
+from gramercy.reports.estimate_summary import EstimateSummary
+from gramercy.reports.explanations import (
+    attack_scenario,
+    best_attacker_accuracy,
+    display_name,
+    matrix_description,
+    median_largest_noise,
+    reader_notes,
 )
+from gramercy.reports.page_tables import groups, strongest
+from gramercy.reports.release_quality import edge_stability, effective_rows
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,21 +38,22 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     Parameters
     ----------
     release
-        As read back, its seal verified.
+        The release, its seal verified.
     estimates
-        In the order in which the page shows them.
+        In the order of the page.
 
     Returns
     -------
     str
-        HTML that asks for nothing from anywhere; the same for the same bundles.
+        Self-contained HTML, a function of the bundles alone.
     """
     facts = release.manifest
     p = len(facts.names)
-    found = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
-    seen = correlations(release)
-    pairs = seen.hidden[np.triu_indices(len(seen.names), 1)]
-    drawn = [Shown.of(each, edges_again(release, each)) for each in estimates]
+    eigenvalues = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
+    released = correlations(release)
+    pairs = released.hidden[np.triu_indices(len(released.names), 1)]
+    summaries = [EstimateSummary.of(each, edge_stability(release, each)) for each in estimates]
+    labels = [display_name(name) for name in released.names]
     return render(
         "release.html",
         facts=facts,
@@ -61,27 +62,29 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         quantity="partial correlations" if facts.kind == "precision" else "correlations",
         rows_file=rows_file(facts),
         sha256=release.sha256,
-        notes=notes(release, found),
-        guess=best_guess(facts.guarantee),
-        attack=the_attack(facts.neighbours, facts.unit),
+        notes=reader_notes(release, eigenvalues),
+        accuracy=best_attacker_accuracy(facts.guarantee),
+        attack=attack_scenario(facts.neighbours, facts.privacy_unit),
         attacker=figures.attacker(facts.guarantee),
-        what_it_is=what_it_is(facts),
-        heat=figures.heat_map(seen.matrix, seen.hidden, [shown_name(n) for n in seen.names]),
-        about_means=seen.centred,
-        inside=INSIDE,
+        matrix_description=matrix_description(facts),
+        heat=figures.heat_map(released.matrix, released.hidden, labels),
+        about_means=released.centred,
+        noise_band=NOISE_BAND,
         hidden=float(pairs.mean()) if pairs.size else 0.0,
-        largest_of_noise=largest_of_noise(p * (p - 1) // 2, facts.noise.family),
+        median_largest_noise=median_largest_noise(p * (p - 1) // 2, facts.noise.family),
         noise_sd=release.evidence.typical_noise,
         first_order=facts.noise.family == "noisy-rows",
-        found=found,
-        negative=int((found.released < 0).sum()),
-        spectrum=figures.eigenvalues(found, release.repair),
-        entries=strongest(release, seen.centred),
+        eigenvalues=eigenvalues,
+        negative=int((eigenvalues.released < 0).sum()),
+        spectrum=figures.eigenvalues(eigenvalues, release.repair),
+        entries=strongest(release, released.centred),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
-        worth=worth(release),
+        effective_rows=effective_rows(release),
         draws=DRAWS,
-        shown=[pictured(each) for each in sorted(drawn, key=lambda each: not each.sparse)],
+        summaries=[
+            with_figure(each) for each in sorted(summaries, key=lambda each: not each.sparse)
+        ],
         columns=_columns(release),
         estimates=estimates,
         parameters=parameters(facts.model_dump(mode="json")),
@@ -89,73 +92,79 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
 
 
 def render(template: str, **facts: Any) -> str:
-    """Fill a template of this room; everything is escaped."""
+    """Fill a template of `gramercy.reports`; all values are escaped."""
     return _environment().get_template(template).render(facts)
 
 
-def pictured(shown: Shown) -> dict[str, Any]:
-    """What a page says of an estimate, with the picture of its graph."""
-    picture, p = Markup(), len(shown.names)
-    if shown.sparse and shown.edges and shown.weights is not None:
-        picture = figures.graph(shown.id, shown.weights, shown.names, shown.again)
-    worked_out = {"sparse": shown.sparse, "kept": shown.kept, "others": shown.others}
-    return vars(shown) | worked_out | {"picture": picture, "pairs": p * (p - 1) // 2}
+def with_figure(summary: EstimateSummary) -> dict[str, Any]:
+    """The summary of an estimate, with a figure of its graph."""
+    picture, p = Markup(), len(summary.names)
+    if summary.sparse and summary.edges and summary.weights is not None:
+        picture = figures.graph(summary.id, summary.weights, summary.names, summary.stability)
+    return vars(summary) | {
+        "sparse": summary.sparse,
+        "stable_edges": summary.stable_edges,
+        "new_edge_rate": summary.new_edge_rate,
+        "picture": picture,
+        "pairs": p * (p - 1) // 2,
+    }
 
 
-def parameters(facts: Mapping[str, Any], at: str = "") -> list[tuple[str, str]]:
-    """Every parameter of a manifest, by its path."""
-    told: list[tuple[str, str]] = []
+def parameters(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Every parameter of a manifest with its path."""
+    listed: list[tuple[str, str]] = []
     for key, value in facts.items():
-        path = f"{at}.{key}" if at else key
+        path = f"{prefix}.{key}" if prefix else key
         if isinstance(value, Mapping):
-            told += parameters(value, path)
+            listed += parameters(value, path)
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            numbered = {str(place): each for place, each in enumerate(value)}
-            told += parameters(numbered, path) if value else [(path, "none")]
+            numbered = {str(index): entry for index, entry in enumerate(value)}
+            listed += parameters(numbered, path) if value else [(path, "none")]
         else:
-            told.append((path, "none" if value is None else str(value)))
-    return told
+            listed.append((path, "none" if value is None else str(value)))
+    return listed
 
 
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
-    """Columns of the table with the diagonal entries of what they became."""
+    """Columns of the table with their entries on the diagonal of the matrix."""
     first = int(release.manifest.intercept)
     entries = [_significant(x, 3) for x in np.diag(release.unbiased)]
     if release.manifest.noise.family == "noisy-rows":
         deviations = [_significant(x, 2) for x in np.diag(release.deviations)]
         entries = [f"{x} ± {sd}" for x, sd in zip(entries, deviations, strict=True)]
     diagonal = iter(entries[first:])
-    told = []
+    columns = []
     for column in release.manifest.columns:
         facts = column.model_dump()
         of_column = [next(diagonal) for _ in facts.get("levels", [None])]
-        told.append(facts | {"diagonal": ", ".join(of_column)})
-    return told
+        columns.append(facts | {"diagonal": ", ".join(of_column)})
+    return columns
 
 
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("gramercy.reports"), autoescape=True, undefined=StrictUndefined
     )
-    made.filters |= {
+    environment.filters |= {
         "sig": _significant,
         "count": lambda number: f"{number:,.0f}",
         "capitalise": lambda text: text[:1].upper() + text[1:],
-        "shown": shown_name,
+        "display_name": display_name,
         "cell": lambda value: _significant(value, 3) if isinstance(value, float) else str(value),
         "parameters": parameters,
         "bytes": _bytes,
     }
-    style = (made.loader or PackageLoader("gramercy.reports")).get_source(made, "style.css")[0]
-    made.globals |= {"style": Markup(style), "infinity": math.inf, "inside": INSIDE}
-    return made
+    loader = environment.loader or PackageLoader("gramercy.reports")
+    style = loader.get_source(environment, "style.css")[0]
+    environment.globals |= {"style": Markup(style), "infinity": math.inf, "noise_band": NOISE_BAND}
+    return environment
 
 
 def _bytes(size: float) -> str:
-    """A size as people write it."""
+    """A size with its unit."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -164,7 +173,7 @@ def _bytes(size: float) -> str:
 
 
 def _significant(number: float, digits: int) -> str:
-    """A number to so many significant digits, as people write it."""
+    """A number with this many significant digits, and with powers of ten as superscripts."""
     if math.isnan(number):
         return "–"
     text = f"{number:.{digits}g}"
@@ -174,4 +183,5 @@ def _significant(number: float, digits: int) -> str:
         return text.replace("-", "−")
     mantissa, _, exponent = text.partition("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{mantissa}·10{raised}".replace("-", "−")
+    factor = mantissa.removesuffix("1") if mantissa in {"1", "-1"} else f"{mantissa}·"
+    return f"{factor}10{raised}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""Whether two pages say the same, on machines whose linear algebra differs in the last digits."""
+"""Compare two pages made on machines whose linear algebra differs in the last digits."""
 
 from __future__ import annotations
 
@@ -10,45 +10,44 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-_PICTURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+_FIGURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 _GEOMETRY = {"d", "x", "y", "width", "height", "transform", "points", "viewBox", "cx", "cy", "r"}
 _REFERENCE = re.compile(r"#([A-Za-z][\w-]*)")
 _IMAGE = "data:image/png;base64,"
-_PIXEL = 0.5
-_COUNTED = re.compile(r'(?<=<span class="drawn">)([0-9.]+)(?=</span>)')
-_TIPPED = 10  # two draws of twenty in percent, or as many edges
+_TOLERANCE = 0.5  # pixels
+_REDRAWN = re.compile(r'(?<=<span class="drawn">)([0-9.]+)(?=</span>)')
+_REDRAW_TOLERANCE = 10  # two redraws of twenty, in percent; or edges
 
 
-def same_words(one: str, other: str) -> bool:
-    """Whether two pages are the same outside their pictures, to the letter.
+def same_text(first: str, second: str) -> bool:
+    """Whether the texts of two pages outside their figures are equal.
 
-    But for numbers that count what came to one side of a threshold in draws of the release anew:
-    there a last digit may tip one draw or the other.
+    Counts over redraws of the release may differ a little: the last digit of a number can move a
+    redraw across a threshold.
     """
-    counted = [[float(x) for x in _COUNTED.findall(page)] for page in (one, other)]
-    near = len(counted[0]) == len(counted[1]) and all(
-        abs(a - b) <= _TIPPED for a, b in zip(*counted, strict=True)
+    counts = [[float(x) for x in _REDRAWN.findall(page)] for page in (first, second)]
+    close = len(counts[0]) == len(counts[1]) and all(
+        abs(a - b) <= _REDRAW_TOLERANCE for a, b in zip(*counts, strict=True)
     )
-    words = [_COUNTED.sub("", _PICTURE.sub("", page)) for page in (one, other)]
-    return near and words[0] == words[1]
+    texts = [_REDRAWN.sub("", _FIGURE.sub("", page)) for page in (first, second)]
+    return close and texts[0] == texts[1]
 
 
-def same_pictures(one: str, other: str) -> bool:
-    """Whether two pages show the same pictures.
+def same_figures(first: str, second: str) -> bool:
+    """Whether two pages have the same figures.
 
-    Texts, colours and styles agree to the letter, and every place where something is drawn to half
-    a pixel: that is what two machines' last digits may move.
+    Texts, colours and styles must be equal; coordinates may differ by half a pixel.
     """
-    found = [_PICTURE.findall(page) for page in (one, other)]
-    return len(found[0]) == len(found[1]) and all(
-        _same_picture(a, b) for a, b in zip(*found, strict=True)
+    figures = [_FIGURE.findall(page) for page in (first, second)]
+    return len(figures[0]) == len(figures[1]) and all(
+        _same_figure(a, b) for a, b in zip(*figures, strict=True)
     )
 
 
-def _same_picture(one: str, other: str) -> bool:
+def _same_figure(first: str, second: str) -> bool:
     try:
-        parts = [list(_parts(ElementTree.fromstring(svg))) for svg in (one, other)]
+        parts = [list(_parts(ElementTree.fromstring(svg))) for svg in (first, second)]
     except ElementTree.ParseError:
         return False
     return len(parts[0]) == len(parts[1]) and all(
@@ -57,7 +56,7 @@ def _same_picture(one: str, other: str) -> bool:
 
 
 def _parts(svg: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
-    """(element, attribute or '', value) in order; ids, which are hashes, by their order."""
+    """(element, attribute or '', value) in order; ids are hashes, so they are numbered instead."""
     ids: dict[str, str] = {}
 
     def renamed(value: str) -> str:
@@ -75,21 +74,21 @@ def _parts(svg: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
         yield element.tag, "", f"{element.text}|{element.tail}"
 
 
-def _same_value(attribute: str, one: str, other: str) -> bool:
-    if one.startswith(_IMAGE) and other.startswith(_IMAGE):
-        return _same_image(one.removeprefix(_IMAGE), other.removeprefix(_IMAGE))
+def _same_value(attribute: str, first: str, second: str) -> bool:
+    if first.startswith(_IMAGE) and second.startswith(_IMAGE):
+        return _same_image(first.removeprefix(_IMAGE), second.removeprefix(_IMAGE))
     if attribute not in _GEOMETRY:
-        return one == other
-    numbers = [np.array(_NUMBER.findall(text), dtype=float) for text in (one, other)]
-    return _NUMBER.sub("", one) == _NUMBER.sub("", other) and bool(
-        (np.abs(numbers[0] - numbers[1]) <= _PIXEL).all()
+        return first == second
+    numbers = [np.array(_NUMBER.findall(text), dtype=float) for text in (first, second)]
+    return _NUMBER.sub("", first) == _NUMBER.sub("", second) and bool(
+        (np.abs(numbers[0] - numbers[1]) <= _TOLERANCE).all()
     )
 
 
-def _same_image(one: str, other: str) -> bool:
+def _same_image(first: str, second: str) -> bool:
     from PIL import Image
 
-    pixels = [np.asarray(Image.open(io.BytesIO(base64.b64decode(x)))) for x in (one, other)]
+    pixels = [np.asarray(Image.open(io.BytesIO(base64.b64decode(x)))) for x in (first, second)]
     return pixels[0].shape == pixels[1].shape and bool(
         (np.abs(pixels[0].astype(int) - pixels[1].astype(int)) <= 2).all()
     )

@@ -1,4 +1,4 @@
-"""The tables of a page: largest entries, means of groups, first lines of an estimate's own."""
+"""Tables of a page: largest entries, means of groups, excerpts of an estimate's tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gramercy.estimators.moments import means
 from gramercy.reports.correlations import repaired_correlations
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
-_MOST = 25  # of a table on the page; the files hold all
+_MAX_LINES = 25  # of a table on the page; the files have all lines
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Entry:
 
     @property
     def deviations(self) -> float:
-        """How far it lies from zero, in standard deviations of the noise."""
+        """Absolute value in standard deviations of the noise."""
         return abs(self.value) / self.sd
 
 
@@ -39,7 +39,9 @@ def strongest(bundle: ReleaseBundle, about_means: bool) -> list[Entry]:
     names, sd = bundle.manifest.names, bundle.deviations
     rows, cols = np.triu_indices(len(names), 1)
     size = -np.abs(bundle.unbiased[rows, cols])
-    first = np.argpartition(size, min(_MOST, size.size) - 1)[:_MOST] if size.size else rows
+    first = (
+        np.argpartition(size, min(_MAX_LINES, size.size) - 1)[:_MAX_LINES] if size.size else rows
+    )
     return [
         Entry(
             names[i],
@@ -61,11 +63,11 @@ class Group:
     Parameters
     ----------
     name
-        Of the group.
+        Name of the level, or of the intercept.
     share
-        Of the rows, with its deviation.
+        Share of the rows, with its standard error.
     means
-        By column, in its own units, with deviations.
+        Mean of each numeric column in its own units, with standard errors.
     """
 
     name: str
@@ -74,9 +76,9 @@ class Group:
 
 
 def groups(bundle: ReleaseBundle) -> list[Group]:
-    """Means, sizes and class means, where the matrix carries a column of ones.
+    """Means, shares and class means of a matrix with an intercept.
 
-    None of noisy rows: see `estimators.moments`.
+    Empty for noisy rows: see `estimators.moments`.
     """
     facts = bundle.manifest
     if not facts.intercept or facts.kind == "precision":
@@ -84,40 +86,40 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
     overall = means(bundle.unbiased, facts.noise, 0)
     if overall is None:
         return []
-    columns = facts.behind
-    found: list[Group] = []
-    numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MOST]
+    columns = facts.source_columns
+    means_of_groups: list[Group] = []
+    numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MAX_LINES]
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
-        given = overall if column is None else None
+        within = overall if column is None else None
         if isinstance(column, LevelsFacts):
-            given = means(bundle.unbiased, facts.noise, at)
-        if given is None or len(found) > _MOST:
+            within = means(bundle.unbiased, facts.noise, at)
+        if within is None or len(means_of_groups) > _MAX_LINES:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))
         in_units = {
-            c.name: (c.centre + c.scale * float(given.value[k]), c.scale * float(given.sd[k]))
+            c.name: (c.centre + c.scale * float(within.value[k]), c.scale * float(within.sd[k]))
             for k, c in numbers
         }
-        found.append(Group(name, share, in_units))
-    return found
+        means_of_groups.append(Group(name, share, in_units))
+    return means_of_groups
 
 
 @dataclass(frozen=True)
-class Listing:
+class TableExcerpt:
     """The first lines of a table.
 
     Parameters
     ----------
     name
-        Of the table.
+        Name of the table.
     head, lines
-        What the page shows of it.
+        Its header and the lines on the page.
     numbers
-        Which columns are numbers.
+        Which columns are numeric.
     total
-        How many lines there are.
-    aside
-        Whether only some readers want it.
+        Number of lines in the file.
+    secondary
+        Whether the page shows it folded.
     """
 
     name: str
@@ -125,15 +127,15 @@ class Listing:
     lines: list[list[Any]]
     numbers: list[bool]
     total: int
-    aside: bool
+    secondary: bool
 
     @classmethod
-    def of(cls, name: str, table: pd.DataFrame) -> Listing:
-        """From a sealed table."""
-        few = table.iloc[:_MOST, :_MOST]
-        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in few.dtypes]
-        lines = [list(line) for line in few.itertuples(index=False)]
-        return cls(name, list(few.columns), lines, numbers, len(table), name in _ASIDE)
+    def of(cls, name: str, table: pd.DataFrame) -> TableExcerpt:
+        """The excerpt of a sealed table."""
+        excerpt = table.iloc[:_MAX_LINES, :_MAX_LINES]
+        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in excerpt.dtypes]
+        lines = [list(line) for line in excerpt.itertuples(index=False)]
+        return cls(name, list(excerpt.columns), lines, numbers, len(table), name in _SECONDARY)
 
 
-_ASIDE = {"laws", "means", "precision", "tuning"}
+_SECONDARY = {"laws", "means", "precision", "tuning"}

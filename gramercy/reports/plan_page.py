@@ -1,4 +1,4 @@
-"""The page of a plan: what a release would be, before it is one. From public facts alone."""
+"""The page of a planned release, from public facts alone."""
 
 from __future__ import annotations
 
@@ -10,41 +10,46 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from gramercy.reports.explanations import (
+    Note,
+    attack_scenario,
+    best_attacker_accuracy,
+    protection_note,
+)
 from gramercy.reports.figures import attacker
 from gramercy.reports.page import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
-from gramercy.reports.words import Note, best_guess, protection, the_attack
-from gramercy.schemas.budget_effect import Effect
+from gramercy.schemas.budget_effect import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseKind
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 
-_SHOWN = 60  # columns of the table that are named
-_REACH = 30  # times the error in question that the chart shows
+_LISTED_COLUMNS = 60
+_CHART_RANGE = 30  # multiple of the planned error that the chart shows
 _LEVELS = {"charged": "good", "free": "good", "refused": "warning"}
 _HEADS = {
     "charged": "It fits the budget",
-    "free": "It would cost nothing",
+    "free": "It costs nothing",
     "refused": "It would be refused",
 }
 
 
 @dataclass(frozen=True)
 class BudgetFacts:
-    """What a budget holds, and what a release would leave of it.
+    """A budget, and what a release would leave of it.
 
     Parameters
     ----------
     epsilon, delta, window
-        The budget, and the calendar year of the data that it is about, if any.
+        The budget, and the calendar year of its data, if it is per year.
     spent, taken
-        Shares of it, from 0 to 1: before the release, and by it.
+        Shares of it, from 0 to 1: spent before the release, and taken by it.
     spent_epsilon, left_epsilon
-        Before the release, and after it for one more, at the budget's delta.
+        Spent before the release, and left after it for one more, at the budget's delta.
     more
-        How many more like this one would fit after it.
+        How many more releases like this one would fit afterwards.
     """
 
     epsilon: float
@@ -58,8 +63,8 @@ class BudgetFacts:
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A mechanism at the guarantee that is asked for, with the error of its matrix."""
+class RankingRow:
+    """A mechanism at the requested guarantee, with the error of its matrix."""
 
     name: str
     error: float
@@ -70,41 +75,41 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """All that the page of a plan is made of.
+class PlanFacts:
+    """The facts on the page of a plan.
 
     Parameters
     ----------
     title, curator, dataset, version
-        Of the data set, and the label of the data.
-    unit, neighbours, count, count_key, count_is_public
-        What is protected, and how many there are.
+        The data set and the version.
+    privacy_unit, neighbours, count, count_key, count_is_public
+        The unit of protection, and the number of units.
     columns, declared, intercept
-        How many columns the matrix has, and what the contract says of those of the table.
+        Number of columns of the matrix, and the declarations of the table's columns.
     normalisation, folds
-        As asked for.
+        As in the request.
     mechanism, publishes, arithmetic
-        Of the noise.
+        The mechanism.
     guarantee, law
-        Its exact guarantee, and what it does to an entry.
+        Its exact guarantee and its noise law.
     error, share_of_entry
-        Root mean square of its Frobenius norm; and its deviation over an average diagonal entry,
-        where that is known.
+        Root mean square of the Frobenius norm of the noise; standard deviation of the noise
+        divided by an average diagonal entry, if that is known.
     epsilon
-        What is asked for, or what it turns out to be.
+        The requested epsilon, or that of the resulting guarantee.
     effect, budget
-        On the budget.
+        The effect on the budget.
     ranking, declined
-        All mechanisms at this guarantee, least error first; and why others cannot answer.
+        Mechanisms at this guarantee by increasing error, and why others cannot answer.
     curves
-        By mechanism, pairs of epsilon and error.
+        Pairs of epsilon and error by mechanism.
     """
 
     title: str
     curator: str
     dataset: str
     version: str
-    unit: ProtectedUnit
+    privacy_unit: ProtectedUnit
     neighbours: Neighbours
     count: int
     count_key: str
@@ -122,52 +127,52 @@ class Planned:
     error: float
     share_of_entry: float | None
     epsilon: float
-    effect: Effect
+    effect: BudgetEffect
     budget: BudgetFacts
-    ranking: Sequence[Ranked]
+    ranking: Sequence[RankingRow]
     declined: Mapping[str, str]
     curves: Mapping[str, Sequence[tuple[float, float]]]
 
     @property
     def own_norm(self) -> tuple[float, float] | None:
-        """Between what the Frobenius norm of the matrix itself lies, where its trace is 1."""
-        known = isinstance(self.normalisation, Unit) and self.unit == "row"
-        known &= self.publishes != "precision"
-        return (1 / math.sqrt(self.columns), 1.0) if known else None
+        """Bounds of the Frobenius norm of the exact matrix, if its trace is 1."""
+        has_unit_trace = isinstance(self.normalisation, Unit) and self.privacy_unit == "row"
+        has_unit_trace &= self.publishes != "precision"
+        return (1 / math.sqrt(self.columns), 1.0) if has_unit_trace else None
 
 
-def plan_page(planned: Planned) -> str:
+def plan_page(planned: PlanFacts) -> str:
     """The page of a plan.
 
     Returns
     -------
     str
-        HTML that asks for nothing from anywhere; the same for the same facts.
+        Self-contained HTML, a function of the facts alone.
     """
-    kind, words = planned.effect.kind, planned.effect.words
+    kind = planned.effect.kind
     return render(
         "plan.html",
         plan=planned,
         notes=[
-            Note(_LEVELS[kind], _HEADS[kind], f"{words[:1].upper()}{words[1:]}."),
-            protection(planned.guarantee),
+            Note(_LEVELS[kind], _HEADS[kind], planned.effect.words),
+            protection_note(planned.guarantee),
         ],
-        guess=best_guess(planned.guarantee),
-        attack=the_attack(planned.neighbours, planned.unit),
+        accuracy=best_attacker_accuracy(planned.guarantee),
+        attack=attack_scenario(planned.neighbours, planned.privacy_unit),
         attacker=attacker(planned.guarantee),
-        errors=errors(planned) if planned.curves else None,
+        errors=error_curves(planned) if planned.curves else None,
         bars=_bars([each.error for each in planned.ranking]),
-        shown=planned.declared[:_SHOWN],
-        more_columns=max(0, len(planned.declared) - _SHOWN),
+        listed=planned.declared[:_LISTED_COLUMNS],
+        more_columns=max(0, len(planned.declared) - _LISTED_COLUMNS),
     )
 
 
-def errors(planned: Planned) -> Markup:
-    """Predicted error against epsilon, a line for every mechanism; what is asked for is marked."""
-    words = "Predicted error of the matrix against epsilon, by mechanism, both logarithmic."
-    with figure("errors", words, 5.6, 4.2) as drawn:
-        axes = drawn.axes
-        axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="error of the matrix")
+def error_curves(planned: PlanFacts) -> Markup:
+    """Predicted error against epsilon, one line per mechanism, with the request marked."""
+    title = "Predicted error of the matrix against epsilon, by mechanism, both logarithmic."
+    with figure("errors", title, 5.6, 4.2) as drawing:
+        axes = drawing.axes
+        axes.set(xscale="log", yscale="log", xlabel="ε", ylabel="error of the matrix")
         if planned.own_norm is not None:
             axes.axhspan(*planned.own_norm, color=FAINT, alpha=0.14, linewidth=0)
         for name, points in planned.curves.items():
@@ -176,7 +181,7 @@ def errors(planned: Planned) -> Markup:
             axes.plot(*zip(*points, strict=True), zorder=3 if own else 2, **line)
         axes.plot(planned.epsilon, planned.error, "o", color=WARM, markersize=8, zorder=4)
         label = axes.annotate(
-            "asked for",
+            "request",
             (planned.epsilon, planned.error),
             (8, 7),
             textcoords="offset points",
@@ -189,24 +194,24 @@ def errors(planned: Planned) -> Markup:
         axes.set_xticks(ticks, [f"{each:.3g}" for each in ticks])
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.margins(x=0.02)
-        # A mechanism that is worse by far would squeeze the others.
-        axes.set_ylim(top=min(axes.get_ylim()[1], _REACH * max(planned.error, 1.0)))
+        # A mechanism with a much larger error would squeeze the others.
+        axes.set_ylim(top=min(axes.get_ylim()[1], _CHART_RANGE * max(planned.error, 1.0)))
         _names(axes, planned)
-    return drawn.svg
+    return drawing.svg
 
 
-def _names(axes: Any, planned: Planned) -> None:
-    """The mechanisms' names beside the ends of their lines, none upon another."""
+def _names(axes: Any, planned: PlanFacts) -> None:
+    """The mechanisms' names at the ends of their lines, without overlap."""
     ends = sorted((points[-1][1], name) for name, points in planned.curves.items())
     low, high = map(math.log, axes.get_ylim())
-    apart, place = 0.055, -math.inf
+    spacing, height = 0.055, -math.inf
     right = axes.get_xlim()[1]
     for error, name in ends:
-        place = max((math.log(error) - low) / (high - low), place + apart)
+        height = max((math.log(error) - low) / (high - low), height + spacing)
         axes.annotate(
             name,
             (right, error),
-            (1.03, place),
+            (1.03, height),
             xycoords="data",
             textcoords="axes fraction",
             va="center",
@@ -217,7 +222,7 @@ def _names(axes: Any, planned: Planned) -> None:
 
 
 def _bars(lengths: Sequence[float]) -> list[float]:
-    """Lengths of bars in percent, logarithmic: errors differ by powers of ten."""
+    """Lengths of bars in percent, on a logarithmic scale."""
     if not lengths:
         return []
     logs = np.log(lengths)

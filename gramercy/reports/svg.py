@@ -1,4 +1,4 @@
-"""Figures as SVG inside the page, in the page's own colours, so that they turn dark with it."""
+"""Figures as inline SVG in the colours of the page, also in dark mode."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Stand-ins that are replaced by the page's colours when a figure is done.
+# Placeholders that the page's CSS colours replace in the finished SVG.
 INK, FAINT, ACCENT, WARM, PAPER = ("#010101", "#020202", "#030303", "#040404", "#050505")
 _COLOURS = {INK: "ink", FAINT: "faint", ACCENT: "accent", WARM: "warm", PAPER: "paper"}
-_ONE_AT_A_TIME = threading.RLock()  # matplotlib's settings are the process's own
+_LOCK = threading.RLock()  # matplotlib's settings are global to the process
 _TAG = re.compile(r"<[^<>]*>")
 _STYLE = re.compile(r'(style|fill|stroke)="[^"]*"')
 _FONT = re.compile(r"font: (?:[a-z0-9]+ )*?([0-9.]+)px [^;\"]*")
 
 
 class Figure:
-    """A figure that is drawn once.
+    """A figure.
 
     Attributes
     ----------
     axes
-        Where to draw.
+        Axes to draw on.
     svg
-        The picture, once the `with` block has ended.
+        The SVG, once the `with` block has ended.
     """
 
     def __init__(self, axes: Axes) -> None:
@@ -42,14 +42,14 @@ class Figure:
 
 @contextmanager
 def figure(name: str, title: str, width: float, height: float) -> Iterator[Figure]:
-    """Draw a figure; the same numbers give the same text.
+    """Draw a figure; equal numbers give equal SVG.
 
     Parameters
     ----------
     name
-        Keeps its ids apart from those of other figures on the page.
+        Distinguishes its ids from those of other figures on the page.
     title
-        What it shows, for those who cannot see it.
+        Description for screen readers.
     width, height
         In inches.
     """
@@ -76,21 +76,21 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
         "xtick.labelcolor": INK,
         "ytick.labelcolor": INK,
     }
-    with _ONE_AT_A_TIME, matplotlib.rc_context(), warnings.catch_warnings():
-        matplotlib.rcdefaults()  # whatever the user's own settings are
+    with _LOCK, matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # ignores the user's settings
         matplotlib.rcParams.update(settings)
-        # The page's reader has fonts of their own; here text is only measured.
+        # The reader's browser draws the text; here it is only measured.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         canvas = Canvas(figsize=(width, height), dpi=144, layout="constrained")
         FigureCanvasSVG(canvas)
-        drawn = Figure(canvas.add_subplot())
-        yield drawn
+        drawing = Figure(canvas.add_subplot())
+        yield drawing
         text = io.StringIO()
         canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    drawn.svg = _for_the_page(text.getvalue(), title, width)
+    drawing.svg = _inline(text.getvalue(), title, width)
 
 
-def _for_the_page(svg: str, title: str, width: float) -> Markup:
+def _inline(svg: str, title: str, width: float) -> Markup:
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>", "", body, flags=re.DOTALL)
     body = _TAG.sub(lambda tag: _STYLE.sub(lambda style: _coloured(style[0]), tag[0]), body)
@@ -102,6 +102,6 @@ def _for_the_page(svg: str, title: str, width: float) -> Markup:
 
 
 def _coloured(style: str) -> str:
-    for stand_in, name in _COLOURS.items():
-        style = style.replace(stand_in, f"var(--{name})")
+    for placeholder, name in _COLOURS.items():
+        style = style.replace(placeholder, f"var(--{name})")
     return _FONT.sub(r"font-size: \1px", style)

@@ -1,1 +1,1 @@
-"""Raw tables to exact integers: read, repair, normalise, round, sum. No Prefect here."""
+"""From raw tables to exact integers: read, repair, normalise, round, sum. Prefect is not used."""

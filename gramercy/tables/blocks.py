@@ -1,4 +1,4 @@
-"""Blocks of a public size, whatever the files were read in."""
+"""Regroup batches of rows into blocks of a public size."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 def blocks(batches: Iterable[NDArray[np.float64]], size: int) -> Iterator[NDArray[np.float64]]:
     """The same rows in blocks of `size`, the last one shorter; shape (columns, rows).
 
-    Where a batch of a CSV ends depends on how long its lines are, which is private: what is written
-    in blocks must not show it.
+    The size of a CSV batch depends on the lengths of its lines, which are private: blocks of a
+    public size hide it.
     """
-    held: list[NDArray[np.float64]] = []
+    pending: list[NDArray[np.float64]] = []
     rows = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         rows += batch.shape[1]
         if rows < size:
             continue
-        joined = np.concatenate(held, axis=1)
-        whole = rows - rows % size
-        for start in range(0, whole, size):
+        joined = np.concatenate(pending, axis=1)
+        complete = rows - rows % size
+        for start in range(0, complete, size):
             yield joined[:, start : start + size]
-        held, rows = [joined[:, whole:]], rows - whole
+        pending, rows = [joined[:, complete:]], rows - complete
     if rows:
-        yield np.concatenate(held, axis=1)
+        yield np.concatenate(pending, axis=1)

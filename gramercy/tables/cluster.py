@@ -1,9 +1,9 @@
-"""The same passes on a Dask cluster: pieces of the table to workers, their sums as a tree.
+"""The same passes on a Dask cluster: workers sum partitions of the table, then a tree adds them.
 
-Workers are sent public constants and file names. What they come to, exact sums that are private,
-stays in their memory until the last of them is fetched; a cluster whose workers may write what they
-hold to disk is refused. Nothing that fails there comes back but the name of its type, or an error
-of ours, which holds no value. No noise is drawn there.
+Workers receive public constants and file names. Their exact sums are private and stay in memory
+until the total is fetched; a cluster whose workers may spill to disk is refused. Of a failure, only
+the type of the exception is returned, or one of Gramercy's errors, which contain no values. No
+noise is drawn on a worker.
 """
 
 from __future__ import annotations
@@ -16,102 +16,102 @@ from dataclasses import dataclass, replace
 from operator import add
 from typing import Any
 
-from gramercy.schemas.errors import GramercyError, RequestError, StepFailed
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problems import cluster as problems
 from gramercy.schemas.url import has_secrets
-from gramercy.tables.passes import Job, OnRows, Partial, measured, summed
-from gramercy.tables.read import pieces
+from gramercy.tables.passes import Job, OnRows, PartialSums, measure_persons, sum_rows
+from gramercy.tables.reader import partitions
 from gramercy.tables.source import Source
 
-Client = Any  # Dask's own, which are imported where they are used, and have no types
+Client = Any  # Dask is imported late and has no type hints
 Future = Any
 
-_PIECE = 1 << 22  # cells, at least
-_PATIENCE = "10s"  # for the scheduler to answer
-_NO_DISK = "DASK_DISTRIBUTED__WORKER__MEMORY__"
+_PARTITION_CELLS = 1 << 22  # cells of a partition, at least
+_TIMEOUT = "10s"  # for the scheduler to answer
 
 
 @dataclass(frozen=True)
-class _Failed:
-    """An error, as it may leave a worker."""
+class _Failure:
+    """An error, returned by a worker."""
 
     error: GramercyError
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """An existing Dask cluster.
+    """An existing Dask cluster, as the engine of `tables.streaming.accumulate`.
 
     Parameters
     ----------
     scheduler
-        Its address; None for the one that Dask's own configuration names.
+        Address of its scheduler; None for the address in Dask's own configuration.
     """
 
     scheduler: str | None
 
-    def __call__(self, source: Source, job: Job, on_rows: OnRows) -> Partial:
-        """The sum of a table.
+    def __call__(self, source: Source, job: Job, on_rows: OnRows) -> PartialSums:
+        """Sum a table.
 
         Raises
         ------
         RequestError
             If the cluster cannot be used.
         TableError
-            As `tables.streaming.accumulate`.
+            See `tables.streaming.accumulate`.
         """
-        parts = pieces(source, _PIECE)
-        told = 0
+        parts = partitions(source, _PARTITION_CELLS)
+        finished = 0
 
-        def on_piece() -> None:
-            """All alike, for the bar: how many rows one had is known at the end."""
-            nonlocal told
-            told += 1
-            of = job.contract.rows
-            on_rows(of * told // len(parts) - of * (told - 1) // len(parts))
+        def on_partition() -> None:
+            """Report an equal share of the rows: real numbers are only available at the end."""
+            nonlocal finished
+            finished += 1
+            rows, count = job.contract.rows, len(parts)
+            on_rows(rows * finished // count - rows * (finished - 1) // count)
 
-        return _summed(self.scheduler, parts, replace(job, threads=1), on_piece)
+        return _sum_partitions(self.scheduler, parts, replace(job, threads=1), on_partition)
 
 
-def _summed(
-    scheduler: str | None, parts: Sequence[Source], job: Job, on_piece: Callable[[], None]
-) -> Partial:
-    with _client(scheduler) as client:
+def _sum_partitions(
+    scheduler: str | None, parts: Sequence[Source], job: Job, on_partition: Callable[[], None]
+) -> PartialSums:
+    with _connect(scheduler) as client:
         persons = None
-        if job.contract.owner is not None:
-            firsts = [_submit(client, measured, piece, job) for piece in parts]
-            persons = _tree(client, firsts, on_piece)
-        seconds = [_submit(client, summed, piece, job, persons) for piece in parts]
-        total: Partial = _fetched(client, _tree(client, seconds, on_piece))
+        if job.contract.person_column is not None:
+            measured = [_submit(client, measure_persons, part, job) for part in parts]
+            persons = _tree_sum(client, measured, on_partition)
+        sums = [_submit(client, sum_rows, part, job, persons) for part in parts]
+        total: PartialSums = _gather(client, _tree_sum(client, sums, on_partition))
     return total
 
 
-def _guarded(step: Callable[..., Any], *given: Any) -> Any:
-    """Run by a worker: nothing is raised there, where it would be logged and sent as it is."""
-    failed = next((each for each in given if isinstance(each, _Failed)), None)
-    if failed is not None:
-        return failed
+def _run_on_worker(step: Callable[..., Any], *args: Any) -> Any:
+    """Run a step on a worker, and return errors: raised ones would be logged and sent as is."""
+    failure = next((arg for arg in args if isinstance(arg, _Failure)), None)
+    if failure is not None:
+        return failure
     from distributed import get_worker
 
     try:
-        if _may_write(get_worker()):  # one that came after all had been asked
-            return _Failed(_on_disk())
-        return step(*given)
-    except GramercyError as known:
-        return _Failed(type(known)(str(known)))
-    except Exception as unknown:
-        return _Failed(StepFailed(f"{step.__name__}: {type(unknown).__name__} on a worker."))
+        if _may_spill(get_worker()):  # a worker that joined after the check
+            return _Failure(problems.workers_may_spill())
+        return step(*args)
+    except GramercyError as error:
+        return _Failure(error.without_history())
+    except Exception as error:
+        return _Failure(problems.worker_failed(step.__name__, type(error).__name__))
 
 
-def _submit(client: Client, step: Callable[..., Any], *given: Any) -> Future:
-    return client.submit(_guarded, step, *given, pure=False)  # under a name that says nothing
+def _submit(client: Client, step: Callable[..., Any], *args: Any) -> Future:
+    return client.submit(_run_on_worker, step, *args, pure=False)  # keys show no arguments
 
 
-def _tree(client: Client, leaves: Sequence[Future], on_piece: Callable[[], None]) -> Future:
-    """The sum of all, neighbours first, so that their order stays; where they are."""
+def _tree_sum(client: Client, leaves: Sequence[Future], on_partition: Callable[[], None]) -> Future:
+    """The sum of all leaves on the workers, of neighbours first to keep their order."""
     from distributed import as_completed
 
     for _ in as_completed(leaves, loop=client.loop):  # type: ignore[no-untyped-call]
-        on_piece()
+        on_partition()
     level = list(leaves)
     while len(level) > 1:
         pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
@@ -119,83 +119,62 @@ def _tree(client: Client, leaves: Sequence[Future], on_piece: Callable[[], None]
     return level[0]
 
 
-def _fetched(client: Client, future: Future) -> Any:
-    found, lost = None, False
+def _gather(client: Client, future: Future) -> Any:
+    result, lost = None, False
     try:
-        found = client.gather(future)
-    except Exception:  # what Dask has to say of it may quote anything
+        result = client.gather(future)
+    except Exception:  # messages of Dask may quote anything
         lost = True
     if lost:
-        raise StepFailed("The cluster lost what it had summed up.", "Look at its workers' logs.")
-    if isinstance(found, _Failed):
-        raise found.error
-    return found
+        raise problems.result_lost()
+    if isinstance(result, _Failure):
+        raise result.error
+    return result
 
 
 @contextmanager
-def _client(scheduler: str | None) -> Iterator[Client]:
+def _connect(scheduler: str | None) -> Iterator[Client]:
     try:
         import dask
         import distributed
     except ImportError:
-        raise RequestError(
-            "key 'engine': Dask is not installed.", "Install 'gramercy[dask]'."
-        ) from None
+        raise problems.dask_missing() from None
     address = scheduler or dask.config.get("scheduler-address", None)
     if address is None:
-        raise RequestError(
-            "key 'engine.scheduler': no address is given, nor does Dask's configuration name one.",
-            "Write the scheduler's, such as tls://10.0.0.5:8786.",
-        )
+        raise problems.scheduler_missing()
     address = str(address)
-    if has_secrets(address):  # Dask itself would write it into logs
-        raise RequestError(
-            "Dask's 'scheduler-address': must not hold a user, a password, a query or a fragment.",
-            "Write it such as tls://10.0.0.5:8786, and name certificates in Dask's configuration.",
-        )
+    if has_secrets(address):  # Dask writes it to logs
+        raise problems.scheduler_with_secrets()
     client = None
-    with contextlib.suppress(Exception):  # what Dask and its transports say may quote anything
-        client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+    with contextlib.suppress(Exception):  # messages of Dask may quote anything
+        client = distributed.Client(address, timeout=_TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
     if client is None:
-        raise RequestError(
-            f"key 'engine.scheduler': no Dask scheduler answers at {address}.",
-            "Start it, or correct the address.",
-        )
+        raise problems.scheduler_unreachable(address)
     with client:
-        _check(client)
+        _check_workers(client)
         yield client
 
 
-def _check(client: Client) -> None:
-    """Refuse workers of another Gramercy, and those that may write what they hold to disk."""
+def _check_workers(client: Client) -> None:
+    """Refuse workers with another version of Gramercy, or that may spill to disk."""
     try:
-        found: dict[str, tuple[str | None, bool]] = client.run(_of_worker)
-    except Exception:  # they have no Gramercy
-        found = {"": (None, False)}
-    if not found:
-        raise RequestError("key 'engine': the Dask cluster has no workers.", "Start some.")
-    if {version for version, _ in found.values()} != {_version()}:
-        raise RequestError(
-            f"key 'engine': not all workers of the Dask cluster have Gramercy {_version()}.",
-            "Install the same version on all of them.",
-        )
-    if any(writes for _, writes in found.values()):
-        raise _on_disk()
+        statuses: dict[str, tuple[str | None, bool]] = client.run(_worker_status)
+    except Exception:  # a worker has no Gramercy
+        statuses = {"": (None, False)}
+    if not statuses:
+        raise problems.workers_missing()
+    if {version for version, _ in statuses.values()} != {_version()}:
+        raise problems.worker_versions_differ(_version())
+    if any(may_spill for _, may_spill in statuses.values()):
+        raise problems.workers_may_spill()
 
 
-def _on_disk() -> RequestError:
-    return RequestError(
-        "key 'engine': workers of the Dask cluster may write to disk what they hold in memory, "
-        "which is private.",
-        f"Start them with {_NO_DISK}TARGET=False and {_NO_DISK}SPILL=False.",
-    )
+def _worker_status(dask_worker: Any) -> tuple[str | None, bool]:
+    """Its version of Gramercy, and whether it may spill to disk."""
+    return _version(), _may_spill(dask_worker)
 
 
-def _of_worker(dask_worker: Any) -> tuple[str | None, bool]:
-    return _version(), _may_write(dask_worker)
-
-
-def _may_write(worker: Any) -> bool:
+def _may_spill(worker: Any) -> bool:
     return not isinstance(worker.data, dict)
 
 

@@ -1,4 +1,4 @@
-"""The columns of a table, as its files state them: headers and footers alone, and no row."""
+"""Names and types of a table's columns, from headers and footers only; no row is read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 import pyarrow as pa
 
-from gramercy.schemas.errors import TableError
-from gramercy.tables import csv_reader, parquet
-from gramercy.tables.parse_errors import parsing
+from gramercy.schemas.problems.table import column_repeated
+from gramercy.tables import csv_reader, parquet_reader
+from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source import Source
 from gramercy.tables.source_file import SourceFile
 
@@ -18,79 +18,77 @@ _NUMBERS = {"whole", "double"}
 
 
 def schema_of(source: Source) -> dict[str, str]:
-    """Names of a table's columns, in the order of the first file, and the type of each.
+    """Names of a table's columns, in the order of the first file, and their types.
 
-    Of a CSV the header's line is read, of Parquet the schema in the footer; of folders called
-    ``column=value`` the column.
+    They come from the header of a CSV file, the schema of a Parquet file, and the names of folders
+    such as ``column=value``.
 
     Returns
     -------
     dict
-        Types as `column_types` names them. Where files differ: ``double`` if all of
-        them hold numbers, ``any`` if one of them states nothing, else `MIXED`. `PARTIAL` where a
-        file lacks the column.
+        Types as in `column_types`. Where files differ: ``double`` if all of them have numbers,
+        ``any`` if one of them states no type, else `MIXED`. `PARTIAL` if a file lacks the column.
 
     Raises
     ------
     TableError
-        If a file cannot be read, is empty, or names a column twice.
+        If a file cannot be read, is empty, or has two columns of one name.
     """
-    found: dict[str, str] = {}
-    for place, file in enumerate(source.files):
+    types: dict[str, str] = {}
+    for index, file in enumerate(source.files):
         stated = column_types(file)
-        for name in [*found, *(name for name in stated if name not in found)]:
-            if place == 0:
-                found[name] = stated[name]
-            elif name not in found or name not in stated:
-                found[name] = PARTIAL
+        for name in [*types, *(name for name in stated if name not in types)]:
+            if index == 0:
+                types[name] = stated[name]
+            elif name not in types or name not in stated:
+                types[name] = PARTIAL
             else:
-                found[name] = _both(found[name], stated[name])
-    return found
+                types[name] = _common_type(types[name], stated[name])
+    return types
 
 
-def _both(one: str, other: str) -> str:
-    if one == other or one in {MIXED, PARTIAL}:
-        return one
-    if _ANY in {one, other}:
+def _common_type(first: str, second: str) -> str:
+    if first == second or first in {MIXED, PARTIAL}:
+        return first
+    if _ANY in {first, second}:
         return _ANY
-    return "double" if {one, other} == _NUMBERS else MIXED
+    return "double" if {first, second} == _NUMBERS else MIXED
 
 
 def column_types(file: SourceFile) -> dict[str, str]:
-    """Names of a file's columns and the type of each, as its header or schema states them.
+    """Names of a file's columns and their types, from its header or schema.
 
-    ``whole`` stands for integers, ``double`` for every other numeric type, ``text`` for every kind
-    of text, ``any`` for the columns of a CSV, which states no types; else it is Arrow's own name of
-    the type.
+    Types are ``whole`` for integers, ``double`` for other numbers, ``text`` for any kind of text,
+    ``any`` for the columns of a CSV file, which states no types, and otherwise Arrow's own name.
 
     Raises
     ------
     TableError
-        If the file cannot be read, is empty, or names a column twice.
+        If the file cannot be read, is empty, or has two columns of one name.
     """
     if file.format == "csv":
-        stated = [(name, "any") for name in csv_reader.header(file)]
+        stated = [(name, _ANY) for name in csv_reader.read_header(file)]
     else:
-        with parsing(file.shown, "Parquet"), parquet.opened(file) as (_, table):
-            stated = [(field.name, _kind(field.type)) for field in table.schema_arrow]
-    keys = file.keys
-    stated = [each for each in stated if each[0] not in keys] + [(key, "any") for key in keys]
-    where: dict[str, int] = {}
-    for at, (name, _) in enumerate(stated, start=1):
-        if name in where:  # told by place: what stands in a header that is none may be private
-            raise TableError(
-                f"{file.shown}: columns {where[name]} and {at} have the same name.",
-                "Rename one of them.",
-            )
-        where[name] = at
+        with (
+            redact_parser_errors(file.display_name, "Parquet"),
+            parquet_reader.open_parquet(file) as (_, table),
+        ):
+            stated = [(field.name, _type_name(field.type)) for field in table.schema_arrow]
+    keys = file.partition_values
+    stated = [column for column in stated if column[0] not in keys] + [(key, _ANY) for key in keys]
+    positions: dict[str, int] = {}
+    for position, (name, _) in enumerate(stated, start=1):
+        if name in positions:  # no name in the error: without a header, names are private cells
+            raise column_repeated(file.display_name, positions[name], position)
+        positions[name] = position
     return dict(stated)
 
 
-def _kind(kind: pa.DataType) -> str:
-    """``whole`` or ``double`` where values are numbers, ``text``, ``any``, else Arrow's own name.
+def _type_name(kind: pa.DataType) -> str:
+    """``whole`` or ``double`` for numbers, ``text``, ``any``, or Arrow's own name.
 
-    The outer name alone: what is inside a struct may be named after somebody's cell. A column
-    without a type (all of it missing) passes as any, or what is in the cells would refuse.
+    Only the outer name: fields of a struct may be named after private cells. A column that is all
+    missing has no type and counts as ``any``; otherwise its cells would decide on a refusal.
     """
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     numeric = (
@@ -102,7 +100,7 @@ def _kind(kind: pa.DataType) -> str:
         or pa.types.is_string_view(inner)
     )
     if pa.types.is_null(inner):
-        return "any"
+        return _ANY
     if pa.types.is_integer(inner):
         return "whole"
     return "double" if numeric else "text" if text else re.split(r"[<\[]", str(kind))[0]

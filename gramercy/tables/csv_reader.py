@@ -1,4 +1,4 @@
-"""CSV as batches of numbers, packed or not, in bounded memory."""
+"""Read CSV, compressed or not, as batches of numbers in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,88 +16,82 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from gramercy.schemas.column import MISSING
-from gramercy.schemas.errors import TableError
+from gramercy.schemas.problems import table as problems
 from gramercy.schemas.url import path_of
+from gramercy.tables.decompression import XzStream, open_zip
 from gramercy.tables.lines import BLOCK, RecordLines, is_record
-from gramercy.tables.parse_errors import parsing
+from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile
-from gramercy.tables.unpacking import Xz, zipped
-from gramercy.tables.values import Reading, converted
+from gramercy.tables.values import Coding, to_floats
 
 
 @dataclass
-class Malformed:
-    """CSV lines that are no record of the header's width. For the steward alone.
+class MalformedLines:
+    """Numbers of CSV lines that are not records of the header's width. For the steward only.
 
     Parameters
     ----------
-    rows
-        Those that were left out.
-    in_place
-        Those that stand where they stood, as rows of missing cells.
+    dropped
+        Lines that were left out.
+    kept
+        Lines that were kept as rows of missing cells.
     """
 
-    rows: int = 0
-    in_place: int = 0
+    dropped: int = 0
+    kept: int = 0
 
-    def __add__(self, other: Malformed) -> Malformed:
-        """Those of both."""
-        return Malformed(self.rows + other.rows, self.in_place + other.in_place)
+    def __add__(self, other: MalformedLines) -> MalformedLines:
+        return MalformedLines(self.dropped + other.dropped, self.kept + other.kept)
 
 
-def header(file: SourceFile) -> list[str]:
-    """Names of the columns, by the first line."""
+def read_header(file: SourceFile) -> list[str]:
+    """Names of the columns, from the first line.
+
+    Raises
+    ------
+    TableError
+        If the file has no readable header.
+    """
     names: list[str] = []
-    shown = file.shown
-    with parsing(shown, "CSV"), _opened(file) as stream:
+    display_name = file.display_name
+    with redact_parser_errors(display_name, "CSV"), _open(file) as stream:
         line = stream.readline(BLOCK + 1)
-        # What is dropped as a line would leave the header to somebody's row.
+        # If the header were dropped for its length, the next line would be taken for the header.
         if len(line) > BLOCK and not line.endswith(b"\n"):
-            raise TableError(
-                f"{shown}: its header is longer than {BLOCK >> 20} MiB.",
-                "Leave out columns, or write Parquet; and end lines with a newline.",
-            )
+            raise problems.header_too_long(display_name, BLOCK >> 20)
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise TableError(
-                f"{shown}: the header is not UTF-8.",
-                "Save it as UTF-8 text; compressed files and Parquet need their own endings.",
-            ) from None
+            raise problems.header_not_utf8(display_name) from None
         if text.strip() and not is_record(line.removesuffix(b"\n").removesuffix(b"\r")):
-            raise TableError(
-                f"{shown}: its header is no single line of fields.",
-                "Close its quotes, and end lines with a newline.",
-            )
+            raise problems.header_malformed(display_name)
         names = next(csv.reader(io.StringIO(text)), [])
     if not any(names):
-        raise TableError(
-            f"{shown}: is empty, or begins so.", "The first line must name the columns."
-        )
+        raise problems.header_missing(display_name)
     return names
 
 
-def cells(
+def cell_batches(
     file: SourceFile,
-    columns: Mapping[str, Reading],
+    columns: Mapping[str, Coding],
     rows: int,
-    malformed: Malformed,
-    in_place: bool,
+    malformed: MalformedLines,
+    keep_malformed: bool,
 ) -> Iterator[NDArray[np.float64]]:
-    """Batches of so many rows; see `tables.read.cells`."""
+    """Batches of at most `rows` rows; see `tables.reader.cell_batches`."""
 
-    def broken(lines: int) -> None:
-        malformed.rows += 0 if in_place else lines
-        malformed.in_place += lines if in_place else 0
+    def count_malformed(lines: int) -> None:
+        malformed.dropped += 0 if keep_malformed else lines
+        malformed.kept += lines if keep_malformed else 0
 
     def skip(_: Any) -> str:
-        malformed.rows += 1
-        return "error" if in_place else "skip"
+        malformed.dropped += 1
+        return "error" if keep_malformed else "skip"
 
-    fields, names = len(header(file)) if in_place else None, list(columns)
-    with parsing(file.shown, "CSV"), _opened(file) as stream:
+    fields, names = len(read_header(file)) if keep_malformed else None, list(columns)
+    with redact_parser_errors(file.display_name, "CSV"), _open(file) as stream:
         batches = pacsv.open_csv(
-            pa.PythonFile(RecordLines(stream, broken, fields), mode="r"),
+            pa.PythonFile(RecordLines(stream, count_malformed, fields), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
             parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
             convert_options=pacsv.ConvertOptions(
@@ -110,21 +104,22 @@ def cells(
         )
         for batch in batches:
             for start in range(0, batch.num_rows, rows):
-                each = zip(batch.slice(start, rows).columns, columns.values(), strict=True)
-                yield np.stack([converted(column, levels) for column, levels in each])
+                pairs = zip(batch.slice(start, rows).columns, columns.values(), strict=True)
+                yield np.stack([to_floats(column, coding) for column, coding in pairs])
 
 
 @contextmanager
-def _opened(file: SourceFile) -> Iterator[IO[bytes]]:
-    packing = fsspec.utils.infer_compression(path_of(file.path))
-    here = {"xz": _unxz, "lzma": _unxz, "zip": zipped}
-    if packing not in here:
-        with fsspec.core.OpenFile(file.fs, file.path, mode="rb", compression=packing) as stream:
+def _open(file: SourceFile) -> Iterator[IO[bytes]]:
+    """The decompressed content; fsspec would decompress xz and ZIP with unbounded memory."""
+    compression = fsspec.utils.infer_compression(path_of(file.path))
+    bounded = {"xz": _open_xz, "lzma": _open_xz, "zip": open_zip}
+    if compression not in bounded:
+        with fsspec.core.OpenFile(file.fs, file.path, mode="rb", compression=compression) as stream:
             yield stream
         return
-    with file.fs.open(file.path, "rb") as packed, here[packing](packed) as stream:
+    with file.fs.open(file.path, "rb") as packed, bounded[compression](packed) as stream:
         yield stream
 
 
-def _unxz(packed: IO[bytes]) -> IO[bytes]:
-    return io.BufferedReader(Xz(packed), BLOCK)
+def _open_xz(packed: IO[bytes]) -> IO[bytes]:
+    return io.BufferedReader(XzStream(packed), BLOCK)

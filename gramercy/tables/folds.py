@@ -1,9 +1,9 @@
-"""Which of several disjoint parts a row belongs to.
+"""Assignment of rows to folds.
 
-Parts compose in parallel, one release of each costing what one costs, only where the change of one
-row leaves every other row in its part. A row's place does not do that: where a value decides in
-which file a row lies, its change moves the rows behind it. So every row is assigned by fresh
-randomness of its own (`mechanisms.sampling.sampler.parts`).
+Folds compose in parallel (releasing all of them costs as much as releasing one) only if changing a
+row leaves every other row in its fold. A row's position does not ensure that: where a value decides
+which file a row is in, changing it moves the rows that follow. So every row draws its fold
+independently at random (`mechanisms.sampling.sampler.uniform_integers`).
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Parts = NDArray[np.int64]
-Assign = Callable[[int], Parts]  # so many rows: the part of each, independently of all else
+FoldNumbers = NDArray[np.int64]
+AssignFolds = Callable[[int], FoldNumbers]  # from a number of rows

@@ -1,13 +1,13 @@
-"""Integer rows: no floating-point number takes part in a sum, so none can leak through one."""
+"""Round rows to integers, so that sums are exact and leak nothing through floating point."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.lattice import Lattice, WholeNumbers
+from gramercy.common.lattice import Lattice, UnscaledLattice
 
-_STEPS = 8
+_MAX_STEPS = 8
 
 
 def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
@@ -23,32 +23,32 @@ def integer_rows(rows: NDArray[np.float64], lattice: Lattice) -> NDArray[np.floa
     Returns
     -------
     ndarray of float64, shape (p, rows)
-        Whole numbers as they are; on any other lattice integers with sum of squares at most 2^(2K)
-        in every row, whatever came in: a row that floating point left a hair outside loses units
-        from its largest entry, and one that is not in the ball at all becomes the zero row.
+        On an `UnscaledLattice`, the rounded rows. On any other lattice, integers whose squares sum
+        to at most 2^(2K) in every row, for any input: a row that floating point left slightly
+        outside the ball loses units from its largest entry, and a row far outside becomes zero.
     """
-    if isinstance(lattice, WholeNumbers):
+    if isinstance(lattice, UnscaledLattice):
         return np.rint(rows)
     with np.errstate(invalid="ignore", over="ignore"):
-        return in_ball(np.rint(rows * lattice.cell), lattice)
+        return clamp_to_ball(np.rint(rows * lattice.unit_length), lattice)
 
 
-def in_ball(q: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
-    """See `integer_rows`: whole numbers, or nothing that makes sense, shape (p, rows)."""
-    sound = (np.isfinite(q) & (np.abs(q) <= 2.0**lattice.bits)).all(axis=0)
-    q = np.where(sound, q, 0.0)
-    for _ in range(_STEPS):
-        over = np.flatnonzero(_squares(q) > lattice.ball)
-        if over.size == 0:
+def clamp_to_ball(q: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
+    """Rows in the ball, shape (p, rows), from integers or invalid numbers; see `integer_rows`."""
+    valid = (np.isfinite(q) & (np.abs(q) <= 2.0**lattice.bits)).all(axis=0)
+    q = np.where(valid, q, 0.0)
+    for _ in range(_MAX_STEPS):
+        outside = np.flatnonzero(_squares(q) > lattice.squared_radius)
+        if outside.size == 0:
             return q
-        largest = np.abs(q[:, over]).argmax(axis=0)
-        q[largest, over] -= np.sign(q[largest, over])
-    q[:, _squares(q) > lattice.ball] = 0.0
+        largest = np.abs(q[:, outside]).argmax(axis=0)
+        q[largest, outside] -= np.sign(q[largest, outside])
+    q[:, _squares(q) > lattice.squared_radius] = 0.0
     return q
 
 
 def _squares(q: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Sum of squares a row, exactly: at most p 2^(2K) < 2^63."""
+    """Exact sum of squares of each row, at most p 2^(2K) < 2^63."""
     total = np.zeros(q.shape[1], dtype=np.int64)
     for entries in q:
         units = entries.astype(np.int64)

@@ -1,9 +1,9 @@
-"""CSV text in which every record is one line, so that no row can reach into another.
+"""CSV text in which every record is one line, so that no row can affect another.
 
-A CSV parser lets an open quote swallow the lines that follow it, and a lone carriage return split a
-line in two: one person's cell could then add, change or remove other people's rows, and no
-sensitivity would hold. Here such a line, a blank one, and one of more than 4 MiB, is dropped and
-counted as a malformed row: every line after the header is a row, whatever is in it.
+A CSV parser lets an open quote swallow the following lines, and lets a lone carriage return split a
+line in two: one person's cell could add, change or remove other people's rows, and no bound on the
+sensitivity would hold. Here such a line, a blank line, and a line of more than 4 MiB is dropped and
+counted as malformed: every line after the header is one row, for any content.
 """
 
 from __future__ import annotations
@@ -17,124 +17,128 @@ import numpy as np
 
 BLOCK = 4 << 20  # bytes; also the longest line that is read
 
-# Fields are quoted ("" inside stands for a quote; text may follow the closing one), or do not begin
-# with a quote. Possessive, so that no line takes more than linear time.
+# A field is quoted ("" inside stands for a quote; text may follow the closing quote), or does not
+# start with a quote. Possessive quantifiers keep matching linear in the length of a line.
 _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
 _RECORD = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
-_BLANKS = re.compile(rb"\n\n+")
+_BLANK_LINES = re.compile(rb"\n\n+")
 _FIELDS = re.compile(rb"(?:^|,)" + _FIELD)
 
+_SUBSTITUTE = 0x1A  # not a digit, blank, comma, quote or line end, and in no declared level
 
-_SUBSTITUTE = 0x1A  # no digit, blank, comma, quote or line end, and in no declared level
 
+def replace_invalid_utf8(data: bytes) -> bytes:
+    """Replace every byte that is not part of valid UTF-8 by a control character.
 
-def valid_utf8(data: bytes) -> bytes:
-    """Text of the same length, in which every byte that is not part of valid UTF-8 is replaced.
-
-    One byte stands for one byte, so that no line grows beyond the limit that it was held to. Takes
-    linear time, whatever the bytes are.
+    The length stays the same, so that no line grows beyond the limit already checked. Takes linear
+    time for any input.
     """
     if data.isascii():
         return data
-    marked = data.decode("utf-8", "surrogateescape").encode("utf-8", "replace")  # as "?"
+    marked = data.decode("utf-8", "surrogateescape").encode("utf-8", "replace")  # invalid: "?"
     if marked == data:
         return data
-    sound = np.frombuffer(marked, np.uint8)
-    return np.where(sound == np.frombuffer(data, np.uint8), sound, _SUBSTITUTE).tobytes()
+    replaced = np.frombuffer(marked, np.uint8)
+    valid = replaced == np.frombuffer(data, np.uint8)
+    return np.where(valid, replaced, _SUBSTITUTE).tobytes()
 
 
 def is_record(line: bytes) -> bool:
-    """Whether a line, without its end, is one whole record."""
+    """Whether a line, without its end, is exactly one record."""
     if not line or b"\r" in line:
         return False
     return b'"' not in line or _RECORD.fullmatch(line) is not None
 
 
 class RecordLines:
-    """A readable stream of the lines of `stream` that are whole records.
+    """A readable stream of those lines of `stream` that are records.
 
     Parameters
     ----------
     stream
         CSV bytes.
-    on_broken
-        Called with the number of lines that were none.
+    on_malformed
+        Called with numbers of malformed lines.
     width
-        Of a record. Where it is given nothing is dropped: a line that is no record of this width
-        becomes one of empty fields.
+        Number of fields of a record. If it is given, no line is dropped: a line that is not a
+        record of this width becomes a record of empty fields.
     """
 
     closed = False
 
     def __init__(
-        self, stream: IO[bytes], on_broken: Callable[[int], None], width: int | None = None
+        self, stream: IO[bytes], on_malformed: Callable[[int], None], width: int | None = None
     ) -> None:
-        self._pieces = self._sound_pieces(stream)
-        self._on_broken = on_broken
+        self._chunks = self._record_chunks(stream)
+        self._on_malformed = on_malformed
         self._width = width
-        # A blank line would be skipped by whoever reads it, so that one empty field is quoted.
-        self._empty = b'""' + b"," * ((width or 1) - 1)
-        self._ready = b""
+        # One empty field is quoted, because parsers skip blank lines.
+        self._empty_record = b'""' + b"," * ((width or 1) - 1)
+        self._buffer = b""
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes; empty at the end."""
-        while not self._ready:
-            piece = next(self._pieces, None)
-            if piece is None:
+        while not self._buffer:
+            chunk = next(self._chunks, None)
+            if chunk is None:
                 return b""
-            self._ready = piece
-        cut = len(self._ready) if size < 0 else size
-        part, self._ready = self._ready[:cut], self._ready[cut:]
+            self._buffer = chunk
+        cut = len(self._buffer) if size < 0 else size
+        part, self._buffer = self._buffer[:cut], self._buffer[cut:]
         return part
 
-    def _sound_pieces(self, stream: IO[bytes]) -> Iterator[bytes]:
-        mark = codecs.BOM_UTF8
-        for block in self._whole_lines(stream):
-            # Parsers give up on a table for one byte that is not UTF-8.
-            lines = valid_utf8(block.removeprefix(mark).replace(b"\r\n", b"\n"))
-            mark = b""
+    def _record_chunks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        byte_order_mark = codecs.BOM_UTF8
+        for block in self._line_blocks(stream):
+            # A single byte of invalid UTF-8 would make a parser reject the whole table.
+            lines = replace_invalid_utf8(
+                block.removeprefix(byte_order_mark).replace(b"\r\n", b"\n")
+            )
+            byte_order_mark = b""
             if self._width is None:
-                yield self._records(lines)
+                yield self._without_malformed(lines)
             else:
-                yield from self._in_place(lines.split(b"\n")[:-1])
+                yield from self._with_placeholders(lines.split(b"\n")[:-1])
 
-    def _in_place(self, lines: list[bytes]) -> Iterator[bytes]:
-        """All lines, what is no record by its stand-in; in pieces, since that may be longer."""
-        some = max(1, BLOCK // (len(self._empty) + 1))
-        for start in range(0, len(lines), some):
-            part = [x if self._whole(x) else self._empty for x in lines[start : start + some]]
-            self._on_broken(sum(line is self._empty for line in part))
+    def _with_placeholders(self, lines: list[bytes]) -> Iterator[bytes]:
+        """All lines, malformed ones replaced; in chunks, since the replacement may be longer."""
+        count = max(1, BLOCK // (len(self._empty_record) + 1))
+        for start in range(0, len(lines), count):
+            part = [
+                line if self._has_width(line) else self._empty_record
+                for line in lines[start : start + count]
+            ]
+            self._on_malformed(sum(line is self._empty_record for line in part))
             yield b"".join(line + b"\n" for line in part)
 
-    def _records(self, block: bytes) -> bytes:
-        """The records among whole lines. A blank line is one that has lost everything."""
-        if not (b'"' in block or b"\r" in block or b"\n\n" in block or block[:1] == b"\n"):
+    def _without_malformed(self, block: bytes) -> bytes:
+        """The records among the lines of a block. Blank lines count as malformed."""
+        quotes_or_returns = b'"' in block or b"\r" in block
+        if not (quotes_or_returns or b"\n\n" in block or block[:1] == b"\n"):
             return block
-        if not (
-            b'"' in block or b"\r" in block
-        ):  # blank lines alone, of which there may be millions
-            sound = _BLANKS.sub(b"\n", b"\n" + block)[1:]
-            self._on_broken(block.count(b"\n") - sound.count(b"\n"))
-            return sound
+        if not quotes_or_returns:  # only blank lines, possibly millions
+            records = _BLANK_LINES.sub(b"\n", b"\n" + block)[1:]
+            self._on_malformed(block.count(b"\n") - records.count(b"\n"))
+            return records
         lines = block.split(b"\n")[:-1]
         kept = [line for line in lines if is_record(line)]
-        self._on_broken(len(lines) - len(kept))
+        self._on_malformed(len(lines) - len(kept))
         return b"".join(line + b"\n" for line in kept)
 
-    def _whole(self, line: bytes) -> bool:
+    def _has_width(self, line: bytes) -> bool:
         if b'"' not in line:
             return b"\r" not in line and line != b"" and line.count(b",") + 1 == self._width
         return is_record(line) and sum(1 for _ in _FIELDS.finditer(line)) == self._width
 
-    def _lost(self) -> bytes:
-        """What stands for a line that is too long to be kept."""
+    def _overlong_line(self) -> bytes:
+        """The replacement of a line that is too long to keep."""
         if self._width is not None:
-            return b"\n"  # blank, and so no record
-        self._on_broken(1)
+            return b"\n"  # blank, and so malformed
+        self._on_malformed(1)
         return b""
 
-    def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
-        """Blocks that end with a line, in bounded memory however long a line is."""
+    def _line_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        """Blocks of complete lines, in bounded memory for lines of any length."""
         begun, too_long = b"", False
         while block := stream.read(BLOCK):
             end, newline, after = block.partition(b"\n")
@@ -142,10 +146,10 @@ class RecordLines:
             begun = b"" if too_long else begun + end
             if not newline:
                 continue
-            whole, newline, rest = after.rpartition(b"\n")
-            yield (self._lost() if too_long else begun + b"\n") + whole + newline
+            lines, newline, rest = after.rpartition(b"\n")
+            yield (self._overlong_line() if too_long else begun + b"\n") + lines + newline
             begun, too_long = rest, False
         if too_long:
-            yield self._lost()
+            yield self._overlong_line()
         elif begun:
             yield begun + b"\n"

@@ -1,40 +1,41 @@
-"""Errors of parsers, which quote what they parsed, become errors that name the file alone."""
+"""Replace errors of parsers, which quote private values, by errors that name only the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from gramercy.schemas.errors import GramercyError, TableError
-from gramercy.tables.parquet_guard.thrift import TooHeavyError
-from gramercy.tables.unpacking import UnpackError
-
-_PACKED = {
-    "CSV": "Pack one CSV file alone, with gzip, bzip2, zip or xz up to -9.",
-    "Parquet": "Write it anew, compressed by zstd.",
-}
+from gramercy.schemas.problems import table as problems
+from gramercy.tables.decompression import DecompressionError
+from gramercy.tables.parquet_guard.thrift import MemoryLimitError
 
 
 @contextmanager
-def parsing(shown: str, kind: str) -> Iterator[None]:
-    """Turn a parser's error, which may quote the data, into one that names the file alone."""
+def redact_parser_errors(file: str, file_format: Literal["CSV", "Parquet"]) -> Iterator[None]:
+    """Replace any error of a parser by a `TableError` that names only the file.
+
+    Parameters
+    ----------
+    file
+        The file's name in errors.
+    file_format
+        What the file should be.
+    """
+    error: TableError
     try:
         yield
     except (GramercyError, GeneratorExit):
         raise
     except PermissionError:
-        failure = TableError(
-            f"{shown}: cannot be opened.", "Give yourself the permission to read it."
-        )
-    except TooHeavyError:
-        failure = TableError(
-            f"{shown}: says more of itself than fits into memory.",
-            "Write it anew, in fewer and larger row groups.",
-        )
-    except UnpackError:
-        failure = TableError(f"{shown}: is not packed in a way that is read.", _PACKED[kind])
+        error = problems.permission_denied(file)
+    except MemoryLimitError:
+        error = problems.metadata_too_large(file)
+    except DecompressionError:
+        error = problems.compression_not_supported(file)
     except Exception:
-        failure = TableError(f"{shown}: cannot be read as {kind}.", "Write the file anew.")
+        error = problems.file_not_readable(file, file_format)
     else:
         return
-    raise failure from None  # the error that is being handled may quote data and URLs
+    raise error from None  # outside the handlers: the handled error may quote data and URLs

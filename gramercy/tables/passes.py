@@ -1,7 +1,7 @@
-"""One pass over a table, or over a piece of it: what a thread, a process or a worker comes to.
+"""One pass over a table or a partition of it, by a thread, a process or a Dask worker.
 
-Everything here is made of public constants and file names when it begins, and of exact integers
-when it ends, so that it does not matter where it runs, nor how a table is cut into pieces.
+A pass starts from public constants and file names and ends with exact integers, so the result does
+not depend on where it runs or how the table is partitioned.
 """
 
 from __future__ import annotations
@@ -16,114 +16,121 @@ from typing import Any
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
-from gramercy.tables.csv_reader import Malformed
-from gramercy.tables.folds import Assign
-from gramercy.tables.persons import Measuring, Persons, Scaling
-from gramercy.tables.read import cells
-from gramercy.tables.recipe import Recipe
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.folds import AssignFolds
+from gramercy.tables.persons import MeasuringWorker, Persons, ScalingWorker
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.repair import Repairs
+from gramercy.tables.row_transform import RowTransform
 from gramercy.tables.source import Source
-from gramercy.tables.sums import Sum, Summing
-from gramercy.tables.threads import WorkerT, available, side_by_side
+from gramercy.tables.sums import Sum, SummingWorker
+from gramercy.tables.threads import WorkerT, thread_count, worker_pool
 
-BEYOND = 1_000_000  # rows more than there should be, at which reading stops
+EXCESS_ROWS = 1_000_000  # beyond the declared number, at which reading stops
 
 OnRows = Callable[[int], None]
 
 
-def silent(rows: int) -> None:
-    """For those who want to hear of no rows."""
+def ignore_progress(rows: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done, from public constants.
+    """What a pass does, in public constants.
 
     Parameters
     ----------
-    contract, how, lattice
-        Columns, normalisation, and the lattice of the integer rows.
-    in_place
-        Whether a malformed line of a CSV stands where it stood.
+    contract, normalisation, lattice
+        Columns, normalisation, and lattice of the integer rows.
+    keep_malformed
+        Whether a malformed line of a CSV file becomes a row of missing cells.
     folds, assign
-        How many disjoint parts to sum, and what draws the part of each row.
+        Number of folds, and the function that draws the fold of each row.
     threads
-        At most; None for as many as can run at once.
+        Maximal number of threads; None for as many as are useful.
     """
 
     contract: Contract
-    how: Unit | Clip | Whole
+    normalisation: Unit | Clip | Whole
     lattice: Lattice
-    in_place: bool = False
+    keep_malformed: bool = False
     folds: int = 1
-    assign: Assign | None = None
+    assign: AssignFolds | None = None
     threads: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
-class Partial:
-    """What a piece adds up to. Private.
+class PartialSums:
+    """The sums of one partition. Private.
 
     Parameters
     ----------
-    parts
-        The sums of its folds; without a malformed line that was left out.
+    fold_sums
+        The sum of each fold, without dropped malformed lines.
     repairs, malformed
         Counts.
-    spent
-        Of all persons of the table: what their rows came to, and how many were nobody's.
+    contributions
+        For person-level privacy: the sum of squares of each person's scaled rows, and the number
+        of rows without a person.
     """
 
-    parts: tuple[Sum, ...]
+    fold_sums: tuple[Sum, ...]
     repairs: Repairs
-    malformed: Malformed
-    spent: Persons = field(default_factory=Persons)
+    malformed: MalformedLines
+    contributions: Persons = field(default_factory=Persons)
 
     @property
     def rows(self) -> int:
-        """Rows in the parts."""
-        return sum(part.rows for part in self.parts)
+        """Rows in all folds."""
+        return sum(fold.rows for fold in self.fold_sums)
 
-    def __add__(self, other: Partial) -> Partial:
-        """With another piece."""
-        return Partial(
-            tuple(one + two for one, two in zip(self.parts, other.parts, strict=True)),
+    def __add__(self, other: PartialSums) -> PartialSums:
+        return PartialSums(
+            tuple(a + b for a, b in zip(self.fold_sums, other.fold_sums, strict=True)),
             self.repairs + other.repairs,
             self.malformed + other.malformed,
-            self.spent + other.spent,
+            self.contributions + other.contributions,
         )
 
 
-def here(source: Source, job: Job, on_rows: OnRows) -> Partial:
-    """All of a table, by this process."""
-    persons = measured(source, job, on_rows) if job.contract.owner else None
-    return summed(source, job, persons, on_rows)
+def run_locally(source: Source, job: Job, on_rows: OnRows) -> PartialSums:
+    """Sum a whole table in this process."""
+    persons = measure_persons(source, job, on_rows) if job.contract.person_column else None
+    return sum_rows(source, job, persons, on_rows)
 
 
-def measured(source: Source, job: Job, on_rows: OnRows = silent) -> Persons:
-    """The first pass, where persons are protected: whose the rows are, and how long together."""
+def measure_persons(source: Source, job: Job, on_rows: OnRows = ignore_progress) -> Persons:
+    """The first pass of person-level privacy: each person's number of rows and sum of squares."""
     persons = Persons()
-    _run(source, job, on_rows, lambda recipe: Measuring(recipe, persons), persons)
+    _run(source, job, on_rows, lambda transform: MeasuringWorker(transform, persons), persons)
     return persons
 
 
-def summed(
-    source: Source, job: Job, persons: Persons | None = None, on_rows: OnRows = silent
-) -> Partial:
-    """The pass that sums; `persons` are those that the first one found in all pieces."""
-    spent, workers = Persons(), list[Summing]()
+def sum_rows(
+    source: Source, job: Job, persons: Persons | None = None, on_rows: OnRows = ignore_progress
+) -> PartialSums:
+    """The summing pass; `persons` is the first pass's result over the whole table."""
+    contributions, workers = Persons(), list[SummingWorker]()
     if persons is None:
-        malformed, workers = _run(source, job, on_rows, lambda recipe: Summing(recipe, job.folds))
-    else:
-        spent, factors = Persons(persons.names, closed=True), persons.factors(job.lattice)
         malformed, workers = _run(
-            source, job, on_rows, lambda recipe: Scaling(recipe, factors, spent), spent
+            source, job, on_rows, lambda transform: SummingWorker(transform, job.folds)
         )
-    return Partial(
-        tuple(reduce(add, same) for same in zip(*(x.sums() for x in workers), strict=True)),
-        reduce(add, (each.repairs for each in workers)),
+    else:
+        contributions = Persons(persons.names, closed=True)
+        factors = persons.factors(job.lattice)
+        malformed, workers = _run(
+            source,
+            job,
+            on_rows,
+            lambda transform: ScalingWorker(transform, factors, contributions),
+            contributions,
+        )
+    return PartialSums(
+        tuple(reduce(add, sums) for sums in zip(*(x.sums() for x in workers), strict=True)),
+        reduce(add, (worker.repairs for worker in workers)),
         malformed,
-        spent,
+        contributions,
     )
 
 
@@ -131,24 +138,24 @@ def _run(
     source: Source,
     job: Job,
     on_rows: OnRows,
-    make: Callable[[Recipe], WorkerT],
-    owners: Persons | None = None,
-) -> tuple[Malformed, list[WorkerT]]:
-    """Hand all batches on, the owners' places first."""
-    contract, malformed, seen = job.contract, Malformed(), 0
+    new_worker: Callable[[RowTransform], WorkerT],
+    persons: Persons | None = None,
+) -> tuple[MalformedLines, list[WorkerT]]:
+    """Pass all batches to workers; the indices of persons, if any, are the first row of a batch."""
+    contract, malformed, seen = job.contract, MalformedLines(), 0
     columns: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
-    if contract.owner is not None:
-        columns = {contract.owner: owners, **columns}
-    most = contract.rows + BEYOND if contract.checks_rows else math.inf
-    recipe = Recipe.of(contract, job.how, job.lattice)
-    threads = (job.threads or available()) if recipe.fused else 1
-    workers = [make(recipe) for _ in range(threads)]
-    with side_by_side(workers) as hand_on:
-        for batch in cells(source, columns, malformed, in_place=job.in_place):
+    if contract.person_column is not None:
+        columns = {contract.person_column: persons, **columns}
+    limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
+    transform = RowTransform.of(contract, job.normalisation, job.lattice)
+    threads = (job.threads or thread_count()) if transform.kernel else 1
+    workers = [new_worker(transform) for _ in range(threads)]
+    with worker_pool(workers) as add_batch:
+        for batch in cell_batches(source, columns, malformed, keep_malformed=job.keep_malformed):
             rows = batch.shape[1]
-            hand_on(batch, *([] if job.assign is None else [job.assign(rows)]))
+            add_batch(batch, *([] if job.assign is None else [job.assign(rows)]))
             seen += rows
             on_rows(rows)
-            if seen + malformed.rows > most:  # it may never end
+            if seen + malformed.dropped > limit:  # the table may be endless
                 break
     return malformed, workers

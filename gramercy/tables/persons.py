@@ -1,8 +1,8 @@
-"""All rows of a person scaled together, so that their squares sum to one at most.
+"""Scale all rows of a person together, so that their squares sum to at most one.
 
-Two passes. The first adds up the squares of every person's integer rows; the second multiplies
-each row by its person's factor, rounds again, and sums. Whatever the rows are, what a person adds
-to the Gram matrix is then positive semidefinite with a trace of at most 2^(2K), which is checked.
+Two passes. The first sums the squares of every person's integer rows; the second multiplies each
+row by its person's factor, rounds again, and sums. For any rows, a person's contribution to the
+Gram matrix is then positive semidefinite with a trace of at most 2^(2K), which is verified.
 """
 
 from __future__ import annotations
@@ -18,224 +18,222 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.errors import TableError
-from gramercy.tables.folds import Parts
-from gramercy.tables.lines import valid_utf8
+from gramercy.schemas.problems.table import person_column_type, table_changed
+from gramercy.tables.folds import FoldNumbers
+from gramercy.tables.lines import replace_invalid_utf8
 from gramercy.tables.person_names import canonical
-from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
-from gramercy.tables.sums import Summing, slices
+from gramercy.tables.row_transform import RowTransform
+from gramercy.tables.sums import SummingWorker, row_slices
 
 Array = NDArray[np.float64]
 
-_MOST = np.uint64(1 << 62)  # to which squares are added up: who has more is left out
-_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_MARGIN = 2.0**-40  # of a factor: far more than the roundings on its way
+_MAX_SQUARES = np.uint64(1 << 62)  # sums of squares saturate here, and count as overflow
+_IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_MARGIN = 2.0**-40  # relative margin of a factor, far above its rounding errors
 
 
 class Persons:
-    """Whose the rows are, and what the rows of each come to. Private.
+    """An index of persons, with each one's number of rows and sum of squares. Private.
 
     Parameters
     ----------
     names
-        Of those who are known already, in order.
+        Canonical names of persons that are known already, in order.
     closed
-        Whether nobody else may come.
+        Whether an unknown person is an error.
+
+    Attributes
+    ----------
+    rows_without_person
+        Number of added rows that belong to no person.
     """
 
     def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
-        self._places = {name: place for place, name in enumerate(names)}
+        self._indices = {name: index for index, name in enumerate(names)}
         self._closed = closed
-        self._squares = np.zeros(len(self._places), np.uint64)
-        self._rows = np.zeros(len(self._places), np.int64)
-        self._alone = Lock()
-        self.nobodys = 0
+        self._squares = np.zeros(len(self._indices), np.uint64)
+        self._rows = np.zeros(len(self._indices), np.int64)
+        self._lock = Lock()
+        self.rows_without_person = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the lock, which stays where it is."""
-        return {name: value for name, value in vars(self).items() if name != "_alone"}
+        """Everything except the lock, which cannot be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _alone=Lock())
+        vars(self).update(state, _lock=Lock())
 
     @property
     def names(self) -> list[str]:
-        """Of everybody, in the order of their places."""
-        return list(self._places)
+        """Canonical names, in the order of their indices."""
+        return list(self._indices)
 
     @property
     def squares(self) -> NDArray[np.uint64]:
-        """Of all rows of each, added up; shape (persons,)."""
+        """Sum of squares over all rows of each person, shape (persons,)."""
         self._grow()
         return self._squares[: len(self)]
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """Rows of each, shape (persons,)."""
+        """Number of rows of each person, shape (persons,)."""
         self._grow()
         return self._rows[: len(self)]
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._indices)
 
-    def places(self, column: pa.Array) -> Array:
-        """The place of whoever each row belongs to; NaN where it is nobody.
+    def indices(self, column: pa.Array) -> Array:
+        """The index of each row's person, shape (rows,); NaN for a row without a person.
 
         Parameters
         ----------
         column
-            Whole numbers or texts, in a dictionary or not.
+            Whole numbers or text, dictionary-encoded or not.
 
         Raises
         ------
         TableError
-            If somebody came who must not, or the column is of another kind.
+            If a person is unknown to a closed index, or the column has another type.
         """
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
-        if pa.types.is_dictionary(column.type):  # it may hold names that no row has
+        if pa.types.is_dictionary(column.type):  # may have names that no row uses
             column = column.dictionary.take(column.indices)
         column = column.dictionary_encode()
-        places = np.array([self._place(name) for name in _texts(column.dictionary)] + [np.nan])
-        indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-        found: Array = places[indices.to_numpy()]
-        return found
+        entries = np.array([self._index(name) for name in _texts(column.dictionary)] + [np.nan])
+        keys = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
+        indices: Array = entries[keys.to_numpy()]
+        return indices
 
-    def _place(self, text: str | None) -> float:
-        known = None if text is None else self._places.get(text)
-        if known is not None:  # it is spelled as it should be
-            return known
+    def _index(self, text: str | None) -> float:
+        index = None if text is None else self._indices.get(text)
+        if index is not None:  # already in its canonical spelling
+            return index
         name = None if text is None else canonical(text)
         if name is None:
             return np.nan
-        if self._closed and name not in self._places:
-            raise changed()
-        return self._places.setdefault(name, len(self._places))
+        if self._closed and name not in self._indices:
+            raise table_changed()
+        return self._indices.setdefault(name, len(self._indices))
 
-    def add(self, places: Array, squares: Array) -> None:
-        """Add rows, by the place of their person and their sums of squares, each shape (rows,).
+    def add(self, indices: Array, squares: Array) -> None:
+        """Add rows.
 
         Parameters
         ----------
-        places
-            As from `places`.
+        indices
+            As from `indices`, shape (rows,).
         squares
-            Whole, and below 2^53 together.
+            Sum of squares of each row, shape (rows,); integers whose total is below 2^53.
         """
-        owned = ~np.isnan(places)
-        who, back = np.unique(places[owned].astype(np.int64), return_inverse=True)
-        total = np.bincount(back, squares[owned], minlength=who.size).astype(np.uint64)
-        count = np.bincount(back, minlength=who.size)
-        with self._alone:
+        owned = ~np.isnan(indices)
+        persons, inverse = np.unique(indices[owned].astype(np.int64), return_inverse=True)
+        totals = np.bincount(inverse, squares[owned], minlength=persons.size).astype(np.uint64)
+        counts = np.bincount(inverse, minlength=persons.size)
+        with self._lock:
             self._grow()
-            self._squares[who] = np.minimum(self._squares[who] + total, _MOST)
-            self._rows[who] += count
-            self.nobodys += int(places.size - owned.sum())
+            self._squares[persons] = np.minimum(self._squares[persons] + totals, _MAX_SQUARES)
+            self._rows[persons] += counts
+            self.rows_without_person += int(indices.size - owned.sum())
 
     def _grow(self) -> None:
-        if len(self) > self._rows.size:  # by half, so that it is seldom
-            more = len(self) + len(self) // 2 - self._rows.size
-            self._squares = np.concatenate([self._squares, np.zeros(more, np.uint64)])
-            self._rows = np.concatenate([self._rows, np.zeros(more, np.int64)])
+        if len(self) > self._rows.size:  # by half, so that it happens rarely
+            added = len(self) + len(self) // 2 - self._rows.size
+            self._squares = np.concatenate([self._squares, np.zeros(added, np.uint64)])
+            self._rows = np.concatenate([self._rows, np.zeros(added, np.int64)])
 
     def __add__(self, other: Persons) -> Persons:
-        """Those of both, whoever they are."""
-        both = Persons(dict.fromkeys([*self._places, *other._places]))
-        for each in (self, other):
-            where = [both._places[name] for name in each._places]
-            both._squares[where] = np.minimum(both._squares[where] + each.squares, _MOST)
-            both._rows[where] += each.rows
-        both.nobodys = self.nobodys + other.nobodys
+        """The persons of both, with their rows added."""
+        both = Persons(dict.fromkeys([*self._indices, *other._indices]))
+        for part in (self, other):
+            indices = [both._indices[name] for name in part._indices]
+            both._squares[indices] = np.minimum(both._squares[indices] + part.squares, _MAX_SQUARES)
+            both._rows[indices] += part.rows
+        both.rows_without_person = self.rows_without_person + other.rows_without_person
         return both
 
     def factors(self, lattice: Lattice) -> Array:
-        """What the rows of each are to be multiplied by, shape (persons,).
+        """The factor by which to multiply all rows of each person, shape (persons,).
 
         Notes
         -----
-        One for those whose rows are no longer together than a row of length one may be. Others
-        become as long as that; rounding moves m rows together by at most sqrt(m p) / 2, for which
-        the lattice has room, or else room is made.
+        One for persons whose rows together are no longer than one unit row. The rows of all others
+        are scaled to that length, or to less where rounding needs more room: rounding moves m rows
+        together by at most sqrt(m p) / 2. Zero where the sum of squares overflowed.
         """
-        free = np.sqrt(self.rows * float(lattice.p)) / 2 + 1
-        length = np.clip(2.0**lattice.bits - free, 0.0, lattice.cell) * (1 - _MARGIN)
-        one = min(lattice.ball, math.floor((lattice.cell + math.sqrt(lattice.p) / 2) ** 2) + 1)
-        squares = self.squares.astype(np.float64)
-        factors = np.where(self.squares <= one, 1.0, length / np.sqrt(np.maximum(squares, 1.0)))
-        return np.where(self.squares >= _MOST, 0.0, factors)
+        margin = np.sqrt(self.rows * float(lattice.p)) / 2 + 1
+        length = np.clip(2.0**lattice.bits - margin, 0.0, lattice.unit_length) * (1 - _MARGIN)
+        unit_squares = min(
+            lattice.squared_radius,
+            math.floor((lattice.unit_length + math.sqrt(lattice.p) / 2) ** 2) + 1,
+        )
+        squares = np.maximum(self.squares.astype(np.float64), 1.0)
+        factors = np.where(self.squares <= unit_squares, 1.0, length / np.sqrt(squares))
+        return np.where(self.squares >= _MAX_SQUARES, 0.0, factors)
 
-    def within(self, lattice: Lattice) -> bool:
-        """Whether everybody's rows lie in the ball together."""
-        return bool((self.squares <= np.uint64(lattice.ball)).all())
+    def are_in_ball(self, lattice: Lattice) -> bool:
+        """Whether the rows of every person together are in the ball."""
+        return bool((self.squares <= np.uint64(lattice.squared_radius)).all())
 
 
 def _texts(names: pa.Array) -> Iterator[str | None]:
-    """Names as they are written; in a Parquet file texts may hold bytes that are not UTF-8."""
+    """Names as text; text in a Parquet file may have bytes that are not UTF-8."""
     if pa.types.is_integer(names.type):
         yield from names.cast(pa.string()).to_pylist()
-    elif any(is_text(names.type) for is_text in _TEXT):
+    elif any(is_text(names.type) for is_text in _IS_TEXT):
         for name in names.cast(pa.large_string()).cast(pa.large_binary()).to_pylist():
-            yield None if name is None else valid_utf8(name).decode()
+            yield None if name is None else replace_invalid_utf8(name).decode()
     else:
-        raise TableError(
-            "The column that says whose a row is holds neither whole numbers nor texts.",
-            "Store it as one of these.",
-        )
+        raise person_column_type()
 
 
-class Measuring:
-    """The first pass, of the rows that come to one thread.
+class MeasuringWorker:
+    """The first pass, over the rows that one thread receives.
 
     Parameters
     ----------
-    recipe
-        What is done to every row.
+    transform
+        From cells to integer rows.
     persons
-        Whose squares are added up.
+        Where squares are added.
     """
 
-    def __init__(self, recipe: Recipe, persons: Persons) -> None:
-        self._recipe, self._persons = recipe, persons
-        self._repairs = Repairs.none(len(recipe.columns))  # counted in the second pass
+    def __init__(self, transform: RowTransform, persons: Persons) -> None:
+        self._transform, self._persons = transform, persons
+        self._repairs = Repairs.zeros(len(transform.columns))  # the second pass counts repairs
 
     def add(self, cells: Array) -> None:
-        """Add rows of cells, below the places of their persons, shape (1 + columns, rows)."""
-        for here in slices(self._recipe.lattice, cells.shape[1]):
-            q = self._recipe.integers(cells[1:, here], self._repairs)
-            self._persons.add(cells[0, here], (q * q).sum(axis=0))
+        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
+        for rows in row_slices(self._transform.lattice, cells.shape[1]):
+            q = self._transform.integers(cells[1:, rows], self._repairs)
+            self._persons.add(cells[0, rows], (q * q).sum(axis=0))
 
 
-class Scaling(Summing):
-    """The second pass, of the rows that come to one thread.
+class ScalingWorker(SummingWorker):
+    """The second pass, over the rows that one thread receives.
 
     Parameters
     ----------
-    recipe
-        What is done to every row.
+    transform
+        From cells to integer rows.
     factors
-        Of every person: see `Persons.factors`.
-    spent
-        To whom what was summed is added up, so that it can be checked.
+        Of every person; see `Persons.factors`.
+    contributions
+        Where squares of scaled rows are added, for verification.
     """
 
-    def __init__(self, recipe: Recipe, factors: Array, spent: Persons) -> None:
-        super().__init__(recipe, 1)
-        self._factors, self._spent = np.append(factors, 0.0), spent
+    def __init__(self, transform: RowTransform, factors: Array, contributions: Persons) -> None:
+        super().__init__(transform, 1)
+        self._factors, self._contributions = np.append(factors, 0.0), contributions
 
-    def add(self, cells: Array, part: Parts | None = None) -> None:
-        """Add rows of cells, below the places of their persons, shape (1 + columns, rows)."""
-        for here in slices(self._recipe.lattice, cells.shape[1]):
-            q = self._recipe.integers(cells[1:, here], self.repairs)
-            places = cells[0, here]
-            own = np.where(np.isnan(places), len(self._factors) - 1, places).astype(np.int64)
+    def add(self, cells: Array, fold: FoldNumbers | None = None) -> None:
+        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
+        for rows in row_slices(self._transform.lattice, cells.shape[1]):
+            q = self._transform.integers(cells[1:, rows], self.repairs)
+            indices = cells[0, rows]
+            own = np.where(np.isnan(indices), len(self._factors) - 1, indices).astype(np.int64)
             q = np.rint(q * self._factors[own])
-            self._spent.add(places, (q * q).sum(axis=0))
-            self._added(q, part)
-
-
-def changed() -> TableError:
-    """Of a table that was not the same when it was read again."""
-    return TableError(
-        "The table changed while it was read.", "Copy it, and publish what does not change."
-    )
+            self._contributions.add(indices, (q * q).sum(axis=0))
+            self._add_integers(q, fold)

@@ -1,4 +1,4 @@
-"""Repair row by row with public constants, so that n and the sensitivity hold whatever the data."""
+"""Repair each row with public constants, so that n and the sensitivity hold for any data."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from gramercy.schemas.column import Column, Levels
 
 @dataclass
 class Repairs:
-    """What was mended, for the steward alone: these counts are exact functions of private data.
+    """Numbers of repaired cells. For the steward only: they are exact functions of private data.
 
     Parameters
     ----------
     filled
-        Cells that were missing, not finite or not numbers, or no level, by column.
+        Cells that were missing, not finite, not numbers or not levels; shape (columns,).
     clamped
-        Cells beyond their bounds, by column.
+        Cells outside their bounds; shape (columns,).
     """
 
     filled: NDArray[np.int64]
     clamped: NDArray[np.int64]
 
     @classmethod
-    def none(cls, columns: int) -> Repairs:
-        """Nothing mended yet."""
+    def zeros(cls, columns: int) -> Repairs:
+        """No repairs yet."""
         return cls(np.zeros(columns, np.int64), np.zeros(columns, np.int64))
 
     def __add__(self, other: Repairs) -> Repairs:
-        """Those of both."""
         return Repairs(self.filled + other.filled, self.clamped + other.clamped)
 
 
@@ -48,31 +47,30 @@ def repair(
     Parameters
     ----------
     cells
-        Shape (columns, rows): one column of the table a row here. NaN where missing; for levels,
-        the place of the level.
+        Shape (columns, rows). NaN where missing; for levels, the index of the level.
     columns
         The declared columns.
     repairs
-        Counts, added to in place.
+        Counts, updated in place.
     intercept
-        Whether a row of ones comes first.
+        Whether a column of ones comes first.
 
     Returns
     -------
     ndarray of float64, shape (p, rows), finite
-        (cell - centre) / scale, and zeros and ones.
+        (cell - centre) / scale, or zeros and ones for levels.
     """
     parts = [np.ones((1, cells.shape[1]))] if intercept else []
     for i, column in enumerate(columns):
-        bad = ~np.isfinite(cells[i])
+        missing = ~np.isfinite(cells[i])
         if isinstance(column, Levels):
-            repairs.filled[i] += np.count_nonzero(bad)
-            places = np.arange(len(column.levels))
-            parts.append((cells[i] == places[:, None]).astype(np.float64))
+            repairs.filled[i] += np.count_nonzero(missing)
+            indices = np.arange(len(column.levels))
+            parts.append((cells[i] == indices[:, None]).astype(np.float64))
             continue
-        kept = np.where(bad, column.middle, cells[i])
-        inside = np.clip(kept, column.lower, column.upper)
-        repairs.filled[i] += np.count_nonzero(bad)
-        repairs.clamped[i] += np.count_nonzero(inside != kept)
-        parts.append(((inside - column.middle) / column.spread)[None])
+        filled = np.where(missing, column.effective_centre, cells[i])
+        clamped = np.clip(filled, column.lower, column.upper)
+        repairs.filled[i] += np.count_nonzero(missing)
+        repairs.clamped[i] += np.count_nonzero(clamped != filled)
+        parts.append(((clamped - column.effective_centre) / column.effective_scale)[None])
     return np.concatenate(parts)

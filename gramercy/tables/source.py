@@ -1,4 +1,4 @@
-"""Where the raw rows lie: the files of a table, in a fixed order."""
+"""The files of the private table, in a fixed order."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from fsspec.core import url_to_fs
 from fsspec.registry import known_implementations
 
 from gramercy.schemas.errors import TableError
-from gramercy.schemas.url import USE_ENVIRONMENT, user_in_name, without_secrets
+from gramercy.schemas.problems import table as problems
+from gramercy.schemas.url import user_in_name, without_secrets
 from gramercy.tables.source_file import Format, SourceFile, format_of, source_file
 
-# Below this they say the names of files, and those of folders may hold cells.
+# Debug logs quote file names, and names of partition folders are private cells.
 for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocore", "aiobotocore")):
     _log.setLevel(max(_log.level, logging.INFO))
 
@@ -27,11 +28,11 @@ class Source:
     Parameters
     ----------
     fs
-        The fsspec file system they lie on.
+        Their fsspec file system.
     files
-        Each of them.
+        The files.
     url
-        What the contract names. Its folders may be shown; its user, password and query may not.
+        The contract's source. Its folders may be shown; its user, password and query may not.
     """
 
     fs: Any = field(repr=False)
@@ -44,73 +45,74 @@ class Source:
         return {file.format for file in self.files}
 
     def fingerprint(self) -> str:
-        """Digest of names, sizes and modification marks. Private: kept in the ledger alone.
+        """A digest of names, sizes and modification dates. Private: kept in the ledger only.
 
         Raises
         ------
         TableError
-            If a file cannot be looked at, naming it.
+            If a file cannot be accessed.
         """
-        marks = hashlib.sha256()
+        digest = hashlib.sha256()
         for file in self.files:
             facts = file.info()
             dates = ("mtime", "ETag", "LastModified", "Last-Modified")
-            mark = next((facts[k] for k in dates if k in facts), "")
-            line = f"{file.path}\0{facts.get('size')}\0{mark}\n"
-            marks.update(line.encode("utf-8", "surrogateescape"))  # a folder may hold any bytes
-        return marks.hexdigest()
+            date = next((facts[k] for k in dates if k in facts), "")
+            line = f"{file.path}\0{facts.get('size')}\0{date}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))  # names may have any bytes
+        return digest.hexdigest()
 
 
 def open_source(url: str) -> Source:
     """Resolve a path, glob, folder or fsspec URL.
 
-    Of a folder, all CSV and Parquet files in it and below are the table, but for those whose names,
-    or whose folders' names, begin with an underscore or a point.
+    A folder stands for all CSV and Parquet files in it and below, except those whose names, or
+    whose folders' names, start with an underscore or a dot.
 
     Raises
     ------
     TableError
-        If nothing is there, or it is neither CSV nor Parquet.
+        If the source does not exist, or a file is neither CSV nor Parquet.
     """
-    reason, fix = "no such file", "Name CSV or Parquet files (the contract's 'source')."
+    shown = without_secrets(url)
+    error: TableError | None = None
     root, files = None, []
     try:
         fs, path = url_to_fs(url)
         if user_in_name(url, path):
-            reason = f"{url.partition('://')[0]}:// URLs have no user and no password"
-            fix = USE_ENVIRONMENT
-        # A file may have brackets in its name; only the name of no file is a pattern.
-        elif fs.isfile(path):
+            error = problems.credentials_in_url(shown, url.partition("://")[0])
+        elif fs.isfile(path):  # a file may have brackets in its name: other names are patterns
             files = [path]
         else:
             files = sorted(f for f in fs.glob(path) if fs.isfile(f))
             if not files and fs.isdir(path):
-                root, files = path, _below(fs, path)
-                reason, fix = "is a folder without CSV or Parquet files", "Name another."
+                root, files = path, _tables_below(fs, path)
+                error = None if files else problems.folder_without_tables(shown)
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
-                reason, fix = "is no file that can be read twice", "Copy what it gives into one."
+                error = problems.not_a_regular_file(shown)
+            elif not files:
+                error = problems.source_missing(shown)
     except ImportError:
-        reason, fix = "cannot be opened (its driver is not installed)", _driver_of(url)
-    except Exception as caught:  # drivers raise whatever their libraries do, and quote whole URLs
-        files, reason = [], f"cannot be opened ({type(caught).__name__})"
-    if not files:
-        raise TableError(f"{without_secrets(url)}: {reason}.", fix)
+        error = problems.driver_missing(shown, _driver_hint(url))
+    except Exception as caught:  # drivers raise any exception, and quote whole URLs
+        error = problems.source_not_opened(shown, type(caught).__name__)
+    if error is not None:
+        raise error
     return Source(fs, tuple(source_file(fs, file, url, root) for file in files), url)
 
 
-def _driver_of(url: str) -> str:
-    """How to get the driver for a URL that lacks one."""
+def _driver_hint(url: str) -> str:
+    """How to install the driver for a URL, as fsspec states it."""
     protocol = url.partition("::")[0].partition("://")[0].lower()
-    words = known_implementations.get(protocol, {}).get("err", "")
-    return f"{words}. Or copy the files here." if words else "Copy the files here."
+    hint = known_implementations.get(protocol, {}).get("err", "")
+    return f"{hint}, or copy the files to this machine." if hint else "Copy the files here."
 
 
-def _below(fs: Any, folder: str) -> list[str]:
-    """The tables in it, in the order of their names."""
-    found = []
-    for file in sorted(fs.find(folder)):
-        within = PurePosixPath(file).relative_to(folder)
-        hidden = any(part.startswith(("_", ".")) for part in within.parts)
-        if not hidden and format_of(within.name):
-            found.append(file)
-    return found
+def _tables_below(fs: Any, folder: str) -> list[str]:
+    """Paths of the tables in a folder and below, in the order of their names."""
+    paths = []
+    for path in sorted(fs.find(folder)):
+        relative = PurePosixPath(path).relative_to(folder)
+        hidden = any(part.startswith(("_", ".")) for part in relative.parts)
+        if not hidden and format_of(relative.name):
+            paths.append(path)
+    return paths

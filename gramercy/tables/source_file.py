@@ -1,4 +1,4 @@
-"""One file of a table: where it is, its format, and what may be said of it in public."""
+"""One file of a table: its location, its format, and the name that errors may show."""
 
 from __future__ import annotations
 
@@ -8,59 +8,56 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from gramercy.schemas.errors import TableError
+from gramercy.schemas.problems.table import file_not_accessible, unknown_format
 from gramercy.schemas.url import path_of, without_secrets
 
 Format = Literal["csv", "parquet"]
 
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file, as all who read it need it.
+    """A file of a table.
 
     Parameters
     ----------
     fs
-        The fsspec file system it lies on.
+        Its fsspec file system.
     path
-        Its path there; over HTTP its whole URL.
+        Its path on that file system; over HTTP, its whole URL.
     format
-        By its name.
-    shown
-        Its name, for errors: without the values that its folders hold, which are cells, and
-        without the secrets of a URL. Folders that the contract names are shown as they are.
-    keys
-        Columns that its folders hold, as Hive and Spark write them.
-    groups
-        Row groups of a Parquet file that alone are meant; all, if None.
+        Determined by its name.
+    display_name
+        Its name in errors, without private values: values of partition folders are cells, and URLs
+        may hold secrets. Folders that the contract itself names are shown as they are.
+    partition_values
+        Values of the columns that its folders encode, as Hive and Spark write them.
+    row_groups
+        The row groups of a Parquet file to read; None for all.
     """
 
     fs: Any = field(repr=False)
     path: str = field(repr=False)
     format: Format
-    shown: str
-    keys: Mapping[str, str | None] = field(repr=False)
-    groups: tuple[int, ...] | None = None
+    display_name: str
+    partition_values: Mapping[str, str | None] = field(repr=False)
+    row_groups: tuple[int, ...] | None = None
 
     def info(self) -> dict[str, Any]:
-        """What the store says of the file.
+        """What the store reports about the file, such as its size and date.
 
         Raises
         ------
         TableError
-            If it cannot be looked at.
+            If the file cannot be accessed.
         """
         reason = ""
         try:
             return dict(self.fs.info(self.path))
         except Exception as caught:  # drivers quote whole URLs
             reason = type(caught).__name__
-        raise TableError(
-            f"{self.shown}: cannot be read ({reason}).",
-            "Check that the file is there, and that you may read it.",
-        )
+        raise file_not_accessible(self.display_name, reason)
 
 
 def source_file(fs: Any, path: str, url: str, root: str | None = None) -> SourceFile:
@@ -71,25 +68,24 @@ def source_file(fs: Any, path: str, url: str, root: str | None = None) -> Source
     fs, path
         See `SourceFile`.
     url
-        What the contract names.
+        The contract's source.
     root
-        The folder that it names, if it is one: folders in it may be called ``column=value``.
+        The source's path if it is a folder: folders below it may be named ``column=value``.
 
     Raises
     ------
     TableError
-        If it is neither CSV nor Parquet.
+        If the file is neither CSV nor Parquet.
     """
-    shown, kind = _shown(path, url), format_of(path)
-    if kind is None:
-        raise TableError(
-            f"{shown}: is not .csv, .csv.gz or .parquet.", "Convert it to one of these."
-        )
-    return SourceFile(fs, path, kind, shown, {} if root is None else _keys(path, root))
+    display_name, file_format = _display_name(path, url), format_of(path)
+    if file_format is None:
+        raise unknown_format(display_name)
+    partition_values = {} if root is None else _partition_values(path, root)
+    return SourceFile(fs, path, file_format, display_name, partition_values)
 
 
 def format_of(name: str) -> Format | None:
-    """The format, by the name of a file or its URL; None if it is neither CSV nor Parquet."""
+    """The format, from the name of a file or its URL; None if it is neither CSV nor Parquet."""
     suffixes = [s.lower() for s in PurePosixPath(path_of(name)).suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return "parquet"
@@ -98,19 +94,20 @@ def format_of(name: str) -> Format | None:
     return None
 
 
-def _keys(path: str, root: str) -> dict[str, str | None]:
+def _partition_values(path: str, root: str) -> dict[str, str | None]:
     folders = PurePosixPath(path).relative_to(root).parts[:-1]
-    found = (folder.partition("=") for folder in folders if "=" in folder)
+    pairs = (folder.partition("=") for folder in folders if "=" in folder)
     return {
-        unquote(name): None if value == _NO_VALUE else unquote(value) for name, _, value in found
+        unquote(name): None if value == _NULL_PARTITION else unquote(value)
+        for name, _, value in pairs
     }
 
 
-def _shown(path: str, url: str) -> str:
+def _display_name(path: str, url: str) -> str:
     *folders, name = without_secrets(path).split("/")
-    named = without_secrets(url).split("/")
+    in_contract = without_secrets(url).split("/")
     shown = [
-        f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in named else folder
+        f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in in_contract else folder
         for folder in folders
     ]
     return "/".join([*shown, name])

@@ -1,4 +1,4 @@
-"""One streaming pass over a private table: read, repair, normalise, integers, exact Gram."""
+"""Stream a private table into exact sums: read, repair, normalise, round, add."""
 
 from __future__ import annotations
 
@@ -15,183 +15,193 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.schemas.problems import table as problems
 from gramercy.schemas.url import without_secrets
-from gramercy.tables.csv_reader import Malformed
-from gramercy.tables.folds import Assign
-from gramercy.tables.passes import BEYOND, Job, OnRows, Partial, here, silent
-from gramercy.tables.persons import changed
-from gramercy.tables.read import cells
-from gramercy.tables.recipe import Recipe
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.folds import AssignFolds
+from gramercy.tables.passes import (
+    EXCESS_ROWS,
+    Job,
+    OnRows,
+    PartialSums,
+    ignore_progress,
+    run_locally,
+)
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.repair import Repairs
+from gramercy.tables.row_transform import RowTransform
 from gramercy.tables.source import Source
 from gramercy.tables.sums import Sum
 
-Engine = Callable[[Source, Job, OnRows], Partial]
+Engine = Callable[[Source, Job, OnRows], PartialSums]
 
 
 @dataclass(frozen=True, repr=False)
 class Accumulated:
-    """What one pass leaves behind. Private: handed from step to step in memory, and only there.
+    """The exact sums of a table. Private: passed between steps in memory, and never stored.
 
     Parameters
     ----------
-    parts
-        One sum, or those of disjoint parts of the rows.
-    repairs, malformed, read, nobodys
-        For the steward: cells mended by column, CSV lines taken as rows with nothing in them, rows
-        of the table, and those that were left out because they are nobody's.
+    fold_sums
+        One sum, or one for each fold.
+    repairs
+        Numbers of repaired cells; for the steward, as are the following counts.
+    malformed
+        Number of malformed CSV lines, which count as rows without values.
+    rows_read
+        Number of rows of the table.
+    rows_without_person
+        Number of rows that were left out because they belong to no person.
     """
 
-    parts: tuple[Sum, ...]
+    fold_sums: tuple[Sum, ...]
     repairs: Repairs
     malformed: int
-    read: int
-    nobodys: int = 0
+    rows_read: int
+    rows_without_person: int = 0
 
     @property
     def rows(self) -> int:
-        """Exact number of all rows; of persons, where they are protected."""
-        return sum(part.rows for part in self.parts)
+        """Exact number of rows in the sums; under person-level privacy, of persons."""
+        return sum(fold.rows for fold in self.fold_sums)
 
     @property
     def gram(self) -> NDArray[Any] | None:
         """Exact Gram matrix of all rows; see `Sum`."""
-        return reduce(add, self.parts).gram
+        return reduce(add, self.fold_sums).gram
 
 
 def accumulate(
     source: Source,
     contract: Contract,
-    how: Unit | Clip | Whole,
+    normalisation: Unit | Clip | Whole,
     lattice: Lattice,
-    on_rows: OnRows = silent,
+    on_rows: OnRows = ignore_progress,
     *,
-    in_place: bool = False,
+    keep_malformed: bool = False,
     folds: int = 1,
-    assign: Assign | None = None,
-    engine: Engine = here,
+    assign: AssignFolds | None = None,
+    engine: Engine = run_locally,
 ) -> Accumulated:
     """Sum q q^T over the integer rows of a table.
 
     Parameters
     ----------
     source
-        Where the raw rows lie.
+        The table.
     contract
         Columns and, under ``replace-one``, the public number of rows or persons.
-    how
-        Normalisation.
+    normalisation
+        Normalisation of rows.
     lattice
         Lattice of the integer rows.
     on_rows
         Called with the number of rows of each batch.
-    in_place
+    keep_malformed
         See `integer_batches`.
     folds, assign
-        How many disjoint parts to sum, and which rows belong to each; see `tables.folds`.
+        Number of folds, and the function that draws the fold of each row; see `tables.folds`.
     engine
-        Who reads and sums: this process, or the workers of `tables.cluster`.
+        Reads and sums: in this process, or on the workers of `tables.cluster`.
 
     Raises
     ------
     TableError
-        If the table cannot be read, or does not have the public number of rows; if it is text and
-        cells are protected; or if rows are published and a declared column names the folders.
+        If the table cannot be read or has another number of rows than is public; if the table is
+        CSV under cell-level privacy; or if rows are published and a declared column is a partition
+        column.
     """
-    if contract.protects == "cell" and "csv" in source.formats:
-        raise TableError(
-            f"{without_secrets(contract.source)}: is CSV, where one broken cell breaks the "
-            "whole line.",
-            "Under 'unit: cell' write the table as Parquet.",
-        )
-    if in_place:
-        _refuse_moving_rows(source, contract)
-    job = Job(contract, how, lattice, in_place or folds > 1, folds, assign)
-    done = engine(source, job, on_rows)
-    return _checked(contract, _of_persons(done, lattice) if contract.owner else _of_rows(done))
+    if contract.protected_unit == "cell" and "csv" in source.formats:
+        raise problems.cell_privacy_of_csv(without_secrets(contract.source))
+    if keep_malformed:
+        _check_row_order(source, contract)
+    keep_malformed = keep_malformed or folds > 1
+    job = Job(contract, normalisation, lattice, keep_malformed, folds, assign)
+    sums = engine(source, job, on_rows)
+    if contract.person_column is not None:
+        return _of_persons(sums, lattice)
+    total = _of_rows(sums)
+    _check_row_count(contract, total.rows)
+    return total
 
 
-def _refuse_moving_rows(source: Source, contract: Contract) -> None:
-    """Refuse tables in which a cell decides in which file, and so at which place, its row is.
+def _check_row_order(source: Source, contract: Contract) -> None:
+    """Refuse tables in which a cell decides which file, and so which position, its row has.
 
-    Only names of columns and folders are looked at. A folder that the contract itself names is the
+    Only names of columns and folders are compared. A folder that the contract itself names is the
     same for all rows.
     """
-    named = PurePosixPath(source.url).parts
+    in_contract = PurePosixPath(source.url).parts
     folders = {part for file in source.files for part in PurePosixPath(file.path).parts[:-1]}
-    keys = {unquote(part.partition("=")[0]) for part in folders.difference(named) if "=" in part}
-    known = {key.casefold() for key in keys}
+    partitions = (part for part in folders.difference(in_contract) if "=" in part)
+    keys = {unquote(part.partition("=")[0]).casefold() for part in partitions}
     for name in contract.names:
-        if name.casefold() in known:
-            raise TableError(
-                f"column '{name}': the folders of the table are named after its values "
-                f"('{name}=...'). Published rows are in the order of the files, so that a change "
-                "of this cell in one row would move other rows.",
-                "Leave the column out of the contract, write the table as one file, or publish a "
-                "second moment.",
-            )
+        if name.casefold() in keys:
+            raise problems.column_decides_row_order(name)
 
 
-def _of_rows(done: Partial) -> Accumulated:
-    """A malformed line has nothing left to read: a zero row, and it counts."""
-    first, *others = done.parts
-    parts = (Sum(first.gram, first.rows + done.malformed.rows), *others)
-    lost = done.malformed.rows + done.malformed.in_place
-    return Accumulated(parts, done.repairs, lost, done.rows + done.malformed.rows)
+def _of_rows(sums: PartialSums) -> Accumulated:
+    """The total over rows. A dropped malformed line counts as a zero row."""
+    first, *others = sums.fold_sums
+    dropped = sums.malformed.dropped
+    folds = (Sum(first.gram, first.rows + dropped), *others)
+    malformed = dropped + sums.malformed.kept
+    return Accumulated(folds, sums.repairs, malformed, sums.rows + dropped)
 
 
-def _of_persons(done: Partial, lattice: Lattice) -> Accumulated:
-    """A malformed line is nobody's, and adds nothing."""
-    if not done.spent.within(lattice):
-        raise changed()
-    (sums,) = done.parts
-    lost = done.malformed.rows + done.malformed.in_place
-    parts = (Sum(sums.gram, len(done.spent)),)
-    return Accumulated(parts, done.repairs, lost, done.rows + lost, done.spent.nobodys)
+def _of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
+    """The total over persons. A malformed line belongs to no person, and adds nothing."""
+    persons = sums.contributions
+    if not persons.are_in_ball(lattice):
+        raise problems.table_changed()
+    (total,) = sums.fold_sums
+    malformed = sums.malformed.dropped + sums.malformed.kept
+    return Accumulated(
+        (Sum(total.gram, len(persons)),),
+        sums.repairs,
+        malformed,
+        sums.rows + malformed,
+        persons.rows_without_person,
+    )
 
 
-def _checked(contract: Contract, total: Accumulated) -> Accumulated:
-    """It, if there are as many rows as the public was told.
+def _check_row_count(contract: Contract, rows: int) -> None:
+    """Refuse a table whose number of rows is not the public one.
 
-    Persons are not counted here: one name that is misspelled or unreadable would decide.
+    Persons are not counted: one name that is misspelled or unreadable would decide on the refusal.
     """
-    if contract.checks_rows and total.rows != contract.rows:
-        most = contract.rows + BEYOND
-        found = f"more than {most}" if total.rows > most else str(total.rows)
-        raise TableError(
-            f"{without_secrets(contract.source)}: has {found} rows, and the contract's 'rows' is "
-            f"{contract.rows}.",
-            "Under replace-one their number is public: correct it (blank lines count), or declare "
-            "add-remove.",
-        )
-    return total
+    if not contract.checks_rows or rows == contract.rows:
+        return
+    source, limit = without_secrets(contract.source), contract.rows + EXCESS_ROWS
+    if rows > limit:
+        raise problems.row_limit_exceeded(source, limit, contract.rows)
+    raise problems.row_count_differs(source, rows, contract.rows)
 
 
 def integer_batches(
     source: Source,
     contract: Contract,
-    how: Unit | Clip | Whole,
+    normalisation: Unit | Clip | Whole,
     lattice: Lattice,
     repairs: Repairs,
-    malformed: Malformed,
+    malformed: MalformedLines,
     *,
-    in_place: bool = False,
+    keep_malformed: bool = False,
 ) -> Iterator[NDArray[np.float64]]:
     """Batches of integer rows, shape (p, rows), in the order of the table.
 
     Parameters
     ----------
-    source, contract, how, lattice
+    source, contract, normalisation, lattice
         See `accumulate`.
     repairs, malformed
-        Counts, added to in place.
-    in_place
-        Whether a malformed line of a CSV stands where it stood, as a row of missing cells, instead
-        of being counted alone: where rows are published, none may move another.
+        Counts, updated in place.
+    keep_malformed
+        Whether a malformed line of a CSV file becomes a row of missing cells. Required where rows
+        are published, because dropping a row would move others.
     """
-    recipe = Recipe.of(contract, how, lattice)
+    transform = RowTransform.of(contract, normalisation, lattice)
     levels = {name: contract.levels(name) for name in contract.names}
-    for batch in cells(source, levels, malformed, in_place=in_place):
-        yield recipe.integers(batch, repairs)
+    for batch in cell_batches(source, levels, malformed, keep_malformed=keep_malformed):
+        yield transform.integers(batch, repairs)

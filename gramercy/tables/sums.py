@@ -1,4 +1,4 @@
-"""What a pass over rows adds up: exact Gram matrices of parts, their numbers of rows, repairs."""
+"""Exact sums over rows: Gram matrices and row counts of folds, and repair counts."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.common.lattice import Lattice, WholeNumbers
-from gramercy.tables.folds import Parts
+from gramercy.common.lattice import Lattice, UnscaledLattice
+from gramercy.tables.folds import FoldNumbers
 from gramercy.tables.gram import ExactGram
-from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
+from gramercy.tables.row_transform import RowTransform
 
 Array = NDArray[np.float64]
 
 _CELLS = 1 << 16  # of a block that stays in cache
-_ROWS = 256  # of a block at least, so that the matrix it is added to is not all there is to do
+_MIN_ROWS = 256  # of a block, so that updating the Gram matrix does not dominate
 
 
 @dataclass(frozen=True, repr=False)
 class Sum:
-    """Rows of a table, or of one part of it, summed. Private.
+    """The sum over the rows of a table or of one fold. Private.
 
     Parameters
     ----------
     gram
-        Exact Gram matrix of the integer rows, shape (p, p). None of whole numbers, whose squares
-        have no bound that fits: only their rows are counted.
+        Exact Gram matrix of the integer rows, shape (p, p). None for an `UnscaledLattice`, where
+        squares are unbounded and only rows are counted.
     rows
         Exact number of rows.
     """
@@ -38,54 +38,63 @@ class Sum:
     rows: int
 
     def __add__(self, other: Sum) -> Sum:
-        """Of disjoint rows; exact in 64 bits where that fits, else in Python's integers."""
-        one, two = self.gram, other.gram
-        if one is None or two is None:
+        """The sum over disjoint rows, in 64-bit integers if it fits, else in Python integers."""
+        first, second = self.gram, other.gram
+        if first is None or second is None:
             return Sum(None, self.rows + other.rows)
-        # No entry is larger than the largest of its diagonal.
-        fits = int(np.diag(one).max()) + int(np.diag(two).max()) < 1 << 62
-        return Sum(one + two if fits else one.astype(object) + two, self.rows + other.rows)
+        # No entry of a Gram matrix exceeds its largest diagonal entry.
+        fits = int(np.diag(first).max()) + int(np.diag(second).max()) < 1 << 62
+        gram = first + second if fits else first.astype(object) + second
+        return Sum(gram, self.rows + other.rows)
 
 
-def slices(lattice: Lattice, rows: int) -> Iterator[slice]:
-    """Rows that stay in cache, and whose squares are below 2^53 together."""
-    step = max(1, min(max(_CELLS // lattice.p, _ROWS), (1 << 53) // lattice.ball))
+def row_slices(lattice: Lattice, rows: int) -> Iterator[slice]:
+    """Slices of rows that stay in cache, and whose squares sum to at most 2^53."""
+    step = max(1, min(max(_CELLS // lattice.p, _MIN_ROWS), (1 << 53) // lattice.squared_radius))
     for start in range(0, rows, step):
         yield slice(start, start + step)
 
 
-class Summing:
-    """Sums of the rows that come to one thread.
+class SummingWorker:
+    """Sums the rows that one thread receives.
 
     Parameters
     ----------
-    recipe
-        What is done to every row.
-    parts
-        How many disjoint parts are summed apart.
+    transform
+        From cells to integer rows.
+    folds
+        Number of folds, which are summed separately.
     """
 
-    def __init__(self, recipe: Recipe, parts: int) -> None:
-        self._recipe = recipe
-        whole = isinstance(recipe.lattice, WholeNumbers)
-        self._grams = [None if whole else ExactGram(recipe.lattice) for _ in range(parts)]
-        self._rows = np.zeros(parts, dtype=np.int64)
-        self.repairs = Repairs.none(len(recipe.columns))
+    def __init__(self, transform: RowTransform, folds: int) -> None:
+        self._transform = transform
+        unscaled = isinstance(transform.lattice, UnscaledLattice)
+        self._grams = [None if unscaled else ExactGram(transform.lattice) for _ in range(folds)]
+        self._rows = np.zeros(folds, dtype=np.int64)
+        self.repairs = Repairs.zeros(len(transform.columns))
 
-    def add(self, cells: Array, part: Parts | None = None) -> None:
-        """Add rows of cells, shape (columns, rows), and the part of each, if there are several."""
-        for here in slices(self._recipe.lattice, cells.shape[1]):
-            q = self._recipe.integers(cells[:, here], self.repairs)
-            self._added(q, None if part is None else part[here])
+    def add(self, cells: Array, fold: FoldNumbers | None = None) -> None:
+        """Add rows of cells, and the fold of each row if there are several.
 
-    def _added(self, q: Array, part: Parts | None) -> None:
+        Parameters
+        ----------
+        cells
+            Shape (columns, rows).
+        fold
+            Shape (rows,).
+        """
+        for rows in row_slices(self._transform.lattice, cells.shape[1]):
+            q = self._transform.integers(cells[:, rows], self.repairs)
+            self._add_integers(q, None if fold is None else fold[rows])
+
+    def _add_integers(self, q: Array, fold: FoldNumbers | None) -> None:
         for k, gram in enumerate(self._grams):
-            mine = q if part is None else q[:, part == k]
-            self._rows[k] += mine.shape[1]
+            in_fold = q if fold is None else q[:, fold == k]
+            self._rows[k] += in_fold.shape[1]
             if gram is not None:
-                gram.add(mine)
+                gram.add(in_fold)
 
     def sums(self) -> list[Sum]:
-        """Of every part."""
+        """The sum of every fold."""
         grams = [None if gram is None else gram.matrix() for gram in self._grams]
         return [Sum(gram, int(rows)) for gram, rows in zip(grams, self._rows, strict=True)]

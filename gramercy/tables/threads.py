@@ -1,4 +1,4 @@
-"""Work on the batches that one thread reads, in several others."""
+"""Distribute the batches that one thread reads over several worker threads."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from gramercy.common.machine import cores, one_blas_thread
+from gramercy.common.machine import cores, single_blas_thread
 
-_MOST = 8
+_MAX_THREADS = 8
 
 
 class Worker(Protocol):
-    """What keeps the results of one thread, whatever batches come to it."""
+    """Accumulates the results of one thread, over any sequence of batches."""
 
     def add(self, *batch: Any) -> None: ...
 
@@ -23,48 +23,48 @@ class Worker(Protocol):
 WorkerT = TypeVar("WorkerT", bound=Worker)
 
 
-def available() -> int:
-    """Threads that can run at once, as far as they are any use here."""
-    return min(_MOST, cores())
+def thread_count() -> int:
+    """Number of useful worker threads on this machine."""
+    return min(_MAX_THREADS, cores())
 
 
 @contextmanager
-def side_by_side(workers: list[WorkerT]) -> Iterator[Callable[..., None]]:
-    """Gives what hands a batch to the next free worker, each a thread; in the end all are added.
+def worker_pool(workers: list[WorkerT]) -> Iterator[Callable[..., None]]:
+    """A function that passes a batch to the next free worker; all batches are done on exit.
 
-    One alone works in the thread that brings the batches.
+    Each worker has a thread of its own; a single worker runs in the calling thread.
     """
     if len(workers) == 1:
         yield workers[0].add
         return
-    with one_blas_thread(), ThreadPoolExecutor(len(workers)) as pool:
-        turns = _Turns(workers, pool)
-        yield turns.add
-        turns.finish()
+    with single_blas_thread(), ThreadPoolExecutor(len(workers)) as pool:
+        queue = _WorkerQueue(workers, pool)
+        yield queue.add
+        queue.finish()
 
 
-class _Turns:
-    """Batches on their way to workers, of which a few may wait."""
+class _WorkerQueue:
+    """A queue of batches, with a bounded number waiting."""
 
     def __init__(self, workers: list[Any], pool: Executor) -> None:
         self._free: SimpleQueue[Any] = SimpleQueue()
-        for each in workers:
-            self._free.put(each)
-        self._pool, self._most = pool, len(workers)
+        for worker in workers:
+            self._free.put(worker)
+        self._pool, self._max_waiting = pool, len(workers)
         self._waiting: deque[Future[None]] = deque()
 
     def add(self, *batch: Any) -> None:
-        self._waiting.append(self._pool.submit(self._next, batch))
-        if len(self._waiting) > self._most:
+        self._waiting.append(self._pool.submit(self._run, batch))
+        if len(self._waiting) > self._max_waiting:
             self._waiting.popleft().result()
 
     def finish(self) -> None:
         while self._waiting:
             self._waiting.popleft().result()
 
-    def _next(self, batch: tuple[Any, ...]) -> None:
-        mine = self._free.get()
+    def _run(self, batch: tuple[Any, ...]) -> None:
+        worker = self._free.get()
         try:
-            mine.add(*batch)
+            worker.add(*batch)
         finally:
-            self._free.put(mine)
+            self._free.put(worker)

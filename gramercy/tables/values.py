@@ -1,4 +1,4 @@
-"""Columns of Arrow become numbers, each cell by itself, whatever stands beside it."""
+"""Convert Arrow columns to numbers, each cell independently of the others."""
 
 from __future__ import annotations
 
@@ -13,90 +13,90 @@ from numpy.typing import NDArray
 Levels = Sequence[str | float]
 
 
-class Owners(Protocol):
-    """Who gives the place of whoever each row belongs to."""
+class PersonIndex(Protocol):
+    """Assigns an index to every person."""
 
-    def places(self, column: pa.Array) -> NDArray[np.float64]: ...
+    def indices(self, column: pa.Array) -> NDArray[np.float64]: ...
 
 
-# What a column is read as: numbers, the places of levels, or those of owners.
-Reading = Levels | Owners | None
+# How cells become numbers: as indices of levels, as indices of persons, or (None) as numbers.
+Coding = Levels | PersonIndex | None
 
-_BLANKS = 1024  # bytes that a cell may be longer than any level, and still be one after trimming
+_PADDING = 1024  # bytes of blanks around a level that are accepted
 
-# What the cast below reads as a number that is one; nan(...), which it reads as well, is none.
+# What the cast below accepts as a number, except nan(...), which counts as missing.
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
 
 
-def of_texts(reading: Reading) -> bool:
-    """Whether the cells may be texts that are not to be spelled out."""
-    if isinstance(reading, Sequence):
-        return isinstance(reading[0], str)
-    return reading is not None
+def is_text(coding: Coding) -> bool:
+    """Whether cells may be text, which should stay dictionary-encoded."""
+    if isinstance(coding, Sequence):
+        return isinstance(coding[0], str)
+    return coding is not None
 
 
-def width(reading: Reading) -> int:
-    """Columns that a column becomes."""
-    return len(reading) if isinstance(reading, Sequence) else 1
+def matrix_width(coding: Coding) -> int:
+    """Number of matrix columns that a column becomes."""
+    return len(coding) if isinstance(coding, Sequence) else 1
 
 
-def longest(levels: Levels) -> int:
-    """Bytes of the longest cell that is looked at; a longer one is none of the levels."""
-    return max(len(str(level).encode()) for level in levels) + _BLANKS
+def max_cell_bytes(levels: Levels) -> int:
+    """Bytes of the longest cell that can be a level."""
+    return max(len(str(level).encode()) for level in levels) + _PADDING
 
 
-def converted(column: pa.Array, levels: Reading) -> NDArray[np.float64]:
-    """Numbers, or the place of each cell's level; NaN where a cell is missing or is neither.
+def to_floats(column: pa.Array, coding: Coding) -> NDArray[np.float64]:
+    """Numbers or indices, shape (rows,); NaN where a cell is missing, not a number, or not a level.
 
     Parameters
     ----------
     column
-        As a file holds it.
-    levels
-        All texts or all numbers; None where the column is of numbers; or who knows the owners.
+        As stored in a file.
+    coding
+        Levels (all text or all numbers), an index of persons, or None for numbers.
     """
-    if levels is not None and not isinstance(levels, Sequence):
-        return levels.places(column)
+    if coding is not None and not isinstance(coding, Sequence):
+        return coding.indices(column)
     if pa.types.is_dictionary(column.type):
-        entries = np.append(converted(column.dictionary, levels), np.nan)
+        entries = np.append(to_floats(column.dictionary, coding), np.nan)
         indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-        looked_up: NDArray[np.float64] = entries[indices.to_numpy()]
-        return looked_up
-    if levels is None:
+        numbers: NDArray[np.float64] = entries[indices.to_numpy()]
+        return numbers
+    if coding is None:
         return _numbers(column)
-    if not of_texts(levels):
-        return _places_of_numbers(_numbers(column), levels)
+    if not is_text(coding):
+        return _level_indices(_numbers(column), coding)
     text = column.cast(pa.string())
-    fits = pc.less_equal(pc.binary_length(text), longest(levels))
+    fits = pc.less_equal(pc.binary_length(text), max_cell_bytes(coding))
     text = pc.ascii_trim_whitespace(pc.if_else(fits, text, None))
-    return _numbers(pc.index_in(text, value_set=pa.array(levels, pa.string())))
+    return _numbers(pc.index_in(text, value_set=pa.array(coding, pa.string())))
 
 
-def _places_of_numbers(numbers: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:
-    places = np.full(numbers.shape, np.nan)
-    for place, level in enumerate(levels):
-        places[numbers == level] = place
-    return places
+def _level_indices(numbers: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:
+    indices = np.full(numbers.shape, np.nan)
+    for index, level in enumerate(levels):
+        indices[numbers == level] = index
+    return indices
 
 
 def _numbers(column: pa.Array) -> NDArray[np.float64]:
     kind = column.type
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not column.null_count:
         doubles: NDArray[np.float64] = column.to_numpy().astype(np.float64, copy=False)
-        return doubles  # sooner than by Arrow's cast
+        return doubles  # faster than Arrow's cast
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = _parsed(pc.ascii_trim_whitespace(column))
+        column = _parse_numbers(pc.ascii_trim_whitespace(column))
     elif pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     numbers = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
     if numbers.null_count:
         numbers = pc.fill_null(numbers, np.nan)
-    found: NDArray[np.float64] = numbers.to_numpy()
-    return found
+    converted: NDArray[np.float64] = numbers.to_numpy()
+    return converted
 
 
-def _parsed(text: pa.Array) -> pa.Array:
-    """Text to numbers; what is not a number becomes null, whatever stands beside it."""
+def _parse_numbers(text: pa.Array) -> pa.Array:
+    """Numbers from text; null where a cell is not a number, independently of the other cells."""
     try:
         return text.cast(pa.float64())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""Integer rows never leave the ball, whatever the input rows."""
+"""Integer rows never leave the ball, for any input rows."""
 
 from __future__ import annotations
 
@@ -32,27 +32,29 @@ def adversarial(p: int, rows: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bits", [10, 13, 20])
-@pytest.mark.parametrize("how", [Unit(), Clip(kind="clip", radius=0.7)], ids=["unit", "clip"])
-def test_integer_rows_stay_inside_the_ball(bits: int, how: Unit | Clip) -> None:
+@pytest.mark.parametrize(
+    "normalisation", [Unit(), Clip(kind="clip", radius=0.7)], ids=["unit", "clip"]
+)
+def test_integer_rows_stay_inside_the_ball(bits: int, normalisation: Unit | Clip) -> None:
     p = 5
     lattice = Lattice(p, bits)
-    q = integer_rows(normalise(adversarial(p, ROWS), how), lattice)
+    q = integer_rows(normalise(adversarial(p, ROWS), normalisation), lattice)
     assert (q == np.rint(q)).all()
-    assert (squares(q) <= lattice.ball).all()
+    assert (squares(q) <= lattice.squared_radius).all()
 
 
 @pytest.mark.parametrize("p", [1, 2, 64])
 def test_unnormalised_rows_stay_inside_the_ball(p: int) -> None:
-    """Rows that were never normalised: the last check suffices on its own."""
+    """The check of the lattice suffices for rows that were not normalised."""
     lattice = Lattice(p, 12)
     x = adversarial(p, ROWS // 10)
     x[0, ::7], x[0, 1::7], x[:, 2::7] = np.nan, np.inf, 3 / np.sqrt(p)
     q = integer_rows(x, lattice)
     assert np.isfinite(q).all()
-    assert (squares(q) <= lattice.ball).all()
+    assert (squares(q) <= lattice.squared_radius).all()
 
 
 def test_rounding_is_to_the_nearest_integer() -> None:
     lattice = Lattice(2, 10)
     x = np.array([[0.3, -0.6], [0.4, 0.8]])
-    assert (np.abs(integer_rows(x, lattice) - x * lattice.cell) <= 0.5).all()
+    assert (np.abs(integer_rows(x, lattice) - x * lattice.unit_length) <= 0.5).all()

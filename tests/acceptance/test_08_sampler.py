@@ -13,10 +13,10 @@ from scipy import special, stats
 
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.sampling import discrete
-from gramercy.mechanisms.sampling.inverse_cdf_table import Pieces, pieces
-from gramercy.mechanisms.sampling.rounding import LAPLACE, NORMAL, Law, exact
+from gramercy.mechanisms.sampling.inverse_cdf_table import InverseCdfTable, inverse_cdf_table
+from gramercy.mechanisms.sampling.rounding import LAPLACE, NORMAL, Law, resolve_exact
 from gramercy.mechanisms.sampling.sampler import (
-    _wide_gamma,
+    _cornish_fisher_gamma,
     discrete_gaussian,
     discrete_gaussian_variance,
     gamma,
@@ -25,10 +25,11 @@ from gramercy.mechanisms.sampling.sampler import (
     rounded_laplace,
     self_test,
 )
-from gramercy.schemas.errors import SamplerError
+from gramercy.schemas.problems.mechanism import argument_out_of_range, compiled_code_differs
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.integers import integer_rows
 from tests.support.factories import at_scale
+from tests.support.problems import raises
 
 DRAWS = at_scale(500_000, 13_000_000)  # at full scale 0.2 % of a variance is 5 standard errors
 Cdf = Callable[[np.ndarray], np.ndarray]  # of an integer law, at half-integers
@@ -39,7 +40,7 @@ both_laws = pytest.mark.parametrize("law", [NORMAL, LAPLACE], ids=["normal", "la
 
 
 def chi_square_p(drawn: np.ndarray, cdf: Cdf, width: float) -> float:
-    """p-value of a chi-squared test against exact probabilities, of cells that are large enough."""
+    """p-value of a chi-squared test against exact probabilities, of large enough cells."""
     edges = np.unique(np.rint(np.linspace(-3.5, 3.5, 80) * width)) - 0.5
     edges = edges[np.minimum(cdf(edges), cdf(-edges)) * drawn.size > 10]
     counts = np.histogram(drawn, bins=np.concatenate([[-np.inf], edges, [np.inf]]))[0]
@@ -52,8 +53,8 @@ def rejected(draw: Callable[[int], np.ndarray], cdf: Cdf, width: float) -> bool:
     return all(chi_square_p(draw(DRAWS // 2), cdf, width) < 1e-4 for _ in range(2))
 
 
-def has_variance(drawn: np.ndarray, variance: float) -> bool:
-    """And mean zero, within six standard errors."""
+def has_moments(drawn: np.ndarray, variance: float) -> bool:
+    """Whether the draws have this variance and mean zero, within six standard errors."""
     squares = drawn.astype(float) ** 2
     return bool(
         abs(drawn.mean()) < 6 * math.sqrt(variance / drawn.size)
@@ -74,7 +75,7 @@ def rounded_variance(law: Any, scale: float) -> float:
 @rounded
 def test_draws_have_their_law(draw: Any, law: Any, scale: float) -> None:
     assert not rejected(lambda size: draw(scale, size), lambda x: law.cdf(x / scale), scale)
-    assert has_variance(draw(scale, DRAWS), rounded_variance(law, scale))
+    assert has_moments(draw(scale, DRAWS), rounded_variance(law, scale))
 
 
 @pytest.mark.parametrize("wrong", [0.97, 1.03])
@@ -100,38 +101,40 @@ def reference(law: Law, scale: float, tail: int, bits: int) -> int:
 
 
 def boundary(law: Law, scale: float, j: int, bits: int) -> int:
-    """The k for which U = k 2^-bits meets Q((j + 1/2) / scale)."""
+    """The k for which [k, k+1] 2^-bits contains Q((j + 1/2) / scale)."""
     mp = MPContext()
     mp.prec = bits + 200
     q = tail_probability(law, mp, (j + mp.mpf(0.5)) / mp.mpf(scale))
     return int(mp.floor(mp.ldexp(q, bits)))
 
 
-def settled(law: Law, scale: float, tails: list[int]) -> dict[int, int]:
-    """The fast path's results for 63 bits each, where it is conclusive."""
+def certified(law: Law, scale: float, tails: list[int]) -> dict[int, int]:
+    """The results of the fast path for 63 bits each, if they are certified."""
     drawn = np.zeros(len(tails), dtype=np.int64)
-    left = set(pieces(law).settle(scale, np.array(tails), drawn).tolist())
-    return {k: int(drawn[i]) for i, k in enumerate(tails) if i not in left}
+    uncertified = set(
+        inverse_cdf_table(law).resolve_certified(scale, np.array(tails), drawn).tolist()
+    )
+    return {k: int(drawn[i]) for i, k in enumerate(tails) if i not in uncertified}
 
 
 @both_laws
 @pytest.mark.parametrize("scale", [2.5, 1e6, 3e9])
-@pytest.mark.parametrize("at", [0.0, 0.7, 2.0, 5.0])
-def test_ambiguous_draws_are_decided_by_more_bits(law: Law, scale: float, at: float) -> None:
-    """On a boundary between two integers the fast path is inconclusive; more bits decide."""
-    j = int(at * scale)
+@pytest.mark.parametrize("quantile", [0.0, 0.7, 2.0, 5.0])
+def test_ambiguous_draws_are_decided_by_more_bits(law: Law, scale: float, quantile: float) -> None:
+    """At a boundary between two integers the fast path is undecided; more bits decide."""
+    j = int(quantile * scale)
     k = boundary(law, scale, j, 64)
-    assert settled(law, scale, [k]) == {}
+    assert certified(law, scale, [k]) == {}
     finer = boundary(law, scale, j, 128)
     assert finer >> 64 == k
     for step, expected in ((-5, j + 1), (5, j)):
         appended = [(finer + step) & ((1 << 64) - 1)]
-        assert exact(law, scale, k, appended.pop) == expected
+        assert resolve_exact(law, scale, k, appended.pop) == expected
         assert not appended
         assert reference(law, scale, finer + step, 128) == expected
-    # Still undecided after 128 bits: a third word is appended, and none is redrawn.
+    # Still undecided after 128 bits: a third word is appended, and no bits are drawn again.
     words = [5, finer & ((1 << 64) - 1)]
-    exact(law, scale, k, words.pop)
+    resolve_exact(law, scale, k, words.pop)
     assert not words
 
 
@@ -139,14 +142,14 @@ def test_ambiguous_draws_are_decided_by_more_bits(law: Law, scale: float, at: fl
 @pytest.mark.parametrize("scale", [2.5, 1e6, 3e9])
 @pytest.mark.parametrize("k", [0, 1, 12345, 1 << 19])
 def test_deep_tail_draws_are_exact(law: Law, scale: float, k: int) -> None:
-    """Beyond the fast path's reach every draw is decided by interval arithmetic."""
-    assert settled(law, scale, [k]) == {}
+    """In the deep tail every draw is decided by interval arithmetic."""
+    assert certified(law, scale, [k]) == {}
     word = 0x9E3779B97F4A7C15
     words, tail = [word] * 4, k
-    drawn = exact(law, scale, k, words.pop)
-    for _ in range(asked := 4 - len(words)):
+    drawn = resolve_exact(law, scale, k, words.pop)
+    for _ in range(used := 4 - len(words)):
         tail = (tail << 64) | word
-    assert drawn == reference(law, scale, tail, 64 + 64 * asked)
+    assert drawn == reference(law, scale, tail, 64 + 64 * used)
 
 
 @both_laws
@@ -155,16 +158,16 @@ def test_fast_and_exact_paths_agree(law: Law) -> None:
     rng = np.random.default_rng(1)
     for scale in (0.4, 77.7, 4.2e8, 2.0**45 / 3):
         tails = rng.integers(0, 1 << 63, size=at_scale(8, 200)).tolist()
-        quick = settled(law, scale, tails)
-        assert len(quick) >= 0.9 * len(tails)
-        for k, j in quick.items():
-            assert exact(law, scale, k, list[int]().pop) == j
+        fast = certified(law, scale, tails)
+        assert len(fast) >= 0.9 * len(tails)
+        for k, j in fast.items():
+            assert resolve_exact(law, scale, k, list[int]().pop) == j
 
 
 @both_laws
 def test_inverse_cdf_table_is_accurate(law: Law) -> None:
-    """Checked by interval arithmetic: tails to half a unit, slopes, and the known series."""
-    table, iv = pieces(law), MPIntervalContext()
+    """Checks tails, slopes and series coefficients by interval arithmetic."""
+    table, iv = inverse_cdf_table(law), MPIntervalContext()
     iv.prec = 200
     for piece in range(0, table.tails.size, at_scale(50, 1)):
         x, unit = table.series[piece, :2].tolist()
@@ -176,7 +179,7 @@ def test_inverse_cdf_table_is_accurate(law: Law) -> None:
             slope = iv.sqrt(2 * iv.pi) * iv.exp(iv.mpf(x) ** 2 / 2)
         assert abs(slope / iv.mpf(2) ** 64 / iv.mpf(unit) - 1).b < 2**-52
     x = table.series[:, 0]
-    known = [
+    series = [
         x / 2,
         (2 * x**2 + 1) / 6,
         (6 * x**3 + 7 * x) / 24,
@@ -185,53 +188,56 @@ def test_inverse_cdf_table_is_accurate(law: Law) -> None:
         (720 * x**6 + 2556 * x**4 + 1740 * x**2 + 127) / 5040,
     ]
     if law is LAPLACE:
-        known = [np.full_like(x, 1 / n) for n in range(2, 8)]
-    np.testing.assert_allclose(table.series[:, 2:].T, known, rtol=2**-49)
+        series = [np.full_like(x, 1 / n) for n in range(2, 8)]
+    np.testing.assert_allclose(table.series[:, 2:].T, series, rtol=2**-49)
 
 
 @both_laws
 def test_inverse_cdf_is_exact_at_the_ends_of_every_piece(law: Law) -> None:
-    """Where the series is least accurate, at the largest scale it is used for."""
+    """The series is least accurate there, and at the largest scale it is used for."""
     scale = 2.0**48 / 1.7
     octave, place = np.divmod(np.arange(0, 20 * 128, at_scale(100, 1)), 128)
     first = (place + 128) << (octave + 36)
     ends = np.concatenate([first, first + (1 << (octave + 36)) - 1])
-    quick = settled(law, scale, ends.tolist())
-    assert len(quick) > 0.6 * ends.size  # deep tails want more bits
-    for k, j in quick.items():
-        assert j == exact(law, scale, k, [0x9E3779B97F4A7C15].pop)
+    fast = certified(law, scale, ends.tolist())
+    assert len(fast) > 0.6 * ends.size  # deep tails need more bits
+    for k, j in fast.items():
+        assert j == resolve_exact(law, scale, k, [0x9E3779B97F4A7C15].pop)
 
 
 @both_laws
 @pytest.mark.parametrize("scale", [0.3, 7.7, 1e6, 3e9, 2.0**40 / 3])
-def test_compiled_sampler_equals_plain_function(law: Law, scale: float) -> None:
-    """Nearly all draws are settled by the fast path."""
+def test_compiled_sampler_equals_python_loop(law: Law, scale: float) -> None:
+    """Nearly all draws are certified by the fast path."""
     bits = np.random.default_rng(2).integers(-(1 << 63), 1 << 63, size=at_scale(1 << 15, 1 << 20))
     bits[:6] = (1 << 63) - 1, -1, 1 << 62, (1 << 43) + 1, 1 << 43, 0
-    drawn, plain = np.zeros_like(bits), np.zeros_like(bits)
-    left = pieces(law).settle(scale, bits, drawn).tolist()
-    also = []
+    drawn, by_python = np.zeros_like(bits), np.zeros_like(bits)
+    table = inverse_cdf_table(law)
+    uncertified = table.resolve_certified(scale, bits, drawn).tolist()
+    uncertified_by_python = []
     for start in range(0, bits.size, 10_000):
-        few, slow = slice(start, start + 10_000), Pieces(pieces(law).tails, pieces(law).series)
-        also += (start + slow.settle(scale, bits[few], plain[few])).tolist()
-    assert left == also
-    assert len(left) < 20
-    np.testing.assert_array_equal(drawn, plain)
+        part, uncompiled = slice(start, start + 10_000), InverseCdfTable(table.tails, table.series)
+        uncertified_by_python += (
+            start + uncompiled.resolve_certified(scale, bits[part], by_python[part])
+        ).tolist()
+    assert uncertified == uncertified_by_python
+    assert len(uncertified) < 20
+    np.testing.assert_array_equal(drawn, by_python)
 
 
-def test_wrong_machine_code_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For example from another machine's cache: detected before the first draw, every time."""
+def test_wrong_compiled_code_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code may come from another machine's cache: it is checked before the first draw."""
 
-    def wrong(*given: Any) -> int:
-        given[5][7] += 1
+    def faulty(*arguments: Any) -> int:
+        arguments[5][7] += 1
         return 0
 
-    monkeypatch.setattr("gramercy.mechanisms.sampling.inverse_cdf_table.compiled", lambda _: wrong)
-    table = Pieces(pieces(NORMAL).tails, pieces(NORMAL).series)
+    monkeypatch.setattr("gramercy.mechanisms.sampling.inverse_cdf_table.compiled", lambda _: faulty)
+    table = InverseCdfTable(inverse_cdf_table(NORMAL).tails, inverse_cdf_table(NORMAL).series)
     bits = np.arange(1 << 15)
     for _ in range(2):
-        with pytest.raises(SamplerError, match="machine code"):
-            table.settle(3e9, bits, np.zeros_like(bits))
+        with raises(compiled_code_differs):
+            table.resolve_certified(3e9, bits, np.zeros_like(bits))
 
 
 def discrete_cdf(sigma: float) -> Cdf:
@@ -245,7 +251,7 @@ def discrete_cdf(sigma: float) -> Cdf:
 def test_discrete_gaussian_draws_have_their_law(sigma: float) -> None:
     cdf = discrete_cdf(sigma)
     assert not rejected(lambda size: discrete_gaussian(sigma, size), cdf, sigma)
-    assert has_variance(discrete_gaussian(sigma, DRAWS), discrete_gaussian_variance(sigma))
+    assert has_moments(discrete_gaussian(sigma, DRAWS), discrete_gaussian_variance(sigma))
 
 
 @pytest.mark.parametrize("sigma", [0.3, 7.5, 16384.0])
@@ -267,31 +273,33 @@ def discrete_tail(mp: MPContext, sigma: float, m: int) -> Any:
     ("sigma", "m"), [(0.3, 1), (0.3, 2), (1.0, 4), (7.5, 1), (7.5, 40), (40.25, 50)]
 )
 def test_ambiguous_discrete_draws_are_decided_by_more_bits(sigma: float, m: int) -> None:
-    """V on a tail probability: more bits decide between m - 1 and m, however many are needed."""
+    """At a tail probability, more bits decide between m - 1 and m, however many are needed."""
     mp = MPContext()
     mp.prec = 600
-    meets = int(mp.floor(mp.ldexp(discrete_tail(mp, sigma, m), 63 + 5 * 64)))
-    k = meets >> 5 * 64
-    assert not discrete.table(sigma).fast(np.array([k], dtype=np.uint64))[1]
-    words = [meets >> 64 * n & ((1 << 64) - 1) for n in range(5)]
-    for asked in (1, 5):
+    bits = int(mp.floor(mp.ldexp(discrete_tail(mp, sigma, m), 63 + 5 * 64)))
+    k = bits >> 5 * 64
+    table = discrete.tail_table(sigma)
+    assert not table.resolve_certified(np.array([k], dtype=np.uint64))[1]
+    words = [bits >> 64 * n & ((1 << 64) - 1) for n in range(5)]
+    for count in (1, 5):
         for step, expected in ((-2, m), (2, m - 1)):
-            appended = words[5 - asked :]
+            appended = words[5 - count :]
             appended[0] += step
-            assert discrete.table(sigma).exact(k, appended.pop) == expected
+            assert table.resolve_exact(k, appended.pop) == expected
             assert not appended
-    for beside, expected in ((k - 1, m), (k + 1, m - 1)):
-        assert discrete.table(sigma).exact(beside, list[int]().pop) == expected
-        assert discrete.table(sigma).fast(np.array([beside], dtype=np.uint64)) == (expected, True)
+    for next_to, expected in ((k - 1, m), (k + 1, m - 1)):
+        assert table.resolve_exact(next_to, list[int]().pop) == expected
+        certified_next = table.resolve_certified(np.array([next_to], dtype=np.uint64))
+        assert certified_next == (expected, True)
 
 
 @pytest.mark.parametrize("sigma", [0.0625, 0.8, 33.3])
 def test_deep_tail_discrete_draws_are_exact(sigma: float) -> None:
-    """No tail is cut off: 63 zero bits and then 448 more give the exact integer."""
+    """Tails are not truncated: 63 zero bits and 448 more give the exact integer."""
     mp = MPContext()
     mp.prec = 700
     words = [1 << 63, 0, 0, 0, 0, 0, 0, 0]
-    drawn = discrete.table(sigma).exact(0, words.pop)
+    drawn = discrete.tail_table(sigma).resolve_exact(0, words.pop)
     assert not words
     v = mp.ldexp(1, -63 - 7 * 64 - 1)
     assert discrete_tail(mp, sigma, drawn) > v > discrete_tail(mp, sigma, drawn + 1)
@@ -315,8 +323,8 @@ def test_gamma_formulas_agree_at_the_switch() -> None:
     """Above 10^5, to a billionth of a standard deviation, in both tails."""
     z = np.linspace(-9, 9, 37)
     tail = special.ndtr(-np.abs(z))
-    known = np.where(z < 0, special.gammaincinv(2e5, tail), special.gammainccinv(2e5, tail))
-    assert _wide_gamma(2e5, z) == pytest.approx(known, abs=1e-9 * math.sqrt(2e5))
+    exact = np.where(z < 0, special.gammaincinv(2e5, tail), special.gammainccinv(2e5, tail))
+    assert _cornish_fisher_gamma(2e5, z) == pytest.approx(exact, abs=1e-9 * math.sqrt(2e5))
 
 
 def test_floating_point_draws_have_their_law() -> None:
@@ -344,39 +352,39 @@ def distinguishable(outputs: np.ndarray, step: float) -> bool:
 
 
 def test_low_bits_reveal_nothing() -> None:
-    """Published numbers lie on one lattice for any data; plain float noise does not."""
+    """Published numbers are on one lattice for any data; plain floating-point noise is not."""
     p, rng = 90, np.random.default_rng(2)
-    made = Gaussian.calibrated(p=p, n=100, neighbours="replace-one", epsilon=1.0, delta=1e-6)
-    lattice = made.lattice
+    mechanism = Gaussian.calibrated(p=p, n=100, neighbours="replace-one", epsilon=1.0, delta=1e-6)
+    lattice = mechanism.lattice
     rows = rng.normal(size=(p, 100))
     rows /= np.linalg.norm(rows, axis=0)
     for table in (rows, rows[:, 1:]):
         gram = ExactGram(lattice)
         gram.add(integer_rows(table, lattice))
-        published = made.perturb(gram.matrix(), 100).gram / lattice.divisor
+        published = mechanism.perturb(gram.matrix(), 100).gram / lattice.divisor
         assert published.size > 8000
         assert not distinguishable(published, 1 / lattice.divisor)
-        naive = table @ table.T + rng.normal(size=(p, p)) * made.scale
+        naive = table @ table.T + rng.normal(size=(p, p)) * mechanism.scale
         assert distinguishable(naive, 1 / lattice.divisor)
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, 2.0**60])
-def test_invalid_scales_are_refused(bad: float) -> None:
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0**60])
+def test_invalid_scales_are_refused(scale: float) -> None:
     """Even if nothing is drawn."""
     for size in (0, 1):
         for draw in (rounded_gaussian, rounded_laplace):
-            with pytest.raises(ValueError, match="scale"):
-                draw(bad, size)
-        with pytest.raises(ValueError, match="sigma"):
-            discrete_gaussian(bad, size)
-        with pytest.raises(ValueError, match="shape"):
-            gamma(bad, size)
-    with pytest.raises(ValueError, match="sigma"):
-        discrete_gaussian_variance(bad)
+            with raises(argument_out_of_range, argument="scale"):
+                draw(scale, size)
+        with raises(argument_out_of_range, argument="sigma"):
+            discrete_gaussian(scale, size)
+        with raises(argument_out_of_range, argument="shape"):
+            gamma(scale, size)
+    with raises(argument_out_of_range, argument="sigma"):
+        discrete_gaussian_variance(scale)
 
 
 @pytest.mark.parametrize("size", [0, 1, (1 << 15) + 1])
-def test_draws_of_more_than_one_chunk_are_complete(size: int) -> None:
-    """Also one more than a chunk."""
+def test_draws_are_complete_for_any_size(size: int) -> None:
+    """The largest size is one more than a chunk."""
     for drawn in (rounded_laplace(9e9, size), gaussian(size), gamma(3.0, size)):
         assert size >= np.unique(drawn).size >= 0.999 * size

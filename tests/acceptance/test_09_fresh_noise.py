@@ -1,4 +1,4 @@
-"""Noise is fresh every time, and no parameter can choose it."""
+"""Every release draws new noise, and no parameter determines it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def noise_alone(mechanism: Any, p: int) -> np.ndarray[Any, Any]:
     if isinstance(mechanism, Additive):
         noisy = mechanism.perturb(np.zeros((p, p), dtype=np.int64), 100)
         assert (noisy.gram == noisy.gram.T).all()
-        counted = [] if noisy.rows is None else [noisy.rows]
-        return np.array([*noisy.gram[np.triu_indices(p)], *counted])
+        counts = [] if noisy.rows is None else [noisy.rows]
+        return np.array([*noisy.gram[np.triu_indices(p)], *counts])
     if isinstance(mechanism, RowWise):
         return mechanism.randomize(np.zeros((p, 20), dtype=np.int64)).ravel()
     drawn = mechanism.perturb(np.eye(p))
@@ -43,44 +43,46 @@ def noise_alone(mechanism: Any, p: int) -> np.ndarray[Any, Any]:
 def test_two_draws_differ(name: str, relation: str, counted: bool) -> None:
     if counted and (relation == "replace-one" or name == "wishart"):
         pytest.skip("publishes no noisy count")
-    # So little privacy that no two draws of an honest lattice are alike by chance.
+    # The noise is so large that draws are rarely equal by chance.
     epsilon = 0.001 if name == "integer-rows" else 0.1
-    mechanism = calibrated(name, p=6, neighbours=relation, epsilon=epsilon, counted=counted)
-    one, other = (noise_alone(mechanism, 6) for _ in range(2))
-    assert one.size == other.size >= 21
-    assert (one == other).mean() < (0.01 if one.size > 100 else 1e-9)
-    # Nor is noise shared within a draw.
-    assert np.unique(one).size > 0.9 * one.size
+    mechanism = calibrated(
+        name, p=6, neighbours=relation, epsilon=epsilon, publishes_noisy_count=counted
+    )
+    first, second = (noise_alone(mechanism, 6) for _ in range(2))
+    assert first.size == second.size >= 21
+    assert (first == second).mean() < (0.01 if first.size > 100 else 1e-9)
+    # Entries of one draw do not share noise.
+    assert np.unique(first).size > 0.9 * first.size
 
 
 @pytest.mark.parametrize(
-    ("name", "published"),
+    ("name", "published_scale"),
     [(name, False) for name in CASES] + [("wishart", True), ("integer-rows", True)],
 )
 def test_two_versions_of_the_same_data_differ(
-    name: str, published: bool, tmp_path: Path, home: Path
+    name: str, published_scale: bool, tmp_path: Path, home: Path
 ) -> None:
     case = CASES[name]
     mechanism = {"name": name, "epsilon": 0.3, "delta": case.delta(1e-6), **case.keys}
-    if published:
+    if published_scale:
         mechanism["calibration"] = "published"
-        if name == "integer-rows":  # what the paper's scale claims would be refused
+        if name == "integer-rows":  # the claim of the paper's scale would be refused
             mechanism["snr"] = -40.0
             del mechanism["epsilon"]
-    asked = {"normalisation": case.normalisation, "mechanism": mechanism, "estimates": []}
-    first = run_release(write_request(tmp_path, request=asked))
-    second = run_release(write_request(tmp_path, request=asked | {"version": "v2"}))
+    request = {"normalisation": case.normalisation, "mechanism": mechanism, "estimates": []}
+    first = run_release(write_request(tmp_path, request=request))
+    second = run_release(write_request(tmp_path, request=request | {"version": "v2"}))
     folders = [home / "archive/toy" / r / "release" for r in (first, second)]
-    kinds = {"rows": "rows.parquet", "integer-rows": "rows.parquet", "local": "reports.parquet"}
-    for file in {kinds.get(name), "precision.npy" if name == "output" else "second_moment.npy"}:
+    row_files = {"rows": "rows.parquet", "integer-rows": "rows.parquet", "local": "reports.parquet"}
+    for file in {row_files.get(name), "precision.npy" if name == "output" else "second_moment.npy"}:
         if file is None:
             continue
         read = np.load if file.endswith(".npy") else pd.read_parquet
-        one, other = (np.asarray(read(folder / file)) for folder in folders)
-        assert one.shape == other.shape
-        assert np.isfinite(one).all()
-        assert (one != other).mean() > 0.9
-    assert math.isfinite(float(one.sum()))
+        first_noisy, second_noisy = (np.asarray(read(folder / file)) for folder in folders)
+        assert first_noisy.shape == second_noisy.shape
+        assert np.isfinite(first_noisy).all()
+        assert (first_noisy != second_noisy).mean() > 0.9
+    assert math.isfinite(float(first_noisy.sum()))
 
 
 def test_no_parameter_sets_the_seed() -> None:
@@ -90,16 +92,16 @@ def test_no_parameter_sets_the_seed() -> None:
         for name, method in inspect.getmembers(mechanism, callable):
             if not name.startswith("__"):
                 fields |= set(inspect.signature(method).parameters)
-    for law in sampler.__all__:
-        if callable(getattr(sampler, law)):
-            fields |= set(inspect.signature(getattr(sampler, law)).parameters)
+    for function in sampler.__all__:
+        if callable(getattr(sampler, function)):
+            fields |= set(inspect.signature(getattr(sampler, function)).parameters)
     assert {"epsilon", "delta", "scale", "shape", "size", "gram", "rows", "precision"} <= fields
     group = typer.main.get_group(app)
     for command in group.commands.values():
         fields |= {parameter.name or "" for parameter in command.params}
-    chosen = ("seed", "rng", "random_state", "generator", "entropy")
-    assert not {field for field in fields if any(word in field for word in chosen)}
-    rooms = (
+    seed_names = ("seed", "rng", "random_state", "generator", "entropy")
+    assert not {field for field in fields if any(word in field for word in seed_names)}
+    subpackages = (
         "mechanisms",
         "application",
         "tasks",
@@ -109,8 +111,8 @@ def test_no_parameter_sets_the_seed() -> None:
         "archive",
         "schemas",
     )
-    for room in rooms:
-        files = list((ROOT / "gramercy" / room).glob("*.py"))
+    for subpackage in subpackages:
+        files = list((ROOT / "gramercy" / subpackage).glob("*.py"))
         assert files
         for path in files:
             words = path.read_text().lower()

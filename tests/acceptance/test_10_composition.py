@@ -49,8 +49,8 @@ def laplace(epsilon: float) -> Any:
 def pure(epsilon: float, delta: float = 0.0) -> Any:
     """The worst-case pure mechanism; epsilon is rounded down to the grid."""
     steps = math.floor(epsilon / INTERVAL)
-    likely = (1 - delta) / (1 + math.exp(-steps * INTERVAL))
-    masses = {steps: likely, -steps: 1 - delta - likely} if steps else {0: 1 - delta}
+    larger_mass = (1 - delta) / (1 + math.exp(-steps * INTERVAL))
+    masses = {steps: larger_mass, -steps: 1 - delta - larger_mass} if steps else {0: 1 - delta}
     return pld.PrivacyLossDistribution.create_from_rounded_probability(
         masses, delta, INTERVAL, pessimistic_estimate=False
     )
@@ -62,36 +62,44 @@ def failing(mu: float, delta0: float) -> Any:
 
 
 def composed(parts: Sequence[Any]) -> Any:
-    return reduce(lambda one, other: one.compose(other), parts)
+    return reduce(lambda first, second: first.compose(second), parts)
 
 
 @pytest.mark.parametrize("turn", range(at_scale(5, 30)))
 def test_mixed_sequences_are_at_least_the_optimistic_pld(turn: int) -> None:
     rng = np.random.default_rng(turn)
 
-    def some(low: float, high: float, most: int) -> list[float]:
-        return [float(x) for x in rng.uniform(low, high, size=rng.integers(1, most))]
+    def uniform(low: float, high: float, size_limit: int) -> list[float]:
+        return [float(x) for x in rng.uniform(low, high, size=rng.integers(1, size_limit))]
 
-    mus, shifts, epsilons = some(0.1, 0.8, 4), some(0.05, 0.8, 3), some(0.05, 0.6, 3)
-    broken = [(mu, 10.0 ** -rng.uniform(4, 9)) for mu in some(0.05, 0.5, 3)]
-    ours = compose(
+    mus, laplace_epsilons, pure_epsilons = (
+        uniform(0.1, 0.8, 4),
+        uniform(0.05, 0.8, 3),
+        uniform(0.05, 0.6, 3),
+    )
+    with_failures = [(mu, 10.0 ** -rng.uniform(4, 9)) for mu in uniform(0.05, 0.5, 3)]
+    total = compose(
         [
             *(Guarantee(m) for m in mus),
-            *(Guarantee.of_pure(e) for e in (*shifts, *epsilons)),
-            *(Guarantee(m, d) for m, d in broken),
+            *(Guarantee.from_pure(e) for e in (*laplace_epsilons, *pure_epsilons)),
+            *(Guarantee(m, d) for m, d in with_failures),
         ]
     )
-    parts = [gaussian(m) for m in mus] + [laplace(e) for e in shifts] + [pure(e) for e in epsilons]
-    parts += [failing(m, d) for m, d in broken]
-    theirs = composed(parts)
-    assert ours.delta0 == pytest.approx(sum(d for _, d in broken), rel=1e-12)
-    assert ours.pure == math.inf
-    # The optimistic value itself is off by its grid, once a mechanism.
+    parts = (
+        [gaussian(m) for m in mus]
+        + [laplace(e) for e in laplace_epsilons]
+        + [pure(e) for e in pure_epsilons]
+    )
+    parts += [failing(m, d) for m, d in with_failures]
+    reference = composed(parts)
+    assert total.delta0 == pytest.approx(sum(d for _, d in with_failures), rel=1e-12)
+    assert total.pure == math.inf
+    # The optimistic value has an error of one grid step per mechanism.
     slack = INTERVAL * len(parts)
     for delta in (1e-8, 1e-5, 1e-3):
-        assert ours.epsilon(delta) >= theirs.get_epsilon_for_delta(delta) - slack
+        assert total.epsilon(delta) >= reference.get_epsilon_for_delta(delta) - slack
     for epsilon in (0.5, 1.0, 3.0):
-        assert ours.delta(epsilon) >= theirs.get_delta_for_epsilon(epsilon + slack) - 1e-13
+        assert total.delta(epsilon) >= reference.get_delta_for_epsilon(epsilon + slack) - 1e-13
 
 
 @pytest.mark.parametrize("turn", range(at_scale(3, 20)))
@@ -100,51 +108,51 @@ def test_pure_sequences_use_the_better_composition(turn: int) -> None:
     rng = np.random.default_rng(turn)
     for count in (1, 3, 20):
         epsilons = [float(x) for x in rng.uniform(0.02, 0.5, size=count)]
-        ours = compose(Guarantee.of_pure(e) for e in epsilons)
-        theirs = composed([pure(e) for e in epsilons])
-        assert ours.pure == pytest.approx(sum(epsilons), rel=1e-14)
-        assert ours.pure >= math.fsum(epsilons)
-        assert ours.epsilon(0.0) == ours.pure
+        total = compose(Guarantee.from_pure(e) for e in epsilons)
+        reference = composed([pure(e) for e in epsilons])
+        assert total.pure == pytest.approx(sum(epsilons), rel=1e-14)
+        assert total.pure >= math.fsum(epsilons)
+        assert total.epsilon(0.0) == total.pure
         for delta in (1e-9, 1e-6, 1e-3):
-            assert ours.epsilon(delta) <= ours.pure
+            assert total.epsilon(delta) <= total.pure
             slack = INTERVAL * count
-            assert ours.epsilon(delta) >= theirs.get_epsilon_for_delta(delta) - slack
-    small = compose([Guarantee.of_pure(0.05)] * 100)
+            assert total.epsilon(delta) >= reference.get_epsilon_for_delta(delta) - slack
+    small = compose([Guarantee.from_pure(0.05)] * 100)
     assert small.epsilon(1e-3) < 0.5 * small.pure
 
 
 def test_failure_probabilities_add_up() -> None:
     """Close to the cost of failing mechanisms, and never below."""
     parts = [(0.3, 1e-6), (0.4, 3e-7), (0.2, 0.0)]
-    ours = compose(Guarantee(m, d) for m, d in parts)
-    theirs = composed([failing(m, d) for m, d in parts])
-    assert ours.epsilon(1.2e-6) == math.inf
+    total = compose(Guarantee(m, d) for m, d in parts)
+    reference = composed([failing(m, d) for m, d in parts])
+    assert total.epsilon(1.2e-6) == math.inf
     for epsilon in (0.5, 1.0, 2.0, 5.0):
-        known = theirs.get_delta_for_epsilon(epsilon + 3 * INTERVAL)
-        assert ours.delta(epsilon) >= known * (1 - 1e-9)
-        assert ours.delta(epsilon) <= 1.1 * known + 1e-12
+        expected = reference.get_delta_for_epsilon(epsilon + 3 * INTERVAL)
+        assert total.delta(epsilon) >= expected * (1 - 1e-9)
+        assert total.delta(epsilon) <= 1.1 * expected + 1e-12
 
 
 @pytest.mark.parametrize("turn", range(3))
 def test_gaussian_sequences_equal_the_pld(turn: int) -> None:
     mus = [float(x) for x in np.random.default_rng(turn).uniform(0.1, 0.8, size=4)]
-    ours, theirs = compose(Guarantee(m) for m in mus), composed([gaussian(m) for m in mus])
+    total, reference = compose(Guarantee(m) for m in mus), composed([gaussian(m) for m in mus])
     for delta in (1e-8, 1e-5):
-        known = theirs.get_epsilon_for_delta(delta)
-        assert ours.epsilon(delta) == pytest.approx(known, abs=5 * INTERVAL)
-        assert ours.epsilon(delta) >= known - 1e-9
+        expected = reference.get_epsilon_for_delta(delta)
+        assert total.epsilon(delta) == pytest.approx(expected, abs=5 * INTERVAL)
+        assert total.epsilon(delta) >= expected - 1e-9
 
 
 def test_composition_fits_exactly_its_own_budget() -> None:
     rng = np.random.default_rng(2)
     for _ in range(at_scale(10, 100)):
         parts = [Guarantee(float(m), float(d)) for m, d in rng.uniform(0, [0.5, 1e-7], (4, 2))]
-        parts += [Guarantee.of_pure(float(e)) for e in rng.uniform(0, 0.3, size=2)]
+        parts += [Guarantee.from_pure(float(e)) for e in rng.uniform(0, 0.3, size=2)]
         total = compose(parts)
         delta, failures = total.delta0 + 1e-6, total.delta0
         rule = Filter(total.epsilon(delta), delta, failures)
         assert rule.admits(total)
-        assert rule.spent(total) <= rule.epsilon
+        assert rule.epsilon_spent(total) <= rule.epsilon
         assert not Filter(rule.epsilon * (1 - 1e-9), delta, failures).admits(total)
         assert not Filter(rule.epsilon, delta, failures * (1 - 1e-9)).admits(total)
         assert not Filter(rule.epsilon, failures, failures).admits(total)

@@ -19,10 +19,10 @@ from tests.support.ledger_writers import (
 
 
 def test_concurrent_charges_never_overspend(database: Path | str) -> None:
-    """They also create the ledger concurrently, once."""
+    """The ledger is created concurrently, too."""
     began = time.monotonic()
-    asked = [(database, f"v{turn}") for turn in range(at_scale(130, 200))]
-    answers = charge_concurrently(asked, processes=at_scale(2, 4))
+    jobs = [(database, f"v{turn}") for turn in range(at_scale(130, 200))]
+    answers = charge_concurrently(jobs, processes=at_scale(2, 4))
     elapsed = time.monotonic() - began
     ledger = Ledger(database)
     granted = [answer for answer in answers if answer != "refused"]
@@ -30,7 +30,7 @@ def test_concurrent_charges_never_overspend(database: Path | str) -> None:
     assert len(granted) == len(set(granted)) == len(ledger.charges("toy")) == 100
     assert statement.spent <= 3.0
     assert not statement.admits(TENTH)
-    assert ledger.examine([ledger.head()]) == []
+    assert ledger.find_inconsistencies([ledger.head()]) == []
     assert elapsed < 30 or not FULL
 
 
@@ -49,17 +49,17 @@ def test_concurrent_draws_are_granted_once(database: Path | str) -> None:
 
 
 def test_lock_of_a_data_set_is_exclusive(database: Path | str) -> None:
-    ledger, inside, most = Ledger(database), list[int](), list[int]()
+    ledger, holders, counts = Ledger(database), list[int](), list[int]()
 
     def take(turn: int) -> None:
-        with Ledger(database).alone("toy"):
-            inside.append(turn)
-            most.append(len(inside))
+        with Ledger(database).lock("toy"):
+            holders.append(turn)
+            counts.append(len(holders))
             time.sleep(0.01)
-            inside.remove(turn)
+            holders.remove(turn)
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(take, range(16)))
-    assert max(most) == 1
-    with ledger.alone("toy"), ledger.alone("other"):
+    assert max(counts) == 1
+    with ledger.lock("toy"), ledger.lock("other"):
         pass

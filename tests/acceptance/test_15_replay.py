@@ -1,4 +1,4 @@
-"""The same request for the same version: one charge and one bundle, whatever the table contains."""
+"""The same request for the same version gives one charge and one bundle, for any table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gramercy.application.internal_record import recall
+from gramercy.application.internal_record import read_record
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from tests.support.factories import at_scale, bundle_bytes, run_release, write_request, write_table
@@ -19,20 +19,20 @@ from tests.support.factories import at_scale, bundle_bytes, run_release, write_r
 def once(request: str, turn: int) -> str:
     """Publish in one process; every seventh call changes the table, which replay ignores."""
     path = Path(request)
-    done = run_release(path)
+    release = run_release(path)
     if turn % 7 == 0:
-        fresh = path.parent / f"fresh-{turn}.csv"
-        write_table(fresh, seed=turn)
-        os.replace(fresh, path.parent / "table.csv")
-    return done
+        new_table = path.parent / f"fresh-{turn}.csv"
+        write_table(new_table, seed=turn)
+        os.replace(new_table, path.parent / "table.csv")
+    return release
 
 
 def test_parallel_identical_requests_give_one_release(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path)
     turns = at_scale(12, 200)
     with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
-        done = list(pool.map(once, [str(request)] * turns, range(turns)))
-    assert set(done) == {"v1-r1"}
+        releases = list(pool.map(once, [str(request)] * turns, range(turns)))
+    assert set(releases) == {"v1-r1"}
     charges = Ledger(Home.default().ledger).charges("toy")
     assert [c.state for c in charges] == ["published"]
     assert [p.name for p in (home / "archive/toy").iterdir()] == ["v1-r1"]
@@ -44,14 +44,14 @@ def test_changed_table_does_not_change_the_release(tmp_path: Path, home: Path) -
     assert run_release(request) == "v1-r1"
     sealed = bundle_bytes(home / "archive/toy/v1-r1/release")
     assert run_release(request) == "v1-r1"
-    assert recall(Home.default(), "toy", "v1-r1")["table_changed_since"] is False
+    assert read_record(Home.default(), "toy", "v1-r1")["table_changed_since"] is False
 
     write_table(tmp_path / "table.csv", seed=8)
     assert run_release(request) == "v1-r1"
-    assert recall(Home.default(), "toy", "v1-r1")["table_changed_since"] is True
+    assert read_record(Home.default(), "toy", "v1-r1")["table_changed_since"] is True
     (tmp_path / "table.csv").unlink()
     assert run_release(request) == "v1-r1"
-    assert recall(Home.default(), "toy", "v1-r1")["table_changed_since"] is True
+    assert read_record(Home.default(), "toy", "v1-r1")["table_changed_since"] is True
 
     assert bundle_bytes(home / "archive/toy/v1-r1/release") == sealed
     assert len(Ledger(Home.default().ledger).charges("toy")) == 1
@@ -71,8 +71,10 @@ def test_different_request_is_charged_again(tmp_path: Path, home: Path, change: 
     second = run_release(write_request(tmp_path, request=change))
     assert first != second
     assert len(Ledger(Home.default().ledger).charges("toy")) == 2
-    raw = [np.load(home / "archive/toy" / r / "release/second_moment.npy") for r in (first, second)]
-    assert (raw[0] != raw[1]).any()
+    matrices = [
+        np.load(home / "archive/toy" / r / "release/second_moment.npy") for r in (first, second)
+    ]
+    assert (matrices[0] != matrices[1]).any()
 
 
 def test_different_estimates_reuse_the_release(tmp_path: Path) -> None:

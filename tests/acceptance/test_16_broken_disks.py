@@ -1,20 +1,19 @@
-"""Full disks, read-only archives, databases that are locked, disconnected or stopped.
+"""Full disks, read-only archives, and databases that are locked, disconnected or stopped.
 
-Each gives a typed error that names the location, within a bounded time. Nothing is published
-without a charge, no reader sees a partial bundle, and a charge without a bundle is finished, or
-marked spent, by the next run.
+Each fault gives a typed error that names the location, within a bounded time. Releases are charged
+before they are published, readers see complete bundles only, and the next run finishes a charge
+without a bundle or marks it as spent.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,102 +26,109 @@ from gramercy.application.context import Context
 from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.errors import ArchiveError, LedgerError, SpentFailure
+from gramercy.schemas.errors import LedgerError
+from gramercy.schemas.problems.budget import charge_interrupted
+from gramercy.schemas.problems.installation import archive_not_writable
 from tests.support.databases import KINDS, ledger_location, new_database, new_server
 from tests.support.factories import at_scale, run_release, write_request
-from tests.support.faults.bench import Bench
 from tests.support.faults.forkserver import ChildResult, ForkServer
+from tests.support.faults.trials import Trials
+from tests.support.problems import raises
 
 SECONDS = 30
-PLACE = re.compile(r"^(/|postgresql://)\S+: ")  # every message begins with one
 CALLS = ("fsync", "open", "system ", "matrix", "execute INSERT", "execute UPDATE", "commit;")
 
 
 @pytest.fixture(params=KINDS)
-def bench(request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path: Path) -> Bench:
-    return Bench(fork_server, tmp_path, request.param)
+def trials(request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path: Path) -> Trials:
+    return Trials(fork_server, tmp_path, request.param)
 
 
-def error_message(ended: ChildResult) -> str:
-    """The message of a typed error that came in time, or an empty text."""
-    assert (ended.signal, ended.seconds < SECONDS) == (0, True)
-    kind, words = ended.message("answered") or []
+def location(facts: Mapping[str, Any]) -> str:
+    """The path or the URL that an error names."""
+    return next(str(x) for x in facts.values() if str(x).startswith(("/", "postgresql://")))
+
+
+def error_facts(result: ChildResult) -> dict[str, Any]:
+    """The facts of a typed error, which came in time; none if the release succeeded."""
+    assert (result.signal, result.seconds < SECONDS) == (0, True)
+    kind, _, facts = result.message("answered") or []
     if kind == "published":
-        return ""
+        return {}
     assert kind in {"ArchiveError", "LedgerError", "StepFailed"}
-    assert PLACE.match(words), words
-    return str(words)
+    assert location(facts)
+    return dict(facts)
 
 
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "for good"])
-def test_full_disk_at_any_call(bench: Bench, lasting: bool) -> None:
-    passed, _ = bench.traced()
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+def test_full_disk_at_any_call(trials: Trials, lasting: bool) -> None:
+    passed, _ = trials.trace()
     points = [p for p in passed if p[0].startswith(tuple(f"before {call}" for call in CALLS))]
     assert len(points) > 80
-    every = at_scale(len(points) // 2, 1)
-    for point in points[1 + lasting :: every]:
-        how = {"fail_at": point, "reason": errno.ENOSPC, "lasting": lasting}
-        (ended,) = bench.trial(how)
-        error_message(ended)
+    stride = at_scale(len(points) // 2, 1)
+    for point in points[1 + lasting :: stride]:
+        fault = {"fail_at": point, "reason": errno.ENOSPC, "lasting": lasting}
+        (result,) = trials.run(fault)
+        error_facts(result)
 
 
-def test_file_size_limit(bench: Bench) -> None:
+def test_file_size_limit(trials: Trials) -> None:
     """The operating system refuses further writes."""
-    heard = set()
-    for most in (0, 300, 3_000, 20_000, 60_000)[:: at_scale(2, 1)]:
-        (ended,) = bench.trial({"largest_file": most})
-        heard.add(error_message(ended).split(": ")[0])
-    assert len(heard) > 1
+    locations = set()
+    for limit in (0, 300, 3_000, 20_000, 60_000)[:: at_scale(2, 1)]:
+        (result,) = trials.run({"largest_file": limit})
+        facts = error_facts(result)
+        locations.add(location(facts) if facts else "")
+    assert len(locations) > 1
 
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that other users can enter, unlike pytest's."""
+    """A folder that other users can enter, unlike the folders of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="gramercy-open-"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("what", ["archive", "ledger.sqlite", "keys"])
+@pytest.mark.parametrize("unwritable", ["archive", "ledger.sqlite", "keys"])
 def test_unwritable_folders_and_files(
-    what: str, fork_server: ForkServer, open_folder: Path
+    unwritable: str, fork_server: ForkServer, open_folder: Path
 ) -> None:
-    bench = Bench(fork_server, open_folder, "sqlite")
-    home = bench.home()
+    trials = Trials(fork_server, open_folder, "sqlite")
+    home = trials.home()
     root = Path(home["GRAMERCY_HOME"])
-    asked = {"environ": home, "request": bench.request}
-    if what == "ledger.sqlite":
-        Ledger(root / what)
+    arguments = {"environ": home, "request": trials.request}
+    if unwritable == "ledger.sqlite":
+        Ledger(root / unwritable)
     else:
-        (root / what).mkdir()
-    mine = os.geteuid() == 0  # whom no permission stops
-    if mine:
+        (root / unwritable).mkdir()
+    is_root = os.geteuid() == 0  # permissions do not apply to root
+    if is_root:
         os.chown(root, 65534, 65534)
-    (root / what).chmod(0o444 if what == "ledger.sqlite" else 0o555)
-    refused = error_message(fork_server.fork("release", as_nobody=mine, **asked))
-    assert str(root / what) in refused
-    assert ("readonly" in refused or "OperationalError" in refused) or "ermission" in refused
+    (root / unwritable).chmod(0o444 if unwritable == "ledger.sqlite" else 0o555)
+    facts = error_facts(fork_server.fork("release", as_unprivileged=is_root, **arguments))
+    assert location(facts).startswith(str(root / unwritable))
     assert not list((root / "archive").glob("toy"))
-    (root / what).chmod(0o755)
-    after = fork_server.fork("afterwards", **asked)
-    assert after.message("found") == [None, ""]
-    assert after.message("answers") == [["published", "v1-r1"]] * 2
+    (root / unwritable).chmod(0o755)
+    after = fork_server.fork("recover", **arguments)
+    assert after.message("charge before") == [None, ""]
+    assert after.message("answers") == [["published", "v1-r1", {}]] * 2
 
 
 def test_archive_that_becomes_read_only(tmp_path: Path, any_home: Home, monkeypatch: Any) -> None:
-    """It becomes read-only when the release is about to be renamed."""
-    request, renamed = write_request(tmp_path), Path.rename
+    """It becomes read-only just before the release is renamed."""
+    request, rename = write_request(tmp_path), Path.rename
 
     def refuse(self: Path, target: Path) -> Path:
         if Path(target).name == "release":
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(target))
-        return renamed(self, target)
+        return rename(self, target)
 
     with monkeypatch.context() as failing:
         failing.setattr(Path, "rename", refuse)
         for _ in range(2):
-            with pytest.raises(ArchiveError, match="Read-only file system"):
+            with raises(archive_not_writable, reason="Read-only file system"):
                 run_release(request)
     assert states() == ["sealed"]
     assert LocalArchive(any_home.archive).releases() == []
@@ -131,8 +137,8 @@ def test_archive_that_becomes_read_only(tmp_path: Path, any_home: Home, monkeypa
 
 
 def states() -> list[str]:
-    books = Ledger.of(Home.default())
-    return [c.state for c in books.charges("toy")] if books.datasets() else []
+    ledger = Ledger.of(Home.default())
+    return [c.state for c in ledger.charges("toy")] if ledger.datasets() else []
 
 
 @pytest.fixture
@@ -141,7 +147,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramercy.common.process_lock.WAIT_SECONDS", 1)
 
 
-# What the next run makes of it, by the entry that could not be made.
+# By the entry that could not be appended: the states left behind, and the state after the next run.
 AFTERWARDS = {
     "reserved": ([], "published"),
     "drawn": (["reserved"], "spent"),
@@ -156,22 +162,22 @@ def assert_refused(request: Path) -> None:
     with pytest.raises(LedgerError) as caught:
         run_release(request)
     assert time.monotonic() - began < SECONDS
-    assert PLACE.match(str(caught.value)), caught.value
+    assert location(caught.value.facts)
 
 
-def assert_recovers(request: Path, kind: str, *, closed: bool = False) -> None:
+def assert_recovers(request: Path, kind: str, *, recorded_as_spent: bool = False) -> None:
     """The next run finishes the release, or marks it spent; every later run agrees."""
-    left, then = AFTERWARDS[kind]
-    assert states() == (["spent"] if closed and then == "spent" else left)
+    states_before, final = AFTERWARDS[kind]
+    assert states() == (["spent"] if recorded_as_spent and final == "spent" else states_before)
     for _ in range(2):
-        if then == "spent":
-            with pytest.raises(SpentFailure, match="--new-charge"):
+        if final == "spent":
+            with raises(charge_interrupted, release="toy/v1-r1"):
                 run_release(request)
         else:
             assert run_release(request) == "v1-r1"
-        assert states() == [then]
-    books = Ledger.of(Home.default())
-    assert books.examine([books.head()]) == []
+        assert states() == [final]
+    ledger = Ledger.of(Home.default())
+    assert ledger.find_inconsistencies([ledger.head()]) == []
     assert make_audit(Context.default()).discrepancies == []
 
 
@@ -194,11 +200,11 @@ def once_before(monkeypatch: pytest.MonkeyPatch, kind: str, act: Callable[[], ob
 
 
 def lock_database(home: Home) -> Any:
-    """Another session that holds a write transaction open."""
+    """A second session with an open write transaction."""
     if home.ledger_url is None:
-        other = sqlite3.connect(home.ledger, isolation_level=None)
-        other.execute("BEGIN EXCLUSIVE")
-        return other
+        connection = sqlite3.connect(home.ledger, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+        return connection
     session = psycopg.connect(home.ledger_url)
     session.execute("SELECT * FROM head FOR UPDATE")
     return session
@@ -209,20 +215,20 @@ def lock_database(home: Home) -> Any:
 def test_locked_database(
     kind: str, tmp_path: Path, any_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, others = write_request(tmp_path), list[Any]()
+    request, sessions = write_request(tmp_path), list[Any]()
     Ledger.of(any_home)
     with monkeypatch.context() as failing:
-        once_before(failing, kind, lambda: others.append(lock_database(any_home)))
+        once_before(failing, kind, lambda: sessions.append(lock_database(any_home)))
         assert_refused(request)
-    (other,) = others
-    other.close()
+    (session,) = sessions
+    session.close()
     assert_recovers(request, kind)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_lock_held_by_another_process(tmp_path: Path, any_home: Home) -> None:
     request = write_request(tmp_path)
-    with Ledger.of(any_home).alone("toy"):
+    with Ledger.of(any_home).lock("toy"):
         assert_refused(request)
     assert_recovers(request, "reserved")
 
@@ -234,7 +240,7 @@ def test_connection_lost_in_a_transaction(
     request, appended, cut = write_request(tmp_path), gramercy.ledger.writer.append, list[str]()
 
     def append(db: Any, entry: Any) -> Any:
-        made = appended(db, entry)
+        appended_entry = appended(db, entry)
         if entry.kind == kind and not cut:
             cut.append(kind)
             with psycopg.connect(str(postgresql.ledger_url), autocommit=True) as admin:
@@ -242,13 +248,13 @@ def test_connection_lost_in_a_transaction(
                     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
-        return made
+        return appended_entry
 
     with monkeypatch.context() as failing:
         failing.setattr(gramercy.ledger.writer, "append", append)
         assert_refused(request)
-    # The server answers again at once: the failure could be recorded.
-    assert_recovers(request, kind, closed=True)
+    # The server accepts connections again at once, so the failure was recorded.
+    assert_recovers(request, kind, recorded_as_spent=True)
 
 
 @pytest.mark.parametrize("kind", ["reserved", "drawn", "published"])
@@ -273,9 +279,9 @@ def postgresql(home: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
     """A separate server, for tests that stop it."""
-    made = new_server()
-    yield made
-    made.stop()
+    started = new_server()
+    yield started
+    started.stop()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The remaining budget never rises, whatever the clock and the time zone."""
+"""The remaining budget never rises, for any clock and time zone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "XYZ-99:59
 
 
 class Clock:
-    """The clock and the time zone of this process, which can be set."""
+    """The clock and the time zone of this process, both adjustable."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ahead = datetime.timedelta()
@@ -48,8 +48,8 @@ class Clock:
                 return getattr(datetime, name)
 
         for name, module in list(sys.modules.items()):
-            ours = name.startswith("gramercy.")
-            if ours and getattr(module, "datetime", None) is datetime:
+            own = name.startswith("gramercy.")
+            if own and getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", Module())
         self._patch = patch
 
@@ -81,19 +81,19 @@ STEPS = st.one_of(
 )
 
 
-def left(ledger: Ledger, under: Contract) -> dict[str, float]:
+def remaining_mu(ledger: Ledger, terms: Contract) -> dict[str, float]:
     """The remaining budget of every window that versions are charged to."""
-    seen = {version: ledger.preview(under, version) for version in WINDOWS}
-    by_year = under.budget.per == "year"
-    assert [s.window for s in seen.values()] == (
+    previews = {version: ledger.preview(terms, version) for version in WINDOWS}
+    by_year = terms.budget.per == "year"
+    assert [s.window for s in previews.values()] == (
         list(WINDOWS.values()) if by_year else [""] * len(WINDOWS)
     )
-    return {each.window: each.left.mu for each in seen.values()}
+    return {each.window: each.left.mu for each in previews.values()}
 
 
-@pytest.mark.parametrize("under", [contract(), YEARLY], ids=["lifetime", "year"])
+@pytest.mark.parametrize("terms", [contract(), YEARLY], ids=["lifetime", "year"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_remaining_budget_never_rises(kind: str, under: Contract) -> None:
+def test_remaining_budget_never_rises(kind: str, terms: Contract) -> None:
     @settings(
         max_examples=at_scale(3, 200),
         deadline=None,
@@ -103,27 +103,29 @@ def test_remaining_budget_never_rises(kind: str, under: Contract) -> None:
     @given(st.lists(STEPS, min_size=6, max_size=at_scale(10, 40)))
     def check(steps: list[Any]) -> None:
         with tempfile.TemporaryDirectory() as folder, clocks() as clock:
-            where = ledger_location(kind, Path(folder))
-            ledger = Ledger(where)
-            before = left(ledger, under)
-            for turn, (what, *how) in enumerate(steps):
+            location = ledger_location(kind, Path(folder))
+            ledger = Ledger(location)
+            before = remaining_mu(ledger, terms)
+            for turn, (action, *arguments) in enumerate(steps):
                 charged = ""
-                if what == "charge":
-                    version, guarantee = how
+                if action == "charge":
+                    version, guarantee = arguments
                     with contextlib.suppress(BudgetRefused):
-                        made = ledger.charge(under, version, f"request {turn}", guarantee, "")
-                        charged = made.release
-                elif what == "another process":
-                    ledger = Ledger(where)
+                        charge = ledger.charge(terms, version, f"request {turn}", guarantee, "")
+                        charged = charge.release
+                elif action == "another process":
+                    ledger = Ledger(location)
                 else:
-                    getattr(clock, "set" if what == "clock" else "zone")(*how)
-                now = left(ledger, under)
-                window = under.window(how[0]) if charged else None
-                for each, was in before.items():
-                    # Only a charge to this very window changes it, and lowers it.
-                    assert now[each] < was if each == window else now[each] == was
-                before = now
-            assert ledger.examine([ledger.head()]) == []
+                    getattr(clock, "set" if action == "clock" else "zone")(*arguments)
+                current = remaining_mu(ledger, terms)
+                window = terms.window(arguments[0]) if charged else None
+                for name, remaining in before.items():
+                    # Only a charge to the window changes what remains of it, and lowers it.
+                    assert (
+                        current[name] < remaining if name == window else current[name] == remaining
+                    )
+                before = current
+            assert ledger.find_inconsistencies([ledger.head()]) == []
 
     check()
 
@@ -133,8 +135,8 @@ def test_release_is_replayed_at_any_time(tmp_path: Path, any_home: Home) -> None
     request = write_request(tmp_path, budget=budget)
     with clocks() as clock:
         assert run_release(request) == "v1-r1"
-        ledger, place = Ledger.of(any_home), any_home.archive / "toy/v1-r1/release"
-        sealed, spent = bundle_bytes(place), ledger.statement("toy")
+        ledger, bundle = Ledger.of(any_home), any_home.archive / "toy/v1-r1/release"
+        sealed_bytes, spent = bundle_bytes(bundle), ledger.statement("toy")
         for days in (-20_000, 20_000, 0):
             for zone in ZONES:
                 clock.set(days)
@@ -142,9 +144,9 @@ def test_release_is_replayed_at_any_time(tmp_path: Path, any_home: Home) -> None
                 assert run_release(request) == "v1-r1"
         for days in (-400, 400):
             clock.set(days)
-            other = write_request(tmp_path, request={"version": "v2"}, budget=budget)
+            request_v2 = write_request(tmp_path, request={"version": "v2"}, budget=budget)
             with pytest.raises(BudgetRefused):
-                run_release(other)
-    assert bundle_bytes(place) == sealed
+                run_release(request_v2)
+    assert bundle_bytes(bundle) == sealed_bytes
     assert ledger.statement("toy") == spent
     assert ledger.charges("toy")[0].at.startswith("2026-07-01")

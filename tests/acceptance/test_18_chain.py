@@ -1,4 +1,4 @@
-"""A changed, removed or moved entry among a hundred thousand is found, and so is a lost end.
+"""Changed, removed, moved or truncated entries of a large ledger are detected.
 
 The attacker owns the database, and removes its triggers and constraints first.
 """
@@ -14,16 +14,18 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from gramercy.ledger import Finding, Ledger
+from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import Entry
-from gramercy.ledger.examine import examine
-from gramercy.ledger.journal import read, walk
-from gramercy.ledger.queries import head_of
-from gramercy.mechanisms.accounting.composition import NOTHING
+from gramercy.ledger.integrity import find_inconsistencies
+from gramercy.ledger.journal import read, read_all
+from gramercy.ledger.queries import head_anchor
+from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.anchor import Anchor
-from gramercy.schemas.model import canonical
+from gramercy.schemas.model import canonical_json
+from gramercy.schemas.problem import Notice, Problem
+from gramercy.schemas.problems import ledger as problems
 from tests.support.factories import at_scale
 from tests.support.ledger_writers import TENTH, charge, contract
 
@@ -34,7 +36,7 @@ SMALL = Guarantee(1e-3)
 def more_entries(ledger: Ledger, count: int) -> Iterator[Entry]:
     """Entries as charges would append them, without waiting for the disk."""
     *_, last = ledger.entries()
-    total, turn = last.total, last.says("turn", int)
+    total, turn = last.total, last.fact("turn", int)
     state = "reserved"
     for _ in range(count):
         state = {"reserved": "drawn", "drawn": "spent", "spent": "reserved"}[state]
@@ -42,7 +44,7 @@ def more_entries(ledger: Ledger, count: int) -> Iterator[Entry]:
         entry = Entry(state, "toy", f"v-r{turn}", facts=facts)
         if state == "reserved":
             total, turn = total.plus(SMALL), turn + 1
-            told = {
+            facts_of_charge = {
                 "version": "v",
                 "turn": turn,
                 "total": str(total),
@@ -50,9 +52,9 @@ def more_entries(ledger: Ledger, count: int) -> Iterator[Entry]:
                 "source": "",
             }
             charged = Entry(state, "toy", f"v-r{turn}", "", f"request {turn}", SMALL.mu, 0.0)
-            entry = replace(charged, facts=canonical(told))
-        made = replace(entry, seq=last.seq + 1, at="2026", salt="0" * 32, previous=last.hash)
-        last = replace(made, hash=made.digest())
+            entry = replace(charged, facts=canonical_json(facts_of_charge))
+        chained = replace(entry, seq=last.seq + 1, at="2026", salt="0" * 32, previous=last.hash)
+        last = replace(chained, hash=chained.digest())
         yield last
 
 
@@ -64,7 +66,7 @@ def fill(ledger: Ledger) -> None:
         db.execute(sa.update(head).values(seq=rows[-1]["seq"], hash=rows[-1]["hash"]))
 
 
-def unguarded(db: sa.Connection) -> None:
+def remove_triggers(db: sa.Connection) -> None:
     """Remove triggers and constraints."""
     if db.dialect.name == "sqlite":
         for name in ("update", "delete"):
@@ -96,11 +98,11 @@ def swap(db: sa.Connection, seq: int) -> None:
         db.execute(sa.update(entries).where(entries.c.seq == old).values(seq=new))
 
 
-TAMPERINGS: dict[str, tuple[Callable[[sa.Connection, int], None], str]] = {
-    "edited": (edit, "was changed"),
-    "cheapened": (cheapen, "does not add up"),
-    "deleted": (delete, "before it is missing"),
-    "reordered": (swap, "was changed"),
+TAMPERINGS: dict[str, tuple[Callable[[sa.Connection, int], None], Problem[..., Notice]]] = {
+    "edited": (edit, problems.hash_mismatch),
+    "cheapened": (cheapen, problems.total_mismatch),
+    "deleted": (delete, problems.entries_missing),
+    "reordered": (swap, problems.hash_mismatch),
 }
 
 
@@ -114,39 +116,35 @@ def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
 
 
 def test_every_tampering_is_found_by_entry(filled: Ledger) -> None:
-    assert filled.examine([filled.head()]) == []
-    for tampering, (tamper, told) in TAMPERINGS.items():
+    assert filled.find_inconsistencies([filled.head()]) == []
+    for tampering, (tamper, problem) in TAMPERINGS.items():
         for seq in (5, MANY // 2, MANY - 5):
             with filled._writing() as db, db.begin_nested() as undone:
-                unguarded(db)
+                remove_triggers(db)
                 tamper(db, seq)
                 began = time.monotonic()
-                findings = examined(db)
+                findings = find_inconsistencies(read_all(db), head_anchor(db), [])
                 elapsed = time.monotonic() - began
                 undone.rollback()
-            named = [f for f in findings if abs(f.entry - seq) <= 2 and told in f.words]
-            assert named, (tampering, seq, findings[:3])
+            near = [f.notice.code for f in findings if abs(f.entry - seq) <= 2]
+            assert problem.code in near, (tampering, seq, findings[:3])
             assert elapsed < 5 * at_scale(4, 1)
-    assert filled.examine([filled.head()]) == []
-
-
-def examined(db: sa.Connection) -> list[Finding]:
-    return examine(walk(db), head_of(db), [])
+    assert filled.find_inconsistencies([filled.head()]) == []
 
 
 def test_truncated_ledger_is_found_by_the_anchor(filled: Ledger) -> None:
-    """Including the head: only an anchor outside the ledger can reveal it."""
+    """The head is changed as well: only an anchor outside the ledger reveals it."""
     anchor = filled.head()
     with filled._writing() as db:
-        unguarded(db)
+        remove_triggers(db)
         db.execute(sa.delete(entries).where(entries.c.seq > anchor.seq - 7))
         last = db.execute(sa.select(entries.c.seq, entries.c.hash).order_by(-entries.c.seq)).first()
         assert last is not None
         db.execute(sa.update(head).values(seq=last.seq, hash=last.hash))
-    assert filled.examine() == []
-    (found,) = filled.examine([anchor])
-    assert found.entry == anchor.seq - 6
-    assert f"its anchor outside has seen entry {anchor.seq}" in found.words
+    assert filled.find_inconsistencies() == []
+    (finding,) = filled.find_inconsistencies([anchor])
+    assert finding.entry == anchor.seq - 6
+    assert finding.notice == problems.behind_anchor(anchor.seq - 7, anchor.seq)
 
 
 def test_rewritten_ledger_is_found_by_the_anchor(tmp_path: Path) -> None:
@@ -156,50 +154,51 @@ def test_rewritten_ledger_is_found_by_the_anchor(tmp_path: Path) -> None:
         charge(ledger, f"v{turn}")
     anchors = [ledger.head()]
     charge(ledger, "v8")
-    total, kept, previous = NOTHING, list[Entry](), ""
+    total, rewritten_entries, previous = NO_CHARGES, list[Entry](), ""
     for entry in ledger.entries():
-        made = entry
+        rewritten = entry
         if entry.kind == "reserved":
             mu = 1e-6 if entry.release == "v3-r4" else entry.mu
-            made = replace(entry, mu=mu)
-            total = total.plus(made.guarantee)
-            made = replace(made, facts=canonical(json.loads(entry.facts) | {"total": str(total)}))
-        made = replace(made, previous=previous or entry.previous)
-        kept.append(replace(made, hash=made.digest()))
-        previous = kept[-1].hash
+            rewritten = replace(entry, mu=mu)
+            total = total.plus(rewritten.guarantee)
+            rewritten = replace(
+                rewritten, facts=canonical_json(json.loads(entry.facts) | {"total": str(total)})
+            )
+        rewritten = replace(rewritten, previous=previous or entry.previous)
+        rewritten_entries.append(replace(rewritten, hash=rewritten.digest()))
+        previous = rewritten_entries[-1].hash
     with ledger._writing() as db:
-        unguarded(db)
+        remove_triggers(db)
         db.execute(sa.delete(entries))
-        db.execute(sa.insert(entries), [asdict(entry) for entry in kept])
+        db.execute(sa.insert(entries), [asdict(entry) for entry in rewritten_entries])
         db.execute(sa.update(head).values(hash=previous))
-    assert ledger.examine() == []
-    (found,) = ledger.examine(anchors)
-    assert found.entry == anchors[0].seq
-    assert "another entry than its anchor" in found.words
+    assert ledger.find_inconsistencies() == []
+    (finding,) = ledger.find_inconsistencies(anchors)
+    assert finding.notice == problems.differs_from_anchor(anchors[0].seq)
 
 
 def test_charges_beyond_the_budget_are_found(tmp_path: Path) -> None:
-    """Entries with correct hashes that exceed the budget are found by the budget rule."""
+    """The hashes are correct: the budget rule detects them."""
     ledger = Ledger(tmp_path / "ledger.sqlite")
     charge(ledger, "v", Guarantee(TENTH.mu * 9.999))
     extra = list(more_entries(ledger, 30))
     with ledger._writing() as db:
         db.execute(sa.insert(entries), [asdict(entry) for entry in extra])
         db.execute(sa.update(head).values(seq=extra[-1].seq, hash=extra[-1].hash))
-    assert ledger.examine() == []  # 3e-3 more still fits
+    assert ledger.find_inconsistencies() == []  # they fit into the budget
     before = next(e for e in reversed(extra) if e.kind == "reserved")
-    turn, total = before.says("turn", int) + 1, before.total.plus(TENTH)
+    turn, total = before.fact("turn", int) + 1, before.total.plus(TENTH)
     over = replace(before, release=f"v-r{turn}", mu=TENTH.mu)
     facts = {"version": "v", "turn": turn, "fingerprint": "", "source": ""}
-    over = replace(over, facts=canonical(facts | {"total": str(total)}), request="r")
+    over = replace(over, facts=canonical_json(facts | {"total": str(total)}), request="r")
     over = replace(over, seq=extra[-1].seq + 1, previous=extra[-1].hash)
     over = replace(over, hash=over.digest())
     with ledger._writing() as db:
         db.execute(sa.insert(entries), [asdict(over)])
         db.execute(sa.update(head).values(seq=over.seq, hash=over.hash))
-    (found,) = ledger.examine()
-    assert (found.entry, found.subject) == (over.seq, f"toy/v-r{turn}")
-    assert found.words == "its total is more than the budget that was in force"
+    (finding,) = ledger.find_inconsistencies()
+    assert (finding.entry, finding.subject) == (over.seq, f"toy/v-r{turn}")
+    assert finding.notice == problems.budget_overspent(over.seq)
 
 
 def test_changed_head_is_found(database: Path | str) -> None:
@@ -207,6 +206,6 @@ def test_changed_head_is_found(database: Path | str) -> None:
     charge(ledger, "v")
     with ledger._writing() as db:
         db.execute(sa.update(head).values(hash="0" * 64))
-    (found,) = ledger.examine()
-    assert "ends at entry 3, and its head says 3" in found.words
+    (finding,) = ledger.find_inconsistencies()
+    assert finding.notice == problems.head_mismatch(3, 3)
     assert ledger.head() == Anchor(ledger=ledger.head().ledger, seq=3, hash="0" * 64)

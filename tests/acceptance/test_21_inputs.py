@@ -1,4 +1,4 @@
-"""Hostile tables: the right matrix, or a typed error naming file and column and never a value."""
+"""Hostile tables give the correct matrix, or a typed error with file and column, not values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fsspec.implementations.local import LocalFileSystem
 from gramercy.application.accumulation import accumulate
 from gramercy.application.validation import validate
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.errors import ContractError, Invalid, TableError
-from gramercy.tables import parquet
+from gramercy.schemas.problems import table as problems
+from gramercy.tables import parquet_reader
 from gramercy.tables.streaming import Accumulated
 from tests.acceptance.hostile.readable_tables import ALL_READ, ROWS, SPELLINGS, TEXT
 from tests.acceptance.hostile.refused_tables import (
     ALL_REFUSED,
-    TWICE,
+    REPEATED_COLUMN,
     damaged_parquet,
-    whole_parquet,
+    valid_parquet,
 )
 from tests.acceptance.hostile.table_cases import (
     COLUMNS,
@@ -42,19 +42,20 @@ from tests.acceptance.hostile.table_cases import (
     summed,
     write_case,
 )
-from tests.support.factories import FULL, read_plan, seal_step
+from tests.support.factories import FULL, as_flow_step, read_plan
+from tests.support.problems import raises
 
 
 def assert_reference(case: Read, sums: Accumulated, lattice: Lattice) -> Reference:
-    """The reference, after comparing the sums with it."""
+    """Compare the sums with the reference; return the reference."""
     changes = case.changes
     reference = Reference(changes.get("columns", COLUMNS), changes.get("intercept", False))
     for row in case.rows:
         reference.add(row)
-    found = sums.gram.astype(float) / lattice.divisor
+    moments = sums.gram.astype(float) / lattice.divisor
     # Rounding a unit row moves a product of two entries by less than 1/(2^K c).
-    slack = (len(case.rows) + 1) / lattice.cell
-    np.testing.assert_allclose(found, reference.gram(), rtol=0, atol=slack)
+    slack = (len(case.rows) + 1) / lattice.unit_length
+    np.testing.assert_allclose(moments, reference.gram(), rtol=0, atol=slack)
     assert sums.rows == len(case.rows)
     assert sums.malformed == reference.malformed
     assert sums.repairs.filled.tolist() == reference.filled
@@ -66,7 +67,7 @@ def assert_reference(case: Read, sums: Accumulated, lattice: Lattice) -> Referen
 def test_hostile_table_equals_reference(case: Read, tmp_path: Path) -> None:
     sampled, sums, lattice = steps(write_case(tmp_path, case))
     reference = assert_reference(case, sums, lattice)
-    if len(case.files) == 1:  # then the sample is all of it
+    if len(case.files) == 1:  # the sample is the entire table
         for key, counts in (
             ("columns_with_gaps", reference.filled),
             ("columns_out_of_bounds", reference.clamped),
@@ -81,9 +82,9 @@ def test_hostile_cell_equals_reference(name: str, cell: str, number: float, tmp_
     assert_reference(case, *summed(write_case(tmp_path, case)))
 
 
-def error_texts(caught: pytest.ExceptionInfo[Invalid]) -> str:
-    """Everything that could be shown of an error, including its history."""
-    return "".join(traceback.format_exception(caught.value))
+def error_texts(error: BaseException) -> str:
+    """Everything that could be shown of an error, including its causes."""
+    return "".join(traceback.format_exception(error))
 
 
 @pytest.mark.parametrize("case", ALL_REFUSED, ids=str)
@@ -95,16 +96,17 @@ def test_unreadable_table_is_refused_without_values(
 ) -> None:
     request = write_case(tmp_path, case)
     caplog.set_level(0)
-    with pytest.raises(case.error) as caught:
+    with raises(case.problem, key=case.key, **case.facts) as caught:
         steps(request)
-    file = "contract.yaml" if case.error is ContractError else case.source or next(iter(case.files))
-    several = case.source in ("p*", "*", "data/*/*")  # then the words name the one
-    for words in (*case.words, *([] if several else [file])):
-        assert words in str(caught.value)
+    named = "contract.yaml" if case.key is not None else case.named
+    facts = caught.value.facts
+    assert facts.get("file", facts.get("source")).endswith(
+        named or case.source or next(iter(case.files))
+    )
     assert caught.value.exit_code == 2
     out, err = capfd.readouterr()
     for planted in PLANTED:
-        assert planted not in error_texts(caught) + out + err + caplog.text
+        assert planted not in error_texts(caught.value) + out + err + caplog.text
 
 
 def test_brackets_in_the_contract_folder_are_literal(tmp_path: Path) -> None:
@@ -124,14 +126,14 @@ def test_symbolic_links_to_tables(tmp_path: Path) -> None:
     for target in ("absent.csv", "link.csv"):
         (tmp_path / "link.csv").unlink()
         (tmp_path / "link.csv").symlink_to(tmp_path / target)
-        with pytest.raises(TableError, match=r"link\.csv: no such file"):
+        with raises(problems.source_missing, source=str(tmp_path / "link.csv")):
             steps(request)
 
 
 def test_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     request = write_case(tmp_path, Read("", {"t.csv": TEXT.encode()}, ROWS, "pipe.csv"))
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(TableError, match=r"pipe\.csv"):
+    with raises(problems.not_a_regular_file, source=str(tmp_path / "pipe.csv")):
         steps(request)
 
 
@@ -140,20 +142,19 @@ def test_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
 def test_unreadable_file_is_refused_at_every_step(
     name: str, step: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = {"t.csv": PLAIN, "t.csv.gz": gzip.compress(PLAIN), "t.parquet": whole_parquet()}
-    plan = read_plan(write_case(tmp_path, Refused("", {name: whole[name]})))
+    contents = {"t.csv": PLAIN, "t.csv.gz": gzip.compress(PLAIN), "t.parquet": valid_parquet()}
+    plan = read_plan(write_case(tmp_path, Read("", {name: contents[name]}, [None] * 2)))
     (tmp_path / name).chmod(0)
-    if os.geteuid() == 0:  # who may read everything
+    if os.geteuid() == 0:  # root may read everything
 
         def refuse(*_: Any, **__: Any) -> None:
             raise PermissionError(13, "Permission denied", WORD)
 
         monkeypatch.setattr(LocalFileSystem, "_open", refuse)
-        monkeypatch.setattr(parquet, "_bytes", refuse)
-    with pytest.raises(TableError) as caught:
-        seal_step(step)(plan.contract if step is validate else plan)
-    assert f"{name}: cannot be " in str(caught.value)
-    assert not any(planted in error_texts(caught) for planted in PLANTED)
+        monkeypatch.setattr(parquet_reader, "_open_bytes", refuse)
+    with raises(problems.permission_denied, file=str(tmp_path / name)) as caught:
+        as_flow_step(step)(plan.contract if step is validate else plan)
+    assert not any(planted in error_texts(caught.value) for planted in PLANTED)
 
 
 def test_table_changed_between_steps_is_refused_by_name(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_table_changed_between_steps_is_refused_by_name(tmp_path: Path) -> None:
     bad: dict[str, Content | None] = {
         "gone": None,
         "text": pa.table({"c0": [WORD], "c1": [SECRET]}),
-        "twice": TWICE,
+        "twice": REPEATED_COLUMN,
         "lacking": pa.table({"c1": [SECRET]}),
         "damaged": damaged_parquet(),
     }
@@ -171,16 +172,18 @@ def test_table_changed_between_steps_is_refused_by_name(tmp_path: Path) -> None:
         folder.mkdir()
         request = write_case(folder, Read("", {"t.parquet": good}, [[2, 5]]))
         plan = read_plan(request)
-        seal_step(validate)(plan.contract)
+        as_flow_step(validate)(plan.contract)
         (folder / "t.parquet").unlink()
         if content is not None:
             write_case(folder, Read("", {"t.parquet": content}, [None]))
-        if name == "text":  # cells that are no numbers, and take the centre
-            assert seal_step(accumulate)(plan).sums.repairs.filled.tolist() == [1, 0]
+        if name == "text":  # cells that are not numbers are replaced by the centre
+            assert as_flow_step(accumulate)(plan).sums.repairs.filled.tolist() == [1, 0]
             continue
-        with pytest.raises(TableError, match=r"t\.parquet") as caught:
-            seal_step(accumulate)(plan)
-        assert not any(planted in error_texts(caught) for planted in PLANTED)
+        problem = problems.source_missing if content is None else problems.file_not_readable
+        with raises(problem) as caught:
+            as_flow_step(accumulate)(plan)
+        assert str(folder / "t.parquet") in caught.value.facts.values()
+        assert not any(planted in error_texts(caught.value) for planted in PLANTED)
 
 
 def test_table_with_the_maximum_number_of_columns(tmp_path: Path) -> None:
@@ -196,10 +199,10 @@ def test_table_with_the_maximum_number_of_columns(tmp_path: Path) -> None:
     case = Read("", files, [None] * 4, "t.*", changes={"columns": columns})
     plan = read_plan(write_case(tmp_path, case))
     if FULL:  # minutes
-        seal_step(validate)(plan.contract)
-    sums = seal_step(accumulate)(plan).sums
-    found = sums.gram / plan.mechanism.lattice.divisor
-    slack = 2 / plan.mechanism.lattice.cell
+        as_flow_step(validate)(plan.contract)
+    sums = as_flow_step(accumulate)(plan).sums
+    moments = sums.gram / plan.mechanism.lattice.divisor
+    slack = 2 / plan.mechanism.lattice.unit_length
     for i, j in itertools.product((0, 1, 2, 2500, 4999), repeat=2):
-        assert found[i, j] == pytest.approx(2 * signs[i] * signs[j] / p, abs=slack)
+        assert moments[i, j] == pytest.approx(2 * signs[i] * signs[j] / p, abs=slack)
     assert sums.repairs.filled.tolist() == [1] * p

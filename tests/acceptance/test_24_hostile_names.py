@@ -1,9 +1,9 @@
-"""A thousand hostile names: nothing leaves the archive's root, and no written file breaks.
+"""A thousand hostile names: files stay inside the archive, and every written file is well-formed.
 
-Names of columns and levels are the table's own, so that most are legal, whatever they look like: as
-in the contract they stand in every file. A CSV holds them as data; a spreadsheet that is told to
-open one may take a name that begins with '=', '+', '-' or '@' for a formula. They are not changed,
-because a file is verified against its manifest, and a changed name would be another.
+Most names of columns and levels are legal, because the table determines them. Every file contains
+them unchanged, as the contract states them: files are verified against their manifest. If a
+spreadsheet program opens a CSV, it may read a name that begins with '=', '+', '-' or '@' as a
+formula.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import (
-    ArchiveError,
-    BundleError,
-    ContractError,
     GramercyError,
     Invalid,
     UnknownRelease,
 )
+from gramercy.schemas.problems import keys
+from gramercy.schemas.problems.archive import write_behind_link
+from gramercy.schemas.problems.bundle import not_a_file
 from tests.acceptance.hostile.names import hostile_names
 from tests.support.factories import (
     at_scale,
@@ -52,6 +52,7 @@ from tests.support.factories import (
     write_request,
     write_yaml,
 )
+from tests.support.problems import raises
 
 COUNT = 1000
 ID = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -61,16 +62,16 @@ FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 @pytest.fixture
 def names(outside: Path) -> list[str]:
-    found = hostile_names(str(outside / "planted"), COUNT)
-    assert len(found) == COUNT
-    return found
+    generated = hostile_names(str(outside / "planted"), COUNT)
+    assert len(generated) == COUNT
+    return generated
 
 
 def sample(names: list[str], count: int) -> list[str]:
     return names[:: len(names) // count]
 
 
-def everything(folder: Path) -> dict[str, Any]:
+def folder_contents(folder: Path) -> dict[str, Any]:
     """The content of a folder: bytes of files, targets of links."""
     return {
         str(path.relative_to(folder)): path.readlink()
@@ -84,25 +85,25 @@ def everything(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def outside(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The working directory, in which nothing may be created or changed.
+    """The working directory, in which tests must not create or change files.
 
-    Nor elsewhere, but for the home's own files and a release's folder in the archive.
+    Files may appear only in the home and in the folders of releases in the archive.
     """
-    away = tmp_path / "outside"
-    (away / "victim/release").mkdir(parents=True)
-    (away / "victim/release/kept").write_text("kept")
-    (away / "toy.left").mkdir()
-    (away / "toy.left/kept").write_text("kept")
+    directory = tmp_path / "outside"
+    (directory / "victim/release").mkdir(parents=True)
+    (directory / "victim/release/kept").write_text("kept")
+    (directory / "toy.left").mkdir()
+    (directory / "toy.left/kept").write_text("kept")
     (tmp_path / "inputs").mkdir()
-    before = everything(away)
-    monkeypatch.chdir(away)
-    yield away
-    assert everything(away) == before
+    before = folder_contents(directory)
+    monkeypatch.chdir(directory)
+    yield directory
+    assert folder_contents(directory) == before
     assert {path.name for path in tmp_path.iterdir()} <= {"outside", "inputs", "home"}
-    own = r"archive|audits|contracts|internal|keys|locks|ledger\.sqlite.*"
-    assert all(re.fullmatch(own, path.name) for path in home.glob("*"))
+    own_files = r"archive|audits|contracts|internal|keys|locks|ledger\.sqlite.*"
+    assert all(re.fullmatch(own_files, path.name) for path in home.glob("*"))
     for path in (home / "archive").glob("*/*/*"):
-        if path.resolve().is_relative_to(home.resolve()):  # no link that a test has put there
+        if path.resolve().is_relative_to(home.resolve()):  # not a link that a test created
             dataset, release, kind = path.relative_to(home / "archive").parts
             if dataset not in {".staging", ".ledger"}:
                 assert FOLDER.fullmatch(dataset)
@@ -129,8 +130,9 @@ def test_hostile_data_set_ids(names: list[str], tmp_path: Path) -> None:
         if ID.fullmatch(name):
             assert read_plan(request).contract.id == name
             continue
-        with pytest.raises(ContractError, match=r"contract\.yaml: key 'id'"):
+        with raises(keys.contract_not_valid) as raised:
             read_plan(request)
+        assert [detail.key for detail in raised.value.details] == ["id"]
 
 
 def test_hostile_versions(names: list[str], tmp_path: Path) -> None:
@@ -140,25 +142,26 @@ def test_hostile_versions(names: list[str], tmp_path: Path) -> None:
         if LABEL.fullmatch(name):
             assert read_plan(request).request.version == name
             continue
-        with pytest.raises(Invalid, match=r"request\.yaml: key 'version'"):
+        with raises(keys.request_not_valid) as raised:
             read_plan(request)
+        assert [detail.key for detail in raised.value.details] == ["version"]
 
 
 def test_hostile_contract_names_in_requests(names: list[str], tmp_path: Path) -> None:
-    """A name leads to a contract or to nothing; only the contract's id reaches the archive."""
+    """A name refers to a contract or is refused; only the contract's id is used in the archive."""
     request = write_request(tmp_path / "inputs")
     for name in names:
         with_name(request, "dataset", name)
         with pytest.raises(Invalid) as caught:
             read_plan(request)
-        str(caught.value).encode()  # can be printed
+        str(caught.value).encode()  # printable
 
 
 def test_legal_names_stay_inside_the_archive(names: list[str], home: Path, tmp_path: Path) -> None:
     """Legal names, such as device names of other systems, are ordinary folders."""
-    both = [name for name in names if ID.fullmatch(name) and LABEL.fullmatch(name)]
-    assert "con" in both
-    for name in both[:5]:
+    legal = [name for name in names if ID.fullmatch(name) and LABEL.fullmatch(name)]
+    assert "con" in legal
+    for name in legal[:5]:
         folder = tmp_path / "inputs" / name
         folder.mkdir()
         release = run_release(write_request(folder, id=name, request={"version": name}))
@@ -167,19 +170,19 @@ def test_legal_names_stay_inside_the_archive(names: list[str], home: Path, tmp_p
 
 def test_hostile_titles_and_curators(names: list[str], tmp_path: Path, home: Path) -> None:
     """Titles that cannot be written are refused before anything is charged."""
-    taken = []
+    accepted = []
     for name in names:
         for key in ("title", "curator"):
             facts = contract_facts() | {key: name}
             try:
-                taken.append(getattr(Contract.model_validate(facts), key))
+                accepted.append(getattr(Contract.model_validate(facts), key))
             except ValueError:
                 continue
-    for title in taken:
+    for title in accepted:
         title.encode()
         assert title == title.strip()
         assert not {unicodedata.category(x) for x in title} & {"Cc", "Cs", "Cn", "Zl", "Zp"}
-    chosen = next(t for t in taken if "<script>" in t)
+    chosen = next(t for t in accepted if "<script>" in t)
     folder = run_pipeline(write_request(tmp_path / "inputs", title=chosen, curator=chosen))
     for page in folder.rglob("*.html"):
         Page(page.read_text())
@@ -190,23 +193,23 @@ def test_hostile_release_names(names: list[str], tmp_path: Path, home: Path) -> 
     archive = LocalArchive(home / "archive")
     catalogue = gramercy.open(str(home / "archive"))
     for name in names:
-        for place in (
+        for locate in (
             lambda name=name: archive.release(name, "v1-r1"),
             lambda name=name: archive.release("toy", name),
             lambda name=name: archive.estimate("toy", "v1-r1", name),
             lambda name=name: archive.report("toy", "v1-r1", name),
         ):
             if FOLDER.fullmatch(name):
-                assert place().resolve().is_relative_to(archive.root.resolve())
+                assert locate().resolve().is_relative_to(archive.root.resolve())
                 continue
             with pytest.raises(UnknownRelease):
-                place()
-        for wanted in (name, f"{name}/v1-r1", f"toy/{name}"):
-            if wanted == "toy/v1-r1":
+                locate()
+        for key in (name, f"{name}/v1-r1", f"toy/{name}"):
+            if key == "toy/v1-r1":
                 continue
-            assert wanted not in catalogue
+            assert key not in catalogue
             with pytest.raises(UnknownRelease) as caught:
-                catalogue[wanted]
+                catalogue[key]
             str(caught.value).encode()
 
 
@@ -275,17 +278,17 @@ class Page(html.parser.HTMLParser):
         self.words += data
 
 
-def legal(names: list[str], as_levels: bool) -> list[str]:
-    """The names that a contract accepts, each by itself."""
-    found = []
+def legal_names(names: list[str], as_levels: bool) -> list[str]:
+    """The names that a contract accepts, one at a time."""
+    accepted = []
     for name in names:
         columns: Any = {"s": {"levels": [name]}} if as_levels else {name: {"lower": 0, "upper": 1}}
         try:
             Contract.model_validate(contract_facts() | {"columns": columns})
         except ValueError:
             continue
-        found.append(name)
-    return found
+        accepted.append(name)
+    return accepted
 
 
 ESTIMATES = [{"name": "ridge"}, {"name": "discoveries"}, {"name": "graphical-lasso"}]
@@ -323,13 +326,13 @@ def check_bundles(release: Path, expected: list[str]) -> None:
 
 
 def test_hostile_column_names(names: list[str], tmp_path: Path) -> None:
-    taken = legal(names, as_levels=False)
-    assert len(taken) > COUNT // 2
+    accepted = legal_names(names, as_levels=False)
+    assert len(accepted) > COUNT // 2
     rng = np.random.default_rng(24)
-    taken = taken[:: at_scale(9, 1)]
+    accepted = accepted[:: at_scale(9, 1)]
     size = at_scale(100, 250)
-    for start in range(0, len(taken), size):
-        part = taken[start : start + size]
+    for start in range(0, len(accepted), size):
+        part = accepted[start : start + size]
         folder = tmp_path / "inputs" / str(start)
         folder.mkdir()
         rows = [rng.normal(size=400) for _ in part]
@@ -342,20 +345,20 @@ def test_hostile_column_names(names: list[str], tmp_path: Path) -> None:
 
 def test_hostile_column_names_in_a_csv_header(names: list[str], tmp_path: Path) -> None:
     """The same names in the quoted header of a CSV."""
-    taken = legal(names, as_levels=False)
+    accepted = legal_names(names, as_levels=False)
     with (tmp_path / "inputs/table.csv").open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([taken, *[[k % 5] * len(taken) for k in range(40)]])
-    columns = {name: {"lower": -3, "upper": 9} for name in taken}
+        csv.writer(stream).writerows([accepted, *[[k % 5] * len(accepted) for k in range(40)]])
+    columns = {name: {"lower": -3, "upper": 9} for name in accepted}
     release = run_release(write_request(tmp_path / "inputs", columns=columns))
     bundle = read_release(Home.default().archive / "toy" / release / "release")
-    assert bundle.manifest.names == taken
+    assert bundle.manifest.names == accepted
 
 
 def test_hostile_level_names(names: list[str], tmp_path: Path) -> None:
-    taken = legal(names, as_levels=True)
-    assert len(taken) > COUNT // 2
+    accepted = legal_names(names, as_levels=True)
+    assert len(accepted) > COUNT // 2
     rng = np.random.default_rng(42)
-    part = taken[: 300 : at_scale(5, 1)]
+    part = accepted[: 300 : at_scale(5, 1)]
     cells = rng.choice(np.array(part, dtype=object), 500)
     table = pa.table({"s": pa.array(list(cells)), "k": rng.normal(size=500)})
     pq.write_table(table, tmp_path / "inputs/t.parquet")
@@ -373,21 +376,21 @@ def test_linked_releases_are_not_listed(
 ) -> None:
     """A link in the archive is not a release, even if its target is one."""
     run_pipeline(write_request(tmp_path / "inputs"))
-    moved = tmp_path / "inputs/moved"
-    (home / "archive" / where).rename(moved)
-    (home / "archive" / where).symlink_to(moved)
+    target = tmp_path / "inputs/moved"
+    (home / "archive" / where).rename(target)
+    (home / "archive" / where).symlink_to(target)
     archive = LocalArchive(home / "archive")
     assert archive.releases() == []
-    for reach in (
+    for open_release in (
         lambda: archive.release("toy", "v1-r1"),
         lambda: gramercy.open(str(home / "archive"))["toy/v1-r1"],
     ):
         with pytest.raises(UnknownRelease):
-            reach()
+            open_release()
     for command in ("show", "verify", "estimate"):
         code, out, err = run_command(command, "toy/v1-r1", capsys=capsys)
         assert code == 2, out + err
-    before = everything(moved)
+    before = folder_contents(target)
     for version in ("v1", "v2"):
         request = write_request(tmp_path / "inputs", request={"version": version})
         if where != "toy" and version == "v2":
@@ -395,26 +398,26 @@ def test_linked_releases_are_not_listed(
             continue
         with pytest.raises(GramercyError):
             run_release(request)
-    assert everything(moved) == before
+    assert folder_contents(target) == before
 
 
 @pytest.mark.parametrize("kind", ["estimates", "reports"])
 def test_linked_estimates_and_reports_are_not_listed(kind: str, tmp_path: Path, home: Path) -> None:
-    place = run_pipeline(write_request(tmp_path / "inputs")) / kind
-    moved = tmp_path / "inputs/moved"
-    one, *more = sorted(place.iterdir())
-    one.rename(moved)
-    one.symlink_to(moved)
+    folder = run_pipeline(write_request(tmp_path / "inputs")) / kind
+    target = tmp_path / "inputs/moved"
+    linked, *remaining = sorted(folder.iterdir())
+    linked.rename(target)
+    linked.symlink_to(target)
     archive = LocalArchive(home / "archive")
     listed = archive.estimates if kind == "estimates" else archive.reports
-    assert listed("toy", "v1-r1") == [path.name for path in more]
+    assert listed("toy", "v1-r1") == [path.name for path in remaining]
 
 
 def test_linked_staging_folder_is_refused(tmp_path: Path, home: Path, outside: Path) -> None:
-    """Nothing is written or removed through a link, and nothing is charged."""
+    """No file is written or removed through a link, and no charge is made."""
     (home / "archive").mkdir(parents=True)
     (home / "archive/.staging").symlink_to(outside)
-    with pytest.raises(ArchiveError, match="staging"):
+    with raises(write_behind_link, path=str(home / "archive/.staging")):
         run_release(write_request(tmp_path / "inputs"))
     LocalArchive(home / "archive").sweep("toy")
     with sqlite3.connect(home / "ledger.sqlite") as db:
@@ -434,15 +437,15 @@ def test_linked_data_set_folder_is_not_charged(tmp_path: Path, home: Path, outsi
 
 @pytest.mark.parametrize("name", ["CARD.md", "SHA256SUMS", "second_moment.npy"])
 def test_endless_files_in_a_release_are_refused(name: str, tmp_path: Path, home: Path) -> None:
-    place = run_pipeline(write_request(tmp_path / "inputs")) / "release"
-    (place / name).unlink()
-    (place / name).symlink_to("/dev/zero")
-    with pytest.raises(BundleError, match=rf"{name}: is no file"):
-        read_release(place)
-    (place / name).unlink()
-    os.mkfifo(place / name)
-    with pytest.raises(BundleError, match=rf"{name}: is no file"):
-        read_release(place)
+    bundle = run_pipeline(write_request(tmp_path / "inputs")) / "release"
+    (bundle / name).unlink()
+    (bundle / name).symlink_to("/dev/zero")
+    with raises(not_a_file, path=str(bundle / name)):
+        read_release(bundle)
+    (bundle / name).unlink()
+    os.mkfifo(bundle / name)
+    with raises(not_a_file, path=str(bundle / name)):
+        read_release(bundle)
 
 
 def test_archive_may_be_reached_through_a_link(tmp_path: Path, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Item 26: no adaptive choice between mu and delta0 exceeds the budget, and many charges fit."""
+"""Adaptive choices of mu and delta0 never exceed the budget, and many charges fit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from scipy.special import log_ndtr, ndtr
 
 from gramercy.ledger import Ledger
 from gramercy.mechanisms import registry
-from gramercy.mechanisms.accounting.composition import NOTHING, AdaptiveShare, Filter, Total
+from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, LegacyFilter, Total
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.schemas.errors import BudgetRefused
+from gramercy.schemas.problems.budget import failure_share_exceeded
 from tests.support.factories import at_scale
 from tests.support.ledger_writers import contract
+from tests.support.problems import raises
 
 EPSILON, DELTA = 1.0, 1e-6
 SPLITS = np.arange(1, 10) / 10
@@ -34,7 +35,7 @@ def hockey_stick(mu: float, delta0: float, epsilon: Array) -> Array:
     return np.minimum(1, gaussian + delta0)
 
 
-def most_mu(rule: Filter | AdaptiveShare, before: Total, delta0: float) -> float | None:
+def largest_mu(rule: Filter | LegacyFilter, before: Total, delta0: float) -> float | None:
     """The largest mu that is admitted with a delta0 after other charges, or None."""
 
     def fits(mu: float) -> bool:
@@ -49,16 +50,16 @@ def most_mu(rule: Filter | AdaptiveShare, before: Total, delta0: float) -> float
     return low
 
 
-def adaptive_delta(rule: Filter | AdaptiveShare, split: float) -> float:
+def adaptive_delta(rule: Filter | LegacyFilter, split: float) -> float:
     """The delta of the best adaptive analyst: a Gaussian release, then the best second one."""
     first = split * gdp_mu(EPSILON, DELTA * 0.9)
-    before = NOTHING.plus(Guarantee(first))
+    before = NO_CHARGES.plus(Guarantee(first))
     y = np.linspace(-12, 14, at_scale(40_001, 400_001))
     loss = first * y - first**2 / 2
     density = np.exp(-((y - first) ** 2) / 2) / np.sqrt(2 * np.pi)
     best = np.zeros_like(y)
     for part in (0.0, 0.03, 0.1, 0.3, 0.6, 0.9, 0.99, 0.999999):
-        mu = most_mu(rule, before, part * DELTA)
+        mu = largest_mu(rule, before, part * DELTA)
         if mu is not None:
             best = np.maximum(best, hockey_stick(mu, part * DELTA, EPSILON - loss))
     return float(np.sum(density * best) * (y[1] - y[0]))
@@ -71,62 +72,62 @@ def test_trading_mu_against_delta0_never_exceeds_delta(split: float) -> None:
 
 def test_rule_of_version_0_1_is_exceeded() -> None:
     """The same analyst detects the flaw of the old rule."""
-    reached = [adaptive_delta(AdaptiveShare(EPSILON, DELTA), float(split)) for split in SPLITS]
+    reached = [adaptive_delta(LegacyFilter(EPSILON, DELTA), float(split)) for split in SPLITS]
     assert max(reached) > 1.5 * DELTA
 
 
 def failing(p: int, relation: str, failures: float) -> list[Mechanism]:
     """Every mechanism whose guarantee may fail."""
-    asked: list[tuple[str, dict[str, Any]]] = [
+    cases: list[tuple[str, dict[str, Any]]] = [
         ("wishart", {"delta": 1e-7, "mean": "kept"}),
         ("wishart", {"delta": 1e-7, "mean": "removed"}),
         ("k-norm", {}),
     ]
-    found: list[Mechanism] = []
-    for name, keys in asked:
-        known: Any = registry[name]
-        made = known.calibrated(
-            p=p, n=10_000, neighbours=relation, epsilon=0.1, failures=failures, **keys
+    mechanisms: list[Mechanism] = []
+    for name, keys in cases:
+        kind: Any = registry[name]
+        mechanism = kind.calibrated(
+            p=p, n=10_000, neighbours=relation, epsilon=0.1, failure_share=failures, **keys
         )
-        found.append(made)
-    return [each for each in found if each.guarantee.delta0 > 0]
+        mechanisms.append(mechanism)
+    return [each for each in mechanisms if each.guarantee.delta0 > 0]
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-10])
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_a_thousand_releases_fit_the_failure_share(relation: str, delta: float) -> None:
-    found = failing(20, relation, delta / 10)
-    assert {each.name for each in found} == {"wishart", "k-norm"}
-    for each in found:
-        total = NOTHING.plus(each.guarantee, 1000).guarantee
+    mechanisms = failing(20, relation, delta / 10)
+    assert {mechanism.name for mechanism in mechanisms} == {"wishart", "k-norm"}
+    for mechanism in mechanisms:
+        total = NO_CHARGES.plus(mechanism.guarantee, 1000).guarantee
         assert 0 < total.delta0 <= delta / 10
 
 
-def test_fifty_kept_wishart_releases_compose(tmp_path: Path) -> None:
-    """At 0.3 delta each they would not."""
+def test_fifty_wishart_releases_with_mean_fit_the_budget(tmp_path: Path) -> None:
+    """They would not fit if each reserved 0.3 delta for its delta0."""
     terms = contract(rows=10_000, budget={"epsilon": 2.0, "delta": 1e-6})
-    known: Any = registry["wishart"]
-    made = known.calibrated(
+    wishart: Any = registry["wishart"]
+    mechanism = wishart.calibrated(
         p=20,
         n=10_000,
         neighbours="replace-one",
         epsilon=0.1,
         delta=1e-6,
         mean="kept",
-        failures=terms.budget.failures,
+        failure_share=terms.budget.failure_share,
     )
     ledger = Ledger(tmp_path / "ledger.sqlite")
     for turn in range(50):
-        ledger.charge(terms, f"v{turn}", f"request {turn}", made.guarantee, "")
+        ledger.charge(terms, f"v{turn}", f"request {turn}", mechanism.guarantee, "")
     assert ledger.statement("toy").spent < 2.0
-    assert ledger.examine() == []
+    assert ledger.find_inconsistencies() == []
 
 
 def test_exhausted_failure_share_still_admits_a_gaussian(tmp_path: Path) -> None:
     terms = contract(budget={"epsilon": 3.0, "delta": 1e-5})
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.charge(terms, "v1", "one", Guarantee(0.1, 0.9e-6), "")
-    with pytest.raises(BudgetRefused):
+    with raises(failure_share_exceeded, budget="toy", needed=0.2e-6, spent=0.9e-6):
         ledger.charge(terms, "v2", "two", Guarantee(0.1, 0.2e-6), "")
     ledger.charge(terms, "v2", "two", Guarantee(0.1), "")
     facts = ledger.statement("toy").facts()

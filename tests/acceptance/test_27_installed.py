@@ -1,4 +1,4 @@
-"""Item 27: the wheel, built from the sdist, does not conflict with other packages."""
+"""The wheel, built from the sdist, does not conflict with other packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # Folders that a user's own project may have.
-THEIRS = ("flows", "tasks", "schemas", "estimators", "tables", "ledger")
+USER_FOLDERS = ("flows", "tasks", "schemas", "estimators", "tables", "ledger")
 
 
 def built(source: Path, kind: str, folder: Path) -> Path:
@@ -40,13 +40,13 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel, which uses this environment's dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
-    known = {"base": str(folder), "platbase": str(folder)}
-    packages = Path(sysconfig.get_path("purelib", "venv", vars=known))
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(packages)
-    # Not through `site`: the editable install of this checkout is not followed.
+    variables = {"base": str(folder), "platbase": str(folder)}
+    packages = Path(sysconfig.get_path("purelib", "venv", vars=variables))
+    with zipfile.ZipFile(wheel) as wheel_file:
+        wheel_file.extractall(packages)
+    # `site` does not process nested .pth files: the editable install of this checkout is ignored.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return Path(sysconfig.get_path("scripts", "venv", vars=known)) / "python"
+    return Path(sysconfig.get_path("scripts", "venv", vars=variables)) / "python"
 
 
 def run(python: Path, project: Path, *words: str) -> str:
@@ -58,7 +58,7 @@ def run(python: Path, project: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_wheel_holds_one_package(wheel: Path) -> None:
+def test_wheel_contains_one_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
     tops = {name.split("/")[0] for name in names}
@@ -78,23 +78,25 @@ def test_wheel_holds_one_package(wheel: Path) -> None:
 
 def test_installed_in_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:
     """Imports, the command line, flows and migrations find Gramercy's own modules."""
-    for name in THEIRS:
+    for name in USER_FOLDERS:
         (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('theirs was imported')\n")
-    (tmp_path / "archive.py").write_text("raise RuntimeError('theirs was imported')\n")
+        (tmp_path / name / "__init__.py").write_text(
+            "raise RuntimeError('imported from the project')\n"
+        )
+    (tmp_path / "archive.py").write_text("raise RuntimeError('imported from the project')\n")
     where = run(python, tmp_path, "-c", "import gramercy; print(gramercy.__file__)")
     assert Path(where.strip()).is_relative_to(python.parents[1])
     code = (
         "from pathlib import Path; from gramercy.ledger import Ledger;"
         "print(Ledger(Path('ledger.sqlite')).datasets());"
-        "from gramercy.flows.deployments import packaged; print(packaged().is_file());"
+        "from gramercy.flows.deployments import prefect_yaml; print(prefect_yaml().is_file());"
         "import gramercy.flows.release, gramercy.flows.audit"
     )
     assert run(python, tmp_path, "-c", code).split() == ["[]", "True"]
     assert "gaussian" in run(python, tmp_path, "-m", "gramercy", "mechanisms")
 
 
-def test_installed_beside_pytables(python: Path, tmp_path: Path) -> None:
+def test_installed_together_with_pytables(python: Path, tmp_path: Path) -> None:
     """PyTables' package is called `tables`."""
     code = (
         "import gramercy, pandas as pd;"

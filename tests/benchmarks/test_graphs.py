@@ -104,7 +104,7 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
     assert again.methods["lasso-oracle"] == result.methods["lasso-oracle"]
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()
-    assert "## Tuning: when each rule wins" in text
+    assert "## Penalties: when each rule wins" in text
     assert "| 20 | 500 | 4 |" in text
     assert (tmp_path / "figures/graphs.svg").exists()
     assert tables.comparison(held, "f1", "lasso-auto", "gpp") is not None

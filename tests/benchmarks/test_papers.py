@@ -52,17 +52,19 @@ def test_runs_resume_and_determine_the_page(
     arguments = ["claims", "--jobs", "1", "--out", str(tmp_path)]
     run.main(arguments)
     kept = tmp_path / "results" / "claims.jsonl"
-    lines, text = kept.read_text().splitlines(), (tmp_path / "results.md").read_text()
+    claims_page = tmp_path / "results" / "claims.md"
+    lines, text = kept.read_text().splitlines(), claims_page.read_text()
     assert len(lines) == len(claims.ALL)
     kept.write_text("\n".join((*lines[:-2], lines[-2][:20])))  # one lost, one cut short
     run.main(arguments)
     assert len(kept.read_text().splitlines()) == len(lines) + 1
     results = cells.read(tmp_path / "results")
     assert {cell.setting for cell in results} == set(grid(claim=tuple(claims.ALL)))
-    again = (tmp_path / "results.md").read_text()
+    again = claims_page.read_text()
     assert again.splitlines()[:-1] == text.splitlines()[:-1]  # the last line has the time
     page.write(results, tmp_path)
-    assert (tmp_path / "results.md").read_text() == again
+    assert claims_page.read_text() == again
+    assert "(results/claims.md)" in (tmp_path / "results.md").read_text()
     with pytest.raises(SystemExit):
         run.main(["no-such-paper", "--out", str(tmp_path)])
     assert "no-such-paper" in capsys.readouterr().err
@@ -153,20 +155,20 @@ def test_verdict_detects_a_wrong_ratio() -> None:
 
 
 @pytest.mark.parametrize(
-    ("larger", "scores", "ratio", "hopeless"),
+    ("larger", "scores", "ratio", "useful"),
     [
-        (False, (0.6, 0.3, 0.1, 1.0), 2.0, (False, False)),
-        (False, (1.4, 0.95, 0.1, 1.0), 1.4 / 0.95, (True, True)),
-        (True, (0.6, 0.8, 0.9, 0.5), 3.0, (False, False)),
-        (True, (0.49, 0.8, 0.9, 0.5), math.inf, (True, False)),
-        (False, (90.0, 1.7, 15.0, 0.5), 90 / 1.7, (True, True)),  # nothing is to be had
-        (False, (0.4, 3.6, 3.6, 3.6), 1 / 9, (False, True)),  # not by ours, but by theirs
+        (False, (0.6, 0.3, 0.1, 1.0), 2.0, (True, True)),
+        (False, (1.4, 0.95, 0.1, 1.0), 1.4 / 0.95, (False, False)),
+        (True, (0.6, 0.8, 0.9, 0.5), 3.0, (True, True)),
+        (True, (0.49, 0.8, 0.9, 0.5), math.inf, (False, True)),
+        (False, (90.0, 1.7, 15.0, 0.5), 90 / 1.7, (False, False)),  # not even without privacy
+        (False, (0.4, 3.6, 3.6, 3.6), 1 / 9, (True, False)),  # only the paper's is useful
     ],
 )
-def test_ratios_and_hopeless_cases(
-    larger: bool, scores: tuple[float, ...], ratio: float, hopeless: tuple[bool, bool]
+def test_ratios_and_useful_scores(
+    larger: bool, scores: tuple[float, ...], ratio: float, useful: tuple[bool, bool]
 ) -> None:
     paper, default, without, nothing = (Mean(score, 0.0, 1) for score in scores)
     line = sound.Line(1.0, paper, paper, default, without, nothing, larger)
     assert line.ratio == pytest.approx(ratio)
-    assert (line.hopeless(line.paper), line.hopeless(line.default)) == hopeless
+    assert (line.useful(line.paper), line.useful(line.default)) == useful

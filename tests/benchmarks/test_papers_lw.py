@@ -106,7 +106,7 @@ def test_verdicts_of_the_tables() -> None:
     assert holds[2:4] == [True, False]  # normal rows: as printed, and cross-validated
     wrong = verdicts("tables", as_printed(1.3, (1.0, 2.0)))
     assert [each.holds for each in wrong][:4] == [False, False, True, True]
-    assert "1.30" in wrong[0].found
+    assert "1.30" in wrong[0].evidence
 
 
 def test_verdicts_of_the_oracle() -> None:
@@ -154,7 +154,7 @@ def separated(rng: np.random.Generator, n: int) -> tuple[tasks.Array, qda.Labels
 
 def test_discriminant_scores() -> None:
     rng = np.random.default_rng(6)
-    rows = classes.beside(*separated(rng, 400))
+    rows = classes.with_classes(*separated(rng, 400))
     assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(400))
     sample = Sample(rows, separated(rng, 200))
     known = exact(rows)
@@ -185,14 +185,14 @@ def test_discriminant_analysis_of_the_table() -> None:
     assert found["without"] < found["wx"]
 
 
-def test_hopeless_when_the_exact_matrix_is_useless() -> None:
+def test_no_score_is_useful_when_the_exact_matrix_is_not() -> None:
     def line(without: float) -> Line:
         paper, default, exact, nothing = (Mean(x, 0.0, 2) for x in (0.06, 0.05, without, 0.0505))
         return Line(1.0, paper, paper, default, exact, nothing, larger=False)
 
-    for without, hopeless in ((0.2, True), (0.0496, True), (0.047, False)):
+    for without, useful in ((0.2, False), (0.0496, False), (0.047, True)):
         of = line(without)
-        assert of.hopeless(of.default) is hopeless
+        assert of.useful(of.default) is useful
 
 
 @pytest.mark.parametrize("name", ["covariance-1-20000", "covariance-2-20000"])

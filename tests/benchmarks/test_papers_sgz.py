@@ -171,7 +171,7 @@ def test_verdicts_of_correct_and_wrong_figures() -> None:
     right = list(ridge_losses.EXPERIMENT.verdicts(made_table(1.0)))
     reproduced = [each for each in right if "reproduced" in each.claim]
     assert [each.holds for each in reproduced] == [True] * 3
-    assert all("54 of 54" in each.found for each in reproduced)
+    assert all("54 of 54" in each.evidence for each in reproduced)
     by_claim = {each.claim: each for each in right}
     for part in ("standard errors", "noise scale at every", "one definition"):
         (each,) = [verdict for claim, verdict in by_claim.items() if part in claim]
@@ -201,9 +201,9 @@ def test_roc_curves_by_hand() -> None:
     assert found["auc"] == pytest.approx(0.75)
     np.testing.assert_allclose(found["curve"], 0.5 + FALSE / 2)
     assert curves.of_graphs([], edges)["auc"] == pytest.approx(0.5)
-    hopeless = curves.found(-np.eye(3), {"": edges})
-    assert hopeless["solved"] == 0
-    assert hopeless["auc"] == pytest.approx(0.5)
+    indefinite = curves.support_scores(-np.eye(3), {"": edges})
+    assert indefinite["solved"] == 0
+    assert indefinite["auc"] == pytest.approx(0.5)
 
 
 def test_support_recovery_degrades_with_noise() -> None:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.measuring import append
 from benchmarks.throughput import cells, page, tables
 from benchmarks.throughput.cells import Cell, Contender, Measured, Result
-from benchmarks.throughput.jobs import csv, gram, making, noise, parquet, persons, rows, stream
+from benchmarks.throughput.jobs import csv, gram, inputs, noise, parquet, persons, rows, stream
 
 
 def test_contenders_sum_the_same_rows(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_contenders_sum_the_same_rows(tmp_path: Path) -> None:
         alone = found["Gramercy: Gram of integer rows"].run()
         unit = found["numpy: normalisation, X.T @ X"].run()
     np.testing.assert_array_equal(whole.gram, alone)  # type: ignore[attr-defined]
-    lattice = making.lattice(4)
+    lattice = inputs.lattice(4)
     np.testing.assert_allclose(alone / lattice.divisor, unit, atol=3000 * 2.0**-14)
     for job in (parquet, csv):
         with job.job(cell, tmp_path) as found:
@@ -106,7 +106,7 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
     assert len(cells.read(path)) == len(list(cells.plan(quick=True)))
     page.write(tmp_path)
     text = (tmp_path / "results.md").read_text()
-    assert "| 10,000 x 10 | 0.1 (**0.50**) | 0.2 |" in text
+    assert "| 10,000 × 10 | 0.1 (**0.50**) | 0.2 |" in text
     assert "0.10 s more" in text or "-0.10 s more" in text
     for name in ("growth", "memory", "noise"):
         assert f"figures/{name}.svg" in text

@@ -80,5 +80,5 @@ def test_cell_is_measured_stored_and_reported(tmp_path: Path) -> None:
         file.write(json.dumps({"cell": {}})[:5])  # an interrupted write
     assert cells.read(tmp_path / "results.jsonl") == held
     page.write(tmp_path)
-    assert "## Where we lose" in (tmp_path / "results.md").read_text()
+    assert "## Where other methods are better" in (tmp_path / "results.md").read_text()
     assert (tmp_path / "figures/breast-cancer.svg").exists()

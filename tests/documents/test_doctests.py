@@ -8,20 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from gramercy.archive.open import archive_of
+from gramercy.archive.opening import archive_of
 from gramercy.common.home import Home
 from tests.support.documents import ROOT, blocks, documents
 from tests.support.factories import run_release, write_request
 from tests.test_architecture import sources
 
-AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 # The tutorial has a test of its own; the reference repeats the docstrings.
-ELSEWHERE = {ROOT / "docs" / "tutorial.md", ROOT / "docs" / "reference.md"}
+TUTORIAL, REFERENCE = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "reference"
 WITH_EXAMPLES = [path for path in sources() if "\n>>> " in path.read_text().replace("    ", "")]
 PAGES = [
     page
     for page in documents()
-    if page not in ELSEWHERE and any(">>>" in each.text for each in blocks(page))
+    if page != TUTORIAL and page.parent != REFERENCE
+    if any(">>>" in each.text for each in blocks(page))
 ]
 
 
@@ -34,8 +35,8 @@ def archive(tmp_path: Path) -> str:
 
 def names(path: Path, request: pytest.FixtureRequest) -> dict[str, object]:
     """The names that examples may use without defining them."""
-    needed = "(archive)" in path.read_text(encoding="utf-8")
-    return {"archive": request.getfixturevalue("archive")} if needed else {}
+    uses_archive = "(archive)" in path.read_text(encoding="utf-8")
+    return {"archive": request.getfixturevalue("archive")} if uses_archive else {}
 
 
 @pytest.mark.slow
@@ -44,9 +45,9 @@ def test_examples_in_docstrings(path: Path, request: pytest.FixtureRequest) -> N
     module = importlib.import_module(
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     )
-    found = doctest.testmod(module, extraglobs=names(path, request), optionflags=AS_SHOWN)
-    assert found.attempted
-    assert not found.failed
+    result = doctest.testmod(module, extraglobs=names(path, request), optionflags=OPTIONS)
+    assert result.attempted
+    assert not result.failed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -56,16 +57,16 @@ def test_examples_in_documents(page: Path, request: pytest.FixtureRequest) -> No
     example = doctest.DocTestParser().get_doctest(
         text, names(page, request), page.name, str(page), 0
     )
-    found = doctest.DocTestRunner(optionflags=AS_SHOWN).run(example)
-    assert found.attempted
-    assert not found.failed
+    result = doctest.DocTestRunner(optionflags=OPTIONS).run(example)
+    assert result.attempted
+    assert not result.failed
 
 
 def test_public_modules_have_examples() -> None:
-    shown = {path.relative_to(ROOT).as_posix() for path in WITH_EXAMPLES}
+    modules = {path.relative_to(ROOT).as_posix() for path in WITH_EXAMPLES}
     assert {
         "gramercy/__init__.py",
         "gramercy/api/catalogue.py",
         "gramercy/schemas/request.py",
-    } <= shown
-    assert any(name.startswith("gramercy/estimators/scikit/") for name in shown)
+    } <= modules
+    assert any(name.startswith("gramercy/estimators/scikit/") for name in modules)

@@ -13,13 +13,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from gramercy import mechanisms
-from gramercy.application.planning import asked
-from gramercy.application.public_parameters import setting
+from gramercy.application.planning import release_spec
+from gramercy.application.public_parameters import public_parameters
 from gramercy.application.request_model import Request
 from gramercy.mechanisms.accounting.concentrated import zcdp_delta
-from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, pure_gdp
-from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
-from gramercy.mechanisms.mechanism import Mechanism, Reach, Setting
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, mu_from_pure_epsilon
+from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
+from gramercy.mechanisms.mechanism import Mechanism, PublicParameters, SensitivityBounds
 from gramercy.schemas.contract import Contract, Neighbours
 from tests.proofs.matrix_laplace import least_mu
 from tests.support.conformance import CASES
@@ -45,8 +45,8 @@ def snippets() -> Iterator[Any]:
 
 
 def test_every_mechanism_has_a_page_named_in_the_index() -> None:
-    found = {each.stem for each in PAGES.glob("*.md")}
-    assert found == {INDEX, *mechanisms.registry}
+    pages = {each.stem for each in PAGES.glob("*.md")}
+    assert pages == {INDEX, *mechanisms.registry}
     for name in mechanisms.registry:
         assert text(name).startswith(f"# {name}\n")
         assert f"]({name}.md)" in text(INDEX)
@@ -54,11 +54,11 @@ def test_every_mechanism_has_a_page_named_in_the_index() -> None:
 
 def test_mechanism_page_links_resolve() -> None:
     for page in PAGES.glob("*.md"):
-        for target, place in re.findall(r"\]\(([^)#:]+)#?([^):]*)\)", text(page.stem)):
+        for target, heading in re.findall(r"\]\(([^)#:]+)#?([^):]*)\)", text(page.stem)):
             assert (PAGES / target).exists(), (page.name, target)
             headings = re.findall(r"^#+ (.*)", (PAGES / target).read_text("utf-8"), re.MULTILINE)
-            known = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
-            assert not place or place in known, (page.name, target, place)
+            anchors = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
+            assert not heading or heading in anchors, (page.name, target, heading)
 
 
 def test_every_mechanism_page_has_a_snippet() -> None:
@@ -70,14 +70,15 @@ def test_every_mechanism_page_has_a_snippet() -> None:
 def test_snippets_calibrate(page: str, facts: dict[str, Any]) -> None:
     contract = Contract.model_validate(contract_facts())
     request = Request.model_validate({"dataset": "contract.yaml", "version": "v1"} | facts)
-    request.check(contract)
-    known = mechanisms.registry[request.mechanism.name]
-    public = setting(asked(contract, request))
-    made = known.of(request.mechanism, public)
-    assert made.plan()["scale"] > 0
-    assert made.law.sd_off_diagonal > 0
-    if request.mechanism.epsilon and known.name != "wishart":  # whose guarantee takes seconds
-        assert made.guarantee.delta(request.mechanism.epsilon) <= request.mechanism.delta
+    request.check_delta(contract)
+    mechanism_class = mechanisms.registry[request.mechanism.name]
+    public = public_parameters(release_spec(contract, request))
+    mechanism = mechanism_class.from_spec(request.mechanism, public)
+    assert mechanism.constants()["scale"] > 0
+    assert mechanism.law.sd_off_diagonal > 0
+    # The guarantee of wishart takes seconds.
+    if request.mechanism.epsilon and mechanism_class.name != "wishart":
+        assert mechanism.guarantee.delta(request.mechanism.epsilon) <= request.mechanism.delta
 
 
 # Tables of the pages, row by row, as they follow from the registry.
@@ -85,29 +86,35 @@ def test_snippets_calibrate(page: str, facts: dict[str, Any]) -> None:
 
 def published(name: str, neighbours: Neighbours, epsilon: float, **keys: Any) -> Any:
     keys = {"delta": DELTA} | dict(CASES[name].keys) | keys
-    made: Any = mechanisms.registry[name].published(
+    mechanism: Any = mechanisms.registry[name].published(
         p=P, n=N, neighbours=neighbours, epsilon=epsilon, **keys
     )
-    return made
+    return mechanism
 
 
 def of_cells(name: str, unit: Any, epsilon: float) -> Any:
     """Rows in a box of 30 columns with the values 0 to 10, by the noise published per cell."""
-    reach = Reach(row=P * 100, cell=100, longest=P * 100)
-    known = mechanisms.registry[name]
+    reach = SensitivityBounds(squared_row=P * 100, squared_cell=100, squared_norm=P * 100)
+    mechanism_class = mechanisms.registry[name]
     keys = {"name": name, "calibration": "published", "epsilon": epsilon, "delta": DELTA}
-    spec = known.spec.model_validate(keys)
-    made: Any = known.of(spec, Setting(P, N, "replace-one", unit=unit, reach=reach))
-    return made
+    spec = mechanism_class.spec.model_validate(keys)
+    mechanism: Any = mechanism_class.from_spec(
+        spec, PublicParameters(P, N, "replace-one", privacy_unit=unit, sensitivity_bounds=reach)
+    )
+    return mechanism
 
 
-def by_gdp(made: Mechanism) -> str:
-    return f"epsilon {made.guarantee.epsilon(DELTA):.3g}"
+def by_gdp(mechanism: Mechanism) -> str:
+    return f"epsilon {mechanism.guarantee.epsilon(DELTA):.3g}"
 
 
-def by_zcdp(made: Any, unit: str) -> str:
-    reach = made.setting.reach.cell if unit == "cell" else made.setting.reach.row
-    curve = partial(zcdp_delta, reach / (2 * made.scale**2))
+def by_zcdp(mechanism: Any, unit: str) -> str:
+    reach = (
+        mechanism.parameters.sensitivity_bounds.squared_cell
+        if unit == "cell"
+        else mechanism.parameters.sensitivity_bounds.squared_row
+    )
+    curve = partial(zcdp_delta, reach / (2 * mechanism.scale**2))
     low, high = 0.0, 64.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -116,9 +123,9 @@ def by_zcdp(made: Any, unit: str) -> str:
 
 
 def of_wishart(neighbours: Neighbours, epsilon: float, delta: float) -> str:
-    made = published("wishart", neighbours, epsilon, delta=delta)
-    known = two_steps if neighbours == "replace-one" else profile
-    return f"delta {known(made.dof - P + 1, made.scale, epsilon):.2g}"
+    mechanism = published("wishart", neighbours, epsilon, delta=delta)
+    profile = replace_one_bound if neighbours == "replace-one" else add_remove_profile
+    return f"delta {profile(mechanism.dof - P + 1, mechanism.scale, epsilon):.2g}"
 
 
 def of_output(epsilon: float) -> str:
@@ -130,8 +137,8 @@ def of_output(epsilon: float) -> str:
 def claims() -> list[tuple[str, str, list[str]]]:
     """Key, relation, and the exact guarantee at each epsilon."""
 
-    def row(key: str, relation: str, found: Any) -> tuple[str, str, list[str]]:
-        return key, relation, [found(epsilon) for epsilon in EPSILONS]
+    def row(key: str, relation: str, guarantee_at: Any) -> tuple[str, str, list[str]]:
+        return key, relation, [guarantee_at(epsilon) for epsilon in EPSILONS]
 
     iid = "gaussian-iid"
     return [
@@ -161,7 +168,7 @@ def claims() -> list[tuple[str, str, list[str]]]:
     ]
 
 
-def holds(table: list[list[str]], page: str) -> None:
+def assert_rows_on_page(table: list[list[str]], page: str) -> None:
     """Check that the cells of every row are in one line of the page."""
     lines = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -175,13 +182,13 @@ def holds(table: list[list[str]], page: str) -> None:
 
 
 def test_claimed_and_exact_guarantees() -> None:
-    found = claims()
-    for key, relation, cells in found:
-        holds([[key, relation, *cells]], INDEX)
+    rows = claims()
+    for key, relation, cells in rows:
+        assert_rows_on_page([[key, relation, *cells]], INDEX)
     assert of_wishart("replace-one", 1.0, 0.0) == of_wishart("add-remove", 1.0, 0.0)
     index = text(INDEX).partition("## Claimed against exact")[2]
     table = [line for line in index.splitlines() if re.match(r"\| M\d", line)]
-    assert len(table) == len(found)  # every row is recomputed
+    assert len(table) == len(rows)  # every row is recomputed
 
 
 def deviations(name: str) -> list[str]:
@@ -192,30 +199,31 @@ def deviations(name: str) -> list[str]:
             row.append("-")
             continue
         keys = {"delta": 0.0 if case.pure else DELTA} | dict(case.keys)
-        made = mechanisms.registry[name].calibrated(
+        mechanism = mechanisms.registry[name].calibrated(
             p=P, n=N, neighbours=neighbours, epsilon=1.0, **keys
         )
-        row.append(f"{made.law.sd_off_diagonal:.3g}")
+        row.append(f"{mechanism.law.sd_off_diagonal:.3g}")
     return row
 
 
 def test_noise_table_of_all_mechanisms() -> None:
     names = [name for name in mechanisms.registry if name not in {"integer-rows", "output"}]
-    holds([deviations(name) for name in names], INDEX)
+    assert_rows_on_page([deviations(name) for name in names], INDEX)
 
 
 def by_columns(p: int) -> list[str]:
     """Deviations off the diagonal of pure mechanisms at epsilon 1, under both relations."""
-    found = [f"{p}"]
+    row = [f"{p}"]
     for neighbours in BOTH:
         for name in ("laplace", "k-norm", "matrix-laplace"):
-            made = mechanisms.registry[name].calibrated(
+            mechanism = mechanisms.registry[name].calibrated(
                 p=p, n=10, neighbours=neighbours, epsilon=1.0, **CASES[name].keys
             )
-            lattice: Any = made.lattice
-            off = made.law.sd_off_diagonal * lattice.divisor / lattice.ball  # without its 0.1 %
-            found.append(f"{off:.3g}")
-    return found
+            lattice: Any = mechanism.lattice
+            # Without the 0.1 % that the lattice costs.
+            off = mechanism.law.sd_off_diagonal * lattice.divisor / lattice.squared_radius
+            row.append(f"{off:.3g}")
+    return row
 
 
 def test_pure_noise_table_by_columns() -> None:
@@ -230,12 +238,12 @@ def test_pure_noise_table_by_columns() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_k_norm_page_states_the_charge(epsilon: float) -> None:
-    made = mechanisms.registry["k-norm"].calibrated(
+    mechanism = mechanisms.registry["k-norm"].calibrated(
         p=P, n=N, neighbours="replace-one", epsilon=epsilon, **CASES["k-norm"].keys
     )
-    assert f"{made.guarantee.mu / epsilon:.4f} epsilon" in text("k-norm")
-    assert made.guarantee.delta0 == 1e-12
-    assert made.guarantee.mu < pure_gdp(epsilon) / 15
+    assert f"{mechanism.guarantee.mu / epsilon:.4f} epsilon" in text("k-norm")
+    assert mechanism.guarantee.delta0 == 1e-12
+    assert mechanism.guarantee.mu < mu_from_pure_epsilon(epsilon) / 15
 
 
 def test_discrete_gaussian_page_states_the_total_variation() -> None:
@@ -266,10 +274,10 @@ def test_pure_noise_is_less_for_few_columns(neighbours: Neighbours, most: int) -
     """Up to the stated number of columns, at epsilon 1 and delta 1e-6."""
 
     def off(name: str, p: int, **keys: Any) -> float:
-        made = mechanisms.registry[name].calibrated(
+        mechanism = mechanisms.registry[name].calibrated(
             p=p, n=N, neighbours=neighbours, epsilon=1.0, **keys
         )
-        return made.law.sd_off_diagonal
+        return mechanism.law.sd_off_diagonal
 
     for p in (4, most, most + 1, P):
         pure = off("matrix-laplace", p, **CASES["matrix-laplace"].keys)
@@ -280,9 +288,9 @@ def test_pure_noise_is_less_for_few_columns(neighbours: Neighbours, most: int) -
     assert f"{charged / gdp_mu(1.0, DELTA):.1f} times with {most} columns" in text("gaussian")
 
 
-def matrix_laplace(p: int, neighbours: Neighbours, **asked: Any) -> Any:
-    known = mechanisms.registry["matrix-laplace"]
-    return known.calibrated(p=p, n=N, neighbours=neighbours, **asked)
+def matrix_laplace(p: int, neighbours: Neighbours, **keys: Any) -> Any:
+    mechanism_class = mechanisms.registry["matrix-laplace"]
+    return mechanism_class.calibrated(p=p, n=N, neighbours=neighbours, **keys)
 
 
 def test_matrix_laplace_mu_table_by_columns() -> None:
@@ -293,7 +301,7 @@ def test_matrix_laplace_mu_table_by_columns() -> None:
             charged = matrix_laplace(p, neighbours, epsilon=1.0).guarantee.mu
             row += [f"{charged:.3f}", f"{least_mu(p, 1.0, rows=rows):.3f}"]
         assert f"| {' | '.join(row)} |" in text("matrix-laplace").splitlines(), row
-    assert f"{pure_gdp(1.0):.3f}" in text("matrix-laplace")
+    assert f"{mu_from_pure_epsilon(1.0):.3f}" in text("matrix-laplace")
 
 
 @pytest.mark.parametrize(("neighbours", "first"), [("replace-one", 17), ("add-remove", 24)])
@@ -304,11 +312,11 @@ def test_k_norm_has_less_noise_for_many_columns_at_equal_mu(
     """Under a budget with a delta of 1e-6, of which a tenth is set aside."""
 
     def off(name: str, p: int) -> float:
-        made: Any = mechanisms.registry[name].calibrated(
-            p=p, n=N, neighbours=neighbours, mu=mu, failures=DELTA / 10, **CASES[name].keys
+        mechanism: Any = mechanisms.registry[name].calibrated(
+            p=p, n=N, neighbours=neighbours, mu=mu, failure_share=DELTA / 10, **CASES[name].keys
         )
-        lattice = made.lattice
-        return float(made.law.sd_off_diagonal * lattice.divisor / lattice.ball)
+        lattice = mechanism.lattice
+        return float(mechanism.law.sd_off_diagonal * lattice.divisor / lattice.squared_radius)
 
     for p in (4, first - 1, first, 100):
         assert (off("k-norm", p) < off("matrix-laplace", p)) == (p >= first)
@@ -324,10 +332,10 @@ def test_gaussian_noise_is_least_at_equal_mu(
     p: int, epsilon: float, neighbours: Neighbours
 ) -> None:
     for name in ("laplace", "k-norm", "matrix-laplace"):
-        made = mechanisms.registry[name].calibrated(
+        mechanism = mechanisms.registry[name].calibrated(
             p=p, n=N, neighbours=neighbours, epsilon=epsilon, **CASES[name].keys
         )
         gaussian = mechanisms.registry["gaussian"].calibrated(
-            p=p, n=N, neighbours=neighbours, mu=made.guarantee.mu, delta=DELTA
+            p=p, n=N, neighbours=neighbours, mu=mechanism.guarantee.mu, delta=DELTA
         )
-        assert gaussian.law.norm(p) < made.law.norm(p)
+        assert gaussian.law.norm(p) < mechanism.law.norm(p)

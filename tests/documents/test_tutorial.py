@@ -13,7 +13,7 @@ from tests.support.documents import ROOT, ApproximateOutput, blocks
 from tests.support.factories import run_command
 
 PAGE = ROOT / "docs" / "tutorial.md"
-AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Noise moves a partial correlation of this table by 0.006 (one standard deviation).
 TOLERANCE = 0.05
 
@@ -39,30 +39,30 @@ def test_tutorial_runs_from_top_to_bottom(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    read = doctest.DocTestParser()
-    printed, shown, examples = "", 0, 0
+    parser = doctest.DocTestParser()
+    printed, outputs, examples = "", 0, 0
     for language, text, line in blocks(PAGE):
-        where = f"{PAGE.name}:{line}"
+        location = f"{PAGE.name}:{line}"
         if language == "yaml":
             Path(text.split()[1]).write_text(text)
-            assert YAML(typ="safe", pure=True).load(text), where
+            assert YAML(typ="safe", pure=True).load(text), location
         elif language == "sh":
             printed = "".join(command(each, capsys, monkeypatch) for each in text.splitlines())
         elif language == "text":
-            same = doctest.OutputChecker().check_output(text, printed, AS_SHOWN)
-            assert same, f"{where} shows\n{text}\nand it prints\n{printed}"
-            shown += 1
+            same = doctest.OutputChecker().check_output(text, printed, OPTIONS)
+            assert same, f"{location} shows\n{text}\nand it prints\n{printed}"
+            outputs += 1
         elif ">>>" in text:
-            example = read.get_doctest(text, names, PAGE.name, str(PAGE), line)
-            runner = doctest.DocTestRunner(ApproximateOutput(TOLERANCE), False, AS_SHOWN)
-            said: list[str] = []
-            found = runner.run(example, out=said.append, clear_globs=False)
-            assert not found.failed, "".join(said)
-            names, examples = example.globs, examples + found.attempted
+            example = parser.get_doctest(text, names, PAGE.name, str(PAGE), line)
+            runner = doctest.DocTestRunner(ApproximateOutput(TOLERANCE), False, OPTIONS)
+            report: list[str] = []
+            result = runner.run(example, out=report.append, clear_globs=False)
+            assert not result.failed, "".join(report)
+            names, examples = example.globs, examples + result.attempted
         else:
-            assert language == "python", where
-            exec(compile(text, where, "exec"), names)
-    assert shown == 6
+            assert language == "python", location
+            exec(compile(text, location, "exec"), names)
+    assert outputs == 6
     assert examples > 10
     assert os.path.getsize("checkups.graphml")
 
@@ -71,7 +71,7 @@ def test_output_check_detects_wrong_output() -> None:
     """A wrong sign, a missing line or a distant number is detected."""
     check = ApproximateOutput(TOLERANCE).check_output
     shown = "steps - bmi -0.44\n"
-    assert check(shown, "steps - bmi -0.46\n", AS_SHOWN)
+    assert check(shown, "steps - bmi -0.46\n", OPTIONS)
     for wrong in ("steps - bmi 0.44\n", "steps - bmi -0.6\n", "bmi - sleep -0.44\n", 2 * shown, ""):
-        assert not check(shown, wrong, AS_SHOWN)
-    assert not check("[1, 2]\n", "[1, 3]\n", AS_SHOWN)
+        assert not check(shown, wrong, OPTIONS)
+    assert not check("[1, 2]\n", "[1, 3]\n", OPTIONS)

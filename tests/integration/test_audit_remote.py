@@ -1,4 +1,4 @@
-"""The whole pipeline with its ledger on a database server and its archive at a URL."""
+"""The pipeline with its ledger on a database server and its archive at a URL."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
 from gramercy.archive.local import LocalArchive
-from gramercy.archive.open import archive_of
-from gramercy.archive.signing_keys import known_keys
+from gramercy.archive.opening import archive_of
+from gramercy.archive.signing_keys import public_keys
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.errors import BundleError, SpentFailure
+from gramercy.schemas.problems.budget import state_not_allowed
+from gramercy.schemas.problems.bundle import untrusted_signer
+from gramercy.schemas.problems.installation import archive_not_writable
 from tests.support.databases import ledger_location
 from tests.support.factories import run_command, run_pipeline, run_release, write_request
+from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def elsewhere(home: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def archive_url(home: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of the archive; the ledger is on PostgreSQL."""
     monkeypatch.setenv("GRAMERCY_ARCHIVE_URL", url)
     monkeypatch.setenv("GRAMERCY_LEDGER_URL", str(ledger_location("postgresql", home)))
@@ -31,7 +34,7 @@ def elsewhere(home: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_release_and_audit_with_remote_stores(
-    elsewhere: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    archive_url: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = write_request(tmp_path)
     run_pipeline(request)
@@ -40,32 +43,32 @@ def test_release_and_audit_with_remote_stores(
     withdraw(Context.default(), "toy", "v2-r2", "wrong file")
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
-    assert audit.archive == archive_of(Home.default()).where
+    assert audit.archive == archive_of(Home.default()).location
     assert not (home / "archive").exists()
     assert not (home / "ledger.sqlite").exists()
     assert run_command("verify", capsys=capsys)[0] == 0
 
-    public = known_keys(home / "keys")[0].path
-    release = gramercy.open(elsewhere, key=public)["toy/v1-r1"]
+    public = public_keys(home / "keys")[0].path
+    release = gramercy.open(archive_url, key=public)["toy/v1-r1"]
     assert release.denoised.shape == (3, 3)
     assert len(release.estimates) == 2
-    assert gramercy.open(elsewhere)["toy/v2-r2"].withdrawn == "wrong file"
+    assert gramercy.open(archive_url)["toy/v2-r2"].withdrawn == "wrong file"
 
 
 def test_release_signed_by_an_untrusted_key_is_refused(
-    elsewhere: str, home: Path, tmp_path: Path
+    archive_url: str, home: Path, tmp_path: Path
 ) -> None:
     run_release(write_request(tmp_path))
     stranger = LocalArchive(tmp_path / "strangers", keys=tmp_path / "keys")
     with stranger.staging("toy") as staged:
         (staged / "a").write_text("b")
         stranger.seal(staged)
-    with pytest.raises(BundleError, match="none of those that are trusted"):
-        gramercy.open(elsewhere, key=known_keys(tmp_path / "keys")[0].path)["toy/v1-r1"]
+    with raises(untrusted_signer):
+        gramercy.open(archive_url, key=public_keys(tmp_path / "keys")[0].path)["toy/v1-r1"]
 
 
 def test_sealed_release_is_uploaded_by_the_next_run(
-    elsewhere: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store is unreachable after sealing: the next run uploads the same bytes."""
     request = write_request(tmp_path)
@@ -76,7 +79,7 @@ def test_sealed_release_is_uploaded_by_the_next_run(
     with monkeypatch.context() as broken:
         kind = type(archive_of(Home.default()))
         broken.setattr(kind, "commit", unreachable)
-        with pytest.raises(gramercy.ArchiveError, match="cannot write to the archive"):
+        with raises(archive_not_writable):
             run_release(request)
     ledger = Ledger.of(Home.default())
     (sealed,) = ledger.charges("toy")
@@ -86,5 +89,5 @@ def test_sealed_release_is_uploaded_by_the_next_run(
     (done,) = ledger.charges("toy")
     assert (done.state, done.sha256) == ("published", sealed.sha256)
     assert make_audit(Context.default()).discrepancies == []
-    with pytest.raises(SpentFailure):
+    with raises(state_not_allowed, release="toy/v1-r1", state="published"):
         ledger.mark("toy", "v1-r1", "drawn")

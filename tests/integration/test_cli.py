@@ -1,9 +1,8 @@
-"""The command line: what it prints, and its exit codes."""
+"""The output and the exit codes of the command line."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,25 @@ from ruamel.yaml import YAML
 import gramercy
 from gramercy.cli.main import app
 from gramercy.cli.output import terminal
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import contract as contract_problems
+from gramercy.schemas.problems import keys, warnings
+from gramercy.schemas.problems import request as request_problems
+from gramercy.schemas.problems.archive import unknown_release
+from gramercy.schemas.problems.budget import charge_interrupted, reason_missing, terms_changed
+from gramercy.schemas.problems.command_line import flow_not_run, not_a_terminal
+from gramercy.schemas.problems.estimation import no_column_of_levels
+from gramercy.schemas.problems.installation import contract_missing
+from gramercy.schemas.problems.prefect import step_failed
+from gramercy.schemas.problems.publication import (
+    bundle_missing,
+    request_not_found,
+    yaml_malformed,
+    yaml_value_impossible,
+)
 from tests.support.factories import MECHANISM, run_command, run_json, run_release, write_request
+from tests.support.problems import raises
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,9 +49,7 @@ def test_plan_reads_no_data(tmp_path: Path, home: Path, capsys: pytest.CaptureFi
     assert facts["budget_before"]["spent_epsilon"] == 0
     assert facts["budget_after"]["spent_mu"] == facts["mu"]
     assert facts["matrix_error"] == pytest.approx((6 / 2) ** 0.5 * 2**0.5 * facts["sd_diagonal"])
-    code, out, _ = run_command("plan", request, capsys=capsys)
-    assert code == 0
-    assert "sd" in out
+    assert run_command("plan", request, capsys=capsys)[0] == 0
     assert not (home / "archive").exists()
 
 
@@ -50,7 +65,7 @@ def test_release_estimate_and_verify_commands(
     planned = run_json("plan", request, capsys=capsys)
     assert planned["published_as"] == "v1-r1"
     assert planned["budget_after"] == planned["budget_before"]
-    assert "nothing would be charged" in run_command("plan", request, capsys=capsys)[1]
+    assert "v1-r1" in run_command("plan", request, capsys=capsys)[1]
     again = run_json("release", request, "--yes", capsys=capsys)
     assert again == released | {"replayed": True}
 
@@ -60,13 +75,14 @@ def test_release_estimate_and_verify_commands(
     (budget,) = run_json("budget", capsys=capsys)
     assert len(budget["charges"]) == 1
     (verified,) = run_json("verify", capsys=capsys)
-    assert any("ledger" in words for words in verified["checks"])
+    assert verified["unchecked"] == []
     twice = ("--penalty", "0.5", "--set", "penalty=0.4")
     for wrong in (twice, ("--set", "penalty"), ("--set", "rate=2"), ("--set", "input='no'")):
         assert run_command("estimate", "toy/v1-r1", *wrong, capsys=capsys)[0] == 2
     estimated = run_json("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
     assert Path(estimated["path"]).is_dir()
-    assert len(run_json("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]) == 14
+    checks = run_json("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]
+    assert len(checks) == 14
 
     for words in (["list"], ["show", "toy/v1-r1"], ["budget", "toy"], ["verify"]):
         code, out, _ = run_command(*words, capsys=capsys)
@@ -75,7 +91,8 @@ def test_release_estimate_and_verify_commands(
     # A copy is verified without the ledger, and a damaged one is refused by name.
     copy = tmp_path / "copy"
     shutil.copytree(home / "archive", copy)
-    assert run_command("verify", "--archive", copy, capsys=capsys)[0] == 0
+    (verified,) = run_json("verify", "--archive", copy, capsys=capsys)
+    assert len(verified["checks"]) == len(checks) - 1
     matrix = copy / "toy/v1-r1/release/second_moment.npy"
     matrix.chmod(0o644)
     matrix.write_bytes(matrix.read_bytes()[:-1])
@@ -95,63 +112,114 @@ def test_repairs_are_shown_only_on_a_terminal(
     request = write_request(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5})
     code, out, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 0, err
-    assert "c0" not in err  # into a file or a pipe, nothing private
+    assert "c0" not in err  # private notes are not written to a file or a pipe
     monkeypatch.setattr(terminal, "err", Console(stderr=True, force_terminal=True, width=200))
     code, out, err = run_command("release", request, "--yes", capsys=capsys)
-    assert "c0 (1), c2 (1)" in err
-    assert "c1 (1)" in err
-    assert "1 lines are blank, broken or of the wrong width" in err
+    for notice in (
+        warnings.cells_filled("c0 (1), c2 (1)"),
+        warnings.cells_clamped("c1 (1)"),
+        warnings.malformed_lines(1),
+    ):
+        assert notice.code in err
+        assert all(str(fact) in err for fact in notice.facts.values())
     assert "98765" not in err + out
 
 
 @pytest.mark.parametrize(
-    ("request_change", "contract_change", "words"),
+    ("request_change", "contract_change", "problem", "key"),
     [
-        ({"mechanizm": MECHANISM}, {}, "did you mean 'mechanism'"),
-        ({"mechanism": MECHANISM | {"epsilon": -1}}, {}, "mechanism.epsilon"),
-        ({"mechanism": MECHANISM | {"name": "magic"}}, {}, "must be one of 'gaussian', "),
-        ({"version": "../../etc"}, {}, "version"),
-        ({"version": "v%e"}, {}, "no other '%'"),
-        ({"version": "%Y/%m"}, {}, "version"),
-        ({"version": 1.1}, {}, "put it in quotes"),
-        ({"timezone": "Mars/Olympus"}, {}, "is no time zone"),
-        ({"normalisation": "max"}, {}, "normalisation"),
-        ({"normalisation": {"kind": "clip"}}, {}, "radius"),
-        ({"dataset": "nowhere.yaml"}, {}, "nowhere.yaml"),
-        ({"dataset": "unregistered"}, {}, "unregistered.yaml"),
-        ({"estimates": [{"name": "rige"}]}, {}, "must be one of 'ridge', 'graphical-lasso'"),
-        ({"estimates": [{"name": "ridge", "penalty": "x"}]}, {}, "'estimates.0.penalty': must be"),
-        ({"estimates": [{"name": "discriminant"}]}, {}, "'estimates.0': The release has no column"),
-        ({"folds": 21}, {}, "folds"),
-        ({"normalisation": {"kind": "clip", "radius": -1}}, {}, "'normalisation.radius': must"),
-        ({}, {"columns": {"c\x01": {"lower": 0, "upper": 1}}}, "control character"),
-        ({}, {"columns": {"c": {"levels": ["a\r\nb"]}}}, "control character"),
-        ({}, {"id": "Has Spaces"}, "'id'"),
-        ({}, {"rows": 0}, "rows"),
-        ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, "without quotes"),
-        ({}, {"columns": {}}, "columns"),
-        ({}, {"columns": {"c0": {"lower": 1, "upper": 0}}}, "columns.c0"),
-        ({}, {"columns": {"c0": {"lower": 0}}}, "columns.c0.upper"),
-        ({}, {"columns": {"c0": {"lower": 0, "upper": 5e-324}}}, "columns.c0"),
-        ({}, {"columns": {"c0": {"lower": 0, "upper": 1, "scale": 0}}}, "scale"),
-        ({}, {"columns": {"c0": {"lower": 0, "upper": 1, "centre": 2}}}, "centre"),
-        ({}, {"columns": {"c0": {"lower": -1e308, "upper": 1e308, "scale": 1e-9}}}, "narrow"),
-        ({}, {"budget": {"epsilon": 1, "delta": 0.5}}, "1/rows"),
-        ({}, {"neighbors": "replace-one"}, "did you mean 'neighbours'"),
+        ({"mechanizm": MECHANISM}, {}, keys.key_misspelt, ""),
+        ({"mechanism": MECHANISM | {"epsilon": -1}}, {}, keys.out_of_range, "mechanism.epsilon"),
+        ({"mechanism": MECHANISM | {"name": "magic"}}, {}, keys.unknown_choice, "mechanism"),
+        ({"version": "../../etc"}, {}, keys.not_a_short_name, "version"),
+        ({"version": "v%e"}, {}, request_problems.version_pattern, "version"),
+        ({"version": "%Y/%m"}, {}, keys.not_a_short_name, "version"),
+        ({"version": 1.1}, {}, keys.label_not_quoted, "version"),
+        ({"timezone": "Mars/Olympus"}, {}, request_problems.timezone_unknown, "timezone"),
+        ({"normalisation": "max"}, {}, keys.unknown_choice, "normalisation"),
+        ({"normalisation": {"kind": "clip"}}, {}, keys.key_missing, "normalisation.radius"),
+        ({"dataset": "nowhere.yaml"}, {}, contract_missing, ""),
+        ({"dataset": "unregistered"}, {}, contract_missing, ""),
+        ({"estimates": [{"name": "rige"}]}, {}, keys.unknown_choice, "estimates.0"),
+        (
+            {"estimates": [{"name": "ridge", "penalty": "x"}]},
+            {},
+            keys.wrong_type,
+            "estimates.0.penalty",
+        ),
+        ({"estimates": [{"name": "discriminant"}]}, {}, no_column_of_levels, "estimates.0"),
+        ({"folds": 21}, {}, keys.out_of_range, "folds"),
+        (
+            {"normalisation": {"kind": "clip", "radius": -1}},
+            {},
+            keys.out_of_range,
+            "normalisation.radius",
+        ),
+        (
+            {},
+            {"columns": {"c\x01": {"lower": 0, "upper": 1}}},
+            contract_problems.column_name_not_printable,
+            "",
+        ),
+        (
+            {},
+            {"columns": {"c": {"levels": ["a\r\nb"]}}},
+            contract_problems.column_name_not_printable,
+            "",
+        ),
+        ({}, {"id": "Has Spaces"}, keys.not_a_short_name, "id"),
+        ({}, {"rows": 0}, keys.out_of_range, "rows"),
+        ({}, {"columns": {"c0": {"lower": "0", "upper": 1}}}, keys.wrong_type, "columns.c0.lower"),
+        ({}, {"columns": {}}, keys.no_entries, "columns"),
+        (
+            {},
+            {"columns": {"c0": {"lower": 1, "upper": 0}}},
+            contract_problems.bounds_reversed,
+            "columns.c0",
+        ),
+        ({}, {"columns": {"c0": {"lower": 0}}}, keys.key_missing, "columns.c0.upper"),
+        (
+            {},
+            {"columns": {"c0": {"lower": 0, "upper": 5e-324}}},
+            contract_problems.bounds_overflow,
+            "columns.c0",
+        ),
+        (
+            {},
+            {"columns": {"c0": {"lower": 0, "upper": 1, "scale": 0}}},
+            keys.out_of_range,
+            "columns.c0.scale",
+        ),
+        (
+            {},
+            {"columns": {"c0": {"lower": 0, "upper": 1, "centre": 2}}},
+            contract_problems.centre_out_of_bounds,
+            "columns.c0",
+        ),
+        (
+            {},
+            {"columns": {"c0": {"lower": -1e308, "upper": 1e308, "scale": 1e-9}}},
+            contract_problems.bounds_overflow,
+            "columns.c0",
+        ),
+        ({}, {"budget": {"epsilon": 1, "delta": 0.5}}, contract_problems.delta_too_large, ""),
+        ({}, {"neighbors": "replace-one"}, keys.key_misspelt, ""),
     ],
     ids=str,
 )
 def test_invalid_keys_are_refused_by_name(
     request_change: Any,
     contract_change: Any,
-    words: str,
+    problem: Problem[..., GramercyError],
+    key: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     request = write_request(tmp_path, request=request_change, **contract_change)
     code, out, err = run_command("plan", request, capsys=capsys)
     assert (code, out) == (2, "")
-    assert words in err
+    assert problem.code in err
+    assert f"{key}: " in err
     assert "Traceback" not in err
 
 
@@ -159,10 +227,11 @@ def test_many_errors_are_shown_in_part(tmp_path: Path, capsys: pytest.CaptureFix
     request = write_request(tmp_path)
     columns = "".join(f"  c{i}: {{}}\n" for i in range(50))
     (tmp_path / "contract.yaml").write_text(f"id: toy\ncolumns:\n{columns}")
-    code, _, err = run_command("plan", request, capsys=capsys)
+    code, out, err = run_command("plan", request, "--json", capsys=capsys)
+    error = json.loads(out)
     assert code == 2
-    assert "columns.c0.lower" in err
-    assert re.search(r"; and \d+ more", err)
+    assert "columns.c0.lower" in [each["key"] for each in error["details"]]
+    assert error["facts"]["left_out"] > 50
     assert len(err) < 1000
 
 
@@ -171,22 +240,23 @@ def test_broken_yaml_is_reported_with_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = tmp_path / "request.yaml"
-    for text, words in (
-        ("dataset: x\nversion: [", "request.yaml, line"),
-        ("dataset: x\ndataset: y", "request.yaml, line"),
-        ("just words", "table of keys"),
-        ("version: 2024-02-30", "cannot be"),
-        ("version: " + "[" * 3000, "request.yaml"),
-        ("version: " + "9" * 5000, "request.yaml"),
-        ("", "table of keys"),
+    for text, problem in (
+        ("dataset: x\nversion: [", yaml_malformed),
+        ("dataset: x\ndataset: y", yaml_malformed),
+        ("just words", keys.not_a_mapping),
+        ("version: 2024-02-30", yaml_value_impossible),
+        ("version: " + "[" * 3000, keys.request_not_valid),
+        ("version: " + "9" * 5000, keys.request_not_valid),
+        ("", keys.not_a_mapping),
     ):
         request.write_text(text)
         code, _, err = run_command("plan", request, capsys=capsys)
         assert code == 2
-        assert words in err
+        assert problem.code in err
+        assert "request.yaml" in err
     code, _, err = run_command("plan", tmp_path / "absent.yaml", capsys=capsys)
     assert code == 2
-    assert "no such file" in err
+    assert request_not_found.code in err
     request.write_bytes(b"\xff\xfe")
     assert run_command("plan", request, capsys=capsys)[0] == 2
 
@@ -196,11 +266,12 @@ def test_release_without_a_terminal_needs_yes(
 ) -> None:
     code, _, err = run_command("release", write_request(tmp_path), capsys=capsys)
     assert code == 2
+    assert not_a_terminal.code in err
     assert "--yes" in err
 
 
 @pytest.mark.parametrize(
-    "words", [["nothing"], ["plan"], ["show", "no/such"], ["verify"], ["budget", "nobody"]]
+    "words", [["nothing"], ["plan"], ["show", "no/such"], ["verify"], ["budget", "unknown"]]
 )
 def test_unusable_arguments_are_refused(
     words: list[str], capsys: pytest.CaptureFixture[str]
@@ -212,10 +283,11 @@ def test_unusable_arguments_are_refused(
 
 def test_errors_are_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run_command("plan", tmp_path / "absent.yaml", "--json", capsys=capsys)
-    told = json.loads(out)
-    assert code == told["exit_code"] == 2
-    assert "absent.yaml: no such file" in told["error"]
-    assert "absent.yaml: no such file" in err.replace("\n", "")
+    error = json.loads(out)
+    assert code == error["exit_code"] == 2
+    assert error["code"] == request_not_found.code
+    assert error["facts"] == {"file": str(tmp_path / "absent.yaml")}
+    assert error["code"] in err
     assert run_command("--version", capsys=capsys)[1].strip() == gramercy.__version__
 
 
@@ -227,13 +299,14 @@ def test_missing_release_is_reported_by_list_and_verify(
     assert len(run_json("verify", "toy", capsys=capsys)) == 2
     assert len(run_json("verify", "toy/v1-r1", capsys=capsys)) == 1
     shutil.rmtree(home / "archive/toy/v1-r1")
-    gone, there = run_json("list", capsys=capsys)
-    assert "holds no release 'toy/v1-r1'" in gone["error"]
-    assert there["release"] == "toy/v2-r2"
+    missing, present = run_json("list", capsys=capsys)
+    assert missing["release"] == "toy/v1-r1"
+    assert unknown_release.code in missing["error"]
+    assert present["release"] == "toy/v2-r2"
     for words in (["verify"], ["verify", "toy/v1-r1"]):
         code, out, _ = run_command(*words, capsys=capsys)
         assert code == 2
-        assert "was published, and is gone" in out
+        assert bundle_missing.code in out
     code, out, _ = run_command("verify", "nonsense", capsys=capsys)
     assert code == 2
 
@@ -245,7 +318,7 @@ def test_catalogue_is_a_mapping(tmp_path: Path, home: Path) -> None:
     assert "toy/v9-r9" not in catalogue
     assert "../toy" not in catalogue
     assert catalogue.get("toy/v9-r9") is None
-    with pytest.raises(gramercy.UnknownRelease, match="holds no release 'toy/v9-r9'"):
+    with raises(unknown_release, release="toy/v9-r9"):
         catalogue["toy/v9-r9"]
 
 
@@ -264,7 +337,7 @@ def test_raising_the_budget_needs_a_reason(
     raising = ["budget", "toy", "--raise", "4", "2e-5"]
     code, _, err = run_command(*raising, capsys=capsys)
     assert code == 2
-    assert "--reason" in err
+    assert reason_missing.code in err
     (facts,) = run_json(*raising, "--reason", "board, 3 May", capsys=capsys)
     assert (facts["epsilon"], facts["delta"]) == (4, 2e-5)
     assert (
@@ -272,7 +345,7 @@ def test_raising_the_budget_needs_a_reason(
     )
     assert facts["budgets"][1]["reason"] == "board, 3 May"
     assert "board, 3 May" in run_command("budget", "toy", capsys=capsys)[1]
-    # The contract may state the old budget or the new one; the one in force is the ledger's.
+    # The contract may state the old budget or the new one; the ledger's is used.
     assert run_json("plan", request, capsys=capsys)["budget_before"]["epsilon"] == 4
     raised = {"epsilon": 4.0, "delta": 2e-5}
     assert run_release(write_request(tmp_path, budget=raised)) == "v1-r1"
@@ -280,6 +353,7 @@ def test_raising_the_budget_needs_a_reason(
         "plan", write_request(tmp_path, budget=raised | {"epsilon": 5.0}), capsys=capsys
     )
     assert code == 2
+    assert terms_changed.code in err
     assert "budget.epsilon" in err
 
 
@@ -291,9 +365,9 @@ def test_damaged_bundle_does_not_hide_others(
     card = home / "archive/toy/v1-r1/release/CARD.md"
     card.chmod(0o644)
     card.write_text("forged")
-    damaged, whole = run_json("list", capsys=capsys)
+    damaged, intact = run_json("list", capsys=capsys)
     assert "CARD.md" in damaged["error"]
-    assert whole["release"] == "toy/v2-r2"
+    assert intact["release"] == "toy/v2-r2"
     assert "CARD.md" in run_command("list", capsys=capsys)[1]
 
 
@@ -327,19 +401,19 @@ def test_new_charge_option_recharges_a_spent_failure(
     def broken(*_: object) -> None:
         raise MemoryError("63.1234")
 
-    with pytest.MonkeyPatch.context() as broke:
-        broke.setattr("gramercy.application.drawing.denoise", broken)
+    with pytest.MonkeyPatch.context() as failing:
+        failing.setattr("gramercy.application.drawing.denoise", broken)
         code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 1
-    assert "publish: MemoryError." in err
+    assert step_failed.code in err
+    assert "MemoryError" in err
     assert "63" not in err
     code, _, err = run_command("release", request, "--yes", capsys=capsys)
     assert code == 2
-    assert "--new-charge" in err
-    assert "needs --new-charge" in run_command("plan", request, capsys=capsys)[1]
+    assert charge_interrupted.code in err
+    assert charge_interrupted.code in run_command("plan", request, capsys=capsys)[1]
     code, out, err = run_command("release", request, "--yes", "--new-charge", capsys=capsys)
     assert code == 0, err
-    assert "budget after" in out
     assert "toy/v1-r2" in out
 
 
@@ -352,7 +426,8 @@ def test_failures_outside_the_steps_are_typed_errors(
     monkeypatch.setattr("gramercy.flows.release.release_as_planned", lambda *_: unreachable)
     code, _, err = run_command("release", write_request(tmp_path), "--yes", capsys=capsys)
     assert code == 1
-    assert "PREFECT_API_URL" in err
+    assert flow_not_run.code in err
+    assert "10.0.0.1" not in err
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where the home should be")
     monkeypatch.setenv("GRAMERCY_HOME", str(blocked))
@@ -368,12 +443,12 @@ def test_readme_commands_exist() -> None:
 
     import typer.main
 
-    known = set(typer.main.get_group(app).commands)
+    commands = set(typer.main.get_group(app).commands)
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")]
     text = "\n".join(page.read_text() for page in pages)
     named = set(re.findall(r"^\s*gramercy ([a-z]+)", text, re.MULTILINE))
     assert named
-    assert named <= known
+    assert named <= commands
 
 
 def test_demo_contract_has_30_complete_columns() -> None:

@@ -1,4 +1,4 @@
-"""Without the packages of `gramercy[publish]`: releases are read, verified and estimated from."""
+"""Without the packages of `gramercy[publish]`, releases can be read, verified and analysed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ import pytest
 from gramercy.common.extras import INSTALL_PUBLISH, PUBLISH
 from gramercy.common.home import Home
 from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas.problems.installation import publishing_packages
+from gramercy.schemas.problems.verification import page_needs_packages
+from gramercy.schemas.problems.warnings import ledger_not_read
 from tests.support.factories import run_pipeline, write_request
 
 ROOT = Path(__file__).parents[2]
-# As they are imported, where that is another name than the package has on an index.
+# Import names of packages whose name on the index differs.
 IMPORTED_AS = {"great-expectations": "great_expectations", "pillow": "PIL", "ruamel.yaml": "ruamel"}
-# Prefect imports FastAPI, and numba has a substitute.
-NOT_NAMED = {"fastapi", "numba"}
-NAMED = f"Publishing needs more packages: {INSTALL_PUBLISH}."
-HIDE = f"import sys; sys.modules |= dict.fromkeys({sorted(PUBLISH | NOT_NAMED)!r})\n"
+# FastAPI comes with Prefect, and numba has a substitute: errors do not name them.
+NOT_REPORTED = {"fastapi", "numba"}
+MISSING = publishing_packages(INSTALL_PUBLISH)
+HIDE = f"import sys; sys.modules |= dict.fromkeys({sorted(PUBLISH | NOT_REPORTED)!r})\n"
 # Several commands in one process: their exit codes, outputs and errors.
 COMMANDS = """
 import contextlib, io, json
@@ -80,7 +83,7 @@ release = catalogue["toy/v1-r1"]
 lasso = next(name for name in release.estimates if name.startswith("graphical-lasso"))
 print(json.dumps({
     "epsilon": release.guarantee.epsilon,
-    "found": len(catalogue.history("toy")) + len(catalogue.search("toy")),
+    "listed": len(catalogue.history("toy")) + len(catalogue.search("toy")),
     "nodes": len(release.graph(lasso)),
     "report": release.report is not None,
     "shapes": [each.shape for each in (release.denoised, *release.correlation.interval(0.95))],
@@ -88,12 +91,12 @@ print(json.dumps({
     "scikit": SparsePrecision(penalty=0.1).fit(release).precision_.tolist(),
 }))
 """
-    found = run_light(code, archive, home=tmp_path)
-    assert found["epsilon"] == 1.0
-    assert len({tuple(shape) for shape in found["shapes"]}) == 1
-    assert (found["found"], found["nodes"], found["report"]) == (4, 3, True)
-    assert len(found["fitted"]) > 5
-    assert np.isfinite(found["scikit"]).all()
+    results = run_light(code, archive, home=tmp_path)
+    assert results["epsilon"] == 1.0
+    assert len({tuple(shape) for shape in results["shapes"]}) == 1
+    assert (results["listed"], results["nodes"], results["report"]) == (4, 3, True)
+    assert len(results["fitted"]) > 5
+    assert np.isfinite(results["scikit"]).all()
 
 
 @pytest.mark.slow
@@ -104,18 +107,20 @@ def test_graphical_lasso_gives_the_same_numbers_without_numba(tmp_path: Path) ->
     code = """
 import json, numpy as np
 from gramercy.estimators.solvers.glasso import graphical_lasso
+from gramercy.schemas.problems.installation import publishing_packages
+from gramercy.schemas.problems.verification import page_needs_packages
 print(json.dumps(graphical_lasso(np.load(sys.argv[1]), 0.1, tol=1e-13).precision.tolist()))
 """
-    found = np.array(run_light(code, tmp_path / "S.npy", home=tmp_path))
+    uncompiled = np.array(run_light(code, tmp_path / "S.npy", home=tmp_path))
     compiled = graphical_lasso(S, 0.1, tol=1e-13)
     assert compiled.solver == "newton"
-    assert ((found == 0) == (compiled.precision == 0)).all()
-    np.testing.assert_allclose(found, compiled.precision, atol=1e-9)
+    assert ((uncompiled == 0) == (compiled.precision == 0)).all()
+    np.testing.assert_allclose(uncompiled, compiled.precision, atol=1e-9)
 
 
 @pytest.mark.slow
-def test_commands_that_read(archive: Path, tmp_path: Path) -> None:
-    """Of an archive in another home, which has no ledger."""
+def test_commands_that_read_need_no_extra(archive: Path, tmp_path: Path) -> None:
+    """The archive belongs to another home; this one has no ledger."""
     (tmp_path / "archive").symlink_to(archive)
     done = run_commands(
         ["list", "--json"],
@@ -129,12 +134,11 @@ def test_commands_that_read(archive: Path, tmp_path: Path) -> None:
     listed, verified = (json.loads(out) for _, out, _ in done[:2])
     assert [each["release"] for each in listed] == ["toy/v1-r1", "toy/v2-r2"]
     for release in verified:
-        checked = "\n".join(release["checks"])
-        assert "guarantee: worked out anew" in checked
-        assert "estimate graphical-lasso" in checked
+        assert len(release["checks"]) > 10
+        assert any("graphical-lasso" in check for check in release["checks"])
         (unchecked,) = release["unchecked"]
-        assert unchecked.startswith("report ")
-        assert unchecked.endswith(INSTALL_PUBLISH)
+        assert unchecked.startswith(f"{page_needs_packages.code}: ")
+        assert INSTALL_PUBLISH in unchecked
 
 
 @pytest.mark.slow
@@ -142,7 +146,7 @@ def test_ledger_that_cannot_be_read_is_unchecked(archive: Path) -> None:
     verified, listed = run_commands(["verify", "--json"], ["list"], home=archive.parent)
     assert verified[0] == listed[0] == 0
     unchecked = json.loads(verified[1])[0]["unchecked"]
-    assert any(each.startswith("ledger") and INSTALL_PUBLISH in each for each in unchecked)
+    assert any(ledger_not_read.code in each and INSTALL_PUBLISH in each for each in unchecked)
     assert INSTALL_PUBLISH in listed[2]
 
 
@@ -161,30 +165,30 @@ def test_commands_that_publish_name_the_extra(archive: Path, tmp_path: Path) -> 
         ["site"],
         ["audit"],
     )
-    for words, (code, _, told) in zip(
+    for words, (code, _, err) in zip(
         commands, run_commands(*commands, home=archive.parent), strict=True
     ):
         assert (words, code) == (words, 1)
-        assert told.endswith(f"Error: {NAMED}"), words
+        assert err.endswith(f"Error {MISSING}"), words
 
 
 def test_imports_that_publish_name_the_extra(tmp_path: Path) -> None:
     modules = ["flows", "flows.release", "tasks.policy", "ledger", "application.publishing"]
     code = """
 import importlib, json, gramercy
-told = []
+errors = []
 for module in sys.argv[1:]:
     try:
         importlib.import_module(f"gramercy.{module}")
     except gramercy.MissingPackages as error:
-        told.append(str(error) * isinstance(error, ImportError))
-print(json.dumps(told))
+        errors.append(str(error) * isinstance(error, ImportError))
+print(json.dumps(errors))
 """
-    assert run_light(code, *modules, home=tmp_path) == [NAMED] * len(modules)
+    assert run_light(code, *modules, home=tmp_path) == [str(MISSING)] * len(modules)
 
 
-def test_the_extra_lists_what_is_optional() -> None:
+def test_extra_lists_all_optional_packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extra = {each.split(">")[0] for each in project["optional-dependencies"]["publish"]}
-    assert {IMPORTED_AS.get(each, each) for each in extra - NOT_NAMED} == PUBLISH
+    assert {IMPORTED_AS.get(each, each) for each in extra - NOT_REPORTED} == PUBLISH
     assert not extra & {each.split(">")[0] for each in project["dependencies"]}

@@ -1,4 +1,4 @@
-"""What the log of a Prefect run says: the fixed sentences of the steps, in order, and no more."""
+"""The log of a Prefect run: only the fixed sentences of the steps, in order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from gramercy.application.yaml_files import read_request
-from gramercy.schemas.errors import StepFailed
+from gramercy.schemas.problems.prefect import step_failed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import PrivateTask
 from gramercy.tasks.run_log import SENTENCES
 from tests.support.factories import write_request
+from tests.support.problems import raises
 
-# How the lines begin that Prefect itself writes.
+# Beginnings of Prefect's own lines.
 BY_PREFECT = (
     "Beginning flow run",
     "Encountered exception",
@@ -24,13 +25,13 @@ BY_PREFECT = (
 
 
 def lines_of(*begun: str, done: bool = True) -> list[str]:
-    """What is logged of these steps, the last of which is done or has failed."""
+    """The log of these steps, the last of which is done or has failed."""
     lines = [f"{SENTENCES[step]}{end}" for step in begun for end in (" ...", ": done.")]
     return lines if done else lines[:-1]
 
 
 def logged(flow: str) -> list[str]:
-    """Messages of ours in the log of the last run of a flow, in order."""
+    """Gramercy's messages in the log of the last run of a flow, in order."""
     from prefect import get_client
     from prefect.client.schemas.filters import (
         FlowFilter,
@@ -60,7 +61,7 @@ def test_every_private_task_has_a_sentence() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "home")
-def test_runs_log_the_sentences_alone(tmp_path: Path) -> None:
+def test_runs_log_only_the_fixed_sentences(tmp_path: Path) -> None:
     from gramercy.flows.estimate import estimate
     from gramercy.flows.release import release
     from gramercy.flows.report import report
@@ -78,13 +79,13 @@ def test_runs_log_the_sentences_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "home")
-def test_a_failed_step_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gramercy.flows.release import release
 
-    def fails(*_: Any, **__: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise ValueError("a cell")
 
-    monkeypatch.setattr("gramercy.application.accumulation.open_source", fails)
-    with pytest.raises(StepFailed):
+    monkeypatch.setattr("gramercy.application.accumulation.open_source", broken)
+    with raises(step_failed, step="accumulate", error="ValueError"):
         release(read_request(write_request(tmp_path)))
     assert logged("release") == lines_of("replay", "validate", "accumulate", done=False)

@@ -12,14 +12,16 @@ from prefect.deployments.runner import RunnerDeployment
 from ruamel.yaml import YAML
 
 from gramercy.application.context import Context
-from gramercy.application.planning import make_plan, refuse_late
+from gramercy.application.planning import check_scheduled_version, make_plan
 from gramercy.application.request_model import Request
 from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
-from gramercy.flows.deployments import deployments, packaged, served_tag
-from gramercy.schemas.errors import LateRun, RequestError
-from gramercy.tasks.announce import HOME
+from gramercy.flows.deployments import deployments, prefect_yaml, served_tag
+from gramercy.schemas.problems.prefect import pool_name, version_without_date
+from gramercy.schemas.problems.publication import run_too_late
+from gramercy.tasks.release_event import HOME
 from tests.support.factories import write_request
+from tests.support.problems import raises
 
 UTC = datetime.UTC
 MONDAY = datetime.datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -44,18 +46,18 @@ def test_version_is_formatted_from_the_date(tmp_path: Path) -> None:
         ("%H%M", "0600"),
         ("1995", "1995"),
     ):
-        assert request(tmp_path, pattern).on(MONDAY).version == label
-    # In the zone of the schedule: two nights are two days, whatever UTC says.
+        assert request(tmp_path, pattern).at(MONDAY).version == label
+    # The date is that of the schedule's zone: these two nights are on one day in UTC.
     nights = [datetime.datetime(2027, 3, day, tzinfo=UTC) for day in (28, 29)]
     berlin = request(tmp_path, "%Y-%m-%d", timezone="Europe/Berlin")
     times = [nights[0].replace(minute=30), nights[1] - datetime.timedelta(minutes=30)]
-    assert [berlin.on(each).version for each in times] == ["2027-03-28", "2027-03-29"]
+    assert [berlin.at(each).version for each in times] == ["2027-03-28", "2027-03-29"]
 
 
 def test_time_zone_does_not_change_the_request_key(tmp_path: Path) -> None:
-    one = request(tmp_path, "v1")
-    other = one.model_copy(update={"timezone": "Europe/Berlin"})
-    assert make_plan(Context.default(), one).key == make_plan(Context.default(), other).key
+    utc = request(tmp_path, "v1")
+    berlin = utc.model_copy(update={"timezone": "Europe/Berlin"})
+    assert make_plan(Context.default(), utc).key == make_plan(Context.default(), berlin).key
 
 
 def test_late_runs_are_refused(tmp_path: Path) -> None:
@@ -63,14 +65,14 @@ def test_late_runs_are_refused(tmp_path: Path) -> None:
     weekly = make_plan(context, request(tmp_path, "%G-W%V"), at=MONDAY)
     hours = datetime.timedelta(hours=1)
     for late in (0 * hours, 0.5 * hours, 5 * hours, 6 * 24 * hours):
-        refuse_late(weekly, MONDAY + late)  # still the same week
-    with pytest.raises(LateRun, match="planned for version '2026-W48', and it is '2026-W49'"):
-        refuse_late(weekly, MONDAY + 7 * 24 * hours)
+        check_scheduled_version(weekly, MONDAY + late)  # still the same week
+    with raises(run_too_late, scheduled="2026-W48", current="2026-W49"):
+        check_scheduled_version(weekly, MONDAY + 7 * 24 * hours)
     night = MONDAY.replace(hour=23, minute=50)
     daily = make_plan(context, request(tmp_path, "%Y-%m-%d"), at=night)
-    refuse_late(daily, night + 0.5 * hours)  # a run that waited for a worker
-    with pytest.raises(LateRun, match="Nothing was charged"):
-        refuse_late(daily, night + 2 * hours)
+    check_scheduled_version(daily, night + 0.5 * hours)  # a run that waited for a worker
+    with raises(run_too_late, scheduled="2026-11-23", current="2026-11-24"):
+        check_scheduled_version(daily, night + 2 * hours)
 
 
 @pytest.mark.slow
@@ -80,62 +82,66 @@ def test_late_run_charges_nothing(
 ) -> None:
     from gramercy.flows.release import release
 
-    asked = request(tmp_path, "%G-W%V")
-    monkeypatch.setattr("gramercy.flows.release.scheduled", lambda: MONDAY)
-    monkeypatch.setattr("gramercy.flows.release.now", lambda: MONDAY + datetime.timedelta(days=9))
-    with pytest.raises(LateRun):
-        release(asked)
+    weekly = request(tmp_path, "%G-W%V")
+    monkeypatch.setattr("gramercy.flows.release.scheduled_time", lambda: MONDAY)
+    monkeypatch.setattr(
+        "gramercy.flows.release.utc_now", lambda: MONDAY + datetime.timedelta(days=9)
+    )
+    with raises(run_too_late):
+        release(weekly)
     assert not (home / "archive").exists()
-    monkeypatch.setattr("gramercy.flows.release.now", lambda: MONDAY)
-    assert release(asked) == "toy/2026-W48-r1"
-    # What was published is found again, however late.
-    monkeypatch.setattr("gramercy.flows.release.now", lambda: MONDAY + datetime.timedelta(days=9))
-    assert release(asked) == "toy/2026-W48-r1"
+    monkeypatch.setattr("gramercy.flows.release.utc_now", lambda: MONDAY)
+    assert release(weekly) == "toy/2026-W48-r1"
+    # A published release is replayed, however late the run is.
+    monkeypatch.setattr(
+        "gramercy.flows.release.utc_now", lambda: MONDAY + datetime.timedelta(days=9)
+    )
+    assert release(weekly) == "toy/2026-W48-r1"
 
 
 def test_deployments_for_several_requests(tmp_path: Path) -> None:
     weekly, monthly = (request(tmp_path, each) for each in ("%G-W%V", "%Y-%m"))
     (tmp_path / "other").mkdir()
-    other = read_request(write_request(tmp_path / "other", request={"version": "%Y"}, id="other"))
+    yearly = read_request(write_request(tmp_path / "other", request={"version": "%Y"}, id="other"))
     context = Context.default()
-    made = deployments(context, [weekly, monthly, other], "30 1 * * *", "Europe/Berlin")
-    assert [each.full_name for each in made] == [
+    created = deployments(context, [weekly, monthly, yearly], "30 1 * * *", "Europe/Berlin")
+    assert [each.full_name for each in created] == [
         *("release/toy", "release/toy.2", "release/other"),
         *("estimate/published", "report/published", "audit/weekly"),
     ]
-    assert cron_of(made[0]) == ("30 1 * * *", "Europe/Berlin")
-    assert made[0].parameters["request"]["timezone"] == "Europe/Berlin"
-    assert made[0].concurrency_limit == 1
-    assert made[0].concurrency_options is not None
-    assert made[0].concurrency_options.collision_strategy == "CANCEL_NEW"
-    own = request(tmp_path, "%Y-%m", timezone="Asia/Tokyo")
-    (tokyo, *_) = deployments(context, [own], "30 1 * * *", None)
+    assert cron_of(created[0]) == ("30 1 * * *", "Europe/Berlin")
+    assert created[0].parameters["request"]["timezone"] == "Europe/Berlin"
+    assert created[0].concurrency_limit == 1
+    assert created[0].concurrency_options is not None
+    assert created[0].concurrency_options.collision_strategy == "CANCEL_NEW"
+    in_tokyo = request(tmp_path, "%Y-%m", timezone="Asia/Tokyo")
+    (tokyo, *_) = deployments(context, [in_tokyo], "30 1 * * *", None)
     assert cron_of(tokyo) == ("30 1 * * *", "Asia/Tokyo")
-    assert "A toy" not in str(made)  # titles may hold what Prefect would fill in
-    with pytest.raises(RequestError, match="would be published once"):
+    assert "A toy" not in str(created)  # titles may contain braces, which Prefect would replace
+    with raises(version_without_date, version="v1"):
         deployments(context, [request(tmp_path, "v1")], "30 1 * * *", "UTC")
 
 
 def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
-    """In their own work pool, under their own names, triggered by their own home's releases."""
-    context, asked = Context.default(), request(tmp_path, "%G-W%V")
-    served = deployments(context, [asked], "30 1 * * *", "UTC", "cardiology")
+    """They have names of their own, and are triggered by releases of their own home only."""
+    context, weekly = Context.default(), request(tmp_path, "%G-W%V")
+    served = deployments(context, [weekly], "30 1 * * *", "UTC", "cardiology")
     names = [each.name for each in served]
     assert names == ["toy@cardiology", *["published@cardiology"] * 2, "weekly@cardiology"]
     assert {each.work_pool_name for each in served} == {"cardiology"}
     assert {tuple(each.tags) for each in served} == {(served_tag(Home(home)),)}
-    triggers: list[Any] = [each for one in served for each in one.triggers]
+    triggers: list[Any] = [trigger for each in served for trigger in each.triggers]
     assert [each.match.root for each in triggers] == [{HOME: Home(home).address}] * 2
     for pool in ("", "Prefect", "prefect-pool", "two words", "a/b"):
-        with pytest.raises(RequestError, match="no name of a work pool"):
-            deployments(context, [asked], "30 1 * * *", "UTC", pool)
+        with raises(pool_name):
+            deployments(context, [weekly], "30 1 * * *", "UTC", pool)
 
 
-def test_deployments_say_what_prefect_yaml_says() -> None:
-    """Which is also what `prefect deploy` reads."""
-    stated = YAML(typ="safe", pure=True).load(packaged().read_text())["deployments"][1:]
-    made = deployments(Context.default(), [], "30 1 * * *", "UTC")
-    for deployment, facts in zip(made, stated, strict=True):
+def test_deployments_are_those_of_prefect_yaml() -> None:
+    """`prefect deploy` reads the same file."""
+    stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"][1:]
+    created = deployments(Context.default(), [], "30 1 * * *", "UTC")
+    for deployment, facts in zip(created, stated, strict=True):
         schedules = [(each["cron"], each["timezone"]) for each in facts.get("schedules", [])]
         assert deployment.name == facts["name"]
         assert deployment.entrypoint == facts["entrypoint"]

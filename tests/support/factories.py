@@ -22,7 +22,7 @@ from gramercy.application.publishing import publish, replay
 from gramercy.application.reporting import make_report
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.main import main
-from gramercy.tasks.policy import sealed
+from gramercy.tasks.policy import typed_errors_only
 from tests.support.ledger_writers import FACTS
 
 FULL = os.environ.get("GRAMERCY_FULL") == "1"
@@ -49,7 +49,7 @@ def contract_facts(source: Path | str = "table.csv", rows: int = 40, p: int = 3)
 
 def write_yaml(path: Path, facts: dict[str, Any]) -> Path:
     yaml = YAML(typ="safe", pure=True)
-    yaml.sort_base_mapping_type_on_output = False  # the matrix has the columns' order
+    yaml.sort_base_mapping_type_on_output = False  # the order of columns matters
     with path.open("w") as stream:
         yaml.dump(facts, stream)
     return path
@@ -60,21 +60,21 @@ def write_request(folder: Path, *, request: Any = None, **changes: Any) -> Path:
     if not (folder / "table.csv").exists():
         write_table(folder / "table.csv")
     write_yaml(folder / "contract.yaml", contract_facts() | changes)
-    asked = {"dataset": "contract.yaml", "version": "v1", "mechanism": MECHANISM}
-    return write_yaml(folder / "request.yaml", asked | (request or {}))
+    defaults = {"dataset": "contract.yaml", "version": "v1", "mechanism": MECHANISM}
+    return write_yaml(folder / "request.yaml", defaults | (request or {}))
 
 
 @dataclass
 class RoundRobin:
     """Assigns rows to folds by position, which would be unsafe in a release."""
 
-    parts: int
-    place: int = 0
+    folds: int
+    position: int = 0
 
     def __call__(self, rows: int) -> Any:
-        found = np.arange(self.place, self.place + rows) % self.parts
-        self.place += rows
-        return found
+        folds = np.arange(self.position, self.position + rows) % self.folds
+        self.position += rows
+        return folds
 
 
 def read_plan(request: Path) -> Plan:
@@ -84,23 +84,27 @@ def read_plan(request: Path) -> Plan:
 def run_release(request: Path) -> str:
     """Replay, or accumulate and publish, like the release flow; return the release id."""
     plan = read_plan(request)
-    done = seal_step(replay)(Context.default(), plan)
-    return done or seal_step(publish)(Context.default(), plan, seal_step(accumulate)(plan))
+    replayed = as_flow_step(replay)(Context.default(), plan)
+    return replayed or as_flow_step(publish)(
+        Context.default(), plan, as_flow_step(accumulate)(plan)
+    )
 
 
-def seal_step(step: Any) -> Any:
-    """Return a step that hides private values in errors, as in a flow, without Prefect."""
-    return sealed(step)
+def as_flow_step(step: Any) -> Any:
+    """Wrap a step as in a flow: errors with private values are replaced. Without Prefect."""
+    return typed_errors_only(step)
 
 
 def run_pipeline(request: Path) -> Path:
-    """Publish, estimate and report, without Prefect; return the release's folder."""
-    done = run_release(request)
+    """Publish, estimate and report without Prefect; return the folder of the release."""
+    release = run_release(request)
     context, plan = Context.default(), read_plan(request)
-    dataset, asked = plan.contract.id, plan.request.estimates
-    made = [make_estimate(context, dataset, done, each).manifest.estimate for each in asked]
-    make_report(context, dataset, done, made)
-    return context.archive.release(dataset, done).parent
+    dataset, requested = plan.contract.id, plan.request.estimates
+    estimates = [
+        make_estimate(context, dataset, release, each).manifest.estimate for each in requested
+    ]
+    make_report(context, dataset, release, estimates)
+    return context.archive.release(dataset, release).parent
 
 
 def bundle_bytes(folder: Path) -> dict[str, bytes]:

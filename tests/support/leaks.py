@@ -14,7 +14,7 @@ def prefect_texts() -> Iterator[str]:
     from prefect.logging.handlers import APILogHandler
     from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, get_current_settings
 
-    APILogHandler().flush()  # what is still queued
+    APILogHandler().flush()  # log records may still be queued
     url = PREFECT_API_DATABASE_CONNECTION_URL.value()
     path = str(getattr(url, "get_secret_value", lambda: url)()).split("///")[1]
     with sqlite3.connect(path) as db:
@@ -31,26 +31,26 @@ def prefect_results() -> Iterator[object]:
 
     for file in get_current_settings().results.local_storage_path.rglob("*"):
         if file.is_file():
-            held = file.read_bytes()
-            text = json.loads(held)["result"] if held.startswith(b"{") else held
-            yield cloudpickle.loads(base64.b64decode(text))
+            content = file.read_bytes()
+            encoded = json.loads(content)["result"] if content.startswith(b"{") else content
+            yield cloudpickle.loads(base64.b64decode(encoded))
 
 
-def object_texts(thing: Any, depth: int = 6) -> Iterator[str]:
-    """An object and everything it refers to, as text; of exceptions also causes and frames."""
-    yield repr(thing)
-    if depth == 0 or isinstance(thing, str | bytes | int | float | type(None)):
+def object_texts(value: Any, depth: int = 6) -> Iterator[str]:
+    """An object and everything it refers to, as text; for exceptions also causes and frames."""
+    yield repr(value)
+    if depth == 0 or isinstance(value, str | bytes | int | float | type(None)):
         return
-    inner = [*vars(thing).values()] if hasattr(thing, "__dict__") else []
-    if isinstance(thing, BaseException):
-        inner += [*thing.args, thing.__cause__, thing.__context__]
-        frames = thing.__traceback__
-        while frames is not None:
-            inner += frames.tb_frame.f_locals.values()
-            frames = frames.tb_next
-    if isinstance(thing, dict):
-        inner += [*thing.keys(), *thing.values()]
-    elif isinstance(thing, list | tuple | set | frozenset):
-        inner += thing
-    for each in inner:
-        yield from object_texts(each, depth - 1)
+    children = [*vars(value).values()] if hasattr(value, "__dict__") else []
+    if isinstance(value, BaseException):
+        children += [*value.args, value.__cause__, value.__context__]
+        traceback = value.__traceback__
+        while traceback is not None:
+            children += traceback.tb_frame.f_locals.values()
+            traceback = traceback.tb_next
+    if isinstance(value, dict):
+        children += [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        children += value
+    for child in children:
+        yield from object_texts(child, depth - 1)

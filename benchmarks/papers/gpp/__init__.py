@@ -9,10 +9,10 @@ PAPER = Paper(
     title="[GPP] (2025): graph structure learning with privacy guarantees, open graph data",
     about=(
         "Noise on every cell of the rows, which are then published; the graphical lasso of their "
-        "second moment less the noise's variance. The numbers in the paper's tables are lost in "
-        "its text, so its sentences are put to the test, and numbers are held against an earlier "
-        "measurement of the project's own. Some margins of the verdicts (two standard errors, "
-        "which noise levels count) were set after a first look."
+        "second moment less the noise's variance. The available text of the paper lacks the "
+        "numbers of its tables. So its sentences are tested, and numbers are compared with an "
+        "earlier measurement of this project. Some margins of the verdicts (two standard errors, "
+        "which noise levels count) were set after the first results."
     ),
     experiments={
         **synthetic.EXPERIMENTS,

@@ -62,7 +62,7 @@ def discrete(sigma: float) -> Discrete:
 def moved(shift: int, sigma: float, failure: float) -> Guarantee:
     """The exact guarantee of one cell that moves by `shift`; `failure` as `Guarantee` has it."""
     made = discrete(sigma)
-    return Guarantee.of_profile(lambda epsilon: made.delta(shift, epsilon), failure)
+    return Guarantee.from_profile(lambda epsilon: made.delta(shift, epsilon), failure)
 
 
 def zcdp_epsilon(distance: float, sigma: float, delta: float) -> float:

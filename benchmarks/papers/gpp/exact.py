@@ -15,7 +15,7 @@ from benchmarks.papers.experiment import Experiment, Measured, Verdict
 from benchmarks.papers.gpp import synthetic
 from benchmarks.papers.gpp.protocol import lasso, penalty
 from benchmarks.papers.gpp.real import TABLES
-from benchmarks.papers.task import Beside, Sample, Task
+from benchmarks.papers.task import Sample, Task, Variant
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
 from gramercy.schemas.evidence import Evidence
@@ -34,8 +34,8 @@ def debiased(evidence: Evidence, sample: Sample) -> float:
     entries alone rank the pairs.
     """
     n, p = sample.rows.shape
-    found = lasso(evidence.raw, penalty(n, p) / p)
-    return scores.auc(ranked(found.weights, evidence.raw), sample.truth)
+    result = lasso(evidence.raw, penalty(n, p) / p)
+    return scores.auc(ranked(result.weights, evidence.raw), sample.truth)
 
 
 def default(evidence: Evidence, sample: Sample) -> float:
@@ -58,8 +58,8 @@ def ranked(weights: Array, matrix: Array) -> Array:
     np.fill_diagonal(entries, 0.0)
     least = size[size > 0].min(initial=1.0)
     after = entries / max(entries.max(), np.finfo(float).tiny) * least / 2
-    found: Array = np.where(size > 0, size, after)
-    return found
+    result: Array = np.where(size > 0, size, after)
+    return result
 
 
 def _drawn(precision: Array, rng: Rng) -> Sample:
@@ -94,11 +94,11 @@ def _task(title: str, sample: Callable[[Rng], Sample], table: str | None = None)
         title=title,
         score=_SCORE,
         how=(
-            "one noisy matrix, which protects a row from whoever reads the release, not from "
-            "whoever publishes it, as the paper's noisy rows do; pairs ranked by partial "
+            "one noisy matrix, which protects a row from readers of the release, not from the "
+            "curator, as the paper's noisy rows do; pairs ranked by partial "
             "correlation, of the ridge, `penalty: auto`"
         ),
-        beside=(Beside("ours, graphical lasso, `penalty: auto`", by_lasso),),
+        variants=(Variant("ours, graphical lasso, `penalty: auto`", by_lasso),),
         sample=sample,
         paper=debiased,
         default=default,
@@ -118,7 +118,7 @@ def _experiment(task: Task) -> Experiment:
 def _verdicts(measured: Measured, *, task: Task) -> Iterator[Verdict]:
     lines = list(sound.lines_of(measured, task))
     yield Verdict(
-        f"{task.title}: at an exact guarantee one noisy matrix tells more of the graph than noisy "
+        f"{task.title}: at an exact guarantee one noisy matrix ranks the edges better than noisy "
         "rows, at every epsilon",
         all(line.default.mean > line.paper.mean for line in lines),
         "; ".join(
@@ -127,11 +127,11 @@ def _verdicts(measured: Measured, *, task: Task) -> Iterator[Verdict]:
         ),
     )
     yield Verdict(
-        f"{task.title}: exactly calibrated, noisy rows are as good as nothing, at every epsilon "
-        f"(at most {sound.HOPELESS:.0%} of the way, and two standard errors)",
-        all(line.share(line.paper) - 2 * _error(line) <= sound.HOPELESS for line in lines),
+        f"{task.title}: exactly calibrated, noisy rows are not useful, at every epsilon "
+        f"(at most {sound.USEFUL:.0%} of the largest gain, and two standard errors)",
+        all(line.share(line.paper) - 2 * _error(line) <= sound.USEFUL for line in lines),
         ", ".join(f"{line.share(line.paper):+.0%} at {line.epsilon:g}" for line in lines)
-        + " of the way to what is to be had",
+        + " of the largest gain",
     )
 
 

@@ -62,7 +62,7 @@ def _median_gap(column: Array) -> float:
 
 @lru_cache(maxsize=4096)
 def epsilon(distance: float, sigma: float, discrete: bool) -> float:
-    """At `DELTA`, of whatever is that far apart."""
+    """Epsilon at `DELTA` of two tables at that distance."""
     if sigma == 0:
         return math.inf
     if discrete:
@@ -99,7 +99,7 @@ def page(
     discrete: bool = False,
 ) -> Iterator[str]:
     """A line a noise level."""
-    found = _found(measured, setting)
+    result = _found(measured, setting)
     noisy = [level for level in levels if math.isfinite(level)]
     law = (
         "at most, by (d^2 / 2 sigma^2)-zCDP, d the distance of the integer rows; for typical rows "
@@ -108,8 +108,8 @@ def page(
         else "exactly, by mu = distance / sigma"
     )
     yield (
-        f"What the noise is worth: epsilon at delta = {DELTA:g}, replace-one, {law}. The row is "
-        "what a person has; the cell is the paper's reading of neighbours.\n"
+        f"The exact guarantee of the noise: epsilon at delta = {DELTA:g}, replace-one, {law}. A "
+        "person contributes a row; the paper's neighbours differ in a cell.\n"
     )
     yield from table(
         (
@@ -120,8 +120,8 @@ def page(
         (
             (
                 decibels(level),
-                short(found["row typical"] / spread(found["power"], level)),
-                *(_epsilon(found, kind, level, discrete) for kind in KINDS),
+                short(result["row typical"] / spread(result["power"], level)),
+                *(_epsilon(result, kind, level, discrete) for kind in KINDS),
             )
             for level in noisy
         ),
@@ -129,19 +129,19 @@ def page(
     yield (
         "Epsilon is one at "
         + ", ".join(
-            f"{level_of_one(found[kind], found['power']):.1f} dB ({title})"
+            f"{level_of_one(result[kind], result['power']):.1f} dB ({title})"
             for kind, title in KINDS.items()
         )
         + ".\n"
     )
 
 
-def _epsilon(found: dict[str, float], kind: str, level: float, discrete: bool) -> str:
-    sigma = spread(found["power"], level)
-    most = short(epsilon(found[kind], sigma, discrete))
+def _epsilon(result: dict[str, float], kind: str, level: float, discrete: bool) -> str:
+    sigma = spread(result["power"], level)
+    most = short(epsilon(result[kind], sigma, discrete))
     if not discrete or kind != "row typical":
         return most
-    return f"{short(least(found[kind], sigma, discrete))} to {most}"
+    return f"{short(least(result[kind], sigma, discrete))} to {most}"
 
 
 def verdicts(
@@ -153,13 +153,13 @@ def verdicts(
     discrete: bool = False,
 ) -> Iterator[Verdict]:
     """No privacy at the paper's levels; and where there is some."""
-    found = _found(measured, setting)
+    result = _found(measured, setting)
     paper = [level for level in levels if SPEAK <= level < math.inf]
     known = {
-        kind: min(least(found[kind], spread(found["power"], level), discrete) for level in paper)
+        kind: min(least(result[kind], spread(result["power"], level), discrete) for level in paper)
         for kind in ("row typical", "row worst")
     }
-    where = level_of_one(found["row typical"], found["power"])
+    where = level_of_one(result["row typical"], result["power"])
     said = "at least " if discrete else ""
     yield Verdict(
         f"{name}: at every noise level of the paper there is no row-level privacy "

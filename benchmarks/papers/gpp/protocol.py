@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.neighbourhood import combined, neighbourhoods
+from gramercy.estimators.neighbourhood import neighbourhood_coefficients, symmetrised
 from gramercy.estimators.scio import scio
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.schemas.errors import NoMinimiser, RequestError
@@ -58,7 +58,7 @@ class Noisy:
 
 
 @dataclass(frozen=True)
-class Found:
+class Estimate:
     """A method's answer.
 
     Parameters
@@ -75,9 +75,9 @@ class Found:
     @property
     def edges(self) -> Edges:
         """Without the diagonal."""
-        found: Edges = self.weights != 0
-        np.fill_diagonal(found, False)
-        return found
+        result: Edges = self.weights != 0
+        np.fill_diagonal(result, False)
+        return result
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Method:
     """What the page calls it, and what it does."""
 
     title: str
-    find: Callable[[Noisy], Found]
+    find: Callable[[Noisy], Estimate]
 
 
 def penalty(n: int, p: int) -> float:
@@ -105,47 +105,51 @@ def published(rows: Array, decibels: float, rng: Rng) -> Noisy:
     return Noisy(noisy.T @ noisy / len(rows), sigma**2, len(rows), power)
 
 
-def lasso(matrix: Array, asked: float) -> Found:
+def lasso(matrix: Array, asked: float) -> Estimate:
     """The graphical lasso, its diagonal not penalised."""
     p = len(matrix)
-    return _answered(lambda at: graphical_lasso(matrix, at, solver="admm").precision, asked, p)
+    return _smallest_feasible(
+        lambda at: graphical_lasso(matrix, at, solver="admm").precision, asked, p
+    )
 
 
-def vanilla(rows: Array) -> Found:
+def vanilla(rows: Array) -> Estimate:
     """The graphical lasso of the rows without noise."""
     exact = published(rows, math.inf, np.random.default_rng(0))
     return lasso(exact.moment, exact.penalty * exact.power)
 
 
-def _debiased(noisy: Noisy) -> Found:
+def _debiased(noisy: Noisy) -> Estimate:
     return lasso(noisy.debiased, noisy.penalty * noisy.power)
 
 
-def _as_it_is(noisy: Noisy) -> Found:
+def _without_debiasing(noisy: Noisy) -> Estimate:
     return lasso(noisy.moment, noisy.penalty * noisy.power)
 
 
-def _neighbourhoods(noisy: Noisy) -> Found:
+def _neighbourhoods(noisy: Noisy) -> Estimate:
     unit = _unit(noisy.moment)
     p = len(unit)
-    return _answered(lambda at: combined(neighbourhoods(unit, at), "and"), noisy.penalty, p)
+    return _smallest_feasible(
+        lambda at: symmetrised(neighbourhood_coefficients(unit, at), "and"), noisy.penalty, p
+    )
 
 
-def _scio(noisy: Noisy) -> Found:
+def _scio(noisy: Noisy) -> Estimate:
     unit = _unit(noisy.moment)
-    return _answered(lambda at: scio(unit, at), noisy.penalty, len(unit))
+    return _smallest_feasible(lambda at: scio(unit, at), noisy.penalty, len(unit))
 
 
-def _answered(answer: Callable[[float], Array], asked: float, p: int) -> Found:
+def _smallest_feasible(answer: Callable[[float], Array], asked: float, p: int) -> Estimate:
     for doublings in range(_DOUBLINGS):
         try:
-            return Found(answer(asked * 2**doublings), doublings)
+            return Estimate(answer(asked * 2**doublings), doublings)
         except NoMinimiser as none:
-            if not none.feasible > 0:  # a variance of zero or less: no penalty mends it
+            if not none.feasible > 0:  # a variance of zero or less: no penalty helps
                 break
         except RequestError:  # too near to singular
             continue
-    return Found(np.zeros((p, p)), -1)
+    return Estimate(np.zeros((p, p)), -1)
 
 
 def _unit(moment: Array) -> Array:
@@ -157,7 +161,7 @@ def _unit(moment: Array) -> Array:
 
 METHODS = {
     "debiased": Method("graphical lasso, debiased (the paper's)", _debiased),
-    "plain": Method("graphical lasso, noise left in", _as_it_is),
+    "plain": Method("graphical lasso, noise not subtracted", _without_debiasing),
     "neighbourhoods": Method("neighbourhood selection", _neighbourhoods),
     "scio": Method("SCIO", _scio),
 }

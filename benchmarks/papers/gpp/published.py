@@ -38,8 +38,8 @@ class Expected:
     low: float
     high: float
 
-    def holds(self, found: float) -> bool:
-        return self.low <= found <= self.high
+    def holds(self, result: float) -> bool:
+        return self.low <= result <= self.high
 
 
 def _least(value: float, low: float) -> Expected:

@@ -1,4 +1,4 @@
-"""Table 2 and figures 2 to 5: the tables that are to be had, against every noise level."""
+"""Table 2 and figures 2 to 5: the available tables, at every noise level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.papers import data
 from benchmarks.papers.experiment import Experiment, Figures, Mean, Measured, Verdict, short
 from benchmarks.papers.gpp import privacy, scoring
 from benchmarks.papers.gpp.discrete import discrete
-from benchmarks.papers.gpp.protocol import Found, Noisy, published, spread, vanilla
+from benchmarks.papers.gpp.protocol import Estimate, Noisy, published, spread, vanilla
 from benchmarks.papers.gpp.published import SHAPES
 from benchmarks.papers.gpp.scoring import at
 
@@ -67,28 +67,29 @@ TABLES = {
     "ieee14": Table(
         "ieee14_acpf",
         "Power grid, 13 buses",
-        "In the place of the paper's 11 buses: voltage angles of the simulated IEEE 14-bus case, "
+        "Instead of the paper's 11 buses: voltage angles of the simulated IEEE 14-bus case, "
         f"{_STANDARD}.",
     ),
     "ieee118": Table(
         "ieee118_acpf",
         "Power grid, 117 buses",
-        "In the place of the paper's 115 buses: voltage angles of the simulated IEEE 118-bus case, "
+        "Instead of the paper's 115 buses: voltage angles of the simulated IEEE 118-bus case, "
         f"{_STANDARD}.",
     ),
     "chickenpox": Table(
         "chickenpox_hungary",
         "Chickenpox",
-        "Weekly counts as they are, with the discrete Gaussian; weeks are no independent rows. The "
+        "Weekly counts as they are, with the discrete Gaussian; weeks are not independent rows. "
+        "The "
         "truth is which counties touch.",
         discrete=True,
     ),
     "soil": Table(
         "soil_lauber2009",
         "Soil microbiome",
-        "Counts as they are, with the discrete Gaussian: noise on whole numbers rules out a "
-        "log-ratio first, and the paper's pseudo-count of one is gone after centring. No truth: "
-        "against the graphical lasso without noise, as the paper scores.",
+        "Counts as they are, with the discrete Gaussian: integer noise rules out taking "
+        "log-ratios first, and centring removes the paper's pseudo-count of one. The truth is "
+        "unknown: scores are against the graphical lasso without noise, as in the paper.",
         truth=False,
         heavy=True,
         discrete=True,
@@ -98,7 +99,7 @@ TABLES = {
 
 @lru_cache(maxsize=2)
 def rows_of(key: str) -> Array:
-    """As they are published, but for noise: standardised, or whole numbers."""
+    """The rows before noise: standardised, or whole numbers."""
     of = TABLES[key]
     rows: Array = data.frame(of.name).to_numpy(float)
     if of.discrete:
@@ -109,7 +110,7 @@ def rows_of(key: str) -> Array:
 
 
 @lru_cache(maxsize=2)
-def clean(key: str) -> Found:
+def clean(key: str) -> Estimate:
     """The graphical lasso without noise."""
     rows = rows_of(key)
     return vanilla(rows - rows.mean(axis=0))
@@ -148,7 +149,7 @@ def _page(measured: Measured, *, key: str) -> Iterator[str]:
         "curve.\n"
     )
     yield from scoring.by_level(measured, LEVELS, METHODS, _kinds(of), **setting)
-    yield from scoring.answers(measured, LEVELS, METHODS, **setting)
+    yield from scoring.solution_table(measured, LEVELS, METHODS, **setting)
     yield from privacy.page(measured, LEVELS, setting, discrete=of.discrete)
     if of.discrete:
         yield from _whole(measured, key)
@@ -211,7 +212,7 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
             shared.mean == 1,
             f"F1 {shared.mean:.3f}",
         )
-    yield scoring.always(of.title, measured, LEVELS, **setting)
+    yield scoring.solution_verdict(of.title, measured, LEVELS, **setting)
     gains = {level: _gain(measured, kind, level, key) for level in STRONG}
     yield Verdict(
         f"{of.title}: subtracting the noise's variance ranks pairs better, at 20, 10 and 0 dB "
@@ -228,7 +229,7 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
         )
     last = {name: at(measured, f"{kind} {name}", -1, **setting) for name in METHODS}
     yield Verdict(
-        f"{of.title}: at {LEVELS[-1]:g} dB nothing is left of the graph (all areas within "
+        f"{of.title}: at {LEVELS[-1]:g} dB the graph is lost (all areas within "
         f"{GUESS:g}, and two standard errors, of a half)",
         all(
             abs(area.mean - 0.5) <= GUESS + 2 * float(np.nan_to_num(area.error))
@@ -278,8 +279,9 @@ def _experiment(key: str, of: Table) -> Experiment:
     return Experiment(
         title=f"Table 2: {of.title}",
         about=(
-            f"{of.reading} The paper's protocol for the debiased graphical lasso. The others see "
-            "the same noisy rows, and know nothing of the noise; neighbourhood selection and SCIO "
+            f"{of.reading} The paper's protocol for the debiased graphical lasso. The other "
+            "methods use the same noisy rows and ignore the noise; neighbourhood selection and "
+            "SCIO "
             "on correlations with .5 sqrt(log p / n). The first line is without privacy."
         ),
         settings=setting,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.markdown import table
 from benchmarks.papers import data
 from benchmarks.papers.experiment import Experiment, Figures, Measured
-from benchmarks.papers.gpp.protocol import METHODS, Found, published
+from benchmarks.papers.gpp.protocol import METHODS, Estimate, published
 from benchmarks.papers.gpp.real import TABLES, rows_of
 from benchmarks.papers.gpp.scoring import decibels
 
@@ -32,26 +32,26 @@ def measure(rng: Rng, *, key: str) -> Figures:
     rows, truth = rows_of(key), data.truth(TABLES[key].name)
     figures: Figures = {"truth": pairs(truth), "p": rows.shape[1]}
     for level in LEVELS:
-        found = METHODS["debiased"].find(published(rows, level, rng))
-        figures[decibels(level)] = pairs(largest(found, int(truth.sum()) // 2))
+        result = METHODS["debiased"].find(published(rows, level, rng))
+        figures[decibels(level)] = pairs(largest(result, int(truth.sum()) // 2))
     return figures
 
 
-def largest(found: Found, count: int) -> Edges:
+def largest(result: Estimate, count: int) -> Edges:
     """The pairs of the largest weights, as many as there are edges in truth."""
-    upper = np.triu_indices(len(found.weights), 1)
-    size = np.abs(found.weights[upper])
+    upper = np.triu_indices(len(result.weights), 1)
+    size = np.abs(result.weights[upper])
     order = np.argsort(-size, kind="stable")[:count]
     order = order[size[order] > 0]
-    made = np.zeros(found.weights.shape, dtype=bool)
+    made = np.zeros(result.weights.shape, dtype=bool)
     made[upper[0][order], upper[1][order]] = True
     return made | made.T
 
 
 def pairs(edges: Edges) -> Pairs:
     """The upper triangle's."""
-    found: Pairs = np.argwhere(np.triu(edges)).tolist()
-    return found
+    result: Pairs = np.argwhere(np.triu(edges)).tolist()
+    return result
 
 
 def _page(measured: Measured, *, key: str) -> Iterator[str]:
@@ -117,7 +117,8 @@ def _experiment(key: str) -> Experiment:
         title=f"Figures 4 and 5: the graph of {of.title.lower()}",
         about=(
             "Of the debiased graphical lasso, the pairs of the largest |Theta_ij|, as many as the "
-            f"truth has edges: at that penalty nearly all pairs have one. {of.reading} One draw."
+            "truth has edges, since at that penalty nearly all pairs have an edge. {of.reading} "
+            "One draw."
         ),
         settings=setting,
         repetitions=1,

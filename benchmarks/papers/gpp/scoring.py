@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.markdown import table
 from benchmarks.papers import scores
 from benchmarks.papers.experiment import Figures, Mean, Measured, Scalar, Verdict
-from benchmarks.papers.gpp.protocol import METHODS, Found, Noisy
+from benchmarks.papers.gpp.protocol import METHODS, Estimate, Noisy
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
@@ -30,7 +30,7 @@ def scored(
     publish: Publish,
     levels: Sequence[float],
     methods: Sequence[str],
-    clean: Found,
+    clean: Estimate,
     truth: Edges | None,
 ) -> Figures:
     """Lists by noise level.
@@ -52,12 +52,12 @@ def scored(
     for level in levels:
         noisy = publish(level)
         for name in methods:
-            found = METHODS[name].find(noisy)
-            ranks = np.abs(found.weights)
+            result = METHODS[name].find(noisy)
+            ranks = np.abs(result.weights)
             values = {
                 "vanilla": scores.auc(ranks, clean.edges),
-                "shared": f1(found.edges, clean.edges),
-                "doublings": found.doublings,
+                "shared": f1(result.edges, clean.edges),
+                "doublings": result.doublings,
             }
             if truth is not None:
                 values["truth"] = scores.auc(ranks, truth)
@@ -66,9 +66,9 @@ def scored(
     return figures
 
 
-def f1(found: Edges, wanted: Edges) -> float:
+def f1(result: Edges, wanted: Edges) -> float:
     """One where the two graphs are the same."""
-    return float(2 * (found & wanted).sum() / max(found.sum() + wanted.sum(), 1))
+    return float(2 * (result & wanted).sum() / max(result.sum() + wanted.sum(), 1))
 
 
 def at(measured: Measured, figure: str, index: int, **setting: Scalar) -> Mean:
@@ -84,11 +84,13 @@ def decibels(level: float) -> str:
 
 def cell(measured: Measured, figure: str, index: int, **setting: Scalar) -> str:
     """Three decimals, and the deviation."""
-    found = at(measured, figure, index, **setting)
-    return f"{found.mean:.3f}" + ("" if math.isnan(found.sd) else f" ({found.sd:.3f})")
+    result = at(measured, figure, index, **setting)
+    return f"{result.mean:.3f}" + ("" if math.isnan(result.sd) else f" ({result.sd:.3f})")
 
 
-def unanswered(measured: Measured, name: str, index: int, **setting: Scalar) -> tuple[float, float]:
+def unsolved_shares(
+    measured: Measured, name: str, index: int, **setting: Scalar
+) -> tuple[float, float]:
     """The shares of repetitions with no answer at the asked penalty, and at any."""
     values = measured.values(f"doublings {name}", **setting)[:, index]
     return float((values != 0).mean()), float((values < 0).mean())
@@ -117,26 +119,30 @@ def by_level(
         )
 
 
-def answers(
+def solution_table(
     measured: Measured, levels: Sequence[float], methods: Sequence[str], **setting: Scalar
 ) -> Iterator[str]:
     """Where methods had no answer at the penalty asked for; nothing if they always had."""
-    found = []
+    result = []
     for i, level in enumerate(levels):
         for name in methods:
-            raised, none = unanswered(measured, name, i, **setting)
+            raised, none = unsolved_shares(measured, name, i, **setting)
             if raised > 0:
-                found.append((decibels(level), METHODS[name].title, f"{raised:.0%}", f"{none:.0%}"))
-    if found:
-        yield "Repetitions without an answer:\n"
+                result.append(
+                    (decibels(level), METHODS[name].title, f"{raised:.0%}", f"{none:.0%}")
+                )
+    if result:
+        yield "Repetitions without a solution:\n"
         head = ("noise", "method", "at that penalty", "at any (an area of a half)")
-        yield from table(head, found)
+        yield from table(head, result)
 
 
-def always(title: str, measured: Measured, levels: Sequence[float], **setting: Scalar) -> Verdict:
+def solution_verdict(
+    title: str, measured: Measured, levels: Sequence[float], **setting: Scalar
+) -> Verdict:
     """Corollary 1: equation 5 has a unique solution."""
     shares = {
-        level: unanswered(measured, "debiased", i, **setting) for i, level in enumerate(levels)
+        level: unsolved_shares(measured, "debiased", i, **setting) for i, level in enumerate(levels)
     }
     return Verdict(
         f"{title}: the debiased graphical lasso has a solution (Corollary 1), at every noise level",

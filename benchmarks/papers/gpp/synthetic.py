@@ -28,7 +28,7 @@ SLACK = 0.005  # of an area: less is immaterial
 
 
 def chain(p: int) -> Array:
-    """AR(1) as Yuan and Lin (2007) have it: ones, and a half beside the diagonal."""
+    """AR(1) as Yuan and Lin (2007) have it: ones on the diagonal, and a half next to it."""
     made: Array = np.eye(p) + 0.5 * (np.eye(p, k=1) + np.eye(p, k=-1))
     return made
 
@@ -43,9 +43,9 @@ def random(p: int, zeros: float, rng: Rng) -> Array:
 
 
 def graph(precision: Array) -> Edges:
-    found: Edges = precision != 0
-    np.fill_diagonal(found, False)
-    return found
+    result: Edges = precision != 0
+    np.fill_diagonal(result, False)
+    return result
 
 
 def drawn(precision: Array, n: int, rng: Rng) -> Array:
@@ -79,27 +79,27 @@ def _size_page(measured: Measured) -> Iterator[str]:
         ("truth", "the true graph", published.TRUTH),
         ("vanilla", "the graphical lasso without noise", published.VANILLA),
     ):
-        yield f"Area under the curve, debiased, against {of}; before it what is expected:\n"
+        yield f"Area under the curve, debiased, against {of}; after the expected value:\n"
         sizes = [n for n in SIZES if measured.has(n=n)]
         yield from table(
             ("noise", *(f"{each}n = {n}" for n in sizes for each in ("expected, ", "", "ratio, "))),
             (
-                (scoring.decibels(level), *_beside(measured, kind, level, known, sizes))
+                (scoring.decibels(level), *_with_expected(measured, kind, level, known, sizes))
                 for level in DECIBELS
             ),
         )
     yield (
-        "The numbers of the paper's table are lost in its text; expected are those of the "
-        "project's own earlier measurement, where there are any. **Out** of its band.\n"
+        "The available text lacks the numbers of the paper's table. Expected values are those of "
+        "an earlier measurement of this project, where there is one. **Out** of its band.\n"
     )
     for n in sizes:
         yield f"**n = {n}**: with the noise's variance subtracted and without.\n"
         yield from scoring.by_level(measured, DECIBELS, METHODS, ("truth", "vanilla"), n=n)
-        yield from scoring.answers(measured, DECIBELS, METHODS, n=n)
+        yield from scoring.solution_table(measured, DECIBELS, METHODS, n=n)
     yield from privacy.page(measured, DECIBELS, {"n": sizes[-1]})
 
 
-def _beside(
+def _with_expected(
     measured: Measured,
     kind: str,
     level: float,
@@ -108,12 +108,12 @@ def _beside(
 ) -> Iterator[str]:
     for n in sizes:
         expected = known.get((n, level))
-        found = at(measured, f"{kind} debiased", PLACE[level], n=n)
-        out = expected is not None and not expected.holds(found.mean)
+        result = at(measured, f"{kind} debiased", PLACE[level], n=n)
+        out = expected is not None and not expected.holds(result.mean)
         yield "" if expected is None else f"{expected.value:.3f}"
         shown = scoring.cell(measured, f"{kind} debiased", PLACE[level], n=n)
         yield shown + (" **out**" if out else "")
-        yield "" if expected is None else f"{found.mean / expected.value:.3f}"
+        yield "" if expected is None else f"{result.mean / expected.value:.3f}"
 
 
 def _size_verdicts(measured: Measured) -> Iterator[Verdict]:
@@ -123,20 +123,20 @@ def _size_verdicts(measured: Measured) -> Iterator[Verdict]:
         ("vanilla", "the graphical lasso without noise", published.VANILLA),
     ):
         out = [
-            f"n = {n} at {scoring.decibels(level)}: {found:.3f}"
+            f"n = {n} at {scoring.decibels(level)}: {result:.3f}"
             for (n, level), expected in known.items()
             if n in sizes
             and not expected.holds(
-                found := at(measured, f"{kind} debiased", PLACE[level], n=n).mean
+                result := at(measured, f"{kind} debiased", PLACE[level], n=n).mean
             )
         ]
         yield Verdict(
-            f"Table 1(a): areas against {of} lie in the bands of the earlier measurement",
+            f"Table 1(a): areas against {of} are within the bands of the earlier measurement",
             not out,
             "; ".join(out) or "all of them",
         )
     for n in sizes:
-        yield scoring.always(f"AR(1), n = {n}", measured, DECIBELS, n=n)
+        yield scoring.solution_verdict(f"AR(1), n = {n}", measured, DECIBELS, n=n)
     yield from _debiasing(measured, sizes)
     yield from privacy.verdicts("AR(1), 20 columns", measured, DECIBELS, {"n": sizes[-1]})
 
@@ -152,9 +152,9 @@ def _debiasing(measured: Measured, sizes: list[int]) -> Iterator[Verdict]:
         f"at most {above:.4f}",
     )
     least, gain = sizes[0], gains[sizes[0], 0.0]
-    raised, none = scoring.unanswered(measured, "debiased", PLACE[0.0], n=least)
+    raised, none = scoring.unsolved_shares(measured, "debiased", PLACE[0.0], n=least)
     yield Verdict(
-        f"AR(1): at 0 dB and n = {least} it does harm, against the truth",
+        f"AR(1): at 0 dB and n = {least} subtracting is harmful, against the truth",
         gain < 0,
         f"{gain:+.3f}; no answer at that penalty in {raised:.0%}, at any in {none:.0%}",
     )
@@ -228,13 +228,15 @@ def _sparsity_page(measured: Measured) -> Iterator[str]:
                 ),
             )
         if n == ROWS[0] and known:
-            yield "At 20 dB against the truth, beside what is expected:\n"
+            yield "At 20 dB against the truth, with the expected values:\n"
             yield from table(
                 ("zeros", "expected", f"n = {n}", "ratio", "in the band"),
                 (_expected(measured, n, zeros) for zeros in known),
             )
         for zeros in known:
-            silent = list(scoring.answers(measured, DECIBELS, ("debiased",), n=n, zeros=zeros))
+            silent = list(
+                scoring.solution_table(measured, DECIBELS, ("debiased",), n=n, zeros=zeros)
+            )
             if silent:
                 yield f"n = {n}, {zeros} %:\n"
                 yield from silent
@@ -243,10 +245,10 @@ def _sparsity_page(measured: Measured) -> Iterator[str]:
 
 def _expected(measured: Measured, n: int, zeros: int) -> tuple[str, ...]:
     expected = published.SPARSE[zeros]
-    found = at(measured, "truth debiased", PLACE[20.0], n=n, zeros=zeros).mean
+    result = at(measured, "truth debiased", PLACE[20.0], n=n, zeros=zeros).mean
     return (
-        f"{zeros} %", f"{expected.value:.3f}", f"{found:.3f}", f"{found / expected.value:.3f}",
-        "yes" if expected.holds(found) else "**no**",
+        f"{zeros} %", f"{expected.value:.3f}", f"{result:.3f}", f"{result / expected.value:.3f}",
+        "yes" if expected.holds(result) else "**no**",
     )  # fmt: skip
 
 
@@ -274,15 +276,16 @@ def _sparsity_verdicts(measured: Measured) -> Iterator[Verdict]:
         )
     first = [zeros for zeros in SPARSITIES if measured.has(n=ROWS[0], zeros=zeros)]
     out = [
-        f"{zeros} %: {found:.3f}"
+        f"{zeros} %: {result:.3f}"
         for zeros in first
         if not published.SPARSE[zeros].holds(
-            found := at(measured, "truth debiased", PLACE[20.0], n=ROWS[0], zeros=zeros).mean
+            result := at(measured, "truth debiased", PLACE[20.0], n=ROWS[0], zeros=zeros).mean
         )
     ]
     if first:
         yield Verdict(
-            f"Table 1(b), n = {ROWS[0]}, 20 dB: areas against the truth lie in the bands of the "
+            f"Table 1(b), n = {ROWS[0]}, 20 dB: areas against the truth are within the bands of "
+            "the "
             "earlier measurement",
             not out,
             "; ".join(out) or "all of them",
@@ -307,12 +310,12 @@ def _sparsity_draw(measured: Measured) -> Figure:
 PROTOCOL = (
     "Noise of variance mean(X^2) 10^(-SNR / 10) on every cell of centred rows; the second moment "
     "less the variance; the graphical lasso with .5 sqrt(log p / n) mean(X^2) off the diagonal; "
-    "pairs ranked by |Theta_ij|. Research mode: centre, power and penalty are private numbers here."
+    "pairs ranked by |Theta_ij|. Centre, power and penalty depend on private data here."
 )
 EXPERIMENTS = {
     "table-1a": Experiment(
         title="Table 1(a): sample size",
-        about=f"AR(1) of {COLUMNS} columns: ones, and a half beside the diagonal. {PROTOCOL}",
+        about=f"AR(1) of {COLUMNS} columns: ones on the diagonal, halves next to it. {PROTOCOL}",
         settings=grid(n=SIZES),
         repetitions=20,
         measure=by_size,

@@ -39,8 +39,8 @@ def measure(
         sd = deviations[source]
         noisy = moment + thresholding.noise(p, sd, rng)
         least = [0.0, thresholding.threshold(0.0, n, p, sd)]
-        found = thresholding.best(noisy, meant, least)
-        for name, by_truth in zip(("any", "constant"), found, strict=True):
+        result = thresholding.best(noisy, meant, least)
+        for name, by_truth in zip(("any", "constant"), result, strict=True):
             for turn, by_norm in enumerate(by_truth):
                 for norm, error in zip(NORMS, by_norm, strict=True):
                     figures[_key(source, name, norm, turn)] = error
@@ -90,7 +90,7 @@ class Bound:
         return self.stated is not None
 
     @property
-    def impossible(self) -> bool:
+    def below_best_threshold(self) -> bool:
         """Less than any threshold gives."""
         return beats(self.printed, self.best)
 
@@ -100,7 +100,7 @@ class Bound:
         return beats(self.printed, self.constant)
 
     @property
-    def stands(self) -> bool:
+    def reproduced(self) -> bool:
         """Of a local column: near what the stated algorithm gives."""
         return self.stated is not None and abs(self.stated.mean / self.printed - 1) <= NEAR
 
@@ -137,18 +137,18 @@ def _least(measured: Measured, row: Row, source: str, name: str, norm: str) -> M
 
 
 def _page(measured: Measured) -> Iterator[str]:
-    found = list(bounds(measured))
+    result = list(bounds(measured))
     yield (
-        "How many printed numbers are below the best threshold in hindsight (a threshold for "
-        "every repetition and for that very error), and below the best constant c >= 0.\n"
+        "How many printed numbers are below the best threshold in hindsight (one threshold for "
+        "each repetition and error), and below the best constant c >= 0.\n"
     )
     yield from table(
         ("table", "column", "numbers", "below any threshold", "below any constant"),
         (
             (str(number), column, str(len(mine)), *map(str, _counts(mine)))
-            for number in dict.fromkeys(each.row.table for each in found)
+            for number in dict.fromkeys(each.row.table for each in result)
             for column in COLUMNS
-            if (mine := [e for e in found if (e.row.table, e.column) == (number, column)])
+            if (mine := [e for e in result if (e.row.table, e.column) == (number, column)])
         ),
     )
     yield (
@@ -163,14 +163,14 @@ def _page(measured: Measured) -> Iterator[str]:
             "stated: LW", "WX", "zero matrix: LW", "WX", "best threshold",
         ),
         (
-            _line(measured, row, [each for each in found if each.row == row and each.local])
-            for row in dict.fromkeys(each.row for each in found)
+            _line(measured, row, [each for each in result if each.row == row and each.local])
+            for row in dict.fromkeys(each.row for each in result)
         ),
     )  # fmt: skip
 
 
 def _counts(mine: list[Bound]) -> tuple[int, int]:
-    return sum(each.impossible for each in mine), sum(each.contradicted for each in mine)
+    return sum(each.below_best_threshold for each in mine), sum(each.contradicted for each in mine)
 
 
 def _line(measured: Measured, row: Row, mine: list[Bound]) -> tuple[str, ...]:
@@ -188,13 +188,13 @@ def _line(measured: Measured, row: Row, mine: list[Bound]) -> tuple[str, ...]:
 
 
 def _marked(each: Bound) -> str:
-    return f"**{short(each.printed)}**" if each.impossible else short(each.printed)
+    return f"**{short(each.printed)}**" if each.below_best_threshold else short(each.printed)
 
 
 def _verdicts(measured: Measured) -> Iterator[Verdict]:
-    found = list(bounds(measured))
+    result = list(bounds(measured))
     for local, what in ((False, "central"), (True, "local")):
-        mine = [each for each in found if each.local == local]
+        mine = [each for each in result if each.local == local]
         if mine:
             below, under = _counts(mine)
             yield Verdict(
@@ -203,9 +203,9 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
                 below == 0,
                 f"{below} of {len(mine)} are; {under} are below the best constant c >= 0",
             )
-    mine = [each for each in found if each.local]
+    mine = [each for each in result if each.local]
     if mine:
-        near = sum(each.stands for each in mine)
+        near = sum(each.reproduced for each in mine)
         zero = np.mean(
             [
                 measured.mean(f"{method} zero", **dict(row.setting)).mean
@@ -223,9 +223,9 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
 
 def _draw(measured: Measured) -> Figure:
     canvas = Figure(figsize=(8, 3.8), layout="constrained")
-    found = [each for each in bounds(measured) if each.local]
+    result = [each for each in bounds(measured) if each.local]
     for axes, norm in zip(canvas.subplots(1, 2), NORMS, strict=True):
-        mine = [each for each in found if each.norm == norm]
+        mine = [each for each in result if each.norm == norm]
         ends = [0.8 * min(e.best.mean for e in mine), 1.2 * max(e.printed for e in mine)]
         axes.plot(ends, ends, color="black", label="best threshold in hindsight")
         for method, colour in zip(METHODS, ("C3", "C0"), strict=True):
@@ -245,11 +245,12 @@ def _draw(measured: Measured) -> Figure:
 SETTINGS = tuple(row.setting for row in ROWS)
 
 EXPERIMENT = Experiment(
-    title="Tables 1 to 6: what no threshold gives",
+    title="Tables 1 to 6: numbers that no threshold gives",
     about=(
         "The best threshold is chosen after the fact, in every repetition and for every error "
-        "anew: no rule, cross-validation included, has a smaller mean. A printed number is below "
-        f"it if it is so by {MARGIN:.0%} and three standard errors. t rows are measured against "
+        "again: no rule, cross-validation included, has a smaller mean. A printed number counts "
+        f"as below it if it is lower by {MARGIN:.0%} and three standard errors. t rows are "
+        "measured against "
         "their scale matrix and against their covariance, and the nearer counts."
     ),
     settings=SETTINGS,

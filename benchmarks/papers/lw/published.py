@@ -55,8 +55,8 @@ class Row:
         return f"delta = 1/{1 / self.delta:.0f}"
 
     def printed(self, column: str, norm: str) -> float:
-        found: tuple[float, ...] = getattr(self, norm)
-        return found[COLUMNS.index(column)]
+        result: tuple[float, ...] = getattr(self, norm)
+        return result[COLUMNS.index(column)]
 
 
 _SIZES = ((50, 200), (50, 300), (100, 200), (100, 300), (200, 300))
@@ -119,7 +119,7 @@ _BY_DELTA = {
 
 
 def _rows() -> list[Row]:
-    found = []
+    result = []
     for turn, rows in enumerate(("normal", "t5")):
         first = [(model, p, n, EPSILON, DELTA) for model in (1, 2) for p, n in _SIZES]
         by_epsilon = [(2, 100, 200, epsilon, DELTA) for epsilon in _EPSILONS]
@@ -131,13 +131,13 @@ def _rows() -> list[Row]:
             for (model, p, n, epsilon, delta), each in zip(at, numbers, strict=True):
                 one, two, three, four, *rest = each
                 five, six, seven, eight = rest
-                found.append(
+                result.append(
                     Row(
                         number + turn, model, rows, p, n, epsilon, delta,
                         (one, two, three, four), (five, six, seven, eight),
                     )
                 )  # fmt: skip
-    return sorted(found, key=lambda row: row.table)
+    return sorted(result, key=lambda row: row.table)
 
 
 ROWS = _rows()

@@ -47,8 +47,8 @@ def t(x: Array, classes: Labels) -> Array:
     one, other = x[classes == 0], x[classes == 1]
     squares = len(one) * one.var(axis=0) + len(other) * other.var(axis=0)
     error = np.sqrt(squares / (len(x) - 2) * (1 / len(one) + 1 / len(other)))
-    found: Array = (one.mean(axis=0) - other.mean(axis=0)) / np.maximum(error, 1e-12)
-    return found
+    result: Array = (one.mean(axis=0) - other.mean(axis=0)) / np.maximum(error, 1e-12)
+    return result
 
 
 def inverse(covariance: Array) -> Array:
@@ -116,7 +116,8 @@ def _page(measured: Measured) -> Iterator[str]:
         + ".\n"
     )
     yield (
-        "Table 7 of the paper, on the gut microbiome, which is not public. Whoever always says "
+        "Table 7 of the paper, on the gut microbiome, which is not public. A rule that always "
+        "predicts "
         f"the larger class is wrong in {SMALLER_CLASS} of its {TEST_ROWS} test rows.\n"
     )
     yield from table(
@@ -170,9 +171,10 @@ EXPERIMENT = Experiment(
         "of the smallest two-sample t-test on the training rows. The protocol is the paper's: a "
         "fifth of each class is held out, one covariance is pooled over the classes, epsilon "
         f"{EPSILON:g}, delta 1/(2n), constants by ten-fold cross-validation, values as they are. "
-        "Means, shares, choice of columns and constants have no noise, so nothing here is private. "
-        "Clipped matrices are singular, of which the paper says nothing: the inverse is "
-        "Moore and Penrose's. Nothing: with the zero matrix, which puts every row into the larger "
+        "Means, shares, the choice of columns and the constants are without noise, so this "
+        "procedure is not private. "
+        "Clipped matrices are singular, which the paper does not mention: the inverse here is the "
+        "Moore-Penrose inverse. Nothing: the zero matrix, which assigns every row to the larger "
         "class. Average number of misclassified test rows."
     ),
     settings=SETTINGS,

@@ -47,7 +47,7 @@ def measure(
 
 
 @dataclass(frozen=True)
-class Compared:
+class PrintedAndMeasured:
     """A printed number and ours."""
 
     row: Row
@@ -78,20 +78,20 @@ class Compared:
         return self.band is not None and abs(self.ratio - 1) <= self.band
 
 
-def compared(measured: Measured) -> Iterator[Compared]:
+def compared(measured: Measured) -> Iterator[PrintedAndMeasured]:
     for row in ROWS:
         if not measured.has(**dict(row.setting)):
             continue
         for method in METHODS:
             for norm in NORMS:
                 ours = measured.mean(f"{method} {norm}", **dict(row.setting))
-                yield Compared(row, method, norm, ours)
+                yield PrintedAndMeasured(row, method, norm, ours)
 
 
 def _page(measured: Measured) -> Iterator[str]:
-    found = list(compared(measured))
-    for number in dict.fromkeys(each.row.table for each in found):
-        mine = [each for each in found if each.row.table == number]
+    result = list(compared(measured))
+    for number in dict.fromkeys(each.row.table for each in result):
+        mine = [each for each in result if each.row.table == number]
         yield _heading(mine[0].row) + "\n"
         yield from table(
             ("setting", "method", *(f"{n}: printed / ours / ratio / in band" for n in NORMS)),
@@ -124,12 +124,12 @@ def _heading(row: Row) -> str:
     return f"**Table {row.table}**: {law}{what}{judged}."
 
 
-def _cell(each: Compared) -> str:
+def _cell(each: PrintedAndMeasured) -> str:
     band = "not judged" if each.band is None else ("yes" if each.within else "**no**")
     return f"{short(each.printed)} / {each.ours} / {each.ratio:.2f} / {band}"
 
 
-def _named(each: Compared) -> str:
+def _named(each: PrintedAndMeasured) -> str:
     return f"{each.method.upper()} {each.norm}, {each.row.name} ({each.ratio:.2f})"
 
 
@@ -150,9 +150,9 @@ def _better(measured: Measured, row: Row, norm: str, suffix: str = "") -> str:
 
 
 def _verdicts(measured: Measured) -> Iterator[Verdict]:
-    found = list(compared(measured))
+    result = list(compared(measured))
     for number in JUDGED:
-        judged = [each for each in found if each.row.table == number and each.band is not None]
+        judged = [each for each in result if each.row.table == number and each.band is not None]
         if judged:
             inside = sum(each.within for each in judged)
             yield Verdict(
@@ -189,9 +189,9 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
 
 def _draw(measured: Measured) -> Figure:
     canvas = Figure(figsize=(8, 3.8), layout="constrained")
-    found = list(compared(measured))
+    result = list(compared(measured))
     for axes, norm in zip(canvas.subplots(1, 2), NORMS, strict=True):
-        mine = [each for each in found if each.norm == norm]
+        mine = [each for each in result if each.norm == norm]
         ends = np.array([0.8 * min(e.printed for e in mine), 1.2 * max(e.printed for e in mine)])
         axes.fill_between(ends, ends * (1 - BAND), ends * (1 + BAND), color="grey", alpha=0.3)
         for method, colour in zip(METHODS, ("C3", "C0"), strict=True):
@@ -217,8 +217,8 @@ EXPERIMENT = Experiment(
     about=(
         f"Means over {REPETITIONS} repetitions, with the standard deviation. Bands: "
         f"{BAND:.0%} for Tables 1 and 5, {WIDE:.0%} for spectral errors of Model 2 at p = 50; WX "
-        "under Model 1 at p = 200 is shown and not judged, as are Tables 3 and 4 and those of t "
-        "rows, whose numbers no reading gives throughout. Errors of t rows are against the scale "
+        "under Model 1 at p = 200 is listed but not tested, as are Tables 3 and 4 and those of t "
+        "rows, whose numbers no reading reproduces. Errors of t rows are against the scale "
         "matrix, which the paper calls their covariance."
     ),
     settings=SETTINGS,

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from benchmarks.graphs.releases import independent
 from benchmarks.graphs.truths import of_unit_rows
 from benchmarks.papers import classes, data
-from benchmarks.papers.classes import Within
+from benchmarks.papers.classes import WithinClasses
 from benchmarks.papers.lw import qda
 from benchmarks.papers.lw.models import covariance, drawn
 from benchmarks.papers.scores import relative
-from benchmarks.papers.task import Beside, Method, Release, Sample, Task
+from benchmarks.papers.task import Method, Release, Sample, Task, Variant
 from benchmarks.papers.thresholding import estimate
 from gramercy.estimators.threshold import ThresholdedCovariance
 from gramercy.schemas.evidence import Evidence
@@ -60,15 +60,15 @@ def even(sample: Sample) -> float:
 
 
 def labelled(rng: Rng) -> Sample:
-    """Features of length one beside the zeros and ones of the classes: together of length one."""
+    """Features with two indicator columns of the classes, of length one together."""
     x, of = data.unit_rows(qda.TABLE), qda.features()[1]
     held = qda.split(of, rng)
-    return Sample(classes.beside(x, of)[~held], (x[held], of[held]))
+    return Sample(classes.with_classes(x, of)[~held], (x[held], of[held]))
 
 
 def pooled(evidence: Evidence, sample: Sample) -> float:
     """The paper's score, thresholded with theta from the release."""
-    of = Within.of(evidence)
+    of = WithinClasses.of(evidence)
     if of is None:
         return classes.smaller(sample)
     made = ThresholdedCovariance.model_validate({"threshold": "lw", "keep_diagonal": False})
@@ -80,7 +80,7 @@ def best(evidence: Evidence, sample: Sample) -> float:
 
     No guarantee covers that. Here only the test rows themselves can tell: more than it could have.
     """
-    of = Within.of(evidence)
+    of = WithinClasses.of(evidence)
     if of is None:
         return classes.smaller(sample)
     scatter = of.evidence.raw
@@ -102,9 +102,9 @@ def estimating(
         paper=partial(thresholded, paper=paper),
         default=ours,
         nothing=even,
-        beside=(
-            Beside("the paper's, best threshold in hindsight", in_hindsight, ours=False),
-            Beside("ours, denoised", denoised),
+        variants=(
+            Variant("the paper's, best threshold in hindsight", in_hindsight, ours=False),
+            Variant("ours, denoised", denoised),
         ),
         release=release,
         repetitions=10,

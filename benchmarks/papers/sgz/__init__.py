@@ -13,9 +13,9 @@ PAPER = Paper(
         "Independent Gaussian noise on the upper triangle of X^T X / n, then the ridge (Algorithm "
         "1) or the graphical lasso by ADMM (Algorithm 2). As published, rows are divided by the "
         "largest length in the table and penalties come from cross-validation of private rows: no "
-        "guarantee covers either, whatever the noise. At an exact guarantee, where precision "
-        "matrices are scored, the paper's has the penalty that is best in hindsight, which only "
-        "the truth can tell; ours is chosen from the release."
+        "guarantee covers either, for any noise. At an exact guarantee, where precision "
+        "matrices are scored, the paper's penalty is the best in hindsight, which requires "
+        "the truth; Gramercy's is chosen from the release."
     ),
     experiments={
         "table-1": ridge_losses.EXPERIMENT,

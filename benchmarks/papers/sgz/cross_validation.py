@@ -46,5 +46,5 @@ def lasso(rows: Array, rng: Rng) -> float:
 
 
 def _lasso_path(S: Array, grid: Array) -> list[Array]:
-    found = graphical_lasso_path(S, list(grid), penalize_diagonal=True, tol=_GAP)
-    return [each.precision for each in found]
+    result = graphical_lasso_path(S, list(grid), penalize_diagonal=True, tol=_GAP)
+    return [each.precision for each in result]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.experiment import Figures, Measured, Scalar
 from benchmarks.papers.scores import FALSE, curve
 from gramercy.estimators.solvers.path import graphical_lasso_path
-from gramercy.estimators.tuning.penalty_rule import graph, penalties
+from gramercy.estimators.tuning.penalty_rule import edge_mask, penalty_grid
 from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
@@ -25,13 +25,13 @@ def named(epsilon: float | None) -> str:
     return EXACT if epsilon is None else f"epsilon {epsilon:g}"
 
 
-def found(matrix: Array, truths: dict[str, Edges]) -> Figures:
+def support_scores(matrix: Array, truths: dict[str, Edges]) -> Figures:
     """Curves of a matrix against every truth, and how far down its path there are minimisers."""
-    grid = penalties(matrix, count=_PENALTIES, reach=_REACH)
+    grid = penalty_grid(matrix, count=_PENALTIES, ratio=_REACH)
     graphs: list[Edges] = []
     try:
         path = graphical_lasso_path(matrix, list(grid), penalize_diagonal=True, tol=_GAP)
-        graphs = [graph(each.precision) for each in path]
+        graphs = [edge_mask(each.precision) for each in path]
     except RequestError:  # not even at the largest penalty
         pass
     figures: Figures = {"solved": len(graphs) / len(grid)}
@@ -55,7 +55,7 @@ def of_graphs(graphs: list[Edges], edges: Edges) -> Figures:
     }
 
 
-def suffixed(figures: Figures, name: str) -> Figures:
+def add_suffix(figures: Figures, name: str) -> Figures:
     return {f"{key} {name}": value for key, value in figures.items()}
 
 

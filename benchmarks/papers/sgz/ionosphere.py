@@ -102,11 +102,11 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
         epsilon: _paired(measured, f"epsilon {epsilon:g}", "non-private") for epsilon in _EPSILONS
     }
     least, most = gaps[_EPSILONS[0]], gaps[_EPSILONS[-1]]
-    told = ", ".join(f"{gaps[epsilon].mean:.3f} at epsilon {epsilon:g}" for epsilon in _REPORTED)
+    listed = ", ".join(f"{gaps[epsilon].mean:.3f} at epsilon {epsilon:g}" for epsilon in _REPORTED)
     yield Verdict(
         "Figure 2: the gap to the non-private errors is large at small epsilon, and closes",
         least.mean > 4 * least.error and most.mean < least.mean / 2,
-        f"{told}; standard errors up to {max(gap.error for gap in gaps.values()):.3f}",
+        f"{listed}; standard errors up to {max(gap.error for gap in gaps.values()):.3f}",
     )
     useful = [
         epsilon
@@ -147,7 +147,7 @@ EXPERIMENT = Experiment(
         f"text's noise at delta = {_DELTA:g}; the penalty with the fewest errors in the "
         "validation set. Class means and shares are taken from the training rows without noise, "
         "which the paper does not mention. No covariance: the same with a zero matrix, so that "
-        "the rule is that of the nearest mean. The paper prints a figure alone."
+        "the rule is that of the nearest mean. The paper prints only a figure."
     ),
     settings=_SETTINGS,
     repetitions=50,

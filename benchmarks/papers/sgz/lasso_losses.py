@@ -65,11 +65,11 @@ def has_minimiser(noisy: Array, penalty: float) -> float:
 
 def _page(measured: Measured) -> Iterator[str]:
     yield from TABLE.page(measured)
-    told = ", ".join(
+    listed = ", ".join(
         f"Model {each['model']}, n = {each['n']}: {short(measured.mean('penalty', **each).mean)}"
         for each in map(dict, measured.settings)
     )
-    yield f"Mean of the penalties that cross-validation chose: {told}.\n"
+    yield f"Mean of the penalties that cross-validation chose: {listed}.\n"
 
 
 def _verdicts(measured: Measured) -> Iterator[Verdict]:
@@ -87,22 +87,22 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
     solved, negative, tried = 0.0, 0, 0
     for each in known:
         for epsilon in EPSILONS:
-            found = measured.values(f"minimiser at {epsilon:g}", **each)
-            solved += float(np.nansum(found))
+            result = measured.values(f"minimiser at {epsilon:g}", **each)
+            solved += float(np.nansum(result))
             negative += int((measured.values(f"diagonal at {epsilon:g}", **each) <= 0).sum())
-            tried += found.size
+            tried += result.size
     yield Verdict(
         "Table 2: the private problem has a minimiser",
         solved == tried,
         f"in {solved:.0f} of {tried} problems; in {negative} the noise leaves an entry of the "
-        "diagonal below minus the penalty, so that the objective falls without end",
+        "diagonal below minus the penalty, so that the objective is unbounded below",
     )
 
 
 EXPERIMENT = Experiment(
     title="Table 2: graphical lasso, as published",
     about=(
-        f"Rows and noise as in Table 1. What is printed is the iterate of ADMM after exactly "
+        f"Rows and noise as in Table 1. The paper prints the iterate of ADMM after exactly "
         f"{STEPS:,} steps from zero with rho = {RHO:g}, the diagonal penalised; the penalty from "
         "five-fold cross-validation of the non-private problem by a solver that has converged. "
         "Readings as in Table 1. Bands: l1 10 %; Frobenius and 'l2' 3 % where the printed mean is "

@@ -1,4 +1,4 @@
-"""Tables 1 and 2: the losses between a private and a non-private estimate, beside those printed."""
+"""Tables 1 and 2: the losses between a private and a non-private estimate, with those printed."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Table:
             yield Verdict(
                 f"{self.title}: every {READINGS[loss]} loss is reproduced within its band",
                 inside == len(mine),
-                f"{inside} of {len(mine)}; farthest for its band: {far.name}, "
+                f"{inside} of {len(mine)}; largest relative to its band: {far.name}, "
                 f"{short(far.ours.mean)} for {short(far.printed.mean)}",
             )
         yield self._falling(lines)

@@ -174,13 +174,13 @@ _TABLE_2: _Lines = {
 
 
 def _read(lines: _Lines, models: tuple[int, ...]) -> dict[Key, Printed]:
-    found = {}
+    result = {}
     for (n, epsilon), line in lines.items():
         for at, cell in enumerate(line.split()):
             mean, spread = cell.rstrip(")").split("(")
             key = (models[at // 3], n, epsilon, LOSSES[at % 3])
-            found[key] = Printed(float(mean), float(spread))
-    return found
+            result[key] = Printed(float(mean), float(spread))
+    return result
 
 
 TABLE_1 = _read(_TABLE_1, (1, 2, 3))

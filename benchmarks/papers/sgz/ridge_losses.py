@@ -44,11 +44,11 @@ def measure(rng: Rng, *, model: int, n: int) -> Figures:
 def _page(measured: Measured) -> Iterator[str]:
     yield from TABLE.page(measured)
     known = [dict(each) for each in measured.settings]
-    told = ", ".join(
+    listed = ", ".join(
         f"Model {each['model']}, n = {each['n']}: {short(measured.mean('penalty', **each).mean)}"
         for each in known
     )
-    yield f"Mean of the penalties that cross-validation chose: {told}.\n"
+    yield f"Mean of the penalties that cross-validation chose: {listed}.\n"
 
 
 def _verdicts(measured: Measured) -> Iterator[Verdict]:
@@ -57,11 +57,11 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
     far = [float(np.mean(ratios[epsilon])) for epsilon in EPSILONS if ratios[epsilon]]
     if not far:
         return
-    told = ", ".join(f"{ratio:.2f}" for ratio in far)
+    listed = ", ".join(f"{ratio:.2f}" for ratio in far)
     yield Verdict(
         "Table 1 was made with the text's noise scale at every epsilon",
         all(1 / _FAR < ratio < _FAR for ratio in far),
-        f"with it the Frobenius losses are {told} times those printed, at epsilon "
+        f"with it the Frobenius losses are {listed} times those printed, at epsilon "
         f"{', '.join(f'{epsilon:g}' for epsilon in EPSILONS)}",
     )
     yield _mixed(measured)
@@ -101,10 +101,11 @@ EXPERIMENT = Experiment(
     title="Table 1: ridge",
     about=(
         "100 columns, rows divided by the largest length among them, delta = 1/n, noise of one "
-        "scale on the upper triangle; the penalty from five-fold cross-validation of the "
+        "scale on the upper triangle; the penalty comes from five-fold cross-validation of the "
         f"non-private problem, on a grid down to {cross_validation.FLOOR:g} (the paper does not "
-        "print its own). Readings of the printed numbers: up to epsilon 0.8 the noise is sqrt2 "
-        "above the text's; 'l2' is the spectral norm of the difference over the Frobenius norm of "
+        "print its own). The printed numbers agree with these readings: up to epsilon = 0.8 the "
+        "noise is sqrt2 times the text's; 'l2' is the spectral norm of the difference over the "
+        "Frobenius norm of "
         "the non-private estimate, but at epsilon 0.1 over its spectral norm. Means over "
         "repetitions, with the standard deviation. Bands: 10 % at n = 100, else 6 %."
     ),

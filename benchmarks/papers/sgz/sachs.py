@@ -16,7 +16,7 @@ from benchmarks.papers.experiment import Experiment, Figures, Measured, Verdict,
 from benchmarks.papers.sgz import curves
 from benchmarks.papers.sgz.models import moment, noise, shortened, text_scale
 from gramercy.estimators.solvers.glasso import graphical_lasso
-from gramercy.estimators.tuning.penalty_rule import graph
+from gramercy.estimators.tuning.penalty_rule import edge_mask
 from gramercy.schemas.errors import RequestError
 
 Array = NDArray[np.float64]
@@ -57,8 +57,8 @@ def measure_curves(rng: Rng, *, scale: str) -> Figures:
     figures: Figures = {}
     truths = {f" {file}": data.truth(TABLE, file) for file in TRUTHS}
     for epsilon in EPSILONS:
-        of = curves.found(noisy(scale, epsilon, rng), truths)
-        figures |= curves.suffixed(of, curves.named(epsilon))
+        of = curves.support_scores(noisy(scale, epsilon, rng), truths)
+        figures |= curves.add_suffix(of, curves.named(epsilon))
     return figures
 
 
@@ -68,8 +68,8 @@ def measure_graphs(rng: Rng, *, scale: str) -> Figures:
     for epsilon in EPSILONS:
         matrix = noisy(scale, epsilon, rng)
         for penalty in PENALTIES:
-            figures[_graph(epsilon, penalty)] = (found := _edges(matrix, penalty))
-            figures[f"count {_graph(epsilon, penalty)}"] = float(np.sum(found))
+            figures[_graph(epsilon, penalty)] = (result := _edges(matrix, penalty))
+            figures[f"count {_graph(epsilon, penalty)}"] = float(np.sum(result))
     return figures
 
 
@@ -84,7 +84,7 @@ def _edges(matrix: Array, penalty: float) -> Array:
         precision = graphical_lasso(matrix, penalty, penalize_diagonal=True).precision
     except RequestError:
         return np.full(upper[0].size, math.nan)
-    return graph(precision)[upper].astype(float)
+    return edge_mask(precision)[upper].astype(float)
 
 
 def _scales(measured: Measured) -> list[str]:
@@ -122,7 +122,7 @@ def _verdicts_curves(measured: Measured) -> Iterator[Verdict]:
     for scale in _scales(measured):
         for file, title in TRUTHS.items():
             exact, *private = (_auc(measured, file, epsilon, scale) for epsilon in EPSILONS)
-            told = ", ".join(
+            listed = ", ".join(
                 f"{area:.3f} at {curves.named(epsilon)}"
                 for area, epsilon in zip(private, EPSILONS[1:], strict=True)
             )
@@ -133,7 +133,7 @@ def _verdicts_curves(measured: Measured) -> Iterator[Verdict]:
                     area + 2 * _error(measured, file, epsilon, scale) >= exact - _UTILITY
                     for area, epsilon in zip(private, EPSILONS[1:], strict=True)
                 ),
-                f"{told}; {exact:.3f} without privacy, where 0.5 is chance",
+                f"{listed}; {exact:.3f} without privacy, where 0.5 is chance",
             )
 
 
@@ -152,8 +152,8 @@ def _count(measured: Measured, scale: str, penalty: float, epsilon: float | None
     key = f"count {_graph(epsilon, penalty)}"
     counts = measured.values(key, scale=scale)
     known = int(np.isfinite(counts).sum())
-    told = f"{measured.mean(key, scale=scale)} edges" if known else "no minimiser"
-    return told if known in (0, counts.size) else f"{told}; in {known} of {counts.size} draws"
+    listed = f"{measured.mean(key, scale=scale)} edges" if known else "no minimiser"
+    return listed if known in (0, counts.size) else f"{listed}; in {known} of {counts.size} draws"
 
 
 def _verdicts_graphs(measured: Measured) -> Iterator[Verdict]:
@@ -212,7 +212,7 @@ _ABOUT = (
     "All 7,466 cells, 11 columns, rows divided by the largest length, the text's noise at "
     f"delta = {_DELTA:g}. The paper does not name the scale: `raw` is the table as it is, not "
     "centred; `logarithms` are those of 1 + x less their means. The solver has converged, and "
-    "penalises the diagonal. Repetitions draw the noise anew; means, with the standard deviation."
+    "penalises the diagonal. Repetitions draw new noise; means, with the standard deviation."
 )
 CURVES = Experiment(
     title="Figure 3: curves against the known signalling network",

@@ -13,13 +13,13 @@ from benchmarks.graphs.methods import REFERENCE
 from benchmarks.graphs.scores import Target
 from benchmarks.graphs.truths import of_unit_rows
 from benchmarks.papers import classes, data, scores
-from benchmarks.papers.classes import Within
+from benchmarks.papers.classes import WithinClasses
 from benchmarks.papers.sgz import ionosphere, sachs, support
 from benchmarks.papers.sgz.models import precision
-from benchmarks.papers.task import Beside, Sample, Task
+from benchmarks.papers.task import Sample, Task, Variant
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.ridge import Ridge
-from gramercy.estimators.tuning.penalty_rule import around, penalties
+from gramercy.estimators.tuning.penalty_rule import grid_around, penalty_grid
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -30,7 +30,7 @@ _MANY = 40_000  # rows, where the paper has 400 at most
 _TRAINING = 240  # rows of Ionosphere, where the paper has 40
 _COUNT = 45  # penalties of a path
 _BEYOND = 1e-2  # of the usual least penalty: where noise is weak, the best in hindsight is there
-_CHANCE = 0.5  # the area of whoever does not look
+_CHANCE = 0.5  # area of a random ranking
 _AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)
 
 
@@ -48,9 +48,9 @@ def _losing(model: int, n: int, rng: Rng) -> Sample:
 
 
 def _stein(matrix: Array, sample: Sample) -> float:
-    found = measures.stein(matrix, sample.truth)
-    assert found is not None  # it is invertible
-    return found
+    result = measures.stein(matrix, sample.truth)
+    assert result is not None  # it is invertible
+    return result
 
 
 def _least(path: Iterable[Array | None], sample: Sample) -> float:
@@ -61,18 +61,18 @@ def _best_ridge(evidence: Evidence, sample: Sample) -> float:
     """With the penalty that is best for this truth: more than the paper could know."""
     ridge = Ridge(input="raw")
     usual = ridge.fit(evidence).tuning["penalty"]
-    return _least(ridge.path(evidence, around(usual, _COUNT, 1e4)), sample)
+    return _least(ridge.path(evidence, grid_around(usual, _COUNT, 1e4)), sample)
 
 
 def _best_lasso(evidence: Evidence, sample: Sample) -> float:
-    """The same; penalties without a minimiser are no candidates."""
+    """The same; penalties without a minimiser are excluded."""
     return _least(_AS_PRINTED.path(evidence, _grid(_AS_PRINTED, evidence)), sample)
 
 
 def _grid(lasso: GraphicalLasso, evidence: Evidence) -> Array:
     """Up to where a penalty on the diagonal makes a minimiser of any raw matrix."""
     matrix = lasso.matrix(evidence)
-    usual = penalties(matrix)
+    usual = penalty_grid(matrix)
     if lasso.input == "denoised":
         return usual
     return np.geomspace(2 * np.abs(matrix).max(), usual[-1] * _BEYOND, _COUNT)
@@ -112,7 +112,7 @@ def _lasso_loss(model: int, n: int) -> Task:
         paper=_best_lasso,
         default=_our_graph,
         nothing=_of_identity,
-        beside=(Beside("ours, `penalty: auto`", _our_lasso), Beside("ours, ridge", _ours)),
+        variants=(Variant("ours, `penalty: auto`", _our_lasso), Variant("ours, ridge", _ours)),
         repetitions=_FEW,
     )
 
@@ -135,8 +135,8 @@ def _linked(model: int, rng: Rng) -> Sample:
 def _area(evidence: Evidence, sample: Sample, *, lasso: GraphicalLasso) -> float:
     """Pairs ranked by how early they enter the path."""
     ranks = measures.entry(lasso.path(evidence, _grid(lasso, evidence)))
-    found = measures.auc(ranks, sample.truth) if ranks.shape == sample.truth.shape else None
-    return _CHANCE if found is None else found
+    result = measures.auc(ranks, sample.truth) if ranks.shape == sample.truth.shape else None
+    return _CHANCE if result is None else result
 
 
 def _by_ridge(evidence: Evidence, sample: Sample) -> float:
@@ -157,7 +157,7 @@ def _areas(title: str, sample: Callable[[Rng], Sample], table: str | None = None
         paper=partial(_area, lasso=_AS_PRINTED),
         default=_by_ridge,
         nothing=lambda _: _CHANCE,
-        beside=(Beside("ours, by the graphical lasso's path", _by_path),),
+        variants=(Variant("ours, by the graphical lasso's path", _by_path),),
         larger=True,
         table=table,
     )
@@ -175,13 +175,13 @@ def _labelled(rng: Rng) -> Sample:
     x = data.unit_rows(ionosphere.TABLE)
     good = ionosphere.labels().astype(np.int64)
     training, test = np.split(rng.permutation(len(x)), [_TRAINING])
-    rows = classes.beside(x, good)[training]
+    rows = classes.with_classes(x, good)[training]
     return Sample(rows, (x[test], good[test]))
 
 
 def _published(evidence: Evidence, sample: Sample) -> float:
     """The same formulas on the raw matrix, with the ridge as the paper has it."""
-    of = Within.of(evidence)
+    of = WithinClasses.of(evidence)
     if of is None:
         return classes.smaller(sample)
     return of.errors(Ridge(input="raw").fit(of.evidence).matrix, sample)

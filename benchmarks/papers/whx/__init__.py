@@ -10,8 +10,8 @@ from benchmarks.papers.whx.published import COLUMNS
 PAPER = Paper(
     title="[WHX] Wang, Huai and Xu (2018): sparse inverse covariance",
     about=(
-        "Noise on the second moment or on the estimate, then the graphical lasso. Of the paper "
-        "there are slides, with two tables and hardly a word on how they were made."
+        "Noise on the second moment or on the estimate, then the graphical lasso. Only slides of "
+        "the paper are available, with two tables and few details of how they were made."
     ),
     experiments={
         "readings": readings.experiment(),

@@ -30,11 +30,11 @@ def experiment() -> Experiment:
     """All columns, nothing drawn."""
     settings = grid(column=COLUMNS, epsilon=EPSILONS)
     return Experiment(
-        title="Tables 1 and 2: what the guarantees are",
+        title="Tables 1 and 2: exact guarantees",
         about=(
-            "The exact guarantee of every noise of the tables at its shape, replace-one, rows in "
+            "The exact guarantee of every noise in the tables at its shape, replace-one, rows in "
             "the unit ball, delta = 1/n. Table 1 claims epsilon without delta: where the exact "
-            "epsilon is none, the delta is what is given away at the claimed epsilon. Output "
+            "epsilon does not exist, the delta is that at the claimed epsilon. Output "
             "perturbation as published counts as no protection at all."
         ),
         settings=settings,
@@ -116,11 +116,11 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
             measured.mean(f"{method} epsilon", column=column, epsilon=epsilon).mean
             for column, epsilon in cells
         ]
-        shares = [found / claimed for found, (_, claimed) in zip(exact, cells, strict=True)]
+        shares = [result / claimed for result, (_, claimed) in zip(exact, cells, strict=True)]
         yield Verdict(
             f"{title}: the noise of the tables has the guarantee that is claimed"
             + ("" if method in PURE else ", at delta = 1/n"),
             max(shares) <= ROUND,
-            "it has none" if math.isinf(max(shares))
+            "there is no such guarantee" if math.isinf(max(shares))
             else f"exact epsilon {min(shares):.0%} to {max(shares):.0%} of the claimed",
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """The noise of the slides, at the scales that they print, and that of our mechanisms.
 
-All of it is noise on the second moment S = G / n, but for output perturbation.
+Except for output perturbation, the noise is on the second moment S = G / n.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ def output_scale(n: int, p: int, epsilon: float) -> float:
 
 @lru_cache
 def scale(name: str, p: int, epsilon: float, delta: float | None = None) -> float:
-    """Of a mechanism of ours on the Gram matrix, replace-one: it does not depend on the rows."""
+    """Of Gramercy's mechanism on the Gram matrix, replace-one: it does not depend on the rows."""
     made = registry[name].calibrated(
         p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=delta
     )
-    return float(made.plan()["scale"])
+    return float(made.constants()["scale"])
 
 
 def matrix_laplace(rows: Array, epsilon: float, rng: Rng) -> Evidence:

@@ -32,7 +32,8 @@ def experiment() -> Experiment:
             "all entries penalised: relative Frobenius error against the solution without "
             f"privacy, at (epsilon, {noise.DELTA:g}), replace-one. Output: isotropic Gaussian "
             "noise on the solution, calibrated to its sensitivity, sqrt2 p^2 / (n penalty^2). "
-            "Covariance: the solution from our default release, denoised, at the same penalty."
+            "Covariance: the solution from Gramercy's default release, denoised, at the same "
+            "penalty."
         ),
         settings=settings,
         repetitions=20,
@@ -91,8 +92,8 @@ def _page(measured: Measured) -> Iterator[str]:
             "without the release",
         ),
         (
-            (f"{penalty:g}", f"{epsilon:g}", *(short(each) for each in found.values()))
-            for penalty, epsilon, found in _lines(measured)
+            (f"{penalty:g}", f"{epsilon:g}", *(short(each) for each in result.values()))
+            for penalty, epsilon, result in _lines(measured)
         ),
     )
 
@@ -101,16 +102,16 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
     lines = _lines(measured)
     if not lines:
         return
-    ratios = [found["output"] / found["covariance"] for _, _, found in lines]
+    ratios = [result["output"] / result["covariance"] for _, _, result in lines]
     yield Verdict(
         "covariance perturbation is better than output perturbation (theirs: at pure epsilon; "
         "here with sound Gaussian noise)",
         min(ratios) > 1,
         f"{short(min(ratios))} to {short(max(ratios))} times less error",
     )
-    useful = sum(found["output"] < found["nothing"] for _, _, found in lines)
+    useful = sum(result["output"] < result["nothing"] for _, _, result in lines)
     yield Verdict(
-        "output perturbation with sound noise is better than not looking at the release",
+        "output perturbation with sound noise is better than not using the release",
         useful == len(lines),
         f"at {useful} of {len(lines)} penalties and epsilons",
     )

@@ -32,7 +32,7 @@ def experiment(title: str, columns: tuple[str, ...], folder: str | None = None) 
     return Experiment(
         title=f"One penalty for all rows: {title}",
         about=(
-            "Every row of the tables at a grid of penalties, as above otherwise: the error of the "
+            "Every row of the tables at a grid of penalties, otherwise as above: the error of the "
             "iterate (in Wishart's rows 1 - error, since they are all about 1), and the share of "
             "problems that have a minimiser. **Bold** where it is within a factor of "
             f"{BAND:g} of what is printed."
@@ -57,12 +57,12 @@ def measure(rng: Rng, *, column: str) -> Figures:
     for epsilon in EPSILONS:
         for name, draw in noise.PUBLISHED.items():
             noisy = moment + draw(rng, n, p, epsilon)
-            found = [
+            result = [
                 relative(iterate(noisy, penalty), T)
                 for penalty, T in zip(GRID, wanted, strict=True)
             ]
-            figures[f"{name} at {epsilon:g}"] = found
-            have = len(_path(noisy))  # the path ends at the first that has none
+            figures[f"{name} at {epsilon:g}"] = result
+            have = len(_path(noisy))  # the path ends at the first penalty without a minimiser
             figures[f"{name} minimiser at {epsilon:g}"] = [k < have for k in range(len(GRID))]
     return figures
 
@@ -74,14 +74,14 @@ def _path(matrix: Array) -> Path:
         return Path()
 
 
-def what(name: str, error: float) -> float:
+def compared_value(name: str, error: float) -> float:
     """What is compared: 1 - error of a row that is all about 1."""
     return 1 - error if name.startswith("wishart") else error
 
 
 def reproduces(name: str, ours: float, theirs: float) -> bool:
     """Within the band; nothing is, of what is no longer there."""
-    one, other = what(name, ours), what(name, theirs)
+    one, other = compared_value(name, ours), compared_value(name, theirs)
     return one > 0 and other > 0 and 1 / BAND <= one / other <= BAND
 
 
@@ -113,7 +113,7 @@ def _page(measured: Measured) -> Iterator[str]:
                 column,
                 f"{epsilon:g}",
                 TITLES[name] + (", 1 - error" if name.startswith("wishart") else ""),
-                short(what(name, printed(name, epsilon, column))),
+                short(compared_value(name, printed(name, epsilon, column))),
                 *_cells(measured, column, name, epsilon),
             )
             for column in _columns(measured)
@@ -129,7 +129,7 @@ def _cells(measured: Measured, column: str, name: str, epsilon: float) -> Iterat
         for key in ("", " minimiser")
     )
     for error, share in zip(errors, have, strict=True):
-        number = short(what(name, float(error)))
+        number = short(compared_value(name, float(error)))
         fits = reproduces(name, float(error), printed(name, epsilon, column))
         yield f"{f'**{number}**' if fits else number} [{share:.0%}]"
 
@@ -141,14 +141,14 @@ def _verdicts(measured: Measured, *, title: str) -> Iterator[Verdict]:
     fits = {
         column: {name: fitting(measured, column, name) for name in METHODS} for column in columns
     }
-    common = [set(GRID).intersection(*map(set, found.values())) for found in fits.values()]
+    common = [set(GRID).intersection(*map(set, result.values())) for result in fits.values()]
     yield Verdict(
         f"{title}: there is a penalty at which all four rows are as printed, within {BAND:g}",
         all(common),
         "; ".join(
             f"{column}: "
-            + ", ".join(f"{TITLES[name]} {_named(where)}" for name, where in found.items())
-            for column, found in fits.items()
+            + ", ".join(f"{TITLES[name]} {_named(where)}" for name, where in result.items())
+            for column, result in fits.items()
         ),
     )
     known = [error for column in columns for error in _of_minimisers(measured, column)]

@@ -10,7 +10,7 @@ from benchmarks.graphs.truths import truth
 from benchmarks.papers.experiment import Experiment
 from benchmarks.papers.scores import relative
 from benchmarks.papers.sound import experiment as sound
-from benchmarks.papers.task import Beside, Sample, Task
+from benchmarks.papers.task import Sample, Task, Variant
 from benchmarks.papers.whx.columns import TABLES, rows_of
 from benchmarks.papers.whx.noise import PENALTY
 from gramercy.estimators.graphical_lasso import GraphicalLasso
@@ -35,12 +35,12 @@ def drawn(rng: Rng) -> Sample:
 def theirs(evidence: Evidence, sample: Sample) -> float:
     """Their graphical lasso of the raw matrix, with the best penalty that has a minimiser.
 
-    Only the truth can tell which that is: more than they could have.
+    This requires the truth: an advantage that no user could have.
     """
     most = 2 * float(np.abs(evidence.raw).max())
     grid = np.geomspace(most, most * _LEAST, _PENALTIES)
-    found = AS_PRINTED.path(evidence, grid)
-    return min(relative(T, sample.truth) for T in found if T is not None)
+    result = AS_PRINTED.path(evidence, grid)
+    return min(relative(T, sample.truth) for T in result if T is not None)
 
 
 def ours(evidence: Evidence, sample: Sample) -> float:
@@ -55,7 +55,7 @@ def automatic(evidence: Evidence, sample: Sample) -> float:
 def at_penalty(evidence: Evidence, sample: Sample) -> float:
     """The graphical lasso of the denoised matrix, at the public penalty of the truth.
 
-    To four digits: without noise it is the truth itself, but for the floor on the diagonal.
+    To four digits: without noise it is the truth, except for the floor on the diagonal.
     """
     return round(relative(AT_PENALTY.fit(evidence).matrix, sample.truth), 4)
 
@@ -85,7 +85,7 @@ def synthetic() -> Experiment:
             title=f"precision matrix of a random graph, {N:,} rows",
             score="relative Frobenius error (the paper's: with its best penalty)",
             how="the graphical lasso of the denoised matrix, `penalty: ebic, refit: true`",
-            beside=(Beside("ours, `penalty: auto`", automatic),),
+            variants=(Variant("ours, `penalty: auto`", automatic),),
             sample=drawn,
             paper=theirs,
             default=ours,

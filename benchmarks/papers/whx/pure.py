@@ -179,7 +179,7 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
     ]
     yield Verdict(
         "pure epsilon: Laplace as published, with the best penalty in hindsight, is better than "
-        "not looking at the release",
+        "not using the release",
         len(useful) == len(known),
         f"at {len(useful)} of {len(known)} epsilons",
     )

@@ -1,4 +1,4 @@
-"""What r may be: the printed Laplace row against three readings."""
+"""Possible meanings of r: the printed Laplace row against three readings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def experiment() -> Experiment:
     """Three readings, three r."""
     settings = grid(reading=tuple(READINGS), r=RS)
     return Experiment(
-        title="What r may be",
+        title="Possible meanings of r",
         about=(
             "The slides do not say what r is. Errors of the Laplace row and of Table 1's Wishart "
             f"row at epsilon = {AT:g} under three readings, each over that at r = {RS[0]:g}; what "
@@ -68,8 +68,8 @@ def relatively(measured: Measured, reading: str, name: str) -> list[float]:
 
 def as_printed(name: str) -> list[float]:
     """The same of what is printed."""
-    found = [printed(name, AT, column) for column in COLUMNS[: len(RS)]]
-    return [each / found[0] for each in found]
+    result = [printed(name, AT, column) for column in COLUMNS[: len(RS)]]
+    return [each / result[0] for each in result]
 
 
 def products() -> list[float]:
@@ -101,12 +101,12 @@ def _page(measured: Measured) -> Iterator[str]:
 def _verdicts(measured: Measured) -> Iterator[Verdict]:
     if not measured.settings:
         return
-    found = products()
+    result = products()
     yield Verdict(
         "the printed Laplace errors of the synthetic columns go with 1 / (r epsilon), as the noise "
         "does where r = n / p",
-        max(found) <= BAND * min(found),
-        f"error times r times epsilon is {short(min(found))} to {short(max(found))}",
+        max(result) <= BAND * min(result),
+        f"error times r times epsilon is {short(min(result))} to {short(max(result))}",
     )
     wanted = as_printed("laplace")
     ours = {reading: relatively(measured, reading, "laplace") for reading in READINGS}

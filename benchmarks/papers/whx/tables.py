@@ -35,7 +35,7 @@ MOST = 0.9  # of the cells in their band, for numbers that are said to reproduce
 LINEAR = 1.5  # the least that errors must fall when the noise falls by three
 REPETITIONS = 20
 OURS = {
-    "nothing": "none: whoever knows only that rows have length one",
+    "nothing": "none: only the length of the rows is known",
     "matrix-laplace": "pure: matrix Laplace, denoised",
     "k-norm": "pure: K-norm, denoised",
     "laplace-exact": "pure: Laplace, exactly calibrated, their solver",
@@ -70,7 +70,7 @@ _ABOUT = (
     "and scaled by constants of one digit, rows of length one. The private estimate is the iterate "
     f"after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), a number that gives the Laplace "
     "row at r = 0.5 about its size; how many of the problems have a minimiser at all, and its "
-    "error, is beside it. SQLU of Table 2 is left out: the slides do not say what it is."
+    "error, is next to it. SQLU of Table 2 is left out: the slides do not say what it is."
 )
 
 
@@ -103,10 +103,10 @@ def measure(rng: Rng, *, column: str) -> Figures:
 def _of_minimiser(matrix: Array, wanted: Array) -> float:
     """The converged solver's error; nan where there is no minimiser."""
     try:
-        found = graphical_lasso(matrix, noise.PENALTY, penalize_diagonal=True)
+        result = graphical_lasso(matrix, noise.PENALTY, penalize_diagonal=True)
     except RequestError:
         return math.nan
-    return relative(found.precision, wanted)
+    return relative(result.precision, wanted)
 
 
 def _columns(measured: Measured) -> list[str]:
@@ -119,8 +119,8 @@ def mean(measured: Measured, name: str, epsilon: float, column: str) -> Mean:
 
 def share(measured: Measured, name: str, epsilon: float, column: str) -> float:
     """Of the noisy problems, those that have a minimiser."""
-    found = measured.values(f"{name} minimiser at {epsilon:g}", column=column)
-    return float(np.mean(~np.isnan(found)))
+    result = measured.values(f"{name} minimiser at {epsilon:g}", column=column)
+    return float(np.mean(~np.isnan(result)))
 
 
 def within(ratio: float) -> bool:
@@ -130,8 +130,9 @@ def within(ratio: float) -> bool:
 def _page(measured: Measured) -> Iterator[str]:
     columns = _columns(measured)
     yield (
-        "As published: ours beside what is printed. `left`: 1 - error, ours / printed, in the rows "
-        "that are all about 1, where the error itself could not fail to agree.\n"
+        "As published: our numbers with the printed ones. `left`: 1 - error, ours / printed, in "
+        "rows whose errors are all about 1, where agreement of the errors themselves would mean "
+        "nothing.\n"
     )
     yield from table(
         (
@@ -166,12 +167,12 @@ def _page(measured: Measured) -> Iterator[str]:
         + ".\n"
     )
     yield (
-        "The same table where the guarantee is true, replace-one, at the same epsilon (and delta): "
-        "relative error, mean (sd). In brackets behind the two that go through their solver: the "
+        "The same table at an exact guarantee, replace-one, at the same epsilon (and delta): "
+        "relative error, mean (sd). In brackets, for the two that use the paper's solver: the "
         "share of problems with a minimiser. An estimate of zero has the error 1; the first row "
-        "takes I / p for the second moment, and what is no better tells nothing. Behind the "
-        "denoised: how often the released trace was negative, and the second moment is taken as "
-        "zero.\n"
+        "takes I / p for the second moment, and an error that is not smaller is not useful. "
+        "For the denoised matrix, in brackets: how often the released trace was negative, so that "
+        "the second moment is set to zero.\n"
     )
     yield from table(
         ("column", "mechanism", *(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)),
@@ -215,13 +216,13 @@ def _known(mean: Mean) -> str:
 
 
 def _true(measured: Measured, name: str, epsilon: float, column: str) -> str:
-    found = _digits(mean(measured, name, epsilon, column))
+    result = _digits(mean(measured, name, epsilon, column))
     if name.endswith("-exact"):
-        return f"{found} [{share(measured, name, epsilon, column):.0%}]"
+        return f"{result} [{share(measured, name, epsilon, column):.0%}]"
     if name == "nothing":
-        return found
+        return result
     zero = mean(measured, f"{name} zero", epsilon, column).mean
-    return f"{found} [{zero:.0%} zero]"
+    return f"{result} [{zero:.0%} zero]"
 
 
 def _cells(measured: Measured) -> list[tuple[str, float]]:
@@ -279,9 +280,9 @@ def _fall(column: str) -> float:
 
 
 def _ordered(measured: Measured, column: str, epsilon: float) -> bool:
-    found = {name: mean(measured, name, epsilon, column).mean for name in METHODS}
-    wisharts = (found["wishart"], found["wishart-approximate"])
-    return found["gaussian"] < min(wisharts) and max(wisharts) < found["laplace"]
+    result = {name: mean(measured, name, epsilon, column).mean for name in METHODS}
+    wisharts = (result["wishart"], result["wishart-approximate"])
+    return result["gaussian"] < min(wisharts) and max(wisharts) < result["laplace"]
 
 
 def _better(

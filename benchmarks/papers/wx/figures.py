@@ -30,7 +30,7 @@ Rng = np.random.Generator
 REPETITIONS = 20
 ROWS = (500, 1000, 2000, 5000, 10_000, 40_000)
 AT = {"Algorithm 1": 2000, "Algorithm 2": 40_000}  # rows at which claims are put to the test
-SLACK = 0.02  # less than that is no change
+SLACK = 0.02  # smaller changes do not count
 NEARLY = 0.95
 NORMS = {"spectral": "l2", "column": "l1"}
 WIDE = 200  # columns at which epsilon is varied
@@ -113,8 +113,8 @@ def _page(measured: Measured, *, first: int) -> Iterator[str]:
             ),
         )
     yield (
-        "Runs whose output is the zero matrix; and how many entries off the diagonal there are, on "
-        "average.\n"
+        "Share of runs whose output is the zero matrix, and mean number of non-zero off-diagonal "
+        "entries.\n"
     )
     yield from table(
         ("panel", "", *(f"{n:,}" for n in known)),
@@ -127,8 +127,8 @@ def _page(measured: Measured, *, first: int) -> Iterator[str]:
 
 
 def _cell(measured: Measured, line: Line, n: int, norm: str) -> str:
-    found = mean(measured, line, n, norm)
-    return "" if found is None else str(found)
+    result = mean(measured, line, n, norm)
+    return "" if result is None else str(result)
 
 
 def _empty(measured: Measured, line: Line, n: int) -> str:
@@ -143,11 +143,11 @@ def rising(means: list[Mean]) -> bool:
 
 
 def _along(measured: Measured, panel: str, norm: str, n: int) -> list[Mean]:
-    found = [mean(measured, line, n, norm) for line in PANELS[panel]]
-    return [each for each in found if each is not None]
+    result = [mean(measured, line, n, norm) for line in PANELS[panel]]
+    return [each for each in result if each is not None]
 
 
-def _told(means: dict[str, list[Mean]]) -> str:
+def _listed(means: dict[str, list[Mean]]) -> str:
     return "; ".join(
         f"{NORMS[norm]} {', '.join(f'{each.mean:.3f}' for each in of)}"
         for norm, of in means.items()
@@ -166,7 +166,7 @@ def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
     yield Verdict(
         f"{where}: the error grows with the sparsity ratio",
         all(rising(of) for of in by.values()),
-        f"sr = 0.1, 0.2, 0.3, 0.5: {_told(by)}",
+        f"sr = 0.1, 0.2, 0.3, 0.5: {_listed(by)}",
     )
     by = along["p"]
     allowed = math.sqrt(math.log(500) / math.log(50))
@@ -174,30 +174,31 @@ def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
         f"{where}: p affects the error only slightly: from 50 to 500 columns by no more than "
         f"sqrt(log p) does, {allowed:.2f} times",
         all(of[-1].mean / of[0].mean <= allowed for of in by.values()),
-        f"p = 50, 100, 200, 500: {_told(by)}",
+        f"p = 50, 100, 200, 500: {_listed(by)}",
     )
     by = along["epsilon"]
-    told = f"epsilon = 0.1, 0.5, 1, 2: {_told(by)}"
+    listed = f"epsilon = 0.1, 0.5, 1, 2: {_listed(by)}"
     yield Verdict(
         f"{where}: the error grows with epsilon, as the paper prints it (with 'more private')",
         all(rising(of) for of in by.values()),
-        told,
+        listed,
     )
     yield Verdict(
         f"{where}: the error grows with more privacy, a smaller epsilon, as it must mean",
         all(rising(of[::-1]) for of in by.values()),
-        told,
+        listed,
     )
-    found = [
+    result = [
         measured.mean(f"off at {epsilon:g}", **dict(setting)).mean
         for setting in measured.settings
         for epsilon in epsilons(int(dict(setting)["p"]))
     ]
-    none = [count for count in found if count == 0]
+    none = [count for count in result if count == 0]
     yield Verdict(
-        f"{what}, with the constant and the law of entries read here, finds any off the diagonal",
+        f"{what}, with the constant and the law of entries read here, finds any entry off the "
+        "diagonal",
         not none,
-        f"none at all in {len(none)} of {len(found)} settings of the figures",
+        f"none at all in {len(none)} of {len(result)} settings of the figures",
     )
 
 
@@ -205,12 +206,12 @@ def _empty_verdicts(measured: Measured) -> Iterator[Verdict]:
     """Of reports alone: where there is nothing left."""
     yield from _verdicts(measured, what="Algorithm 2")
     shares = {
-        (line, n): found.mean
+        (line, n): result.mean
         for lines in PANELS.values()
         for line in lines
         for n in ROWS
         if n <= 10_000 and line[2] <= 1
-        if (found := mean(measured, line, n, "zero")) is not None
+        if (result := mean(measured, line, n, "zero")) is not None
     }
     if shares:
         worst = min(shares, key=lambda at: shares[at])
@@ -229,8 +230,8 @@ def _draw(measured: Measured, *, first: int) -> Figure:
     for turn, (norm, name) in enumerate(NORMS.items()):
         for axes, (panel, lines) in zip(grid_of[turn], PANELS.items(), strict=True):
             for line in lines:
-                found = {n: mean(measured, line, n, norm) for n in ROWS}
-                at = {n: each for n, each in found.items() if each is not None}
+                result = {n: mean(measured, line, n, norm) for n in ROWS}
+                at = {n: each for n, each in result.items() if each is not None}
                 spread = [0 if math.isnan(each.sd) else each.sd for each in at.values()]
                 axes.errorbar(
                     list(at), [each.mean for each in at.values()], spread,
@@ -257,13 +258,13 @@ def _settings() -> tuple[Setting, ...]:
 SETTINGS = _settings()
 _QUICK = tuple(setting for setting in SETTINGS if dict(setting)["n"] in {*AT.values(), 40_000})
 _PROTOCOL = (
-    f"Means over {REPETITIONS} repetitions, with the standard deviation, each with a covariance of "
-    "its own. n rows enter by their second moment alone, which is drawn as a Wishart matrix."
+    f"Means over {REPETITIONS} repetitions, with the standard deviation, each with its own "
+    "covariance. Only the second moment of the n rows is needed; it is drawn as a Wishart matrix."
 )
 
 CENTRAL = Experiment(
     title="Figures 1 and 2, Algorithm 1",
-    about=f"{_PROTOCOL} Noise as published, the sensitivity taken to be 1/n.",
+    about=f"{_PROTOCOL} The noise is as published, with sensitivity 1/n.",
     settings=SETTINGS,
     repetitions=REPETITIONS,
     measure=partial(measure, deviation=central),
@@ -276,7 +277,8 @@ CENTRAL = Experiment(
 LOCAL = Experiment(
     title="Figures 3 and 4, Algorithm 2 (local)",
     about=(
-        f"{_PROTOCOL} The average of n noisy reports has the law of the sample's moment and "
+        f"{_PROTOCOL} The average of n noisy reports has the distribution of the sample's moment "
+        "plus "
         "Gaussian noise of a variance n times smaller, and is drawn as that."
     ),
     settings=SETTINGS,

@@ -79,10 +79,10 @@ def _draw(measured: Measured) -> Figure:
 EXPERIMENT = Experiment(
     title="Lengths of rows",
     about=(
-        f"{ROWS:,} rows, sr = {SR:g}. The paper says that its scale makes the norm of a row less "
-        "than 1 with high probability, and calibrates its noise to that. Exact epsilon: of the "
-        "noise as published, delta = 1/n, when the row of median length takes the place of the "
-        "zero row."
+        f"{ROWS:,} rows, sr = {SR:g}. The paper says that scaling makes the norm of a row less "
+        "than 1 with high probability, and calibrates its noise accordingly. Exact epsilon: of "
+        "the "
+        "noise as published, delta = 1/n, when the row of median length replaces the zero row."
     ),
     settings=SETTINGS,
     repetitions=5,

@@ -13,11 +13,12 @@ GAMMA = 1.0
 
 ABOUT = (
     "The covariance is U = (U~ + 50 I) / 200, U~ symmetric with a share sr of entries that are not "
-    "zero. The paper does not say of what law: here uniform on [0, 1], off the diagonal. It names "
+    "zero. The paper does not state the distribution: here uniform on [0, 1], off the diagonal. "
+    "It names "
     f"no gamma: here {GAMMA:g}, for which its lemma holds with equality: entries off the diagonal "
-    "have the deviation 0.25 / sqrt(n), and exceed gamma sqrt(log p / n) with probability p^-8. It "
-    "prints curves and no numbers, so there are claims to test, and "
-    "no cells to compare. Rows are used as they are drawn, and delta = 1/n. The paper thresholds "
+    "have the deviation 0.25 / sqrt(n), and exceed gamma sqrt(log p / n) with probability p^-8. "
+    "It prints curves and no numbers, so only its claims can be tested. Rows are used as they are "
+    "drawn, and delta = 1/n. The paper thresholds "
     "every entry, those on the diagonal too."
 )
 

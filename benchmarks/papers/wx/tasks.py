@@ -41,7 +41,7 @@ def reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def our_reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """The same of ours: less noise off the diagonal, and denoised."""
+    """The same with Gramercy's mechanism: less noise off the diagonal, and denoised."""
     n, p = rows.shape
     sd = scale("gaussian", p, epsilon) / math.sqrt(n)
     raw = rows.T @ rows / n + goe(rng, p, sd)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs import making
+from benchmarks.throughput.jobs import inputs
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.cluster import Cluster
 from gramercy.tables.source import open_source
@@ -30,14 +30,14 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
 
     each = cell.rows // _FILES
     for k in range(_FILES):
-        frame = making.arrow(making.table(each, cell.columns, seed=k).astype(np.float32))
+        frame = inputs.arrow(inputs.table(each, cell.columns, seed=k).astype(np.float32))
         pq.write_table(frame, folder / f"{k}.parquet", use_dictionary=False, compression="none")
     url = str(folder / "*.parquet")
-    terms = making.contract(url, each * _FILES, cell.columns)
+    terms = inputs.contract(url, each * _FILES, cell.columns)
 
     def run(*engine: Cluster) -> Any:
         more: Any = {"engine": engine[0]} if engine else {}
-        lattice = making.lattice(cell.columns)
+        lattice = inputs.lattice(cell.columns)
         return accumulate(open_source(url), terms, Unit(), lattice, **more)
 
     memory = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}

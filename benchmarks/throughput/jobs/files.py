@@ -11,13 +11,13 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs import making
-from benchmarks.throughput.jobs.making import Array
+from benchmarks.throughput.jobs import inputs
+from benchmarks.throughput.jobs.inputs import Array
 from gramercy.application.validation import validate
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
-from gramercy.tasks.policy import sealed
+from gramercy.tasks.policy import typed_errors_only
 
 Reader = Callable[[Path], Any]
 
@@ -28,8 +28,8 @@ def contenders(
 ) -> Iterator[dict[str, Contender]]:
     """Of a file that is there, in a reader's words."""
     terms, lattice = (
-        making.contract(str(path), cell.rows, cell.columns),
-        making.lattice(cell.columns),
+        inputs.contract(str(path), cell.rows, cell.columns),
+        inputs.lattice(cell.columns),
     )
 
     def ours() -> Any:
@@ -39,8 +39,8 @@ def contenders(
         """By way of pandas, which makes one matrix of the columns sooner than numpy does."""
         read: pa.Table = by_arrow(path)
         X = read.to_pandas().to_numpy()
-        found: Array = X.T @ X
-        return found
+        result: Array = X.T @ X
+        return result
 
     def cov() -> Any:
         frame: pd.DataFrame = by_pandas(path)
@@ -50,5 +50,5 @@ def contenders(
         f"Gramercy: {kind} to Gram": Contender(ours),
         "pyarrow: read, X.T @ X": Contender(product),
         "pandas: read, .cov()": Contender(cov),
-        "Gramercy: validation": Contender(lambda: sealed(validate)(terms)),
+        "Gramercy: validation": Contender(lambda: typed_errors_only(validate)(terms)),
     }

@@ -11,16 +11,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs import making
+from benchmarks.throughput.jobs import inputs
 
-_ASKED = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-9}
+_MECHANISM = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-9}
 
 
 @contextmanager
 def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     path = folder / "table.parquet"
-    pq.write_table(making.arrow(making.table(cell.rows, cell.columns)), path)
-    of = making.facts(str(path), cell.rows, cell.columns)
+    pq.write_table(inputs.arrow(inputs.table(cell.rows, cell.columns)), path)
+    of = inputs.facts(str(path), cell.rows, cell.columns)
     os.environ["GRAMERCY_HOME"] = str(folder / "home")
     os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
     from prefect.testing.utilities import prefect_test_harness
@@ -32,19 +32,19 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     from gramercy.application.validation import validate
     from gramercy.application.yaml_files import read_request
     from gramercy.flows.release import release
-    from gramercy.tasks.policy import sealed
+    from gramercy.tasks.policy import typed_errors_only
 
     versions = itertools.count()
 
     def asked() -> Path:
-        return making.request(folder, of, _ASKED, f"v{next(versions)}")
+        return inputs.request(folder, of, _MECHANISM, f"v{next(versions)}")
 
     def steps() -> None:
         context = Context.default()
         plan = make_plan(context, read_request(asked()))
-        sealed(replay)(context, plan)
-        sealed(validate)(plan.contract)
-        sealed(publish)(context, plan, sealed(accumulate)(plan))
+        typed_errors_only(replay)(context, plan)
+        typed_errors_only(validate)(plan.contract)
+        typed_errors_only(publish)(context, plan, typed_errors_only(accumulate)(plan))
 
     with prefect_test_harness(server_startup_timeout=120):
         yield {

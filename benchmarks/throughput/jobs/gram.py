@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs import making
-from benchmarks.throughput.jobs.making import Array
+from benchmarks.throughput.jobs import inputs
+from benchmarks.throughput.jobs.inputs import Array
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.gram import ExactGram
-from gramercy.tables.recipe import Recipe
 from gramercy.tables.repair import Repairs
-from gramercy.tables.sums import Summing, slices
-from gramercy.tables.threads import available, side_by_side
+from gramercy.tables.row_transform import RowTransform
+from gramercy.tables.sums import SummingWorker, row_slices
+from gramercy.tables.threads import thread_count, worker_pool
 
 
 class Adding:
@@ -31,19 +31,19 @@ class Adding:
         self._lattice, self.gram = lattice, ExactGram(lattice)
 
     def add(self, q: Array) -> None:
-        for each in slices(self._lattice, q.shape[1]):
+        for each in row_slices(self._lattice, q.shape[1]):
             self.gram.add(q[:, each])
 
 
 @contextmanager
 def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
-    cells = making.table(cell.rows, cell.columns)
-    rows, lattice = np.ascontiguousarray(cells.T), making.lattice(cell.columns)
+    cells = inputs.table(cell.rows, cell.columns)
+    rows, lattice = np.ascontiguousarray(cells.T), inputs.lattice(cell.columns)
     frame = pd.DataFrame(rows)
-    terms = making.contract("table.csv", cell.rows, cell.columns)
-    recipe = Recipe.of(terms, Unit(), lattice)
+    terms = inputs.contract("table.csv", cell.rows, cell.columns)
+    recipe = RowTransform.of(terms, Unit(), lattice)
     whole = np.hstack(
-        [recipe.integers(part, Repairs.none(cell.columns)) for part in making.batches(cells)]
+        [recipe.integers(part, Repairs.zeros(cell.columns)) for part in inputs.batches(cells)]
     )
 
     def gram() -> Any:
@@ -51,8 +51,8 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
         return reduce(add, (each.gram.matrix() for each in workers))
 
     def everything() -> Any:
-        threads = available() if recipe.fused else 1
-        workers = _side_by_side(lambda: Summing(recipe, 1), cells, threads)
+        threads = thread_count() if recipe.kernel else 1
+        workers = _side_by_side(lambda: SummingWorker(recipe, 1), cells, threads)
         return reduce(add, (each.sums()[0] for each in workers))
 
     def normalised() -> Array:
@@ -70,9 +70,9 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
 
 
 def _side_by_side(make: Callable[[], Any], cells: Array, threads: int | None = None) -> list[Any]:
-    workers = [make() for _ in range(threads or available())]
-    with side_by_side(workers) as hand_on:
-        for each in making.batches(cells):
+    workers = [make() for _ in range(threads or thread_count())]
+    with worker_pool(workers) as hand_on:
+        for each in inputs.batches(cells):
             hand_on(each)
     return workers
 

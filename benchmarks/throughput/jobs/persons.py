@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs import making
+from benchmarks.throughput.jobs import inputs
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
@@ -23,11 +23,13 @@ _EACH = 10
 def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     path, persons = folder / "table.parquet", cell.rows // _EACH
     who = [f"person-{k % persons:08d}" for k in range(cell.rows)]
-    frame = making.arrow(making.table(cell.rows, cell.columns))
+    frame = inputs.arrow(inputs.table(cell.rows, cell.columns))
     pq.write_table(frame.append_column("who", pa.array(who)), path)
-    of_rows = making.contract(str(path), cell.rows, cell.columns)
-    of_persons = making.contract(str(path), cell.rows, cell.columns, unit="who", persons=persons)
-    lattice = making.lattice(cell.columns)
+    of_rows = inputs.contract(str(path), cell.rows, cell.columns)
+    of_persons = inputs.contract(
+        str(path), cell.rows, cell.columns, privacy_unit="who", persons=persons
+    )
+    lattice = inputs.lattice(cell.columns)
 
     def run(terms: Any) -> Any:
         return accumulate(open_source(str(path)), terms, Unit(), lattice)

@@ -12,29 +12,29 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs import making, noise
-from gramercy.application.accumulation import Collected
+from benchmarks.throughput.jobs import inputs, noise
+from gramercy.application.accumulation import PrivateSums
 from gramercy.application.context import Context
 from gramercy.application.drawing import draw_into
 from gramercy.application.planning import make_plan
-from gramercy.application.public_parameters import normalised
+from gramercy.application.public_parameters import row_normalisation
 from gramercy.application.yaml_files import read_request
 from gramercy.archive.rows_file import read_rows
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.tables.change_detection import store_digest
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
-from gramercy.tables.unchanged import state
 
 
 @contextmanager
 def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
     path = folder / "table.parquet"
-    cells = making.table(cell.rows, cell.columns)
-    pq.write_table(making.arrow(cells), path)
+    cells = inputs.table(cell.rows, cell.columns)
+    pq.write_table(inputs.arrow(cells), path)
     del cells
     asked = {"name": "rows", "epsilon": 8.0, "delta": 1e-9}
-    of = making.facts(str(path), cell.rows, cell.columns)
-    plan = make_plan(Context.default(), read_request(making.request(folder, of, asked, "v1")))
+    of = inputs.facts(str(path), cell.rows, cell.columns)
+    plan = make_plan(Context.default(), read_request(inputs.request(folder, of, asked, "v1")))
     turns = itertools.count()
     mechanism = plan.mechanism
     assert isinstance(mechanism, RowWise)
@@ -43,11 +43,15 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
         place = folder / f"release-{next(turns)}"
         place.mkdir()
         source = open_source(str(path))
-        opened = state(source)
+        opened = store_digest(source)
         sums = accumulate(
-            source, plan.contract, normalised(plan.asked), mechanism.lattice, in_place=True
+            source,
+            plan.contract,
+            row_normalisation(plan.spec),
+            mechanism.lattice,
+            keep_malformed=True,
         )
-        draw_into(place, plan, Collected(sums, source.fingerprint(), opened), "a-release")
+        draw_into(place, plan, PrivateSums(sums, source.fingerprint(), opened), "a-release")
 
     def arrow() -> None:
         rng, place = np.random.default_rng(0), folder / f"arrow-{next(turns)}.parquet"
@@ -59,7 +63,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
 
     def moment() -> Any:
         file = folder / "release-0" / "rows.parquet"
-        names = making.names(cell.columns)
+        names = inputs.names(cell.columns)
         return sum(mechanism.gram(noisy) for noisy in read_rows(file, names, cell.rows))
 
     sampler = noise.opendp(cell.rows * cell.columns)

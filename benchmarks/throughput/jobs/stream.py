@@ -12,7 +12,7 @@ import fsspec
 import pyarrow.parquet as pq
 
 from benchmarks.throughput.cells import Cell, Contender
-from benchmarks.throughput.jobs import making
+from benchmarks.throughput.jobs import inputs
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
@@ -20,7 +20,7 @@ from gramercy.tables.streaming import accumulate
 _ROWS = 100_000  # of one file
 
 
-class Made(fsspec.AbstractFileSystem):  # type: ignore[misc]
+class GeneratedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """Files of Parquet that are written when they are opened, ``made://COLUMNS/FILES/k.parquet``."""
 
     protocol = "made"
@@ -39,7 +39,7 @@ class Made(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _open(self, path: str, *_: Any, **__: Any) -> io.BytesIO:
         columns, _files, name = path.split("/")
         written = io.BytesIO()
-        frame = making.arrow(making.table(_ROWS, int(columns), seed=int(name.split(".")[0])))
+        frame = inputs.arrow(inputs.table(_ROWS, int(columns), seed=int(name.split(".")[0])))
         pq.write_table(frame, written, use_dictionary=False, compression="none")
         written.seek(0)
         return written
@@ -47,11 +47,11 @@ class Made(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
 @contextmanager
 def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
-    fsspec.register_implementation("made", Made, clobber=True)
+    fsspec.register_implementation("made", GeneratedFiles, clobber=True)
     url = f"made://{cell.columns}/{cell.rows // _ROWS}/*.parquet"
-    terms = making.contract(url, cell.rows, cell.columns)
+    terms = inputs.contract(url, cell.rows, cell.columns)
 
     def ours() -> Any:
-        return accumulate(open_source(url), terms, Unit(), making.lattice(cell.columns))
+        return accumulate(open_source(url), terms, Unit(), inputs.lattice(cell.columns))
 
     yield {"Gramercy": Contender(ours)}

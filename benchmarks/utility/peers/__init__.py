@@ -1,4 +1,4 @@
-"""Published methods, written anew from their papers, for replace-one neighbours."""
+"""Published methods, reimplemented from their papers for replace-one neighbours."""
 
 from benchmarks.utility.method import Method
 from benchmarks.utility.peers import adaptive, classical, dong, emcov, nuclear, opendp_pca

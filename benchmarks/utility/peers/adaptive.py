@@ -2,8 +2,8 @@
 
 A noisy trace, then a radius by the sparse vector technique over 1, 1/2, 1/4 ..., rows clipped to
 it, and the better of GaussCov and SeparateCov by their bounds. Constants are those of the authors'
-code (github.com/hkustDB/PrivateCovariance, AdaptiveCov and AdaptiveLapCov), with two slips
-mended: the Gaussian bound shrinks with the square of the radius in the search as well, and the
+code (github.com/hkustDB/PrivateCovariance, AdaptiveCov and AdaptiveLapCov), with two errors
+corrected: the Gaussian bound shrinks with the square of the radius in the search as well, and the
 Laplace bound is divided by n epsilon. Replace-one: the trace changes by 1/n, each query by 1.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
 from benchmarks.utility.matrices import Array, Rng
-from benchmarks.utility.method import Forms, Method, each
+from benchmarks.utility.method import Forms, Method, independent_draws
 from benchmarks.utility.peers import dong
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 
@@ -43,7 +43,7 @@ class Bounds:
 
 def total_mu(rho: float) -> float:
     """GDP of the three steps at rho: rho/8 Gaussian, sqrt(rho)/2 pure, 3 rho/4 Gaussian."""
-    search = Guarantee.of_pure(math.sqrt(rho) / 2).mu
+    search = Guarantee.from_pure(math.sqrt(rho) / 2).mu
     return math.sqrt(2 * rho / 8 + 2 * MAIN * rho + search**2)
 
 
@@ -171,6 +171,6 @@ METHODS = (
         "SeparateCov. Under (epsilon, delta) its rho is the larger of those by the optimal zCDP "
         "conversion and by Gaussian DP of its three steps.",
         ("approx", "zcdp", "pure"),
-        each(_adaptive),
+        independent_draws(_adaptive),
     ),
 )

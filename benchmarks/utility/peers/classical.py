@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import DELTA, Privacy
 from benchmarks.utility.matrices import Array, Rng, projected, triangle
-from benchmarks.utility.method import Forms, Method, each
+from benchmarks.utility.method import Forms, Method, independent_draws
 
 
 def classical_scale(epsilon: float) -> float:
@@ -71,14 +71,14 @@ METHODS = (
         "Su, Guo, Zhang (2020); Li, Wang (2023): sqrt2 sqrt(2 ln(1.25/delta)) / (n epsilon) on the "
         "upper triangle. The scale is proven for epsilon <= 1 alone; it is shown for all.",
         ("approx",),
-        each(gaussian),
+        independent_draws(gaussian),
     ),
     Method(
         "laplace-2p",
         "Laplace with 2p",
         "Wang, Huai, Xu (2018): scale 2p / (n epsilon) on the upper triangle.",
         ("pure",),
-        each(laplace),
+        independent_draws(laplace),
     ),
     Method(
         "wishart-published",
@@ -86,6 +86,6 @@ METHODS = (
         "Wang, Huai, Xu (2018): W_p(m, I/n), m = p + (14/epsilon^2) ln(4/delta). Sound and far "
         "from tight; its public mean is taken away for its benefit.",
         ("approx",),
-        each(wishart),
+        independent_draws(wishart),
     ),
 )

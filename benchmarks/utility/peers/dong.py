@@ -24,7 +24,7 @@ from benchmarks.utility.matrices import (
     projected,
     triangle,
 )
-from benchmarks.utility.method import Forms, Method, each
+from benchmarks.utility.method import Forms, Method, independent_draws
 
 
 def gauss_scale(mu: float) -> float:
@@ -106,14 +106,14 @@ METHODS = (
         "(raw: the source papers' mechanism, calibrated analytically); as published, eigenvalues "
         "are clipped to [0, 1].",
         ("approx", "zcdp"),
-        each(_gauss),
+        independent_draws(_gauss),
     ),
     Method(
         "lapcov",
         "LapCov",
         "Dong, Liang, Yi (2022), appendix, with our smaller sensitivity instead of sqrt2 p.",
         ("pure",),
-        each(_laplace),
+        independent_draws(_laplace),
     ),
     Method(
         "separatecov",
@@ -123,6 +123,6 @@ METHODS = (
         "which mistakes large negative noise for signal; as published, by eigenvalue. Pure: "
         "Laplace noise, with our smaller sensitivity for the eigenvectors.",
         ("approx", "zcdp", "pure"),
-        each(_separate_any),
+        independent_draws(_separate_any),
     ),
 )

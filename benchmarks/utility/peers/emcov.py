@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
 from benchmarks.utility.matrices import Array, Rng, assemble, plausible
-from benchmarks.utility.method import Forms, Method, each
+from benchmarks.utility.method import Forms, Method, independent_draws
 
 BETA = 0.1
 
@@ -60,17 +60,17 @@ def _weights(noisy: Array, n: int, tau: float, power: float) -> Array:
 def eigenvectors(gram: Array, epsilons: Array, rng: Rng) -> Array:
     """Orthonormal columns, each by the exponential mechanism in the complement of the last."""
     p = len(gram)
-    basis, left, found = np.eye(p), gram, np.empty((p, p))
+    basis, left, result = np.eye(p), gram, np.empty((p, p))
     for i, epsilon in enumerate(epsilons):
         u = bingham(left, epsilon / 2, rng)
-        found[:, i] = basis @ u
+        result[:, i] = basis @ u
         mirror = u.copy()  # Householder: exchanges u and the first axis
         mirror[0] += math.copysign(1, u[0])
         mirror /= np.linalg.norm(mirror)
         basis = (basis - 2 * np.outer(basis @ mirror, mirror))[:, 1:]
         left = left - 2 * np.outer(left @ mirror, mirror)
         left = (left - 2 * np.outer(mirror, mirror @ left))[1:, 1:]
-    return found
+    return result
 
 
 def bingham(matrix: Array, strength: float, rng: Rng) -> Array:
@@ -100,7 +100,7 @@ METHODS = (
         "as sharp as printed thanks to the exact sensitivity under replace-one. Under zCDP by "
         "bounded range: epsilon_i^2 / 8 per vector.",
         ("approx", "zcdp", "pure"),
-        each(emcov),
+        independent_draws(emcov),
         many_columns=5,
     ),
 )

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
 from benchmarks.utility.matrices import Array, Rng, assemble, haar, projected
-from benchmarks.utility.method import Forms, Method, each
+from benchmarks.utility.method import Forms, Method, independent_draws
 
 CHAINS, SWEEPS, TUNING = 30, 200, 50
 
@@ -67,6 +67,6 @@ METHODS = (
         "d'Orsi, Novikov (2026): density exp(-epsilon ||Z||_* / 2), projected. Eigenvalues from a "
         "Markov chain: an approximate sampler, for this measurement alone.",
         ("pure",),
-        each(nuclear),
+        independent_draws(nuclear),
     ),
 )

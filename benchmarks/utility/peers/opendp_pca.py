@@ -1,6 +1,6 @@
 """OpenDP's DP-PCA (its implementation of EMCov), run by an interpreter of its own.
 
-OpenDP is no dependency of this project: install it into a separate environment, ``python -m venv
+OpenDP is not a dependency of this project: install it into a separate environment, ``python -m venv
 DIR && DIR/bin/pip install "opendp[scikit-learn]"``, and set OPENDP_PYTHON to DIR/bin/python.
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gramercy.common.home import Home
 
 
-def lay_out(home: Home) -> Path:
+def write_demo_files(home: Home) -> Path:
     """Write the demo's table, contract and request into the home; returns the request's path."""
     from sklearn.datasets import load_breast_cancer
 
@@ -16,7 +16,7 @@ def lay_out(home: Home) -> Path:
     request, contract = folder / "request.yaml", home.contracts / "breast-cancer.yaml"
     for path, name in ((request, "request.yaml"), (contract, "contract.yaml")):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():  # else it may have been edited
+        if not path.exists():  # keep a file that the user may have edited
             path.write_text(files(__name__).joinpath(name).read_text())
     table = folder / "table.csv"
     if not table.exists():

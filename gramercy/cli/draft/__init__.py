@@ -1,1 +1,1 @@
-"""Drafts of a contract and a request, for a table that nobody has published yet."""
+"""Drafts of a contract and a request for a table that was never published."""

@@ -1,4 +1,4 @@
-"""What is known of a data set before its first release: from names and types of columns alone."""
+"""Drafts of a contract and a request, from the names and types of columns alone."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from gramercy.cli.draft.header import check_header
-from gramercy.cli.draft.scalars import in_yaml
+from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.schemas.column import INTERCEPT
-from gramercy.schemas.contract import MOST_COLUMNS, YEAR, Neighbours
-from gramercy.schemas.errors import RequestError
-from gramercy.schemas.model import cannot_be_shown
+from gramercy.schemas.contract import MAX_COLUMNS, YEAR, Neighbours
+from gramercy.schemas.model import has_unprintable
+from gramercy.schemas.problems import command_line as problems
 from gramercy.tables.column_types import MIXED, PARTIAL, schema_of
 from gramercy.tables.source import open_source
 from gramercy.tables.source_file import format_of
 
 NUMBERS, LEVELS = "numbers", "levels"
-KINDS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
-_STATED = {"whole": "whole numbers", "double": "numbers", "text": "text"}
-_LONGEST = 1000  # of a key in YAML
+_PUBLISHABLE_AS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
+_TYPE_NAMES = {"whole": "whole numbers", "double": "numbers", "text": "text"}
+_MAX_NAME_LENGTH = 1000  # of a key in YAML
 _ANY_YEAR = "[0-9][0-9][0-9][0-9]"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that is to be published, as far as somebody has said how.
+    """A column to publish; what the steward has not stated yet is None.
 
     Parameters
     ----------
     kind
-        What the table states of it, as `tables.column_types.schema_of` has it.
+        Its type in the table's schema, as in `tables.column_types`.
     lower, upper
-        Bounds, if it holds numbers.
+        Bounds of a numeric column.
     levels
-        If it holds categories; empty where nobody has named them yet.
+        Levels of a categorical column.
     """
 
     kind: str = "any"
@@ -48,42 +48,40 @@ class Column:
     levels: tuple[str | float, ...] | None = None
 
     @property
-    def offers(self) -> tuple[str, ...]:
-        """What it may be published as."""
-        return KINDS.get(self.kind, (NUMBERS, LEVELS))
+    def publishable_as(self) -> tuple[str, ...]:
+        """Whether it may be published as numbers, as levels or as either."""
+        return _PUBLISHABLE_AS.get(self.kind, (NUMBERS, LEVELS))
 
     @property
     def text(self) -> str:
-        """Its line of the contract."""
-        if self.levels is not None or NUMBERS not in self.offers:
-            told = ", ".join(map(in_yaml, self.levels or ()))
-            return f"{{levels: [{told}]}}" if told else "{levels: }"
-        return f"{{lower: {in_yaml(self.lower)}, upper: {in_yaml(self.upper)}}}"
+        """Its line in the contract."""
+        if self.levels is not None or NUMBERS not in self.publishable_as:
+            levels = ", ".join(map(yaml_scalar, self.levels or ()))
+            return f"{{levels: [{levels}]}}" if levels else "{levels: }"
+        return f"{{lower: {yaml_scalar(self.lower)}, upper: {yaml_scalar(self.upper)}}}"
 
     @property
     def note(self) -> str:
-        """A comment that says what the table states, where it states anything."""
-        return f"  # {_STATED[self.kind]}" if self.kind in _STATED else ""
+        """A comment with its type in the table, if that is known."""
+        return f"  # {_TYPE_NAMES[self.kind]}" if self.kind in _TYPE_NAMES else ""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What is known of a data set before its first release; None where somebody has to say it.
+    """A contract and a request before the first release; None where the steward must decide.
 
     Parameters
     ----------
-    id, source
+    id, source, title, curator, rows, neighbours, unit, persons
         As in a contract.
     columns
-        Those that are to be published, by name.
+        The columns to publish, by name.
     left_out
-        Those that cannot be, and why.
-    title, curator, rows, neighbours, unit, persons
-        As in a contract.
+        The columns that cannot be published, with the reason.
     epsilon, delta, per_year
-        Its budget.
-    version, asked_epsilon, asked_delta
-        Of the request.
+        The budget.
+    version, release_epsilon, release_delta
+        As in a request.
     """
 
     id: str
@@ -100,90 +98,81 @@ class Draft:
     delta: float | None = None
     per_year: bool = False
     version: str = ""
-    asked_epsilon: float = 1.0
-    asked_delta: float = 1e-7
+    release_epsilon: float = 1.0
+    release_delta: float = 1e-7
 
 
 def draft(table: str, name: str | None = None, columns: Iterable[str] | None = None) -> Draft:
-    """Propose a contract and a request for a table; reads headers and schemas, and no row.
+    """Propose a contract and a request for a table; reads headers and schemas, but no row.
 
     Parameters
     ----------
     table
         Path, glob, folder or URL of CSV or Parquet files; ``{year}`` in it stands for a year.
     name
-        Id of the data set; by default from the table's name.
+        Id of the data set; by default derived from the table's name.
     columns
-        Those to publish; by default all that can be.
+        Names of the columns to publish; by default all that can be published.
 
     Raises
     ------
     TableError
         If the table cannot be read.
     RequestError
-        If it has no column to publish, or none of a name that is given, or names no columns.
+        If it lacks a chosen column or any publishable one, or its header may be data.
     """
     if not table.strip():
-        raise RequestError("TABLE: is empty.", "Name the table's file or folder.")
-    table = os.path.expanduser(table)  # in quotes, no shell does it
+        raise problems.table_missing()
+    table = os.path.expanduser(table)  # a shell does not expand it in quotes
     source = open_source(table.replace(YEAR, _ANY_YEAR))
-    stated = schema_of(source)
-    wanted = list(stated) if columns is None else list(columns)
+    schema = schema_of(source)
+    names = list(schema) if columns is None else list(columns)
     if columns is None and "csv" in source.formats:
-        check_header(table, stated)
-    for each in wanted:
-        if each not in stated:
-            raise RequestError(
-                f"--columns: '{each}' is no column of {table}.",
-                "Spell it as its header or schema does; put a name with a comma in double quotes.",
-            )
-    why = {each: _unfit(each, stated[each]) for each in wanted}
-    kept = {each: Column(stated[each]) for each in wanted if not why[each]}
-    if not kept:
-        raise RequestError(
-            f"{table}: none of its columns can be published.",
-            "Store numbers or text in columns with printable names.",
-        )
-    if len(kept) > MOST_COLUMNS:
-        raise RequestError(
-            f"{table}: has {len(kept)} columns, and a matrix at most {MOST_COLUMNS}.",
-            "Name those to publish with --columns.",
-        )
+        check_header(table, schema)
+    for column in names:
+        if column not in schema:
+            raise problems.column_not_in_table(column, table)
+    reasons = {column: _exclusion_reason(column, schema[column]) for column in names}
+    publishable = {column: Column(schema[column]) for column in names if not reasons[column]}
+    if not publishable:
+        raise problems.no_publishable_column(table)
+    if len(publishable) > MAX_COLUMNS:
+        raise problems.too_many_columns(table, len(publishable), MAX_COLUMNS)
     return Draft(
-        id=name or _id_of(table),
+        id=name or _default_id(table),
         source=table,
-        columns=kept,
-        left_out={each: words for each, words in why.items() if words},
+        columns=publishable,
+        left_out={column: reason for column, reason in reasons.items() if reason},
         per_year=YEAR in table,
         version=datetime.date.today().isoformat(),
     )
 
 
-def named(text: str) -> list[str]:
-    """Names separated by commas; a name that holds one stands in double quotes."""
+def parse_names(text: str) -> list[str]:
+    """Names separated by commas; a name with a comma is in double quotes."""
     names = next(csv.reader(io.StringIO(text)), [])
     if not all(names) or not names:
-        raise RequestError("--columns: holds no name, or an empty one.", "Write --columns A,B.")
+        raise problems.empty_column_name()
     return list(dict.fromkeys(names))
 
 
-def _unfit(name: str, kind: str) -> str:
-    """Why a column cannot be published; empty if it can."""
-    if cannot_be_shown(name):
-        return "its name holds a control character"
+def _exclusion_reason(name: str, kind: str) -> str:
+    """Why a column cannot be published; empty if it can be."""
+    if has_unprintable(name):
+        return "its name has a control character"
     if not name or name != name.strip():
         return "its name is empty or has blanks around it"
-    if len(in_yaml(name)) > _LONGEST:
-        return f"its name is longer than {_LONGEST} characters"
+    if len(yaml_scalar(name)) > _MAX_NAME_LENGTH:
+        return f"its name is longer than {_MAX_NAME_LENGTH} characters"
     if name == INTERCEPT:
-        return "its name is that of the column of ones"
+        return "its name is reserved for the intercept"
     if kind in {MIXED, PARTIAL}:
         return kind
-    return "" if kind == "any" or kind in KINDS else f"neither numbers nor text ({kind})"
+    return "" if kind == "any" or kind in _PUBLISHABLE_AS else f"neither numbers nor text ({kind})"
 
 
-def _id_of(table: str) -> str:
-    """The last part of a path that is a name, in the letters of an id."""
+def _default_id(table: str) -> str:
+    """The last part of a path that is a name, in the characters of an id."""
     for part in reversed(PurePosixPath(table).parts):
         stem = part.partition(".")[0] if format_of(part) else part
         plain = stem.replace(YEAR, "").lower()

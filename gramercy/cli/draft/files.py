@@ -10,45 +10,43 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gramercy.cli.draft.drafting import Draft
-from gramercy.cli.draft.scalars import in_yaml
-from gramercy.cli.output.page_file import check_folder, written
-from gramercy.schemas.errors import RequestError
+from gramercy.cli.draft.scalars import yaml_scalar
+from gramercy.cli.output.output_files import check_output_folder, write_errors
+from gramercy.schemas.problems.command_line import draft_exists, folder_is_table
 
 CONTRACT, REQUEST = "contract.yaml", "request.yaml"
 
 
-def write(made: Draft, folder: Path) -> tuple[Path, Path]:
-    """Write contract and request into a folder, which may be there; no file of it is overwritten.
+def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
+    """Write contract and request into a folder, which may exist; never overwrites a file.
 
     Raises
     ------
     RequestError
-        If one of them is there already, the folder is the table, or it cannot be written.
+        If a file exists, the folder is the table's own, or it cannot be written.
     """
     paths = folder / CONTRACT, folder / REQUEST
-    if Path(made.source).is_dir() and folder.resolve() == Path(made.source).resolve():
-        raise RequestError(f"{folder}: is the table itself.", "Name another with --folder.")
+    if Path(draft.source).is_dir() and folder.resolve() == Path(draft.source).resolve():
+        raise folder_is_table(str(folder))
     for path in paths:
         if os.path.lexists(path):
-            raise RequestError(
-                f"{path}: is there already.", "Move it away, or name another with --folder."
-            )
-    counted = "rows" if made.unit is None else "persons"
-    facts = {**vars(made), "source": _seen_from(folder, made.source), "counted": counted}
+            raise draft_exists(str(path))
+    counted = "rows" if draft.unit is None else "persons"
+    facts = {**vars(draft), "source": _relative_source(folder, draft.source), "counted": counted}
     texts = [_templates().get_template(path.name).render(facts) for path in paths]
-    check_folder("--folder", folder)
-    with written("--folder", folder), contextlib.ExitStack() as undo:
+    check_output_folder("--folder", folder)
+    with write_errors("--folder", folder), contextlib.ExitStack() as undo:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in zip(paths, texts, strict=True):
             with path.open("x", encoding="utf-8") as stream:
                 undo.callback(path.unlink)
                 stream.write(text)
-        undo.pop_all()  # both are there, or none
+        undo.pop_all()  # both were written
     return paths
 
 
-def _seen_from(folder: Path, source: str) -> str:
-    """A source as a contract in a folder names it."""
+def _relative_source(folder: Path, source: str) -> str:
+    """A source relative to the contract's folder, unless it is absolute or a URL."""
     if "://" in source or Path(source).is_absolute():
         return source
     return Path(os.path.relpath(Path(source).absolute(), folder.resolve())).as_posix()
@@ -56,12 +54,12 @@ def _seen_from(folder: Path, source: str) -> str:
 
 @functools.cache
 def _templates() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("gramercy.cli", "draft"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # YAML, whose quotes are `in_yaml`'s
+        autoescape=False,  # YAML: `yaml_scalar` quotes
     )
-    made.filters["yaml"] = in_yaml
-    made.filters["value"] = lambda value: "" if value is None else f" {in_yaml(value)}"
-    return made
+    environment.filters["yaml"] = yaml_scalar
+    environment.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"
+    return environment

@@ -6,39 +6,35 @@ import re
 from collections.abc import Iterable
 
 from gramercy.schemas.column import MISSING
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problems.command_line import header_looks_like_data
 
 _MONTHS = (
     "jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|märz|apr(?:il)?|ma[iy]|jun[ei]?|jul[yi]?"
     "|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
 )
-_WORDS_OF_TIME = re.compile(
+_TIME_WORDS = re.compile(
     rf"(?<=\d)(?:t(?=\d)|z$)|(?<![^\W\d_])(?:[ap]m|utc|gmt|{_MONTHS})(?![^\W\d_])", re.IGNORECASE
 )
 
 
 def check_header(table: str, names: Iterable[str]) -> None:
-    """Refuse a first line that may be somebody's row, of which nothing may be told.
+    """Check that the first line is not a row of private data.
 
     Raises
     ------
     RequestError
-        Naming the table, and none of the values.
+        Naming the table but none of the values.
     """
     if any(_is_value(name.strip()) for name in names):
-        raise RequestError(
-            f"{table}: its first line seems to be a row, not the columns' names: it holds a "
-            "number, a date, a time or a word for what is missing.",
-            "Write a first line that names them; or, if these are names, give them with --columns.",
-        )
+        raise header_looks_like_data(table)
 
 
 def _is_value(name: str) -> bool:
-    """Whether it is a number, a date, a time or a word for what is missing; of no name, not."""
+    """Whether it is a number, date, time or mark for a missing value; an empty name is not."""
     try:
-        float(name)  # 1e5, inf and nan, too
+        float(name)  # including 1e5, inf and nan
     except ValueError:
-        bare = _WORDS_OF_TIME.sub("", name)
+        bare = _TIME_WORDS.sub("", name)
         digits = any(map(str.isdigit, bare))
         return (name in MISSING and name != "") or (digits and not any(map(str.isalpha, bare)))
     return True

@@ -1,4 +1,4 @@
-"""Ask a steward, on a terminal, what only somebody who knows the field can say."""
+"""Questions to the steward on a terminal, about what the table does not state."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gramercy.schemas.column import Levels
 from gramercy.schemas.contract import Neighbours
 from gramercy.schemas.errors import GramercyError, RequestError
 from gramercy.schemas.model import parse
+from gramercy.schemas.problems import command_line as problems
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -23,8 +24,8 @@ N = TypeVar("N", int, float)
 _SKIP, _DONE = "skip", "done"
 
 
-def ask(made: Draft) -> Draft:
-    """Complete a draft by questions; nothing is read, and Enter takes what stands in brackets.
+def ask(draft: Draft) -> Draft:
+    """Complete a draft with the steward's answers; Enter accepts the default in brackets.
 
     Raises
     ------
@@ -32,84 +33,91 @@ def ask(made: Draft) -> Draft:
         If no column was chosen.
     """
     typer.echo(
-        f"Columns that can be published: {len(made.columns)}. What is asked for here becomes\n"
-        "public, and is what somebody knows who knows the field: no row was read.\n",
+        f"Columns that can be published: {len(draft.columns)}. Your answers become public. Answer\n"
+        "from knowledge of the field, not from the data: no row was read.\n",
         err=True,
     )
-    made = replace(made, title=_text("Title of the data set"))
-    made = replace(made, curator=_text("Curator, who answers for it"))
-    made = _rows(made)
-    made = replace(made, columns=_columns(made))
-    made = _budget(made)
-    return replace(made, version=_text("Version, a public label of the data", made.version))
+    draft = replace(draft, title=_ask_text("Title of the data set"))
+    draft = replace(draft, curator=_ask_text("Curator: who is responsible for it"))
+    draft = _ask_rows(draft)
+    draft = replace(draft, columns=_ask_columns(draft))
+    draft = _ask_budget(draft)
+    return replace(draft, version=_ask_text("Version: a public label of the data", draft.version))
 
 
-def _rows(made: Draft) -> Draft:
-    unit = _one_of(
-        "Column that says whose a row is, if a person has several rows",
-        made.columns,
+def _ask_rows(draft: Draft) -> Draft:
+    unit = _ask_column(
+        "Column that identifies persons, if a person can have several rows",
+        draft.columns,
         default="none",
     )
     persons = None
     if unit is not None:
-        made = replace(made, columns={n: c for n, c in made.columns.items() if n != unit})
-        if not made.columns:
-            raise RequestError("No other column is left to publish.", "Answer none.")
-    of = "rows" if unit is None else "persons"
-    words = f"Is the exact number of {of} public? (if not, it is protected, too)"
-    known = typer.confirm(words, default=True, err=True)
+        draft = replace(draft, columns={n: c for n, c in draft.columns.items() if n != unit})
+        if not draft.columns:
+            raise problems.only_person_column()
+    counted = "rows" if unit is None else "persons"
+    question = f"Is the exact number of {counted} public? (If not, it is protected as well)"
+    public = typer.confirm(question, default=True, err=True)
     if unit is not None:
-        persons = _number("Number of persons" + ("" if known else ", about"), int, least=1)
-    guess = "" if known and unit is None else ", about"
-    rows = _number(f"Number of rows{guess}", int, least=persons or 1)
-    neighbours: Neighbours = "replace-one" if known else "add-remove"
-    return replace(made, rows=rows, persons=persons, unit=unit, neighbours=neighbours)
+        persons = _ask_number(
+            f"{'Number' if public else 'Approximate number'} of persons", int, least=1
+        )
+    exact = public and unit is None
+    rows = _ask_number(
+        f"{'Number' if exact else 'Approximate number'} of rows", int, least=persons or 1
+    )
+    neighbours: Neighbours = "replace-one" if public else "add-remove"
+    return replace(draft, rows=rows, persons=persons, unit=unit, neighbours=neighbours)
 
 
-def _columns(made: Draft) -> dict[str, Column]:
-    """Column by column; those that are skipped will never be read."""
+def _ask_columns(draft: Draft) -> dict[str, Column]:
+    """Column by column; skipped columns are never read."""
     typer.echo(
-        "\nColumn by column: bounds or levels that somebody knows, not read off the data. The\n"
-        "first letter will do; Enter skips a column, 'done' all that follow.",
+        "\nColumn by column: bounds or levels from knowledge of the field, not from the data. The\n"
+        "first letter is enough; Enter skips a column, 'done' skips all that follow.",
         err=True,
     )
     chosen: dict[str, Column] = {}
-    for place, (name, column) in enumerate(made.columns.items(), start=1):
-        words = f"[{place}/{len(made.columns)}] {name}: {', '.join(column.offers)}, skip or done?"
-        answer = _choice(words, (*column.offers, _SKIP, _DONE))
+    for number, (name, column) in enumerate(draft.columns.items(), start=1):
+        kinds = column.publishable_as
+        question = f"[{number}/{len(draft.columns)}] {name}: {', '.join(kinds)}, skip or done?"
+        answer = _ask_choice(question, (*kinds, _SKIP, _DONE))
         if answer == _DONE:
             break
         if answer == NUMBERS:
-            chosen[name] = _bounds(column)
+            chosen[name] = _ask_bounds(column)
         elif answer == LEVELS:
-            chosen[name] = _levels(column)
+            chosen[name] = _ask_levels(column)
     if not chosen:
-        raise RequestError("No column was chosen.", "Give at least one of them bounds or levels.")
+        raise problems.no_column_chosen()
     return chosen
 
 
-def _bounds(column: Column) -> Column:
-    def both(lower: float) -> Column:
-        upper = _number("    upper bound", float)
-        parse(Bounds, {"lower": lower, "upper": upper}, "    bounds", RequestError)
+def _ask_bounds(column: Column) -> Column:
+    def once() -> Column:
+        lower = _ask_number("    lower bound, in the column's units", float)
+        upper = _ask_number("    upper bound", float)
+        parse(Bounds, {"lower": lower, "upper": upper}, "bounds", RequestError)
         return replace(column, lower=lower, upper=upper)
 
-    return _again(lambda: both(_number("    lower bound, in the column's units", float)))
+    return _until_valid(once)
 
 
-def _levels(column: Column) -> Column:
-    def named(answer: str) -> Column:
+def _ask_levels(column: Column) -> Column:
+    def once() -> Column:
+        answer = _ask_text("    levels, separated by commas")
         texts = [each.strip() for each in answer.split(",") if each.strip()]
-        numbers = [_as_number(each) for each in texts]
-        as_texts = column.kind == "text" or None in numbers
-        told = {"levels": texts if as_texts else numbers}
-        return replace(column, levels=parse(Levels, told, "    levels", RequestError).levels)
+        numbers = [_as_number(text) for text in texts]
+        levels = texts if column.kind == "text" or None in numbers else numbers
+        parsed = parse(Levels, {"levels": levels}, "levels", RequestError)
+        return replace(column, levels=parsed.levels)
 
-    return _again(lambda: named(_text("    levels, separated by commas")))
+    return _until_valid(once)
 
 
 def _as_number(text: str) -> float | None:
-    """A level that is a number, unless it would lose its spelling: 007 is a text."""
+    """The number, or None where the text is not one or would lose its spelling, such as 007."""
     try:
         number = float(text)
     except ValueError:
@@ -117,62 +125,74 @@ def _as_number(text: str) -> float | None:
     return number if math.isfinite(number) and format(number, ".17g") == text else None
 
 
-def _budget(made: Draft) -> Draft:
-    typer.echo("\nThe budget holds all releases of this data set together, ever.", err=True)
-    delta = usual_delta(made.persons or made.rows or 1)
+def _ask_budget(draft: Draft) -> Draft:
+    typer.echo("\nThe budget limits all releases of this data set together.", err=True)
+    suggested = default_delta(draft.persons or draft.rows or 1)
 
-    def asked() -> Draft:
-        epsilon = _number("Epsilon of the budget", float, default=3.0)
-        spent = _number("Delta of the budget", float, default=delta)
-        parse(Budget, {"epsilon": epsilon, "delta": spent}, "    budget", RequestError)
-        return replace(made, epsilon=epsilon, delta=spent, asked_delta=min(delta, spent) / 10)
+    def once() -> Draft:
+        epsilon = _ask_number("Epsilon of the budget", float, default=3.0)
+        delta = _ask_number("Delta of the budget", float, default=suggested)
+        parse(Budget, {"epsilon": epsilon, "delta": delta}, "budget", RequestError)
+        release_delta = min(suggested, delta) / 10
+        return replace(draft, epsilon=epsilon, delta=delta, release_delta=release_delta)
 
-    made = _again(asked)
-    first = min(1.0, made.epsilon or 1.0)
-    return replace(made, asked_epsilon=_number("Epsilon of the first release", float, first))
+    draft = _until_valid(once)
+    default = min(1.0, draft.epsilon or 1.0)
+    return replace(
+        draft, release_epsilon=_ask_number("Epsilon of the first release", float, default)
+    )
 
 
-def usual_delta(count: int) -> float:
-    """A power of ten, well below one over the number of rows or persons."""
+def default_delta(count: int) -> float:
+    """A power of ten, at most a tenth of one over the number of rows or persons."""
     return 10.0 ** -max(6, math.ceil(math.log10(count)) + 1)
 
 
-def _again(asked: Callable[[], T]) -> T:
-    """Ask until the answer is sound; what is wrong is said."""
+def _until_valid(question: Callable[[], T]) -> T:
+    """Ask until the answer is valid; print what is wrong with each invalid answer."""
     while True:
         try:
-            return asked()
+            return question()
         except GramercyError as error:
             typer.echo(str(error), err=True)
 
 
-def _text(words: str, default: str | None = None) -> str:
-    return str(typer.prompt(words, default=default, err=True)).strip()
+def _ask_text(question: str, default: str | None = None) -> str:
+    return str(typer.prompt(question, default=default, err=True)).strip()
 
 
-def _number(words: str, kind: type[N], default: N | None = None, least: int | None = None) -> N:
-    while True:
-        number: N = typer.prompt(words, default=default, type=kind, err=True)
-        if math.isfinite(number) and (least is None or number >= least):
-            return number
-        typer.echo(f"Error: write a number{f' of {least} or more' if least else ''}.", err=True)
+def _ask_number(
+    question: str, kind: type[N], default: N | None = None, least: int | None = None
+) -> N:
+    def once() -> N:
+        number: N = typer.prompt(question, default=default, type=kind, err=True)
+        if not math.isfinite(number):
+            raise problems.answer_not_a_number()
+        if least is not None and number < least:
+            raise problems.answer_too_small(least)
+        return number
+
+    return _until_valid(once)
 
 
-def _choice(words: str, known: tuple[str, ...]) -> str:
-    """One of some words, by its beginning; the one to skip by default."""
-    while True:
-        answer = _text(words, _SKIP).lower()
-        found = [each for each in known if answer and each.startswith(answer)]
-        if found:
-            return found[0]
-        typer.echo(f"Error: write one of {', '.join(known)}.", err=True)
+def _ask_choice(question: str, choices: tuple[str, ...]) -> str:
+    """One of some words, by its first letters; skip by default."""
+
+    def once() -> str:
+        answer = _ask_text(question, _SKIP).lower()
+        matches = [choice for choice in choices if answer and choice.startswith(answer)]
+        if not matches:
+            raise problems.answer_not_a_choice(choices)
+        return matches[0]
+
+    return _until_valid(once)
 
 
-def _one_of(words: str, names: Collection[str], default: str) -> str | None:
-    while True:
-        answer = str(typer.prompt(words, default=default, err=True))
-        if answer in names:
-            return answer
-        if answer == default:
-            return None
-        typer.echo(f"Error: '{answer}' is no column that can be named.", err=True)
+def _ask_column(question: str, names: Collection[str], default: str) -> str | None:
+    def once() -> str | None:
+        answer = str(typer.prompt(question, default=default, err=True))
+        if answer not in names and answer != default:
+            raise problems.answer_not_a_column(answer)
+        return answer if answer in names else None
+
+    return _until_valid(once)

@@ -1,1 +1,1 @@
-"""How results look on a terminal, and the files that an option asks for."""
+"""Results on a terminal, and the files that an option asks for."""

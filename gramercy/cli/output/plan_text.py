@@ -1,60 +1,62 @@
-"""What a plan says: what a release will do, and what it will do to the budget."""
+"""A plan on the terminal and as data: the release and its effect on the budget."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 
+from gramercy.application.budget_preview import BudgetPreview, budget_effect
 from gramercy.application.calibration import guarantee_facts
-from gramercy.application.outlook import Outlook, effect
 from gramercy.application.planning import Plan
-from gramercy.cli.output.budget_text import Account, budget_facts, budget_line, shared_text
-from gramercy.cli.output.phrases import attacker_text, guarantee_text, normalisation
+from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
+from gramercy.cli.output.phrases import attacker_text, guarantee_text, normalisation_text
 from gramercy.cli.output.terminal import facts_table
+from gramercy.schemas.problems.verification import table_shared
 
 _PUBLISHES = {
     "second-moment": "a noisy second moment",
-    "rows": "noisy rows, and the second moment that follows from them",
-    "reports": "one noisy report a row, and their average",
+    "rows": "noisy rows, and the second moment computed from them",
+    "reports": "one noisy report per row, and their average",
     "precision": "a noisy precision matrix",
 }
 
 
-def plan_text(plan: Plan, seen: Outlook) -> None:
-    """Print what a release will do."""
+def print_plan(plan: Plan, preview: BudgetPreview) -> None:
+    """Print what a release would do."""
     contract, request, mechanism, law = plan.contract, plan.request, plan.mechanism, plan.law
     guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta)
-    n_known = "public" if contract.neighbours == "replace-one" else "planning figure"
+    status = "public" if contract.neighbours == "replace-one" else "planning figure"
     facts_table(
         f"Release of {contract.id}, version {request.version}",
         {
-            "table": f"{contract.count} {contract.count_key} ({n_known}) x {plan.columns} columns",
-            "protects": f"one {contract.protects}, {contract.neighbours}",
-            "rows": normalisation(request.normalisation),
+            "table": f"{contract.count} {contract.count_key} ({status}) x {plan.columns} columns",
+            "protects": f"one {contract.protected_unit}, {contract.neighbours}",
+            "rows": normalisation_text(request.normalisation),
             "publishes": _PUBLISHES[mechanism.publishes] + _folds(request.folds),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
             **{
                 f"  {name.replace('_', ' ')}": f"{value:.6g}"
-                for name, value in mechanism.plan().items()
+                for name, value in mechanism.constants().items()
             },
             "guarantee": guarantee_text(guarantee),
-            "best attacker": attacker_text(guarantee.power, contract.protects),
+            "best attacker": attacker_text(guarantee.power),
             "error of an entry": (
-                f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
-                + ("" if law.family != "noisy-rows" else ", about")
+                ("" if law.family != "noisy-rows" else "about ")
+                + f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
             ),
             **_in_proportion(plan),
             "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
-            **_effect(plan, seen),
-            **({"same table": Text(shared_text(seen.shared), style="red")} if seen.shared else {}),
+            **_effect(plan, preview),
+            **_same_table(plan.contract.id, preview.sharing_datasets),
         },
     )
 
 
-def plan_facts(plan: Plan, seen: Outlook) -> dict[str, Any]:
+def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
     """A plan and its effect on the budget as plain data."""
-    before, answered = seen.before, seen.answered
+    before, answered = preview.statement, preview.previous_charge
     replayed = answered is not None and answered.state == "published"
     after = before if replayed else before.after(plan.guarantee)
     return plan.facts() | {
@@ -62,29 +64,35 @@ def plan_facts(plan: Plan, seen: Outlook) -> dict[str, Any]:
         "admitted": replayed or before.admits(plan.guarantee),
         "budget_before": budget_facts(Account(plan.contract.id, before)),
         "budget_after": budget_facts(Account(plan.contract.id, after)),
-        "more_like_this": after.times(plan.guarantee),
-        "same_table_as": list(seen.shared),
+        "more_like_this": after.charges_left(plan.guarantee),
+        "same_table_as": list(preview.sharing_datasets),
     }
 
 
 def _in_proportion(plan: Plan) -> dict[str, str]:
-    """The error of an entry beside an entry, where the public knows how large that is."""
+    """The error relative to an average diagonal entry, where that is public."""
     if plan.share_of_entry is None:
         return {}
-    words = f"{100 * plan.share_of_entry:.3g} % of an average diagonal entry"
-    return {"  in proportion": f"{words}, which is 1/{plan.columns}: the rows have length 1"}
+    share = f"{100 * plan.share_of_entry:.3g} % of an average diagonal entry"
+    return {"  in proportion": f"{share}, which is 1/{plan.columns}: the rows have length 1"}
 
 
 def _folds(folds: int) -> str:
-    return f", in {folds} folds with noise of their own" if folds > 1 else ""
+    return f", in {folds} folds with independent noise" if folds > 1 else ""
 
 
-def _effect(plan: Plan, seen: Outlook) -> dict[str, str | Text]:
-    """What the release would do to the budget, in words."""
-    before, found = seen.before, effect(plan, seen)
-    if found.kind != "charged":
-        style = "green" if found.kind == "free" else "red"
-        return {"budget": budget_line(before), "effect": Text(found.words, style=style)}
+def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
+    """The effect of the release on the budget."""
+    before, outcome = preview.statement, budget_effect(plan, preview)
+    if outcome.kind != "charged":
+        style = "green" if outcome.kind == "free" else "red"
+        return {"budget": budget_line(before), "effect": Text(outcome.words, style=style)}
     after = before.after(plan.guarantee)
-    more = f"{budget_line(after)} ({after.times(plan.guarantee)} more like this one)"
-    return {"budget before": budget_line(before), "budget after": more}
+    line = f"{budget_line(after)} ({after.charges_left(plan.guarantee)} more like this one)"
+    return {"budget before": budget_line(before), "budget after": line}
+
+
+def _same_table(dataset: str, others: Sequence[str]) -> dict[str, Text]:
+    if not others:
+        return {}
+    return {"same table": Text(str(table_shared((dataset, *others))), style="red")}

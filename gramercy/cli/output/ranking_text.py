@@ -1,4 +1,4 @@
-"""Mechanisms that could answer a request, ranked by their error."""
+"""Mechanisms that can answer a request, ranked by their error."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gramercy.application.ranking import Declined, Offer
+from gramercy.application.ranking import RankedMechanism, UnsuitableMechanism
 from gramercy.application.request_model import Request
 from gramercy.cli.output.terminal import bold, out, say
 
 
 def ranking_facts(
-    offers: Sequence[Offer], declined: Sequence[Declined], delta: float
+    ranked: Sequence[RankedMechanism], unsuitable: Sequence[UnsuitableMechanism], delta: float
 ) -> dict[str, Any]:
     """A ranking of mechanisms as plain data."""
     return {
@@ -30,29 +30,31 @@ def ranking_facts(
                 "epsilon": each.guarantee.epsilon(delta),
                 "delta": delta,
             }
-            for each in offers
+            for each in ranked
         ],
-        "declined": {each.name: each.why for each in declined},
+        "declined": {each.name: each.reason for each in unsuitable},
     }
 
 
-def ranking_text(request: Request, offers: Sequence[Offer], declined: Sequence[Declined]) -> None:
+def print_ranking(
+    request: Request, ranked: Sequence[RankedMechanism], unsuitable: Sequence[UnsuitableMechanism]
+) -> None:
     """Print a ranking of mechanisms."""
     delta = request.mechanism.delta
-    title = "Noise in Frobenius norm at this guarantee, before any repair"
-    columns = ("mechanism", "error", "times the least", "costs mu", f"epsilon at {delta:g}")
+    title = "Frobenius norm of the noise at this guarantee, before any repair"
+    columns = ("mechanism", "error", "relative", "mu", f"epsilon at delta={delta:g}")
     table = Table(*columns, "arithmetic", "publishes", title=Text(title), title_justify="left")
     table.box = None
-    for each in offers:
+    for each in ranked:
         table.add_row(
             bold(each.name) if each.name == request.mechanism.name else each.name,
             f"{each.error:.3g}",
-            f"{each.error / offers[0].error:.3g}",
+            f"{each.error / ranked[0].error:.3g}",
             f"{each.guarantee.mu:.4g}",
             f"{each.guarantee.epsilon(delta):.4g}",
             each.arithmetic,
             each.publishes,
         )
     out.print(table)
-    for other in declined:
-        say(Text(f"  not {other.name}: ", style="dim"), other.why)
+    for mechanism in unsuitable:
+        say(Text(f"  not {mechanism.name}: ", style="dim"), mechanism.reason)

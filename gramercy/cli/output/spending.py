@@ -1,4 +1,4 @@
-"""What was spent of a budget over time, on a terminal."""
+"""Spending of a budget over time, on the terminal."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from gramercy.cli.output import terminal
-from gramercy.schemas.timeline import Charged, Event, Timeline
+from gramercy.schemas.timeline import ChargeRecord, Event, Timeline
 
 _WIDTH, _HEIGHT = 64, 9
-_AFTER = 4  # parts of the time after the last event, which is to be seen
+_MARGIN = 4  # columns after the last event, so that it is visible
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BUDGET = "─"
-_OF_STATES = {"published": "green", "withdrawn": "red", "spent": "red"}
+_STATE_STYLES = {"published": "green", "withdrawn": "red", "spent": "red"}
 
 
-def timeline_text(timeline: Timeline) -> None:
+def print_timeline(timeline: Timeline) -> None:
     """Print a budget's timeline: a picture, and a line for every event."""
     last = timeline.events[-1]
-    spent = f"epsilon {_number(last.spent)} of {last.budget:g} spent at delta {last.delta:g}"
-    terminal.say(terminal.bold(timeline.name), f"  {spent}, {_counted(len(timeline.charges))}")
+    spent = f"epsilon={_number(last.spent)} of {last.budget:g} spent at delta={last.delta:g}"
+    terminal.say(terminal.bold(timeline.name), f"  {spent}, {_charges(len(timeline.charges))}")
     for line in chart(timeline.events):
         terminal.out.print(line, no_wrap=True, overflow="crop")
     for line in _lines(timeline.events):
@@ -31,7 +31,7 @@ def timeline_text(timeline: Timeline) -> None:
 
 
 def chart(events: Sequence[Event]) -> list[Text]:
-    """Spent epsilon as filled steps below the budget in force, over time; lines of text."""
+    """Spent epsilon over time as filled steps below the budget; lines of text."""
     first, last = events[0].at, events[-1].at
     columns = _columns(events)
     top = max(
@@ -48,24 +48,24 @@ def chart(events: Sequence[Event]) -> list[Text]:
     days = first[:10] if first[:10] == last[:10] else f"{first[:10]}{last[:10]:>{_WIDTH - 10}}"
     lines.append(Text(" " * 10 + days, style="dim"))
     legend = Text(" " * 10).append("█", style="yellow").append(" spent  ")
-    lines.append(legend.append(_BUDGET, style="cyan").append(" budget in force"))
+    lines.append(legend.append(_BUDGET, style="cyan").append(" budget"))
     return lines
 
 
 def _columns(events: Sequence[Event]) -> list[Event]:
-    """What was so at the end of each of equal parts of the time, to shortly after the last."""
+    """The last event up to each of `_WIDTH` equidistant times."""
     stated = (datetime.datetime.fromisoformat(each.at).timestamp() for each in events)
     times = list(itertools.accumulate(stated, max))  # a clock may have been set back
     span = times[-1] - times[0]
     if not span:
         return [events[-1]] * _WIDTH
-    parts = [int((_WIDTH - _AFTER) * (t - times[0]) / span) for t in times]
-    found, place = [], 0
+    parts = [int((_WIDTH - _MARGIN) * (t - times[0]) / span) for t in times]
+    columns, index = [], 0
     for part in range(_WIDTH):
-        while place + 1 < len(events) and parts[place + 1] <= part:
-            place += 1
-        found.append(events[place])
-    return found
+        while index + 1 < len(events) and parts[index + 1] <= part:
+            index += 1
+        columns.append(events[index])
+    return columns
 
 
 def _cell(event: Event, row: int, top: float) -> tuple[str, str]:
@@ -78,28 +78,28 @@ def _cell(event: Event, row: int, top: float) -> tuple[str, str]:
 
 
 def _lines(events: Sequence[Event]) -> Iterator[Text]:
-    """A line for every event, charges in columns; reasons for what became of them below."""
-    head = ("day", "release", "version", "mechanism", "state", "epsilon of it", "spent after it")
+    """A line for every event, with charges in columns and the reason of their state below."""
+    head = ("day", "release", "version", "mechanism", "state", "epsilon", "spent after it")
     cells = [head, *(_cells(each, each.charge) for each in events if each.charge)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     yield Text(_joined(head, widths), style="dim")
     for each in events:
         day = f"{each.at[:10]}  "
         if each.charge is None:
-            to = f"budget {each.what}: epsilon {each.budget:g} at delta {each.delta:g}"
-            why = "" if each.reason == each.what else f", because: {each.reason}"
-            yield Text(day).append(to + why, style="cyan")
+            budget = f"budget {each.what}: epsilon={each.budget:g}, delta={each.delta:g}"
+            reason = "" if each.reason == each.what else f"; reason: {each.reason}"
+            yield Text(day).append(budget + reason, style="cyan")
             continue
         line = Text(_joined(_cells(each, each.charge), widths))
         start = sum(widths[:4]) + 8
-        style = _OF_STATES.get(each.charge.state, "yellow")
+        style = _STATE_STYLES.get(each.charge.state, "yellow")
         line.stylize(style, start, start + len(each.charge.state))
         yield line
         if each.reason:
             yield Text(" " * len(day) + each.reason, style=style)
 
 
-def _cells(event: Event, charge: Charged) -> tuple[str, ...]:
+def _cells(event: Event, charge: ChargeRecord) -> tuple[str, ...]:
     made = (charge.release, charge.version, charge.mechanism or "–", charge.state)
     spent = f"{_number(event.spent)} of {event.budget:g}"
     return (event.at[:10], *made, _number(charge.epsilon), spent)
@@ -113,5 +113,5 @@ def _number(epsilon: float) -> str:
     return f"{epsilon:.4g}" if math.isfinite(epsilon) else "∞"
 
 
-def _counted(charges: int) -> str:
+def _charges(charges: int) -> str:
     return "1 charge" if charges == 1 else f"{charges} charges"

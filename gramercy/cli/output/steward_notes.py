@@ -1,4 +1,4 @@
-"""What a steward should know of the private table: on the terminal, and nowhere else."""
+"""Warnings about the private table, for the steward: on the terminal and nowhere else."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gramercy.cli.output import terminal
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems import warnings
 
-_REPAIRS = {
-    "filled_cells": "were missing, no number or no level, and took the centre or no level",
-    "clamped_cells": "were out of bounds, and were clamped",
-}
 _LISTED = 5  # columns
 
 
-def steward_notes(internal: Mapping[str, Any]) -> None:
-    """Print them; into a file or a pipe, nothing.
+def print_steward_notes(internal: Mapping[str, Any]) -> None:
+    """Print them on a terminal; to a file or a pipe, print nothing.
 
     Parameters
     ----------
@@ -23,31 +21,28 @@ def steward_notes(internal: Mapping[str, Any]) -> None:
         The internal record of a release.
     """
     if terminal.err.is_terminal:
-        for note in _notes(internal):
-            terminal.warn("Note for the steward: ", note)
+        for notice in _notices(internal):
+            terminal.warn(notice)
 
 
-def _notes(internal: Mapping[str, Any]) -> Iterator[str]:
+def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
     if internal.get("table_changed_since"):
-        yield (
-            "the files have changed since this version was published. A new version is a new "
-            "release, and a new charge."
-        )
-    found, declared = internal.get("persons"), internal.get("persons_declared")
-    if found != declared:
-        yield (
-            f"the table has {found} persons and the contract's 'persons' is {declared}. The "
-            "guarantee holds, but averages are off by that ratio: correct names or contract."
-        )
-    for key, words in _REPAIRS.items():
-        counts = {name: count for name, count in internal.get(key, {}).items() if count}
-        if counts:
-            worst = sorted(counts, key=counts.__getitem__, reverse=True)
-            listed = ", ".join(f"{name} ({counts[name]})" for name in worst[:_LISTED])
-            left = len(worst) - _LISTED
-            more = f" and {left} more columns" if left > 0 else ""
-            yield f"cells {words}: {listed}{more}."
+        yield warnings.table_changed()
+    counted, declared = internal.get("persons"), internal.get("persons_declared")
+    if counted != declared:
+        yield warnings.persons_differ(counted, declared)
+    if columns := _worst(internal.get("filled_cells", {})):
+        yield warnings.cells_filled(columns)
+    if columns := _worst(internal.get("clamped_cells", {})):
+        yield warnings.cells_clamped(columns)
     if lines := internal.get("malformed_rows"):
-        yield (
-            f"{lines} lines are blank, broken or of the wrong width, and counted as rows of zeros."
-        )
+        yield warnings.malformed_lines(lines)
+
+
+def _worst(cells: Mapping[str, int]) -> str:
+    """The columns with the most such cells, with their numbers of cells."""
+    counts = {name: count for name, count in cells.items() if count}
+    worst = sorted(counts, key=counts.__getitem__, reverse=True)
+    listed = ", ".join(f"{name} ({counts[name]})" for name in worst[:_LISTED])
+    others = len(worst) - _LISTED
+    return listed + (f" and {others} more columns" if others > 0 else "")

@@ -1,4 +1,4 @@
-"""Printing on a terminal, into a file or a pipe: text, tables, frames, JSON, and questions."""
+"""Printing text, tables, panels and JSON, and asking for confirmation."""
 
 from __future__ import annotations
 
@@ -14,21 +14,27 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems.command_line import not_a_terminal
 
-# Into a file or a pipe there is no width to ask for.
+# A file or a pipe does not have a width.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 err = Console(highlight=False, width=None if sys.stderr.isatty() else 110, stderr=True)
 
 
-def as_json(facts: Any) -> None:
+def print_json(facts: Any) -> None:
     """Print plain data as JSON."""
     print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def say(*parts: str | Text, to: Console = out) -> None:
-    """Print text as it is: names may hold brackets, which are no markup."""
+    """Print text literally: brackets in a name are not markup."""
     to.print(Text.assemble(*parts), soft_wrap=not to.is_terminal)
+
+
+def plain(text: str) -> Text:
+    """Text whose brackets are printed literally."""
+    return Text(text)
 
 
 def bold(text: str) -> Text:
@@ -36,9 +42,9 @@ def bold(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def warn(label: str, text: str) -> None:
-    """Print a warning, apart from what the command prints."""
-    say(Text(label, style="yellow"), text, to=err)
+def warn(notice: Notice) -> None:
+    """Print a warning to standard error."""
+    say(Text(f"Warning {notice.code}: ", style="yellow"), notice.message, to=err)
 
 
 def facts_table(title: str, facts: Mapping[str, str | Text]) -> None:
@@ -61,23 +67,23 @@ def panel(title: str, facts: Mapping[str, str], *lines: str) -> None:
 
 
 @contextlib.contextmanager
-def doing(what: str, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show on the terminal what is being done; to be called with the name of each item in turn."""
+def progress(activity: str, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show progress on the terminal; yields a function to call with the name of each item."""
     if quiet or not err.is_terminal:
         yield lambda name: None
         return
-    with err.status(f"{what} ...") as status:
-        yield lambda name: status.update(Text(f"{what} {name} ..."))
+    with err.status(f"{activity} ...") as status:
+        yield lambda name: status.update(Text(f"{activity} {name} ..."))
 
 
 def confirm(question: str, hint: str) -> None:
-    """Ask before what cannot be undone; any answer but yes ends the command.
+    """Ask before an irreversible step; any answer other than yes ends the command.
 
     Raises
     ------
     RequestError
-        If this is not a terminal, with the hint.
+        With this hint, if standard input is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise RequestError("Nobody is there to be asked.", hint)
+        raise not_a_terminal(hint)
     typer.confirm(question, abort=True, err=True)

@@ -1,1 +1,1 @@
-"""Versions of the ledger's schema; `ledger.migrate` runs them."""
+"""Versions of the ledger's schema; `ledger.schema_upgrade` runs them."""

@@ -1,4 +1,4 @@
-"""Run migrations on the connection, and within the transaction, that `ledger.migrate` holds."""
+"""Run migrations on the connection and in the transaction of `ledger.schema_upgrade`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from alembic import context
 
 from gramercy.ledger.database_tables import metadata
 
-_given = context.config.attributes
+_attributes = context.config.attributes
 context.configure(
-    connection=_given["connection"],
+    connection=_attributes["connection"],
     target_metadata=metadata,
-    version_table=_given["version_table"],
+    version_table=_attributes["version_table"],
 )
 with context.begin_transaction():
     context.run_migrations()

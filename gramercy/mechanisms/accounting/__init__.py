@@ -1,1 +1,1 @@
-"""Exact guarantees, and what several of them cost together."""
+"""Exact privacy guarantees and their composition."""

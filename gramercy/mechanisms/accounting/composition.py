@@ -1,9 +1,9 @@
-"""What releases cost together, in exact integers, and what a budget admits.
+"""Composition of guarantees in exact integers, and the privacy filter of a budget.
 
-Sources: Dong, Roth, Su (2022) for the composition of mu-GDP; Smith and Thakurta (2022) for the
-Gaussian-DP filter, which holds for adaptively chosen releases; basic composition for pure epsilons.
-That all of it still holds where a mechanism may fail with a probability delta0 is proven in
-docs/privacy.md, "The ledger".
+Sources: Dong, Roth and Su (2022) for the composition of mu-GDP; Smith and Thakurta
+(2022) for the Gaussian-DP filter, which holds for adaptively chosen releases; basic composition for
+pure epsilons. docs/privacy.md, "The ledger", proves that this still holds if mechanisms may fail
+with a probability delta0.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from gramercy.mechanisms.accounting.directed_rounding import less
-from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, gdp_within
+from gramercy.mechanisms.accounting.directed_rounding import subtract_down
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, satisfies_dp
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 
-_MOST = 1e9  # of a mu: beyond it nothing is private, and no budget holds it
-_BITS = 256  # every double above 2^-204, and the square of every mu above 2^-76, is whole
+_MAX = 1e9  # larger mu and epsilons count as this: nothing is private there, and no budget fits
+_BITS = 256  # every double above 2^-204, and the square of every mu above 2^-76, is an integer
 
 
 @dataclass(frozen=True)
@@ -27,135 +27,138 @@ class Total:
 
     Parameters
     ----------
-    squares
-        Of the mu.
-    failures
-        Of the probabilities delta0 with which each mu may fail.
+    squared_mu
+        Sum of the squared mu.
+    delta0
+        Sum of the probabilities delta0 with which each mu may fail.
     pure
-        Of the pure epsilons; None once a charge has none.
+        Sum of the pure epsilons; None if some charge does not have one.
     """
 
-    squares: int = 0
-    failures: int = 0
+    squared_mu: int = 0
+    delta0: int = 0
     pure: int | None = 0
 
     def plus(self, charge: Guarantee, times: int = 1) -> Total:
-        """One more charge, or several of the same."""
-        known = self.pure is not None and charge.pure < math.inf
+        """The total with one more charge, or with several equal ones."""
+        is_pure = self.pure is not None and charge.pure < math.inf
         return Total(
-            self.squares + times * _units(charge.mu, 2),
-            self.failures + times * _units(charge.delta0),
-            (self.pure or 0) + times * _units(charge.pure) if known else None,
+            self.squared_mu + times * _units(charge.mu, 2),
+            self.delta0 + times * _units(charge.delta0),
+            (self.pure or 0) + times * _units(charge.pure) if is_pure else None,
         )
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of all of them together, rounded up."""
-        root = math.isqrt(self.squares << _BITS)
-        root += root * root < self.squares << _BITS
+        """The guarantee of all charges together, rounded up."""
+        mu = math.isqrt(self.squared_mu << _BITS)
+        mu += mu * mu < self.squared_mu << _BITS
         pure = math.inf if self.pure is None else _double(self.pure)
-        return Guarantee(_double(root), min(1.0, _double(self.failures)), pure)
+        return Guarantee(_double(mu), min(1.0, _double(self.delta0)), pure)
 
     def __str__(self) -> str:
         return ":".join(
-            "-" if n is None else f"{n:x}" for n in (self.squares, self.failures, self.pure)
+            "-" if n is None else f"{n:x}" for n in (self.squared_mu, self.delta0, self.pure)
         )
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str` wrote.
+        """The inverse of `str`.
 
         Raises
         ------
         ValueError
-            If it is no total.
+            If the text is not a total.
         """
-        squares, failures, pure = text.split(":")
-        return cls(int(squares, 16), int(failures, 16), None if pure == "-" else int(pure, 16))
+        squared_mu, delta0, pure = text.split(":")
+        return cls(int(squared_mu, 16), int(delta0, 16), None if pure == "-" else int(pure, 16))
 
 
-_DOWN = 1 - 2.0**-50  # more than what the subtraction and the root can round up
+_DOWN = 1 - 2.0**-50  # more than the rounding error of a subtraction, a product and a root
 
-NOTHING = Total()
+NO_CHARGES = Total()
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """The guarantee of all of them together, also when each was chosen after seeing the others."""
-    total = NOTHING
-    for each in guarantees:
-        total = total.plus(each)
+    """The guarantee of all releases together, also if they are chosen adaptively."""
+    total = NO_CHARGES
+    for guarantee in guarantees:
+        total = total.plus(guarantee)
     return total.guarantee
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What a budget admits: caps that are fixed before the first release.
+    """The privacy filter of a budget: caps on charges, fixed before the first release.
 
-    Charges fit if their pure epsilons sum to `epsilon` at most; or if their delta0 sum to
-    `failures` at most and their squared mu to the square of the mu with
-    delta_mu(epsilon) = delta - failures. Every adaptively chosen sequence of charges that fits is
-    (epsilon, delta)-differentially private.
+    Charges fit if their pure epsilons sum to at most `epsilon`; or if their delta0 sum to at most
+    `failure_share`, and their squared mu to at most the square of the mu with
+    delta_mu(epsilon) = delta - failure_share. Every adaptively chosen sequence of charges that fits
+    is (epsilon, delta)-differentially private.
 
     Parameters
     ----------
     epsilon, delta
         The budget.
-    failures
-        The share of delta that is set aside for the sum of all delta0.
+    failure_share
+        Share of delta that is set aside for the sum of all delta0.
     """
 
     epsilon: float
     delta: float
-    failures: float
+    failure_share: float
 
     def admits(self, total: Guarantee) -> bool:
-        """Whether charges that sum to `total` fit. NaN never does."""
+        """Whether charges that sum to `total` fit; False for NaN."""
         if total.pure <= self.epsilon:
             return True
-        return total.delta0 <= self.failures and gdp_within(total.mu, self.epsilon, self._rest)
+        within_share = total.delta0 <= self.failure_share
+        return within_share and satisfies_dp(total.mu, self.epsilon, self._delta_for_mu)
 
-    def spent(self, total: Guarantee) -> float:
-        """The least epsilon, rounded up, at which a budget of this delta would hold `total`."""
-        rest = less(self.delta, max(total.delta0, self.failures))
-        return min(total.pure, gdp_epsilon(total.mu, rest))
+    def epsilon_spent(self, total: Guarantee) -> float:
+        """The smallest epsilon, rounded up, of a budget with this delta in which `total` fits."""
+        delta_for_mu = subtract_down(self.delta, max(total.delta0, self.failure_share))
+        return min(total.pure, gdp_epsilon(total.mu, delta_for_mu))
 
-    def left(self, total: Guarantee) -> float:
+    def remaining_mu(self, total: Guarantee) -> float:
         """The mu, rounded down, of the largest Gaussian charge that still fits after `total`."""
-        if not (total.delta0 <= self.failures and self._rest > 0):
+        if not (total.delta0 <= self.failure_share and self._delta_for_mu > 0):
             return 0.0
-        most = gdp_mu(self.epsilon, self._rest)
-        return math.sqrt(max(0.0, (most - total.mu) * (most + total.mu))) * _DOWN
+        cap = gdp_mu(self.epsilon, self._delta_for_mu)
+        return math.sqrt(max(0.0, (cap - total.mu) * (cap + total.mu))) * _DOWN
 
     @property
-    def _rest(self) -> float:
-        return less(self.delta, self.failures)
+    def _delta_for_mu(self) -> float:
+        return subtract_down(self.delta, self.failure_share)
 
 
 @dataclass(frozen=True)
-class AdaptiveShare:
-    """The rule of version 0.1, by which ledgers were charged before: for their audit alone.
+class LegacyFilter:
+    """The admission rule of version 0.1, to audit ledgers that were charged by it.
 
-    The delta0 came off delta as they were spent. Analysts who choose them after seeing releases can
-    reach nearly twice delta: a budget that was spent by this rule holds (epsilon, 2 delta).
+    It subtracted the delta0 from delta as they were spent. Analysts who choose them after seeing
+    releases can reach nearly twice delta, so a budget that was spent by this rule guarantees
+    (epsilon, 2 delta).
     """
 
     epsilon: float
     delta: float
 
     def admits(self, total: Guarantee) -> bool:
-        """Whether charges that sum to `total` fitted."""
-        rest = less(self.delta, total.delta0)
-        return total.pure <= self.epsilon or gdp_within(total.mu, self.epsilon, rest)
+        """Whether charges that sum to `total` were admitted."""
+        delta_for_mu = subtract_down(self.delta, total.delta0)
+        return total.pure <= self.epsilon or satisfies_dp(total.mu, self.epsilon, delta_for_mu)
 
 
 def _units(number: float, power: int = 1) -> int:
-    above, below = min(number, _MOST).as_integer_ratio()
+    """The number, or its square, in units of 2^-256, rounded up."""
+    numerator, denominator = min(number, _MAX).as_integer_ratio()
     if power == 2:
-        above, below = above * above, below * below
-    return -((-above << _BITS) // below)
+        numerator, denominator = numerator * numerator, denominator * denominator
+    return -((-numerator << _BITS) // denominator)
 
 
 def _double(units: int) -> float:
-    """The smallest double at or above."""
-    near = units / (1 << _BITS)
-    return near if _units(near) >= units else math.nextafter(near, math.inf)
+    """The smallest double at or above a number of units."""
+    nearest = units / (1 << _BITS)
+    return nearest if _units(nearest) >= units else math.nextafter(nearest, math.inf)

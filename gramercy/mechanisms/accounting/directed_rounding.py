@@ -1,4 +1,4 @@
-"""Arithmetic in 60 digits, and its results rounded to doubles in a known direction."""
+"""Arithmetic in 60 digits, with results rounded to doubles in a given direction."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mpmath import MPContext
 mp = MPContext()
 mp.dps = 60
 
-UP = 1 + 2.0**-50  # more than what a few double-precision operations can lose
+UP = 1 + 2.0**-50  # factor that exceeds the rounding error of a few double-precision operations
 
 
 def up(value: Any) -> float:
     """The smallest double at or above `value`."""
-    near = float(value)
-    return near if mp.mpf(near) >= value else math.nextafter(near, math.inf)
+    nearest = float(value)
+    return nearest if mp.mpf(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def down(value: Any) -> float:
     """The largest double at or below `value`."""
-    near = float(value)
-    return near if mp.mpf(near) <= value else math.nextafter(near, -math.inf)
+    nearest = float(value)
+    return nearest if mp.mpf(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
-def less(delta: float, aside: float) -> float:
-    """What is left of a delta once some of it is set aside, rounded down."""
-    return down(mp.mpf(delta) - aside)
+def subtract_down(delta: float, share: float) -> float:
+    """Delta - share, rounded down."""
+    return down(mp.mpf(delta) - share)

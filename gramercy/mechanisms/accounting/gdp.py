@@ -1,8 +1,8 @@
-"""Gaussian differential privacy and its conversions.
+"""Gaussian differential privacy (mu-GDP) and its conversions.
 
-Everything is evaluated with 60 digits and rounded towards less privacy: epsilon, delta, mu upwards,
-calibrated mu downwards. Sources: Dong, Roth, Su (2022), Corollary 1 for delta(epsilon); Balle and
-Wang (2018) for the calibration.
+Everything is evaluated with 60 digits and rounded towards less privacy: epsilon, delta and mu
+upwards, calibrated mu downwards. Sources: Dong, Roth and Su (2022), Corollary 1, for
+delta(epsilon); Balle and Wang (2018), Theorem 8, for the calibration.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from mpmath import MPContext
 from scipy.special import log_ndtr, ndtr
 
 from gramercy.mechanisms.accounting.directed_rounding import down, mp, up
+from gramercy.schemas.problems.mechanism import argument_out_of_range
 
-_KEPT = 4096  # results: a release asks for each of its own several times, and digits take long
+_CACHED = 4096  # results; a release needs each of its own several times, and digits take long
 
 
 def exact_delta(mu: Any, epsilon: Any) -> Any:
-    """delta(epsilon) = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2), in 60 digits."""
+    """delta(epsilon) = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2), in 60 digits.
+
+    Dong, Roth and Su (2022), Corollary 1.
+    """
     if mu == 0:
         return mp.mpf(0)
     mu, epsilon = mp.mpf(mu), mp.mpf(epsilon)
@@ -28,23 +32,23 @@ def exact_delta(mu: Any, epsilon: Any) -> Any:
     return mp.ncdf(middle + mu / 2) - mp.exp(epsilon) * mp.ncdf(middle - mu / 2)
 
 
-def quick_delta(mu: float, epsilon: float) -> float:
-    """The same in double precision: good to nine digits, and not rounded up."""
+def approximate_delta(mu: float, epsilon: float) -> float:
+    """`exact_delta` in double precision, to nine digits, not rounded up."""
     middle = -epsilon / mu
     return float(ndtr(middle + mu / 2) - math.exp(epsilon + log_ndtr(middle - mu / 2)))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def gdp_delta(mu: float, epsilon: float) -> float:
     """The exact delta at `epsilon` of a mu-GDP mechanism, rounded up."""
     return up(exact_delta(mu, epsilon)) if mu < math.inf else 1.0
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def gdp_epsilon(mu: float, delta: float) -> float:
     """The exact epsilon at `delta` of a mu-GDP mechanism, rounded up.
 
-    Infinite when `delta` is not positive and `mu` is, since a Gaussian has no pure epsilon.
+    It is infinite if `mu` is positive and `delta` is not, since a Gaussian has no pure epsilon.
     """
     if mu == 0 and delta >= 0:
         return 0.0
@@ -62,27 +66,29 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         at = exact_delta(mu, high)
         slope = -mp.exp(high) * mp.ncdf(-high / mu - mp.mpf(mu) / 2) / at
         high -= mp.log(at / mp.mpf(delta)) / slope
-    found = up(high)
-    while exact_delta(mu, found) > delta:
-        found = math.nextafter(found, math.inf)
-    return found
+    epsilon = up(high)
+    while exact_delta(mu, epsilon) > delta:
+        epsilon = math.nextafter(epsilon, math.inf)
+    return epsilon
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def gdp_mu(epsilon: float, delta: float) -> float:
     """The largest mu that is (epsilon, delta)-differentially private, rounded down.
 
     Raises
     ------
-    ValueError
+    InvalidValue
         Unless 0 <= epsilon < inf and 0 < delta < 1.
     """
-    if not (0 <= epsilon < math.inf and 0 < delta < 1):
-        raise ValueError("needs 0 <= epsilon < inf and 0 < delta < 1")
+    if not 0 <= epsilon < math.inf:
+        raise argument_out_of_range("epsilon", "at least 0 and finite")
+    if not 0 < delta < 1:
+        raise argument_out_of_range("delta", "greater than 0 and less than 1")
     low, high = mp.mpf(0), mp.mpf(1)
     while exact_delta(high, epsilon) < delta:
         low, high = high, 2 * high
-    while low == 0:  # bracket from below as well, so that tiny mu get their relative digits
+    while low == 0:  # bracket from below as well, for relative precision of tiny mu
         half = high / 2
         low, high = (half, high) if exact_delta(half, epsilon) <= delta else (low, half)
     for _ in range(40):
@@ -92,76 +98,74 @@ def gdp_mu(epsilon: float, delta: float) -> float:
         at = exact_delta(low, epsilon)
         slope = mp.npdf(-epsilon / low + low / 2) / at
         low -= mp.log(at / mp.mpf(delta)) / slope
-    found = down(low)
-    while exact_delta(found, epsilon) > delta:
-        found = math.nextafter(found, 0)
-    return found
+    mu = down(low)
+    while exact_delta(mu, epsilon) > delta:
+        mu = math.nextafter(mu, 0)
+    return mu
 
 
-@lru_cache(_KEPT)
-def pure_gdp(epsilon: float) -> float:
-    """The mu of a pure epsilon, -2 Phi^-1(1 / (1 + e^epsilon)), rounded up."""
+@lru_cache(_CACHED)
+def mu_from_pure_epsilon(epsilon: float) -> float:
+    """The smallest mu that every pure epsilon guarantees, -2 Phi^-1(1 / (1 + e^epsilon)); up.
+
+    The proof is in docs/mechanisms/README.md, D.
+    """
     ctx = MPContext()
     ctx.dps = 60 + int(epsilon)
     return up(mp.mpf(2 * ctx.sqrt(2) * ctx.erfinv(ctx.tanh(ctx.mpf(epsilon) / 2))))
 
 
-def gdp_pure(mu: float) -> float:
-    """The largest pure epsilon whose `pure_gdp` is at most `mu`, rounded down."""
+def pure_epsilon_from_mu(mu: float) -> float:
+    """The largest pure epsilon whose `mu_from_pure_epsilon` is at most `mu`, rounded down."""
     half = mp.mpf(mu) / 2
     epsilon = down(mp.log(mp.ncdf(half) / mp.ncdf(-half)))
-    while pure_gdp(epsilon) > mu:
+    while mu_from_pure_epsilon(epsilon) > mu:
         epsilon = math.nextafter(epsilon, 0)
     return epsilon
 
 
-@lru_cache(_KEPT)
-def shift_mu(epsilon: float) -> float:
-    """The mu of noise whose log density changes at a rate of at most `epsilon`, rounded up.
+@lru_cache(_CACHED)
+def log_lipschitz_mu(epsilon: float) -> float:
+    """The mu of noise with an epsilon-Lipschitz log density along the shift, rounded up.
 
-    It holds where noise Z is added to what a neighbour moves by D, and where the density of
-    Z + t D, 0 <= t <= 1, has a logarithm whose derivative in t stays within +-epsilon: for Laplace
-    noise, for densities proportional to exp(-norm), for `mechanisms.matrix_laplace`, and for
-    post-processing of these, such as rounding. It does not hold for every pure epsilon, for which
-    `pure_gdp` is exact: the density of staircase noise jumps, and discrete noise has none.
+    Noise Z is added to a statistic that a neighbour shifts by D, and the log density of Z + t D,
+    0 <= t <= 1, has a derivative in t within +-epsilon. This holds for Laplace noise, for densities
+    proportional to exp(-norm), for `mechanisms.matrix_laplace`, and for post-processing of these,
+    such as rounding. It does not hold for every pure epsilon: the density of staircase noise jumps,
+    and discrete noise does not have one. There `mu_from_pure_epsilon` is exact.
 
-    Notes
-    -----
-    Let an event have the probability Phi(z(t)) once the noise is moved by t D. The derivative of
-    that probability is the mean of the score over the event; the score has mean zero, so it is at
-    most epsilon Phi(-|z|). Such a path gets furthest if it is symmetric about z = 0, from -mu/2 to
-    mu/2, and there d(-log Phi(-z)) = epsilon dt: Phi(-mu/2) = exp(-epsilon/2) / 2. Laplace noise
-    attains it.
+    Laplace noise attains Phi(-mu/2) = exp(-epsilon/2) / 2. The proof is in
+    docs/mechanisms/matrix-laplace.md, "The mu that composition charges", step 2.
     """
-    mu = 2 * mp.sqrt(epsilon)  # not too small: Phi(-mu/2) <= exp(-mu^2/8) / 2
+    exact = 2 * mp.sqrt(epsilon)  # not too small: Phi(-mu/2) <= exp(-mu^2/8) / 2
     for _ in range(8 if epsilon else 0):  # Newton on a convex function, from the right: 60 digits
-        mu -= (_rate(mu) - epsilon) * mp.ncdf(-mu / 2) / mp.npdf(mu / 2)
-    found = up(mu)
-    while _rate(found) < epsilon:
-        found = math.nextafter(found, math.inf)
-    return found
+        exact -= (_lipschitz_constant(exact) - epsilon) * mp.ncdf(-exact / 2) / mp.npdf(exact / 2)
+    mu = up(exact)
+    while _lipschitz_constant(mu) < epsilon:
+        mu = math.nextafter(mu, math.inf)
+    return mu
 
 
-def _rate(mu: Any) -> Any:
-    """The epsilon of `shift_mu`, in 60 digits: -2 log(2 Phi(-mu/2))."""
+def _lipschitz_constant(mu: Any) -> Any:
+    """The inverse of `log_lipschitz_mu`, in 60 digits: -2 log(2 Phi(-mu/2))."""
     return -2 * mp.log(2 * mp.ncdf(-mp.mpf(mu) / 2))
 
 
-def shift_epsilon(mu: float) -> float:
-    """The largest rate whose `shift_mu` is at most `mu`, rounded down."""
-    epsilon = down(_rate(mu))
-    while shift_mu(epsilon) > mu:
+def log_lipschitz_epsilon(mu: float) -> float:
+    """The largest Lipschitz constant whose `log_lipschitz_mu` is at most `mu`, rounded down."""
+    epsilon = down(_lipschitz_constant(mu))
+    while log_lipschitz_mu(epsilon) > mu:
         epsilon = math.nextafter(epsilon, 0)
     return epsilon
 
 
-def gdp_within(mu: float, epsilon: float, delta: float) -> bool:
-    """Whether mu-GDP is (epsilon, delta)-private. NaN never is."""
+def satisfies_dp(mu: float, epsilon: float, delta: float) -> bool:
+    """Whether mu-GDP implies (epsilon, delta)-differential privacy; False for NaN."""
     return bool(delta > 0 and mu < math.inf and exact_delta(mu, epsilon) <= delta)
 
 
-def noise_scale(squared_sensitivity: float, mu: float) -> float:
-    """The smallest Gaussian scale s whose guarantee Delta/s, rounded up, is at most `mu`."""
+def gaussian_scale(squared_sensitivity: float, mu: float) -> float:
+    """The smallest Gaussian scale s for which Delta / s, rounded up, is at most `mu`."""
     scale = up(mp.sqrt(squared_sensitivity) / mu)
     while gaussian_mu(squared_sensitivity, scale) > mu:
         scale = math.nextafter(scale, math.inf)
@@ -169,5 +173,5 @@ def noise_scale(squared_sensitivity: float, mu: float) -> float:
 
 
 def gaussian_mu(squared_sensitivity: float, scale: float) -> float:
-    """Mu = Delta / s of Gaussian noise with standard deviation `scale`, rounded up."""
+    """Mu = Delta / s of Gaussian noise with standard deviation s = `scale`, rounded up."""
     return up(mp.sqrt(squared_sensitivity) / mp.mpf(scale))

@@ -1,4 +1,4 @@
-"""The least Wishart noise with a guarantee: its variance, and its degrees of freedom."""
+"""Calibration of Wishart noise: the variance and degrees of freedom with the least error."""
 
 from __future__ import annotations
 
@@ -6,69 +6,76 @@ import math
 
 from scipy.optimize import brentq, minimize_scalar
 
-from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
+from gramercy.mechanisms.accounting.wishart_profile import (
+    add_remove_profile,
+    replace_one_bound,
+)
 from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.problems.mechanism import argument_out_of_range
 
-LARGEST_SHAPE = 1e6  # the noise is then within 1 % of its limit, a Gaussian's
+MAX_SHAPE = 1e6  # the noise is then within 1 % of its Gaussian limit
 
 
 def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighbours) -> float:
-    """The least s^2 with delta(epsilon) <= delta, rounded up.
+    """The smallest s^2 with delta(epsilon) <= delta, rounded up.
 
-    The root of a function that falls in s^2, moved up until the rounded-up delta is small enough:
-    for delta up to 1/2, within 1e-10 of the exact root.
+    delta decreases in s^2. Its root is rounded up until the rounded-up delta is small enough; for
+    delta up to 1/2 the result is within 1e-10 of the exact root.
 
     Parameters
     ----------
     k, epsilon
-        As in `profile`.
+        As in `add_remove_profile`.
     delta
-        Between 0 and 1; at least 1e-200.
+        From 1e-200 to 1, exclusive.
     neighbours
-        ``add-remove`` for `profile`, ``replace-one`` for `two_steps`.
+        ``add-remove`` for `add_remove_profile`, ``replace-one`` for `replace_one_bound`.
 
     Raises
     ------
-    ValueError
-        Outside these ranges, or if the answer would be below 1e-6.
+    InvalidValue
+        Outside these ranges, or if the result would be below 1e-6.
     """
     if not 1e-200 <= delta < 1:
-        raise ValueError("needs 1e-200 <= delta < 1")
-    known = two_steps if neighbours == "replace-one" else profile
+        raise argument_out_of_range("delta", "at least 1e-200 and less than 1")
+    profile = replace_one_bound if neighbours == "replace-one" else add_remove_profile
     high = 1.0
-    while known(k, high, epsilon) > delta:
+    while profile(k, high, epsilon) > delta:
         high *= 4
     low = high / 4
-    while known(k, low, epsilon) <= delta:
+    while profile(k, low, epsilon) <= delta:
         low, high = low / 4, low
 
     def excess(log_variance: float) -> float:
-        return math.log(known(k, math.exp(log_variance), epsilon) / delta)
+        return math.log(profile(k, math.exp(log_variance), epsilon) / delta)
 
-    # A little further apart: the signs must not hang on the rounding of exp and log.
-    found = math.exp(brentq(excess, math.log(low) - 1e-9, math.log(high) + 1e-9, xtol=1e-15))
+    # A slightly wider bracket: the signs must not depend on the rounding of exp and log.
+    variance = math.exp(brentq(excess, math.log(low) - 1e-9, math.log(high) + 1e-9, xtol=1e-15))
     step = 2.0**-50
-    while known(k, found, epsilon) > delta:
-        found, step = found * (1 + step), 2 * step
-    return found
+    while profile(k, variance, epsilon) > delta:
+        variance, step = variance * (1 + step), 2 * step
+    return variance
 
 
 def best_shape(
-    p: int, epsilon: float, delta: float, neighbours: Neighbours, kept: bool = False
+    p: int, epsilon: float, delta: float, neighbours: Neighbours, keeps_mean: bool = False
 ) -> tuple[float, float]:
     """The k in [2, 1e6] with the least noise at a guarantee, and its variance.
 
-    The error is the root mean square of what is added, in Frobenius norm: proportional to
-    ``sqrt(m) s^2``, as is the standard deviation off the diagonal, when the mean m s^2 I is
-    removed; to ``sqrt(m (m + p + 1)) s^2`` when it is `kept`; m = k + p - 1. Brent's search on
-    log k, and the two ends. Removed, k is in the thousands or above, where the law is close to a
-    Gaussian's: added or removed, the error fell in k for every guarantee tried, and the answer is
-    1e6; replaced, it may be least before. Kept, k is of the order of p + 100.
+    The error is the root mean square of the noise in Frobenius norm, with m = k + p - 1. If the
+    mean m s^2 I is removed, it is proportional to ``sqrt(m) s^2``, as is the standard deviation of
+    an off-diagonal entry; if the noise keeps its mean, to ``sqrt(m (m + p + 1)) s^2``. The search
+    is Brent's on log k, and includes both ends.
+
+    With the mean removed, the best k is in the thousands or above, where the law is close to a
+    Gaussian. Under add-remove the error decreased in k for every guarantee tried, so the result is
+    1e6; under replace-one the minimum may come earlier. With the mean kept, k is of the order of
+    p + 100.
 
     Parameters
     ----------
-    p, kept
-        The columns, and whether the noise keeps its mean.
+    p, keeps_mean
+        Number of columns, and whether the noise keeps its mean.
     epsilon, delta, neighbours
         As in `smallest_variance`.
 
@@ -78,16 +85,18 @@ def best_shape(
         k and s^2.
     """
 
-    def tried(k: float) -> tuple[float, float, float]:
+    def candidate(k: float) -> tuple[float, float, float]:
+        """The error, k and the variance."""
         variance = smallest_variance(k, epsilon, delta, neighbours)
         m = k + p - 1
-        return variance * math.sqrt(m * (m + p + 1) if kept else m), k, variance
+        return variance * math.sqrt(m * (m + p + 1) if keeps_mean else m), k, variance
 
-    def at(log_k: float) -> tuple[float, float, float]:  # few bits: m - p + 1 returns k exactly
-        return tried(max(2.0, round(64 * math.exp(log_k)) / 64))
+    def at(log_k: float) -> tuple[float, float, float]:
+        # k has few bits, so that m - p + 1 returns it exactly.
+        return candidate(max(2.0, round(64 * math.exp(log_k)) / 64))
 
-    ends = math.log(2), math.log(LARGEST_SHAPE)
-    found = minimize_scalar(
-        lambda log_k: at(log_k)[0], bounds=ends, method="bounded", options={"xatol": 1e-3}
+    bounds = math.log(2), math.log(MAX_SHAPE)
+    minimum = minimize_scalar(
+        lambda log_k: at(log_k)[0], bounds=bounds, method="bounded", options={"xatol": 1e-3}
     )
-    return min(at(float(found.x)), tried(2.0), tried(LARGEST_SHAPE))[1:]
+    return min(at(float(minimum.x)), candidate(2.0), candidate(MAX_SHAPE))[1:]

@@ -1,42 +1,16 @@
 """The exact guarantee of s^2 chi2_k + |x|^2 against s^2 chi2_k: that of Wishart noise.
 
-Release G + W, W ~ W_p(m, s^2 I), m >= p + 1, and let one row x, |x| <= 1, come or go. Then
-V = |x|^2 / (x^T (Y - G_0)^-1 x) is sufficient, G_0 the matrix without x, and V ~ s^2 chi2_k without
-x, |x|^2 + s^2 chi2_k with it, k = m - p + 1 (Schur complement). A chi-squared law with k >= 2 is
-log-concave, so every delta(eps) grows with |x|^2 / s^2: |x| = 1 is the worst, and delta falls in s.
-It falls in k too, since more noise is post-processing.
+Release G + W, W ~ W_p(m, s^2 I), m >= p + 1, and let one row x, |x| <= 1, be added or removed. The
+privacy loss is that of one scalar, V ~ s^2 chi2_k without x and |x|^2 + s^2 chi2_k with it,
+k = m - p + 1; |x| = 1 is the worst case. docs/mechanisms/wishart.md has the proofs, and the formula
+of each function:
 
-In units of 2 s^2 the two laws are Gamma(h) and Gamma(h) + L, h = k/2, L = 1/(2 s^2), a = h - 1.
-The ratio of their densities is monotone, so the best test is a threshold. For the law without x
-against that with it (delta_add in the design) it is x_1 = L / (1 - q), q = exp(-(eps + L)/a), and
+* "A row present or absent": `add_remove_profile`, a series with positive terms (DLMF 8.7.1), so
+  that nothing cancels. Adding a row has the larger delta.
+* "A row replaced": `replace_one_bound`, the best way to add one row and then remove the other.
 
-    delta(eps) = P(h, x_1) - e^eps P(h, x_1 - L)
-               = sum_{n >= 0} pi_n (1 - q^(n+1)),    pi_n = e^-x_1 x_1^(h+n) / Gamma(h + n + 1),
-
-by the series of the incomplete gamma function (DLMF 8.7.1), whose terms at x_1 - L are e^-eps
-q^(n+1) pi_n because the densities agree at the threshold. Every term is positive: nothing cancels.
-
-The other direction never has the larger delta. With z the log-ratio of the densities, with x over
-without, and m(z) = e^(z/2) times its density without x, delta(eps) less the other direction's is
-
-    the integral over z > eps of (e^z - e^eps) e^(-z/2) D(z),    D(z) = m(-z) - m(z).
-
-At r = (L - z)/a, log m = const - (a + 2) log sinh(r/2) - (L/2) coth(r/2), and the derivative of
-log m(-z) - log m(z) has the sign of an increasing function of cosh(z/a), negative at 0: D changes
-sign once, from - to +. Beside it stands the mass P(h, L) that the law without x has below L, where
-the other has none: an atom at z = -infinity, in favour of the first direction. At eps = 0 both are
-the total variation, so that integral and atom add up to 0, and (e^z - e^eps)_+ / (e^z - 1) rises
-in z, up to 1: integral and atom together are >= 0 at every eps >= 0. (k = 2 is the limit.)
-
-A row x replaced by y: let P, Q, R be the laws with x, with y and with both. P is without y against
-R, and R is with x against Q: as P - e^eps Q = (P - e^a R) + e^a (R - e^b Q) for a + b = eps,
-
-    delta(eps) <= delta_add(a) + e^a delta_remove(b),    a and b of any sign,
-
-and the same for Q against P. What was said of |x|, s and k holds for whole trade-off curves, so for
-both terms, and for the least over a; that falls in eps too, as delta_remove does. With R the law
-without either row the order is remove, add: valid, but above this in every case tried. The zero row
-is a y: no bound is below delta_add(eps), and at k = 2 this one is equal to it.
+Notation: in units of 2 s^2 the two laws are Gamma(h) and Gamma(h) + L, with h = k/2,
+L = 1/(2 s^2) and a = h - 1. P(h, .) is the distribution function of Gamma(h), and Q = 1 - P.
 """
 
 from __future__ import annotations
@@ -51,12 +25,13 @@ from scipy import special
 from scipy.optimize import brentq
 
 from gramercy.mechanisms.accounting.directed_rounding import mp, up
+from gramercy.schemas.problems.mechanism import argument_out_of_range
 
-_MOST_SHAPE, _LEAST_VARIANCE = 1e9, 1e-6  # the series has about L + 10 sqrt(k) terms
-_MOST_VARIANCE = 1e250  # no subnormal numbers in the series
+_MAX_SHAPE, _MIN_VARIANCE = 1e9, 1e-6  # the series has about L + 10 sqrt(k) terms
+_MAX_VARIANCE = 1e250  # avoids subnormal numbers in the series
 
 
-def profile(k: float, variance: float, epsilon: float) -> float:
+def add_remove_profile(k: float, variance: float, epsilon: float) -> float:
     """The exact delta(epsilon) when a row is added or removed, rounded up by less than 1e-9.
 
     Parameters
@@ -70,35 +45,35 @@ def profile(k: float, variance: float, epsilon: float) -> float:
     Returns
     -------
     float
-        ``sum_n pi_n (1 - q^(n+1))``, see the module; at k = 2, ``1 - exp(-1 / (2 s^2))`` always.
+        ``sum_n pi_n (1 - q^(n+1))``; at k = 2, ``1 - exp(-1 / (2 s^2))`` for every epsilon.
     """
     _check(k, variance, epsilon)
     return min(1.0, up(_delta(k, variance, epsilon)))
 
 
-def two_steps(k: float, variance: float, epsilon: float) -> float:
-    """A bound on delta(epsilon) when a row is replaced, adding one and then removing the other.
+def replace_one_bound(k: float, variance: float, epsilon: float) -> float:
+    """An upper bound on delta(epsilon) when a row is replaced.
 
-    The least of ``delta_add(a) + e^a delta_remove(epsilon - a)``. The derivative in a is e^a times
-    P(V > t) - P(V < w), where V is Gamma(h) + L and t, w are the thresholds of the two tests. Both
-    fall in a, so that the difference increases, and the least is where it is 0. Every a gives a
-    bound, and one that is a little off costs the square of that: double precision finds a, and the
-    two terms there are exact.
+    It is the minimum over a of ``delta_add(a) + e^a delta_remove(epsilon - a)``. The derivative in
+    a is e^a times P(V > t) - P(V < w), where V is Gamma(h) + L, and t and w are the thresholds of
+    the two tests. Both decrease in a, so the difference increases, and the minimum is where it is
+    0. Every a gives a bound, and an error in a has an effect of second order: so a is found in
+    double precision, and the two terms are evaluated exactly.
 
     Parameters
     ----------
     k, variance, epsilon
-        As in `profile`.
+        As in `add_remove_profile`.
 
     Returns
     -------
     float
-        The bound, rounded up by less than 1e-9, and at most 1; at k = 2, that of `profile`: exact.
+        The bound, at most 1, rounded up by less than 1e-9; at k = 2 the exact `add_remove_profile`.
     """
     _check(k, variance, epsilon)
     half, rate = k / 2, 1 / (2 * mp.mpf(variance))
     y = _outer_quantile(half, 0.5 / variance, epsilon)
-    if y == math.inf:  # b = L, beyond which removal has no delta
+    if y == math.inf:  # epsilon - a = L, at and beyond which delta_remove is 0
         return min(1.0, up(_delta(k, variance, epsilon - rate)))
     log_ratio = mp.log1p(rate / y)
     a = epsilon - rate + (mp.mpf(half) - 1) * log_ratio
@@ -106,18 +81,22 @@ def two_steps(k: float, variance: float, epsilon: float) -> float:
 
 
 def _check(k: float, variance: float, epsilon: float) -> None:
-    if not (2 <= k <= _MOST_SHAPE and _LEAST_VARIANCE <= variance <= _MOST_VARIANCE):
-        raise ValueError("needs 2 <= k <= 1e9 and 1e-6 <= variance <= 1e250")
+    if not 2 <= k <= _MAX_SHAPE:
+        raise argument_out_of_range("k", f"between 2 and {_MAX_SHAPE:g}")
+    if not _MIN_VARIANCE <= variance <= _MAX_VARIANCE:
+        raise argument_out_of_range("variance", f"between {_MIN_VARIANCE:g} and {_MAX_VARIANCE:g}")
     if not 0 <= epsilon < math.inf:
-        raise ValueError("needs 0 <= epsilon < inf")
+        raise argument_out_of_range("epsilon", "at least 0 and finite")
 
 
 def _delta(k: float, variance: float, epsilon: Any) -> Any:
-    """The series, epsilon > -L, from its largest term: that in 60 digits, the rest relative to it.
+    """delta_add for epsilon > -L: sum_n pi_n (1 - q^(n+1)), pi_n = e^-x x^(h+n) / Gamma(h+n+1).
 
-    Each ratio, product and sum of the rest loses at most a few units of 2^-53, so n terms of them
-    8 n; what is beyond the last term is below a geometric series, since the ratio of terms,
-    x_1/(h + n + 1) (1 - q^(n+2))/(1 - q^(n+1)), falls and is below x_1/(h + n + 1) (n + 2)/(n + 1).
+    x = L / (1 - q), q = exp(-(epsilon + L) / a). The largest pi_n is computed in 60 digits, the
+    others relative to it in double precision: each ratio, product and sum loses at most a few units
+    of 2^-53, so n terms at most 8 n. The remainder is below a geometric series, because the ratio
+    of consecutive terms, x/(h + n + 1) (1 - q^(n+2))/(1 - q^(n+1)), decreases, and is below
+    x/(h + n + 1) (n + 2)/(n + 1).
     """
     half, rate = k / 2, 1 / (2 * mp.mpf(variance))
     a = mp.mpf(half) - 1
@@ -143,35 +122,38 @@ def _delta(k: float, variance: float, epsilon: Any) -> Any:
 def _removal(half: float, y: float, log_ratio: Any) -> Any:
     """delta_remove at the epsilon whose threshold is y + L, y >= h - 1; log_ratio is log(1 + L/y).
 
-    Q(h, y) - e^eps Q(h, y + L). The densities at y and, e^eps times, y + L are the same f, so with
-    r = y / (y + L), in 0..1, and D_j(u) = (1 + u/y)^(a-j) - r^j (1 + u/(y+L))^(a-j), it is
+    It is Q(h, y) - e^eps Q(h, y + L). The density at y equals e^eps times the density at y + L; let
+    f be this value. With r = y / (y + L), in [0, 1], and
+    D_j(u) = (1 + u/y)^(a-j) - r^j (1 + u/(y+L))^(a-j), integration by parts gives
 
         f integral_0^inf e^-u D_0 = f sum_{j < n} T_j (1 - r^j) + f T_n integral_0^inf e^-u D_n,
 
-    T_j = a (a-1) .. (a-j+1) / y^j, by parts. If n is the integer below a, D_n has negative even
-    derivatives and its Gauss-Laguerre sum is above it, by less than 1e-10. Below that n, the last
-    integral is at most (1 - r^a) y / (y - a + n), as 1 + u/y <= e^(u/y) and the rest is >= r^a.
+    T_j = a (a-1) .. (a-j+1) / y^j. If n is the integer part of a, D_n has negative even
+    derivatives, so its Gauss-Laguerre sum is an upper bound, by less than 1e-10. For smaller n, the
+    last integral is at most (1 - r^a) y / (y - a + n), because 1 + u/y <= e^(u/y) and the other
+    term is >= r^a.
     """
     a, slope = half - 1, float(log_ratio)
-    whole = math.floor(a)
-    last = min(whole, 16 + int(10 * math.sqrt(a)))
+    integer_part = math.floor(a)
+    last = min(integer_part, 16 + int(10 * math.sqrt(a)))
     weights = np.cumprod(np.concatenate([[1.0], (a - np.arange(last)) / y]))
     steps = np.arange(1, last)
-    if last < whole:
+    if last < integer_part:
         tail = -math.expm1(-slope * a) * y / (y - a + last)
     else:
         u, mass = _laguerre()
-        power = (a - whole) * np.log1p(u * math.expm1(-slope) / (y + u))
-        tail = float(mass @ ((1 + u / y) ** (a - whole) * -np.expm1(power - slope * whole)))
+        rest = a - integer_part
+        power = rest * np.log1p(u * math.expm1(-slope) / (y + u))
+        tail = float(mass @ ((1 + u / y) ** rest * -np.expm1(power - slope * integer_part)))
     total = float(weights[1:last] @ -np.expm1(-slope * steps)) + float(weights[last]) * tail
     log_density = mp.mpf(a) * mp.log(y) - y - _log_gamma(half, -1)
     return mp.exp(log_density) * mp.mpf(total) * (1 + mp.mpf(last + 1024) * 2**-50)
 
 
 def _outer_quantile(half: float, rate: float, epsilon: float) -> float:
-    """Where the tests balance, y = t - L; inf for more than about 1e12.
+    """The y = t - L at which both tests have equal error masses; inf above about 1e12.
 
-    P(h, x) = Q(h, y), x = w - L = L / (e^d - 1), d = log(1 + L/y) + epsilon / (h - 1) by a + b.
+    It solves P(h, x) = Q(h, y), x = w - L = L / (e^d - 1), d = log(1 + L/y) + epsilon / (h - 1).
     """
     shift = epsilon / (half - 1) if half > 1 else math.inf
     if shift > 1e12:
@@ -192,11 +174,14 @@ def _outer_quantile(half: float, rate: float, epsilon: float) -> float:
 
 
 def _log_tail(half: float, log_x: float, mass: Callable[[float, float], float]) -> float:
-    """Far out, where it underflows, to 0.2 %: the density over the slope of its logarithm."""
+    """Logarithm of a tail mass.
+
+    Where the mass underflows: the density over the slope of its logarithm, to 0.2 %.
+    """
     x = math.exp(log_x)
-    known = mass(half, x)
-    if known > 1e-290:
-        return math.log(known)
+    tail = mass(half, x)
+    if tail > 1e-290:
+        return math.log(tail)
     return half * log_x - x - math.lgamma(half) - math.log(abs(x - half))
 
 

@@ -1,1 +1,1 @@
-"""The only randomness: integers drawn exactly, from the operating system's generator."""
+"""The only source of randomness: exact integer draws from the operating system's generator."""

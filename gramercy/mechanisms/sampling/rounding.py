@@ -1,14 +1,14 @@
 """Exact inverse transform: floor(s X + 1/2) from the bits of a tail probability of X.
 
-Rounding a continuous law to integers is post-processing, so integer noise keeps the whole
-guarantee of the ideal law, and nothing of the floating-point numbers that computed it can be seen
-in the output (Mironov 2012 shows what happens otherwise).
+Rounding a continuous law to integers is post-processing, so integer noise has the full guarantee of
+the ideal law, and its floating-point computation cannot be observed in the output. (Mironov 2012
+attacks noise where it can.)
 
-X is symmetric about zero: its sign is one bit, and |X| = Q^-1(U) for a tail probability U below
-1/2, of which 63 bits k are given first, so that U lies in [k, k+1] 2^-64. Almost always that
-already settles the integer, and mechanisms/pieces.py proves so with an error bound in double
-precision. Otherwise `exact` appends bits to the same k, never drawing it anew, until interval
-arithmetic proves it.
+X is symmetric about zero. Its sign is one bit, and |X| = Q^-1(U) for a tail probability U below
+1/2, whose first 63 bits k place it in [k, k+1] 2^-64. Almost always this determines the integer,
+which sampling/inverse_cdf_table.py certifies by an error bound in double precision. Otherwise
+`resolve_exact` appends bits to the same k, which is never drawn again, until interval arithmetic
+proves the integer.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class Law:
     Parameters
     ----------
     quantile
-        Q^-1 in double precision; no integer rests on it.
+        Q^-1 in double precision, as a starting point: no integer depends on its accuracy.
     series
         Coefficients c_2 to c_7 of the series of Q^-1 around Q(x), in powers of
-        d = (Q(x) - U) / density(x); shape (6, size). None of them is negative.
+        d = (Q(x) - U) / density(x); shape (6, size), not negative.
     upper, density
-        Q(x), and minus its derivative, in a given context of mpmath, to the precision of that.
+        Q(x), and minus its derivative, to the precision of a given mpmath context.
     tail
-        Q(x) as an interval that contains it, in a given interval context.
+        An interval that contains Q(x), in a given mpmath interval context.
     inverse
-        Q^-1 in a given context of mpmath, to the precision of that context; nothing rests on it.
+        Q^-1 to the precision of a given mpmath context; a guess, proven afterwards.
     """
 
     quantile: Callable[[Array], Array]
@@ -55,24 +55,24 @@ class Law:
     inverse: Callable[[Any, Any], Any]
 
 
-def middle(tail: NDArray[np.int64]) -> Array:
-    """Give the middle of [k, k+1] 2^-64 as a double, within a relative 2^-52 (two roundings)."""
+def tail_midpoint(tail: NDArray[np.int64]) -> Array:
+    """The midpoint of [k, k+1] 2^-64 as a double, within a relative 2^-52 (two roundings)."""
     return (tail.astype(np.float64) + 0.5) * 2.0**-64
 
 
-def exact(law: Law, scale: float, tail: int, more: Callable[[], int]) -> int:
-    """|floor(scale X + 1/2)| for the tail probability whose first 63 bits are `tail`, proven.
+def resolve_exact(law: Law, scale: float, tail: int, next_bits: Callable[[], int]) -> int:
+    """|floor(scale X + 1/2)| for the tail probability whose first 63 bits are `tail`, with proof.
 
     Parameters
     ----------
     law
         The law of X.
     scale
-        Its scale in lattice units.
+        Scale in lattice units.
     tail
         k with U in [k, k+1] 2^-64.
-    more
-        Gives the next 64 bits of U.
+    next_bits
+        Returns the next 64 bits of U.
 
     Returns
     -------
@@ -88,11 +88,11 @@ def exact(law: Law, scale: float, tail: int, more: Callable[[], int]) -> int:
         below = law.tail(iv, (iv.mpf(j) - iv.mpf(0.5)) / iv.mpf(scale)) if j else iv.mpf(0.5)
         if (tail * unit).a >= above.b and ((tail + 1) * unit).b <= below.a:
             return j
-        tail, bits = (tail << 64) | more(), bits + 64
+        tail, bits = (tail << 64) | next_bits(), bits + 64
 
 
 def _guess(law: Law, scale: float, tail: int, bits: int) -> int:
-    """The integer at the middle of [tail, tail+1] 2^-bits, to be proven by the caller."""
+    """The integer at the midpoint of [tail, tail+1] 2^-bits; the caller has to prove it."""
     mp = MPContext()
     mp.prec = bits + 80
     x = law.inverse(mp, mp.ldexp(mp.mpf(2 * tail + 1), -bits - 1))
@@ -106,11 +106,11 @@ def _normal_quantile(tail: Array) -> Array:
 
 def _normal_series(x: Array) -> Array:
     """P_n(x) / n!, where P_1 = 1 and P_{n+1} = P_n' + n x P_n, since x' = 1 / density(x)."""
-    found, each = [], Polynomial([1])
+    coefficients, polynomial = [], Polynomial([1])
     for n in range(1, _TERMS):
-        each = each.deriv() + n * Polynomial([0, 1]) * each
-        found.append(each(x) / math.factorial(n + 1))
-    return np.array(found)
+        polynomial = polynomial.deriv() + n * Polynomial([0, 1]) * polynomial
+        coefficients.append(polynomial(x) / math.factorial(n + 1))
+    return np.array(coefficients)
 
 
 def _normal_upper(mp: Any, x: Any) -> Any:
@@ -124,8 +124,8 @@ def _normal_density(mp: Any, x: Any) -> Any:
 def _normal_tail(iv: Any, x: Any) -> Any:
     """(1 - erf z) / 2 for z = x / sqrt(2).
 
-    erf z = 2/sqrt(pi) e^(-z^2) sum_n 2^n z^(2n+1) / (2n+1)!!: positive terms, and once their ratio
-    is below 1/2 the remainder is below the last term.
+    erf z = 2/sqrt(pi) e^(-z^2) sum_n 2^n z^(2n+1) / (2n+1)!!. The terms are positive; once their
+    ratio is below 1/2, the remainder is below the last term.
     """
     square = x * x / 2
     term = iv.sqrt(square)
@@ -139,7 +139,7 @@ def _normal_tail(iv: Any, x: Any) -> Any:
 
 
 def _normal_inverse(mp: Any, tail: Any) -> Any:
-    """Newton's method on a convex tail, from a double."""
+    """Newton's method on the convex tail, from a double."""
     x = mp.mpf(-float(ndtri(max(float(tail), 1e-300))))
     for _ in range(8 + mp.prec.bit_length()):
         step = (mp.ncdf(-x) - tail) / mp.npdf(x)
@@ -154,12 +154,12 @@ def _laplace_quantile(tail: Array) -> Array:
 
 
 def _laplace_series(x: Array) -> Array:
-    """1/n, of -log(1 - d)."""
+    """The coefficients 1/n of -log(1 - d)."""
     return np.outer(1 / np.arange(2.0, _TERMS + 1), np.ones_like(x))
 
 
 def _laplace_tail(context: Any, x: Any) -> Any:
-    """Its own density: e^-x / 2."""
+    """e^-x / 2, which is also the density."""
     return context.exp(-x) / 2
 
 

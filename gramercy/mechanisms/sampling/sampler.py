@@ -1,12 +1,12 @@
 """The only source of noise: every draw is made here, from the operating system's generator.
 
-Integer noise is exact: the law of what is drawn is the stated law, and no floating-point number
-can be seen in it (mechanisms/rounding.py, mechanisms/discrete.py). `gaussian` and `gamma` are
-doubles, for mechanisms whose noise is real-valued and who declare so.
+Integer noise is exact: draws have exactly the stated law, and no floating-point computation can be
+observed in them (sampling/rounding.py, sampling/discrete.py). `gaussian` and `gamma` are doubles,
+for mechanisms that declare floating-point arithmetic.
 
-Each draw takes 64 bits: one chooses the side, the others are the first 63 of a tail probability.
-An integer that those do not settle has bits appended to them, and they are never drawn anew. Many
-draws are made in threads; what is left to mpmath, which is not made for them, is done by one.
+Each draw takes 64 bits: a sign, and the first 63 bits of a tail probability. If they do not
+determine the integer, more bits are appended to them; they are never drawn again. Many draws are
+made in several threads; draws that need more bits are resolved by mpmath, in one thread.
 """
 
 from __future__ import annotations
@@ -25,26 +25,32 @@ from scipy.special import gammainccinv, gammaincinv
 
 from gramercy.common.machine import cores
 from gramercy.mechanisms.sampling import discrete
-from gramercy.mechanisms.sampling.discrete import WIDEST_DISCRETE, discrete_gaussian_variance
-from gramercy.mechanisms.sampling.inverse_cdf_table import pieces
-from gramercy.mechanisms.sampling.rounding import LAPLACE, NORMAL, Law, exact, middle
-from gramercy.schemas.errors import SamplerError
+from gramercy.mechanisms.sampling.discrete import MAX_DISCRETE_SIGMA, discrete_gaussian_variance
+from gramercy.mechanisms.sampling.inverse_cdf_table import inverse_cdf_table
+from gramercy.mechanisms.sampling.rounding import (
+    LAPLACE,
+    NORMAL,
+    Law,
+    resolve_exact,
+    tail_midpoint,
+)
+from gramercy.schemas.problems import mechanism as problems
 
 __all__ = [
-    "WIDEST_DISCRETE",
+    "MAX_DISCRETE_SIGMA",
     "discrete_gaussian",
     "discrete_gaussian_variance",
     "gamma",
     "gaussian",
-    "parts",
     "rounded_gaussian",
     "rounded_laplace",
     "self_test",
+    "uniform_integers",
 ]
 
-_CHUNK = 1 << 15  # samples at most that a thread draws at once, and half of it at least
+_CHUNK = 1 << 15  # most draws of a thread at once; at least half as many
 _LOW_63 = (1 << 63) - 1
-_Found = TypeVar("_Found")
+_T = TypeVar("_T")
 
 
 def rounded_gaussian(scale: float, size: int) -> NDArray[np.int64]:
@@ -87,7 +93,7 @@ def discrete_gaussian(sigma: float, size: int) -> NDArray[np.int64]:
     Parameters
     ----------
     sigma
-        From 1/16 to 16384; one exact double. The standard deviation is a little smaller:
+        From 1/16 to 16384; one exact double. The standard deviation is slightly smaller: see
         `discrete_gaussian_variance`.
     size
         Number of samples.
@@ -96,14 +102,14 @@ def discrete_gaussian(sigma: float, size: int) -> NDArray[np.int64]:
     -------
     ndarray of int64, shape (size,)
     """
-    table = discrete.table(sigma)
+    table = discrete.tail_table(sigma)
 
-    def settle(bits: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.intp]:
-        j, settled = table.fast((bits & _LOW_63).view(np.uint64))
+    def resolve(bits: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.intp]:
+        j, certified = table.resolve_certified((bits & _LOW_63).view(np.uint64))
         drawn[:] = np.negative(j, out=j, where=bits < 0)
-        return np.flatnonzero(~settled)
+        return np.flatnonzero(~certified)
 
-    return _integers(size, settle, table.exact)
+    return _signed_integers(size, resolve, table.resolve_exact)
 
 
 def gaussian(size: int) -> NDArray[np.float64]:
@@ -122,10 +128,10 @@ def gaussian(size: int) -> NDArray[np.float64]:
 
     def fill(chunk: slice) -> None:
         bits = _bits(chunk)
-        part = NORMAL.quantile(middle(bits & _LOW_63))
+        part = NORMAL.quantile(tail_midpoint(bits & _LOW_63))
         drawn[chunk] = np.negative(part, out=part, where=bits < 0)
 
-    _each(fill, size)
+    _map_chunks(fill, size)
     return drawn
 
 
@@ -135,8 +141,8 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
     Parameters
     ----------
     shape
-        Positive, at most 2^50. A chi-square with d degrees of freedom is twice a gamma of shape
-        d/2.
+        Positive, at most 2^50. A chi-squared variable with d degrees of freedom is twice a gamma
+        variable of shape d/2.
     size
         Number of samples.
 
@@ -146,112 +152,123 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
 
     Notes
     -----
-    One bit chooses the tail of which the others are the probability, so both tails are accurate.
-    Where the shape is small, what lies below the smallest double is 0. scipy's lower tail is wrong
-    for large shapes (a tenth of a standard deviation at 10^9); from 10^5 on five terms of Cornish
-    and Fisher's expansion are within 10^-11 standard deviations, or the spacing of doubles.
+    One bit chooses the tail, and the others are its probability, so both tails are accurate. Where
+    the shape is small, values below the smallest double are 0. scipy's lower tail is wrong for
+    large shapes (by a tenth of a standard deviation at 10^9); so from 10^5 on five terms of the
+    Cornish-Fisher expansion are used, which are accurate to 10^-11 standard deviations, or to the
+    spacing of doubles.
     """
     if not 0 < shape <= 2.0**50:
-        raise ValueError("shape must lie in (0, 2^50]")
+        raise problems.argument_out_of_range("shape", "greater than 0 and at most 2^50")
     if shape > 1e5:
-        return _wide_gamma(shape, gaussian(size))
+        return _cornish_fisher_gamma(shape, gaussian(size))
     drawn = np.empty(size)
 
     def fill(chunk: slice) -> None:
         part, bits = drawn[chunk], _bits(chunk)
-        low, probability = bits < 0, middle(bits & _LOW_63)
+        low, probability = bits < 0, tail_midpoint(bits & _LOW_63)
         part[low] = gammaincinv(shape, probability[low])  # with `where=` scipy's ufuncs crash
         part[~low] = gammainccinv(shape, probability[~low])
 
-    _each(fill, size)
+    _map_chunks(fill, size)
     return drawn
 
 
 @cache
 def self_test() -> None:
-    """Compare the fast with the exact path on fixed tails; once a process, before any charge.
+    """Compare the fast with the exact path on fixed tails; once per process, before any charge.
 
     Raises
     ------
     SamplerError
-        If this machine's libraries do not give the numbers that the error bound was proven on.
+        If this machine's libraries do not give the numbers that the error bound assumes.
     """
     tails = (_FRACTIONS * 2.0**64).astype(np.int64)
     for law in (NORMAL, LAPLACE):
         for scale in (37.5, 3.0e9):
-            quick = np.zeros_like(tails)
-            if pieces(law).settle(scale, tails, quick).size:
-                raise SamplerError("The noise sampler's fast path settles too little.", _REINSTALL)
-            for k, j in zip(tails.tolist(), quick.tolist(), strict=True):
-                if exact(law, scale, k, _no_more) != j:
-                    raise SamplerError("The noise sampler's two paths disagree.", _REINSTALL)
+            fast = np.zeros_like(tails)
+            if inverse_cdf_table(law).resolve_certified(scale, tails, fast).size:
+                raise problems.fast_path_undecided()
+            for k, j in zip(tails.tolist(), fast.tolist(), strict=True):
+                if resolve_exact(law, scale, k, _no_next_bits) != j:
+                    raise problems.sampler_paths_disagree()
 
 
-# Deep and middling tails, and both ends of a piece.
+# Small and large tail probabilities, and both ends of a piece of the table.
 _FRACTIONS = np.array([6e-7, 1e-5, 0.02, 0.125 * (1 - 1e-9), 0.125 * (1 + 1e-9), 0.3, 0.49999])
-_REINSTALL = "Install the pinned versions of requirements.lock."
 
 
-def _wide_gamma(a: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _cornish_fisher_gamma(a: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
     root = math.sqrt(a)
     third = (z**3 - 7 * z) / (36 * root) - (3 * z**4 + 7 * z**2 - 16) / (810 * a)
     last = (9 * z**5 + 256 * z**3 - 433 * z) / (38880 * a * root)
     return a + (root * z + (z**2 - 1) / 3 + third + last)
 
 
-def _no_more() -> int:
-    raise SamplerError("The noise sampler's fast path settled what 64 bits do not.", _REINSTALL)
+def _no_next_bits() -> int:
+    raise problems.fast_path_not_certified()
 
 
-def parts(count: int, size: int) -> NDArray[np.int64]:
-    """Draw `size` independent samples of 0, ..., count - 1, all alike; shape (size,)."""
+def uniform_integers(count: int, size: int) -> NDArray[np.int64]:
+    """Draw `size` independent uniform integers from 0 to count - 1; shape (size,)."""
     if not 0 < count < 1 << 32:
-        raise ValueError("count must lie in (0, 2^32)")
-    whole = np.uint64((1 << 64) // count * count - 1)  # the others are drawn anew
+        raise problems.argument_out_of_range("count", "greater than 0 and less than 2^32")
+    largest = np.uint64((1 << 64) // count * count - 1)  # larger draws are rejected, against bias
     drawn = np.zeros(0, dtype=np.uint64)
     while drawn.size < size:
         bits = np.frombuffer(os.urandom(8 * (size - drawn.size)), dtype="<u8")
-        drawn = np.concatenate([drawn, bits[bits <= whole]])
+        drawn = np.concatenate([drawn, bits[bits <= largest]])
     return (drawn % np.uint64(count)).astype(np.int64)
 
 
-def _more_bits() -> int:
+def _next_bits() -> int:
     return int.from_bytes(os.urandom(8), "little")
 
 
 def _rounded(law: Law, scale: float, size: int) -> NDArray[np.int64]:
     if not 0 < scale < 2.0**56:
-        raise ValueError("scale must lie in (0, 2^56) lattice units")
-    return _integers(size, partial(pieces(law).settle, scale), partial(exact, law, scale))
+        raise problems.argument_out_of_range("scale", "greater than 0 and less than 2^56")
+    resolve = partial(inverse_cdf_table(law).resolve_certified, scale)
+    return _signed_integers(size, resolve, partial(resolve_exact, law, scale))
 
 
-def _integers(
+def _signed_integers(
     size: int,
-    settle: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.intp]],
-    proven: Callable[[int, Callable[[], int]], int],
+    resolve: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.intp]],
+    prove: Callable[[int, Callable[[], int]], int],
 ) -> NDArray[np.int64]:
-    """A sign, and a magnitude from 63 bits, or from more where they do not settle it."""
+    """Draw signs, and magnitudes from 63 bits, or from more where these are not enough.
+
+    Parameters
+    ----------
+    size
+        Number of draws.
+    resolve
+        Takes 64 bits per draw, writes the integers, and returns the indices that it leaves out.
+    prove
+        Takes the 63 bits of one draw and a source of further bits, and returns its magnitude.
+    """
     drawn = np.empty(size, dtype=np.int64)
 
     def fill(chunk: slice) -> list[tuple[int, int]]:
         bits = _bits(chunk)
-        left = settle(bits, drawn[chunk]).tolist()
+        left = resolve(bits, drawn[chunk]).tolist()
         return [(chunk.start + i, int(bits[i])) for i in left]
 
-    for left in _each(fill, size):
-        for place, bits in left:
-            j = proven(bits & _LOW_63, _more_bits)
-            drawn[place] = -j if bits < 0 else j
+    for left in _map_chunks(fill, size):
+        for index, bits in left:
+            j = prove(bits & _LOW_63, _next_bits)
+            drawn[index] = -j if bits < 0 else j
     return drawn
 
 
 def _bits(chunk: slice) -> NDArray[np.int64]:
-    """64 fresh bits for every sample: a sign, and the 63 of a tail probability."""
+    """64 new bits for every draw: a sign, and 63 bits of a tail probability."""
     return np.frombuffer(os.urandom(8 * (chunk.stop - chunk.start)), dtype="<i8")
 
 
-def _each(fill: Callable[[slice], _Found], size: int) -> list[_Found]:
-    """What filling each chunk comes to, in threads where there are several."""
+def _map_chunks(fill: Callable[[slice], _T], size: int) -> list[_T]:
+    """The results of `fill` for each chunk of the draws, in threads if there are several."""
     ends = np.linspace(0, size, -(-size // _CHUNK) + 1).astype(int).tolist()
     chunks = [slice(*each) for each in pairwise(ends)]
     threads = min(cores(), len(chunks))

@@ -1,1 +1,1 @@
-"""What the pages of a Parquet file will ask of memory, told before a library reads them."""
+"""Checks how much memory a Parquet file will need, before a library reads it."""

@@ -1,4 +1,4 @@
-"""What the columns of a Parquet file take in memory, by the heads of their pages."""
+"""How much memory the columns of a Parquet file need, from the headers of their pages."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from typing import IO
 
 import pyarrow.parquet as pq
 
-from gramercy.schemas.errors import TableError
-from gramercy.tables.parquet_guard.page_heads import DICTIONARY, PLAIN, SPELLED, pages
-from gramercy.tables.values import Reading
+from gramercy.schemas.problems.table import page_too_large
+from gramercy.tables.parquet_guard.page_headers import (
+    DICTIONARY,
+    PLAIN,
+    VALUE_ENCODINGS,
+    pages,
+)
+from gramercy.tables.values import Coding
 
 # Bytes of memory.
-_PAGE = 64 << 20  # one page of numbers
-_TEXTS = 16 << 20  # one page of texts
-_DELTAS = 2 << 20  # one page of texts that each begin as the one before, and all may be long
-_PAGES = 128 << 20  # the pages of all columns at once
-_HONEST = 256 << 20  # those of a file that is not much smaller than what it unpacks to
-_UNPACKED = 2  # times its size
-_BATCH = 64 << 20  # texts at once
-_ENTRY = 4  # times its page that a dictionary takes once it is read
+_PAGE = 64 << 20  # for one page of numbers
+_TEXTS = 16 << 20  # for one page of text
+_DELTAS = 2 << 20  # for one page of prefix-encoded text: few bytes may expand to many long texts
+_PAGES = 128 << 20  # for the pages of all columns together
+_LARGE_PAGES = 256 << 20  # the same for a file that is itself large
+_EXPANSION = 2  # a file's compressed pages may need this multiple of their size
+_BATCH = 64 << 20  # for the texts of a batch
+_DICTIONARY_FACTOR = 4  # a decoded dictionary needs this multiple of its page
 
 
 @dataclass(frozen=True)
@@ -29,82 +34,103 @@ class StoredColumn:
 
     Parameters
     ----------
-    name, levels
+    name, coding
         As declared.
     leaf
-        Its place in the file.
-    of_bytes
-        Whether its cells have any length.
-    largest, packed, spelled
-        Bytes of its largest page, of the largest as it lies in the file, and of the largest that
-        spells its cells out.
-    delta
-        Whether cells are told by those before them.
+        Position in the file.
+    is_bytes
+        Whether cells have variable length.
+    largest_page
+        Bytes of the largest page, decompressed.
+    largest_compressed
+        Bytes of the largest page in the file.
+    largest_values
+        Bytes of the largest page that has values rather than dictionary indices.
+    prefix_encoded
+        Whether cells are stored as differences from the previous ones.
     """
 
     name: str
-    levels: Reading
+    coding: Coding
     leaf: int
-    of_bytes: bool
-    largest: int
-    packed: int
-    spelled: int
-    delta: bool
+    is_bytes: bool
+    largest_page: int
+    largest_compressed: int
+    largest_values: int
+    prefix_encoded: bool
 
     @property
-    def most(self) -> int:
-        """Bytes that a page of it may take."""
-        of_texts = _DELTAS if self.delta else _TEXTS
-        return of_texts if self.of_bytes else _PAGE
+    def limit(self) -> int:
+        """Bytes that one of its pages may need."""
+        text_limit = _DELTAS if self.prefix_encoded else _TEXTS
+        return text_limit if self.is_bytes else _PAGE
 
     @property
     def weight(self) -> int:
-        """Bytes of memory while it is read: a page, and a dictionary."""
-        return self.largest * (_ENTRY if self.of_bytes else 1)
+        """Bytes of memory to read it: one page, and a dictionary."""
+        return self.largest_page * (_DICTIONARY_FACTOR if self.is_bytes else 1)
 
-    def at_once(self, rows: int) -> int:
-        """How many of its cells are read at once, each as long as its longest may be."""
-        return max(1, min(rows, _BATCH // max(1, self.spelled))) if self.of_bytes else rows
+    def rows_at_once(self, rows: int) -> int:
+        """At most `rows` cells, so few that they fit even if each is as long as the largest."""
+        if not self.is_bytes:
+            return rows
+        return max(1, min(rows, _BATCH // max(1, self.largest_values)))
 
 
 def stored_columns(
     stream: IO[bytes],
     table: pq.ParquetFile,
     file: str,
-    columns: Mapping[str, Reading],
+    columns: Mapping[str, Coding],
     groups: Sequence[int],
 ) -> list[StoredColumn]:
-    """What the heads of all pages say of the declared columns."""
-    every = (table.schema.column(leaf) for leaf in range(len(table.schema)))
-    # Inside another column, a path may read as a name with a point in it.
-    leaves = {each.name: leaf for leaf, each in enumerate(every) if each.name == each.path}
-    found = []
-    for name, levels in columns.items():
+    """The declared columns, described by the headers of all their pages.
+
+    Raises
+    ------
+    TableError
+        If a page is too large.
+    KeyError
+        If a column is missing.
+    """
+    schema = [table.schema.column(leaf) for leaf in range(len(table.schema))]
+    # The path of a column in a struct may equal the name of a column with a dot in it.
+    leaves = {column.name: k for k, column in enumerate(schema) if column.name == column.path}
+    stored = []
+    for name, coding in columns.items():
         leaf = leaves[name]
-        of_bytes = table.schema.column(leaf).physical_type == "BYTE_ARRAY"
-        largest = packed = spelled = 0
-        delta = False
+        is_bytes = table.schema.column(leaf).physical_type == "BYTE_ARRAY"
+        largest_page = largest_compressed = largest_values = 0
+        prefix_encoded = False
         for group in groups:
             for page in pages(stream, table.metadata.row_group(group).column(leaf)):
-                largest, packed = max(largest, page.size, page.packed), max(packed, page.packed)
-                if page.kind != DICTIONARY and page.encoding in SPELLED:
-                    spelled = max(spelled, page.size)
-                    delta = delta or page.encoding != PLAIN
-        column = StoredColumn(name, levels, leaf, of_bytes, largest, packed, spelled, delta)
-        if largest > column.most:
-            raise TableError(
-                f"{file}: column '{name}' lies in pages of more than {column.most >> 20} MiB.",
-                "Write it in smaller pages or row groups.",
-            )
-        found.append(column)
-    return found
+                largest_page = max(largest_page, page.size, page.compressed_size)
+                largest_compressed = max(largest_compressed, page.compressed_size)
+                if page.kind != DICTIONARY and page.encoding in VALUE_ENCODINGS:
+                    largest_values = max(largest_values, page.size)
+                    prefix_encoded = prefix_encoded or page.encoding != PLAIN
+        column = StoredColumn(
+            name,
+            coding,
+            leaf,
+            is_bytes,
+            largest_page,
+            largest_compressed,
+            largest_values,
+            prefix_encoded,
+        )
+        if largest_page > column.limit:
+            raise page_too_large(file, name, column.limit >> 20)
+        stored.append(column)
+    return stored
 
 
-def fit(columns: Sequence[StoredColumn]) -> bool:
-    """Whether pages of all of them can be in memory at once."""
-    return sum(column.weight for column in columns) <= room(columns)
+def fits_in_memory(columns: Sequence[StoredColumn]) -> bool:
+    """Whether one page of every column fits into memory at once."""
+    return sum(column.weight for column in columns) <= memory_budget(columns)
 
 
-def room(columns: Sequence[StoredColumn]) -> int:
-    """More where the file is large itself, so that nobody is surprised."""
-    return max(_PAGES, min(_HONEST, _UNPACKED * sum(column.packed for column in columns)))
+def memory_budget(columns: Sequence[StoredColumn]) -> int:
+    """Bytes for the pages of all columns; more for a file that is itself large."""
+    compressed = sum(column.largest_compressed for column in columns)
+    return max(_PAGES, min(_LARGE_PAGES, _EXPANSION * compressed))

@@ -1,4 +1,4 @@
-"""Just enough of Thrift's compact protocol to look at what a Parquet file says of itself."""
+"""The part of Thrift's compact protocol that Parquet footers and page headers use."""
 
 from __future__ import annotations
 
@@ -7,115 +7,120 @@ from collections.abc import Iterator
 BINARY, LIST, SET, MAP, STRUCT = 8, 9, 10, 11, 12
 _TRUE, _FALSE, _BYTE, _DOUBLE = 1, 2, 3, 7
 _INTEGERS = {4, 5, 6}
-_DEEPEST = 32
-_LONG = 15  # a list's head has room for a smaller size
+_MAX_DEPTH = 32
+_LONG = 15  # in a list's first byte: the size follows, because it does not fit there
 
 
-class TooHeavyError(ValueError):
-    """What is described would take more memory than there is for it."""
+class MemoryLimitError(ValueError):
+    """Parsing would need more memory than allowed."""
 
 
-class Compact:
-    """Reads values one after the other.
+class CompactReader:
+    """Reads values one after the other, and counts the memory that a library would need for them.
 
     Parameters
     ----------
     data
-        Raises IndexError where it ends too early.
-    most
-        Bytes of memory that what is passed over may take once a library has parsed it. Every byte
-        of the data is worth several there: a description that says nothing costs most.
+        The bytes. Reading beyond their end raises IndexError.
+    limit
+        Bytes of memory that a library may need for what `skip` passes over: several times the
+        bytes of the data, and most for empty structs.
+
+    Attributes
+    ----------
+    position
+        Number of bytes read.
     """
 
-    def __init__(self, data: bytes, most: int = 1 << 24) -> None:
+    def __init__(self, data: bytes, limit: int = 1 << 24) -> None:
         self._data = data
-        self._left = most
-        self.at = 0
+        self._left = limit
+        self.position = 0
 
     def charge(self, size: int) -> None:
-        """Count memory; raises TooHeavyError where there is none left."""
+        """Count bytes of memory; raises MemoryLimitError beyond the limit."""
         self._left -= size
         if self._left < 0:
-            raise TooHeavyError
+            raise MemoryLimitError
 
-    def number(self) -> int:
-        """A whole number with a sign."""
+    def signed_integer(self) -> int:
+        """A signed integer."""
         n = self._varint()
         return n >> 1 ^ -(n & 1)
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """(field, type) of a struct; each value has to be read, or skipped, before the next."""
+        """Number and type of each field of a struct; read or skip its value before the next."""
         field = 0
-        while head := self._byte():
-            ahead = head >> 4
-            field = field + ahead if ahead else self.number()
-            yield field, head & 15
+        while first := self._byte():
+            delta = first >> 4
+            field = field + delta if delta else self.signed_integer()
+            yield field, first & 15
 
-    def items(self) -> tuple[int, int]:
-        """(type, number) of a list's items, which follow."""
-        head = self._byte()
-        size = head >> 4
-        return head & 15, self._varint() if size == _LONG else size
+    def list_header(self) -> tuple[int, int]:
+        """Type and number of the items of a list; they follow."""
+        first = self._byte()
+        size = first >> 4
+        return first & 15, self._varint() if size == _LONG else size
 
     def skip(self, kind: int, depth: int = 0) -> None:
-        """Pass over a value of this type."""
+        """Skip a value of this type."""
         if kind in _INTEGERS:
             self._varint()
         elif kind == BINARY:
             size = self._varint()
             self.charge(32 + size)
-            self._pass(size)
-        elif depth > _DEEPEST:
-            raise TooHeavyError
+            self._advance(size)
+        elif depth > _MAX_DEPTH:
+            raise MemoryLimitError
         elif kind == STRUCT:
             self._skip_struct(depth)
         elif kind in {LIST, SET}:
-            inner, size = self.items()
+            inner, size = self.list_header()
             self.charge(8 * size)
             for _ in range(size):
                 self.skip(_BYTE if inner in {_TRUE, _FALSE} else inner, depth + 1)
         elif kind in {_BYTE, _DOUBLE}:
-            self._pass(1 if kind == _BYTE else 8)
+            self._advance(1 if kind == _BYTE else 8)
         elif kind not in {_TRUE, _FALSE}:
             raise ValueError
 
     def _skip_struct(self, depth: int) -> None:
-        """Footers are millions of these: whole numbers are passed over at once."""
+        """Skip integers inline: footers have millions of structs."""
         self.charge(128)
-        data, at = self._data, self.at
-        while head := data[at]:
+        data, at = self._data, self.position
+        while first := data[at]:
             at += 1
-            if head < 1 << 4:  # the field's number follows
+            if first < 1 << 4:  # the field's number follows
                 while data[at] & 128:
                     at += 1
                 at += 1
-            kind = head & 15
+            kind = first & 15
             if kind in _INTEGERS:
                 while data[at] & 128:
                     at += 1
                 at += 1
             elif kind not in {_TRUE, _FALSE}:
-                self.at = at
+                self.position = at
                 self.skip(kind, depth + 1)
-                at = self.at
-        self.at = at + 1
+                at = self.position
+        self.position = at + 1
 
     def _varint(self) -> int:
-        """A loop of its own, since most of what is read is this."""
-        data, at, n, shift = self._data, self.at, 0, 0
+        """An unsigned integer, inlined for speed: most of a footer is these."""
+        data, at, n, shift = self._data, self.position, 0, 0
         while (byte := data[at]) & 128:
             n |= (byte & 127) << shift
             shift += 7
             at += 1
-        self.at = at + 1
+        self.position = at + 1
         return n | byte << shift
 
     def _byte(self) -> int:
-        byte = self._data[self.at]
-        self.at += 1
+        byte = self._data[self.position]
+        self.position += 1
         return byte
 
-    def _pass(self, size: int) -> None:
-        self.at += size
-        if self.at > len(self._data):
+    def _advance(self, size: int) -> None:
+        self.position += size
+        if self.position > len(self._data):
             raise IndexError

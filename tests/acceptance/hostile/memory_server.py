@@ -1,8 +1,8 @@
-"""Runs the project's own reading path in processes of their own, and measures their memory.
+"""Reads tables in separate processes, and measures their memory.
 
-A server: imports and a small table once, then one fork a case. A fork begins with the memory in
-use, so that its peak less where it began is what the case took; a process started by ``exec`` would
-be charged with its parent's peak.
+A server imports the project and reads a small table, then forks for every case. The memory
+of a case is the difference between the peak of its fork and the memory of the fork at its start. A
+process started by ``exec`` would inherit its parent's peak.
 """
 
 from __future__ import annotations
@@ -22,55 +22,67 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-_MOST = 16 << 30  # bytes of address space: a bomb may not take the machine with it
+_ADDRESS_SPACE = 16 << 30  # bytes, so that a bomb cannot exhaust the machine
 
 
-def _now() -> int:
+def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-def _outcome(request: Path, way: str) -> dict[str, Any]:
+def _outcome(request: Path, mode: str) -> dict[str, Any]:
     from gramercy.application.accumulation import accumulate as accumulated
-    from gramercy.application.public_parameters import normalised
+    from gramercy.application.public_parameters import row_normalisation
     from gramercy.application.validation import validate
     from gramercy.schemas.errors import GramercyError
     from gramercy.tables.source import open_source
     from gramercy.tables.streaming import accumulate
-    from tests.support.factories import read_plan, run_release, seal_step
+    from tests.support.factories import as_flow_step, read_plan, run_release
 
     try:
-        if way == "request":
+        if mode == "request":
             return {"release": run_release(request)}
         plan = read_plan(request)
-        sampled = seal_step(validate)(plan.contract)["sample"] if way == "tables" else None
-        source, how, lattice = plan.contract.source, normalised(plan.asked), plan.mechanism.lattice
-        if way == "as a library would":
+        sample = as_flow_step(validate)(plan.contract)["sample"] if mode == "tables" else None
+        source, normalisation, lattice = (
+            plan.contract.source,
+            row_normalisation(plan.spec),
+            plan.mechanism.lattice,
+        )
+        if mode == "unbounded":
             pq.read_table(source)
-        if way == "in place":
-            sums = accumulate(open_source(source), plan.contract, how, lattice, in_place=True)
+        if mode == "in place":
+            sums = accumulate(
+                open_source(source), plan.contract, normalisation, lattice, keep_malformed=True
+            )
         else:
-            sums = seal_step(accumulated)(plan).sums
+            sums = as_flow_step(accumulated)(plan).sums
     except GramercyError as error:
-        return {"error": type(error).__name__, "said": str(error), "exit_code": error.exit_code}
+        return {
+            "error": type(error).__name__,
+            "code": error.code,
+            "facts": error.facts,
+            "text": str(error),
+            "exit_code": error.exit_code,
+        }
     return {
         "rows": sums.rows,
         "malformed": sums.malformed,
         "filled": sums.repairs.filled.tolist(),
         "moment": (sums.gram[:9, :9] / lattice.divisor / max(1, sums.rows)).tolist(),
-        "sample": sampled,
+        "sample": sample,
     }
 
 
-def _measured(asked: dict[str, Any]) -> dict[str, Any]:
-    os.environ["GRAMERCY_HOME"] = asked["home"]
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST, _MOST))
-    signal.alarm(asked["seconds"])
-    base, began = _now(), time.monotonic()
+def _measured(job: dict[str, Any]) -> dict[str, Any]:
+    os.environ["GRAMERCY_HOME"] = job["home"]
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    signal.alarm(job["seconds"])
+    base, start = _peak_memory(), time.monotonic()
     try:
-        found = _outcome(Path(asked["request"]), asked["way"])
-    except BaseException as caught:  # no error of ours: what the test is to see
-        found = {"error": type(caught).__name__, "said": str(caught), "exit_code": None}
-    return found | {"seconds": time.monotonic() - began, "took": _now() - base}
+        result = _outcome(Path(job["request"]), job["mode"])
+    except BaseException as caught:  # an unexpected error, which the test reports
+        result = {"error": type(caught).__name__, "text": str(caught), "exit_code": None}
+    return result | {"seconds": time.monotonic() - start, "memory": _peak_memory() - base}
 
 
 def _serve() -> None:
@@ -91,7 +103,7 @@ def _serve() -> None:
         with os.fdopen(read, "rb") as pipe:
             answer = pipe.read().decode()
         _, status = os.waitpid(child, 0)
-        died = {"error": f"killed by signal {os.WTERMSIG(status)}" if status else "nothing said"}
+        died = {"error": f"killed by signal {os.WTERMSIG(status)}" if status else "no answer"}
         print(answer or json.dumps(died), flush=True)
 
 
@@ -101,22 +113,22 @@ class MemoryClient:
     def __init__(self, server: Any) -> None:
         self._server = server
 
-    def __call__(self, request: Path, *, way: str = "tables", seconds: int = 60) -> dict[str, Any]:
-        asked = {"request": str(request), "way": way, "seconds": seconds}
-        asked |= {"home": str(request.parent / "home")}
-        self._server.stdin.write(json.dumps(asked) + "\n")
+    def __call__(self, request: Path, *, mode: str = "tables", seconds: int = 60) -> dict[str, Any]:
+        job = {"request": str(request), "mode": mode, "seconds": seconds}
+        job |= {"home": str(request.parent / "home")}
+        self._server.stdin.write(json.dumps(job) + "\n")
         self._server.stdin.flush()
-        found: dict[str, Any] = json.loads(self._server.stdout.readline())
-        return found
+        answer: dict[str, Any] = json.loads(self._server.stdout.readline())
+        return answer
 
 
 @contextmanager
 def memory_server() -> Iterator[MemoryClient]:
     """Run the server until the context ends."""
-    words = [sys.executable, "-m", "tests.acceptance.hostile.memory_server"]
+    command = [sys.executable, "-m", "tests.acceptance.hostile.memory_server"]
     root = Path(__file__).parents[3]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, cwd=root, stdin=pipe, stdout=pipe, text=True) as server:
+    with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, text=True) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
         yield MemoryClient(server)

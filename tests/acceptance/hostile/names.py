@@ -6,7 +6,7 @@ import itertools
 from urllib.parse import quote
 
 # Letters that look like others, and digits that are digits elsewhere.
-_ALIKE = {
+_LOOKALIKES = {
     "a": "аɑａ𝐚α",
     "b": "ЬƄｂ𝖇",
     "c": "сϲｃ𝒸",
@@ -25,7 +25,16 @@ _ALIKE = {
     "\\": "＼⧵",
 }
 _WORDS = ["toy", "v1", "v1-r1", "release", "archive"]
-_UP = ["..", "../x", "../../x", "../../../../../../tmp/x", "a/../../b", "./..", "....//x", "..;/x"]
+_PARENTS = [
+    "..",
+    "../x",
+    "../../x",
+    "../../../../../../tmp/x",
+    "a/../../b",
+    "./..",
+    "....//x",
+    "..;/x",
+]
 _WINDOWS = ["con", "prn", "aux", "nul", "com1", "com9", "lpt1", "conin$", "clock$"]
 _HIDDEN = [
     ".",
@@ -221,13 +230,13 @@ _LONG = [
 
 
 def _paths(inside: str) -> list[str]:
-    """Paths that lead elsewhere, with every spelling of a separator."""
-    found = []
-    for up, word in itertools.product(_UP, ["", "x", *_WORDS[:2]]):
+    """Paths to other folders, with many spellings of separators."""
+    names = []
+    for up, word in itertools.product(_PARENTS, ["", "x", *_WORDS[:2]]):
         path = f"{up}/{word}" if word else up
-        found += [path, path.replace("/", "\\"), quote(path, safe=""), quote(quote(path, safe=""))]
-        found += [path.replace(".", "%2e"), path.replace("/", "%c0%af"), f"{path}\0.csv"]
-        found += [path.replace("/", "∕"), path.replace(".", "．"), f"file://{path}"]
+        names += [path, path.replace("/", "\\"), quote(path, safe=""), quote(quote(path, safe=""))]
+        names += [path.replace(".", "%2e"), path.replace("/", "%c0%af"), f"{path}\0.csv"]
+        names += [path.replace("/", "∕"), path.replace(".", "．"), f"file://{path}"]
     roots = [
         "/",
         "//",
@@ -238,11 +247,11 @@ def _paths(inside: str) -> list[str]:
         "/dev/zero",
     ]
     roots += ["/proc/self/environ", "C:", "C:\\x", "C:/x", "c:x", "\\\\host\\share", "\\\\?\\C:\\x"]
-    return found + roots + [f"{root}/" for root in roots] + [f"x{root}" for root in roots]
+    return names + roots + [f"{root}/" for root in roots] + [f"x{root}" for root in roots]
 
 
 def _around(word: str) -> list[str]:
-    """A name with something before it, in it and after it."""
+    """A word with a mark before it, in it or after it."""
     marks = [
         " ",
         ".",
@@ -261,11 +270,11 @@ def _around(word: str) -> list[str]:
     return [name for mark in marks for name in (mark + word, word + mark, f"v{mark}1")]
 
 
-def _alike(word: str) -> list[str]:
+def _lookalikes(word: str) -> list[str]:
     return [
-        word[:at] + other + word[at + 1 :]
-        for at, letter in enumerate(word)
-        for other in _ALIKE.get(letter, "")
+        word[:position] + lookalike + word[position + 1 :]
+        for position, letter in enumerate(word)
+        for lookalike in _LOOKALIKES.get(letter, "")
     ]
 
 
@@ -276,7 +285,7 @@ def _devices() -> list[str]:
 
 
 def hostile_names(inside: str, count: int) -> list[str]:
-    """Return distinct names, every kind among the first ones.
+    """Return distinct names; the kinds alternate.
 
     Parameters
     ----------
@@ -295,9 +304,9 @@ def hostile_names(inside: str, count: int) -> list[str]:
         _SHEETS,
         _INVISIBLE,
         _LONG,
-        [name for word in _WORDS for name in _alike(word)],
+        [name for word in _WORDS for name in _lookalikes(word)],
         [name for word in _WORDS for name in _around(word)],
     ]
-    in_turn = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    found = list(dict.fromkeys(name for name in in_turn if name is not None))
-    return found[:count]
+    alternating = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+    names = list(dict.fromkeys(name for name in alternating if name is not None))
+    return names[:count]

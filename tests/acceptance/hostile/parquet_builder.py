@@ -1,4 +1,4 @@
-"""Parquet files built byte by byte: small ones that no library would write."""
+"""Builds Parquet files byte by byte, as libraries would not write them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def zigzag(number: int) -> bytes:
 
 def thrift(fields: Struct) -> bytes:
     """A struct in Thrift's compact protocol."""
-    out, before = b"", 0
+    out, previous = b"", 0
     for at, (kind, value) in sorted(fields.items()):
-        ahead = at - before
-        out += bytes([ahead << 4 | kind]) if ahead < 16 else bytes([kind]) + zigzag(at)
+        delta = at - previous
+        out += bytes([delta << 4 | kind]) if delta < 16 else bytes([kind]) + zigzag(at)
         out += _value(kind, value)
-        before = at
+        previous = at
     return out + _STOP
 
 
@@ -50,7 +50,7 @@ def _value(kind: int, value: Any) -> bytes:
         return varint(len(raw)) + raw
     if kind == _STRUCT:
         return value if isinstance(value, bytes) else thrift(value)
-    inner, items, *count = value  # the count may be a lie
+    inner, items, *count = value  # the stated count may be false
     size = count[0] if count else len(items)
     head = bytes([size << 4 | inner]) if size < 15 else bytes([0xF0 | inner]) + varint(size)
     return head + b"".join(_value(inner, item) for item in items)
@@ -84,8 +84,8 @@ class Page:
     values: int
     encoding: int = PLAIN
     dictionary: bool = False
-    size: int | None = None  # of the body, as stated
-    packed: bytes | None = None  # the body compressed, where it is not worked out here
+    size: int | None = None  # stated size of the body
+    packed: bytes | None = None  # the compressed body, if it is not to be computed from `body`
 
     @property
     def stated(self) -> int:
@@ -121,16 +121,16 @@ class Chunk:
 
 
 def schema(chunks: Sequence[Chunk]) -> list[Struct]:
-    leaves: list[Struct] = []
+    fields: list[Struct] = []
     for each in chunks:
-        leaf = {1: i32(each.physical), 3: i32(int(each.optional)), 4: text(each.name)}
-        leaves.append(leaf | ({6: i32(0)} if each.physical == BYTES else {}))
-    return [{4: text("schema"), 5: i32(len(leaves))}, *leaves]
+        field_struct = {1: i32(each.physical), 3: i32(int(each.optional)), 4: text(each.name)}
+        fields.append(field_struct | ({6: i32(0)} if each.physical == BYTES else {}))
+    return [{4: text("schema"), 5: i32(len(fields))}, *fields]
 
 
 @dataclass
 class Writer:
-    """Chunks one after the other; then the footer."""
+    """Writes chunks one after the other, then the footer."""
 
     data: bytearray = field(default_factory=lambda: bytearray(b"PAR1"))
     groups: list[Struct] = field(default_factory=list)
@@ -160,15 +160,15 @@ class Writer:
         self.groups.append({1: structs(columns), 2: size, 3: i64(rows)})
         self.rows += rows
 
-    def footer(self, leaves: Sequence[Any], **changes: Any) -> bytes:
+    def footer(self, schema_fields: Sequence[Any], **changes: Any) -> bytes:
         facts: Struct = {
             1: i32(2),
-            2: structs(leaves),
+            2: structs(schema_fields),
             3: i64(self.rows),
             4: structs(self.groups),
         }
-        made = thrift(facts | changes.get("fields", {}))
-        return bytes(self.data) + made + struct.pack("<I", len(made)) + b"PAR1"
+        footer_bytes = thrift(facts | changes.get("fields", {}))
+        return bytes(self.data) + footer_bytes + struct.pack("<I", len(footer_bytes)) + b"PAR1"
 
 
 def parquet_of(chunks: Sequence[Chunk], rows: int, **changes: Any) -> bytes:
@@ -185,15 +185,15 @@ def run(value: int, times: int, width: int) -> bytes:
 
 
 def delta_packed(numbers: Sequence[int]) -> bytes:
-    """Whole numbers by their differences, in blocks of 128 and four parts."""
+    """Delta encoding of integers, in blocks of 128 with four parts each."""
     out = varint(128) + varint(4) + varint(len(numbers)) + zigzag(numbers[0])
     deltas = [b - a for a, b in itertools.pairwise(numbers)]
     for start in range(0, len(deltas), 128):
         block = deltas[start : start + 128]
-        least = min(block)
-        parts = [[x - least for x in block[k : k + 32]] for k in range(0, len(block), 32)]
+        smallest = min(block)
+        parts = [[x - smallest for x in block[k : k + 32]] for k in range(0, len(block), 32)]
         widths = [max(part).bit_length() for part in parts]
-        out += zigzag(least) + bytes([*widths, *[0] * (4 - len(parts))])
+        out += zigzag(smallest) + bytes([*widths, *[0] * (4 - len(parts))])
         for width, part in zip(widths, parts, strict=True):
             bits = sum(x << width * i for i, x in enumerate(part))
             out += bits.to_bytes(4 * width, "little")

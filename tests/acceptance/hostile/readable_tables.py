@@ -30,7 +30,7 @@ from tests.acceptance.hostile.table_cases import (
 ROWS: list[Row] = [[2, 5], [-3, 0.5], [9.5, -4]]
 TEXT = "c0,c1\n2,5\n-3,0.5\n9.5,-4\n"
 
-# One CSV cell next to a 3, and its number, or NaN if it counts as missing.
+# The text of a cell, and its number; NaN if it counts as missing.
 SPELLINGS: list[tuple[str, str, float]] = [
     ("plus", "+5", 5),
     ("point-first", ".5", 0.5),
@@ -138,7 +138,7 @@ READ_CSV = [
     csv("constant-columns", "c0,c1\n" + "7,-1\n" * 50, [[7, -1]] * 50),
     csv("constant-at-the-centre", "c0,c1\n" + "1,2\n" * 50, [[1, 2]] * 50),
     csv("one-constant-column", "c0,c1\n1,5\n1,-4\n1,2\n", [[1, 5], [1, -4], [1, 2]]),
-    csv("nothing-there", "c0,c1\n" + ",\n" * 3, [[NAN, NAN]] * 3),
+    csv("all-cells-empty", "c0,c1\n" + ",\n" * 3, [[NAN, NAN]] * 3),
     csv("beyond-the-bounds", "c0,c1\n11,5\n-1e9,9\n10,8\n", [[11, 5], [-1e9, 9], [10, 8]]),
     csv("no-rows", "c0,c1\n", [], rows=7, neighbours="add-remove"),
     csv("no-rows-no-newline", "c0,c1", [], rows=7, neighbours="add-remove"),
@@ -331,9 +331,9 @@ GROUP: dict[str, Any] = {"g": {"levels": ["a", "b c", "ä", "1"]}, "c1": COLUMNS
 CLASS: dict[str, Any] = {"c1": COLUMNS["c1"], "k": {"levels": [0, 1, -2.5, BIG + 2]}}
 
 
-def texts(name: str, values: pa.Array, found: Sequence[Any]) -> Read:
+def texts(name: str, values: pa.Array, expected: Sequence[Any]) -> Read:
     table = pa.table({"c1": [3.0] * len(values), "g": values})
-    return Read(name, {"t.parquet": table}, [[x, 3] for x in found], changes={"columns": GROUP})
+    return Read(name, {"t.parquet": table}, [[x, 3] for x in expected], changes={"columns": GROUP})
 
 
 READ_LEVELS = [
@@ -381,12 +381,12 @@ READ_LEVELS = [
     ),
     texts("text-view-levels", pa.array(["a", None, "x"], pa.string_view()), ["a", NAN, NAN]),
     texts(
-        "levels-that-are-no-utf-8",
+        "levels-not-utf-8",
         pa.array([b"a", b"\xff", b"\xc3", b"a\xff", "ä".encode()]).view(pa.string()),
         ["a", NAN, NAN, NAN, "ä"],
     ),
     texts(
-        "dictionaries-that-are-no-utf-8",
+        "dictionaries-not-utf-8",
         pa.DictionaryArray.from_arrays([1, 0, None], pa.array([b"a", b"\xff"]).view(pa.string())),
         [NAN, "a", NAN],
     ),
@@ -395,7 +395,7 @@ READ_LEVELS = [
         pa.array(["a", " " * 1000 + "a", " " * 5000 + "a", "a" * 5000, "a\0"]),
         ["a", "a", NAN, NAN, NAN],
     ),
-    # What pandas writes of texts that are all missing.
+    # As pandas writes a column of texts that are all missing.
     texts("all-null-levels", pa.nulls(2), [NAN, NAN]),
     *(
         Read(

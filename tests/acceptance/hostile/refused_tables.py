@@ -1,4 +1,4 @@
-"""Tables and contracts that are refused, with the words of the error."""
+"""Tables and contracts that are refused, with the expected problem and its facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gramercy.schemas.errors import ContractError
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import contract, keys, publication, table
 from tests.acceptance.hostile.table_cases import (
     CELLS,
     COLUMNS,
@@ -24,238 +25,400 @@ from tests.acceptance.hostile.table_cases import (
 )
 
 
-def refused(name: str, text: str | bytes, *words: str, **changes: Any) -> Refused:
+def refused(
+    name: str, text: str | bytes, problem: Problem[..., Any], /, facts: Any = None, **changes: Any
+) -> Refused:
     data = text.encode() if isinstance(text, str) else text
-    return Refused(name, {"t.csv": data}, words, changes=changes)
+    return Refused(name, {"t.csv": data}, problem, facts or {}, changes=changes)
 
 
-def not_numbers(name: str, values: pa.Array | list[Any], *words: str) -> Refused:
+def without_columns(name: str, text: str | bytes, *columns: str, **changes: Any) -> Refused:
+    """A CSV file without some of the contract's columns."""
+    return refused(name, text, publication.header_lacks_columns, {"columns": columns}, **changes)
+
+
+def wrong_type(name: str, values: pa.Array | list[Any], stated: str, **changes: Any) -> Refused:
     """A Parquet column that is refused for its type."""
-    table = pa.table({"c0": values, "c1": [OTHER] * len(values)})
-    return Refused(f"parquet-{name}", {"t.parquet": table}, ("'c0'", *words))
+    files = {"t.parquet": pa.table({"c0": values, "c1": [OTHER] * len(values)})}
+    facts = {"columns": (f"c0 ({stated})",)}
+    return Refused(name, files, publication.column_types_differ, facts, changes=changes)
 
 
 def truncated_gzip() -> bytes:
     rng = np.random.default_rng(21)  # incompressible, so that half of it holds whole lines
     lines = "".join(f"{SECRET},{x}\n" for x in rng.normal(size=20_000))
-    whole = gzip.compress(f"c0,c1\n{lines}".encode())
-    return whole[: len(whole) // 2]
+    complete = gzip.compress(f"c0,c1\n{lines}".encode())
+    return complete[: len(complete) // 2]
 
 
-def whole_parquet() -> bytes:
-    made = io.BytesIO()
+def valid_parquet() -> bytes:
+    stream = io.BytesIO()
     table = pa.table({"c0": [SECRET, OTHER], "c1": [OTHER, SECRET]})
-    pq.write_table(table, made, compression="none", use_dictionary=False)
-    return made.getvalue()
+    pq.write_table(table, stream, compression="none", use_dictionary=False)
+    return stream.getvalue()
 
 
 def damaged_parquet() -> bytes:
     """A valid footer over invalid pages."""
-    whole = whole_parquet()
-    footer = int.from_bytes(whole[-8:-4], "little") + 8
-    return whole[:4] + b"\xff" * (len(whole) - footer - 4) + whole[-footer:]
+    complete = valid_parquet()
+    footer = int.from_bytes(complete[-8:-4], "little") + 8
+    return complete[:4] + b"\xff" * (len(complete) - footer - 4) + complete[-footer:]
 
 
-TWICE = pa.Table.from_arrays([pa.array([SECRET])] * 3, names=["c0", "c1", "c0"])
+REPEATED_COLUMN = pa.Table.from_arrays([pa.array([SECRET])] * 3, names=["c0", "c1", "c0"])
+BOTH_COLUMNS = ("c0", "c1")
+
+
+def repeated_at(first: int, second: int) -> dict[str, int]:
+    return {"first": first, "second": second}
+
+
+def counted(rows: int) -> dict[str, int]:
+    return {"rows": rows, "declared": 2}
+
 
 REFUSED_CSV = [
-    refused("empty", b"", "is empty"),
-    refused("byte-order-mark-alone", b"\xef\xbb\xbf", "is empty"),
-    refused("newline-alone", b"\n", "is empty"),
-    refused("blank-first-line", b"\n" + PLAIN, "first line must name the columns"),
-    refused("commas-for-a-header", f",,\n{CELLS}"),
-    refused("header-only", "c0,c1\n", "has 0 rows", "'rows' is 2"),
-    refused("too-many-rows", PLAIN + CELLS.encode(), "has 4 rows", "'rows' is 2"),
-    refused("too-few-rows", f"c0,c1\n{SECRET},1\n", "has 1 rows", "'rows' is 2"),
-    refused("blank-line-at-the-end", PLAIN + b"\n", "has 3 rows", "blank lines count"),
-    refused("utf-16", PLAIN.decode().encode("utf-16"), "UTF-8"),
-    refused("utf-16-big", b"\xfe\xff" + PLAIN.decode().encode("utf-16-be"), "UTF-8"),
-    refused("utf-16-no-mark", PLAIN.decode().encode("utf-16-le"), "'c0', 'c1'"),
-    refused("utf-32", PLAIN.decode().encode("utf-32"), "UTF-8"),
-    refused("latin-1-header", f"größe,c0,c1\n{SECRET},1,1\n".encode("latin-1"), "UTF-8"),
-    refused("nul-in-the-header", b"c0\x00,c1\n" + CELLS.encode(), "'c0'"),
-    refused("no-header", CELLS, "'c0', 'c1'", "with a header"),
-    refused("no-header-equal-cells", f"{SECRET},{SECRET}\n", "columns 1 and 2"),
-    refused("no-header-text", f"{WORD},1\n", "'c0', 'c1'"),
-    refused("title-above-the-header", f"{WORD} {SECRET}\n".encode() + PLAIN, "'c0', 'c1'"),
-    refused("duplicate-columns", f"c0,c1,c0\n{CELLS}", "columns 1 and 3"),
-    refused("duplicate-undeclared", f"c0,c1,{WORD},{WORD}\n1,2,3,4\n", "columns 3 and 4"),
-    refused("two-trailing-commas", f"c0,c1,,\n{SECRET},1,,\n", "columns 3 and 4"),
-    refused("missing-column", f"c0,x\n{CELLS}", "'c1'"),
-    refused("other-case", f"C0,c1\n{CELLS}", "'c0'"),
-    refused("blanks-in-the-header", f"c0, c1\n{CELLS}", "'c1'"),
+    refused("empty", b"", table.header_missing),
+    refused("byte-order-mark-alone", b"\xef\xbb\xbf", table.header_missing),
+    refused("newline-alone", b"\n", table.header_missing),
+    refused("blank-first-line", b"\n" + PLAIN, table.header_missing),
+    refused("commas-for-a-header", f",,\n{CELLS}", table.header_missing),
+    refused("header-only", "c0,c1\n", table.row_count_differs, counted(0)),
+    refused("too-many-rows", PLAIN + CELLS.encode(), table.row_count_differs, counted(4)),
+    refused("too-few-rows", f"c0,c1\n{SECRET},1\n", table.row_count_differs, counted(1)),
+    refused("blank-line-at-the-end", PLAIN + b"\n", table.row_count_differs, counted(3)),
+    refused("utf-16", PLAIN.decode().encode("utf-16"), table.header_not_utf8),
+    refused("utf-16-big", b"\xfe\xff" + PLAIN.decode().encode("utf-16-be"), table.header_not_utf8),
+    without_columns("utf-16-no-mark", PLAIN.decode().encode("utf-16-le"), *BOTH_COLUMNS),
+    refused("utf-32", PLAIN.decode().encode("utf-32"), table.header_not_utf8),
     refused(
+        "latin-1-header", f"größe,c0,c1\n{SECRET},1,1\n".encode("latin-1"), table.header_not_utf8
+    ),
+    without_columns("nul-in-the-header", b"c0\x00,c1\n" + CELLS.encode(), "c0"),
+    without_columns("no-header", CELLS, *BOTH_COLUMNS),
+    refused(
+        "no-header-equal-cells", f"{SECRET},{SECRET}\n", table.column_repeated, repeated_at(1, 2)
+    ),
+    without_columns("no-header-text", f"{WORD},1\n", *BOTH_COLUMNS),
+    without_columns("title-above-the-header", f"{WORD} {SECRET}\n".encode() + PLAIN, *BOTH_COLUMNS),
+    refused("duplicate-columns", f"c0,c1,c0\n{CELLS}", table.column_repeated, repeated_at(1, 3)),
+    refused(
+        "duplicate-undeclared",
+        f"c0,c1,{WORD},{WORD}\n1,2,3,4\n",
+        table.column_repeated,
+        repeated_at(3, 4),
+    ),
+    refused(
+        "two-trailing-commas", f"c0,c1,,\n{SECRET},1,,\n", table.column_repeated, repeated_at(3, 4)
+    ),
+    without_columns("missing-column", f"c0,x\n{CELLS}", "c1"),
+    without_columns("other-case", f"C0,c1\n{CELLS}", "c0"),
+    without_columns("blanks-in-the-header", f"c0, c1\n{CELLS}", "c1"),
+    without_columns(
         "decomposed-name",
         f"gro\u0308\u00dfe\n{SECRET}\n",
-        "'größe'",
+        "größe",
         columns={"größe": COLUMNS["c0"]},
     ),
-    refused("semicolons", PLAIN.replace(b",", b";"), "'c0', 'c1'", "comma-separated"),
-    refused("tabs", PLAIN.replace(b",", b"\t"), "'c0', 'c1'", "comma-separated"),
-    refused("lone-returns", PLAIN.replace(b"\n", b"\r")),
-    refused("return-in-the-header", f"c0,c1\r{SECRET},1\n{CELLS}"),
-    refused("open-quote-in-the-header", f'c0,c1,"x\n{SECRET},1,1\n{WORD},1,1\n'),
-    # A line that reads as a header must not decide whether the table can be read.
+    refused(
+        "semicolons",
+        PLAIN.replace(b",", b";"),
+        publication.separator_not_comma,
+        {"columns": BOTH_COLUMNS},
+    ),
+    refused(
+        "tabs",
+        PLAIN.replace(b",", b"\t"),
+        publication.separator_not_comma,
+        {"columns": BOTH_COLUMNS},
+    ),
+    refused("lone-returns", PLAIN.replace(b"\n", b"\r"), table.header_malformed),
+    refused("return-in-the-header", f"c0,c1\r{SECRET},1\n{CELLS}", table.header_malformed),
+    refused(
+        "open-quote-in-the-header",
+        f'c0,c1,"x\n{SECRET},1,1\n{WORD},1,1\n',
+        table.header_malformed,
+    ),
+    # A data line that looks like a header must not decide whether the table is readable.
     refused(
         "open-quote-in-the-header-and-a-second",
         f'c0,c1,"x\nc0,c1,x\n{SECRET},1,1\n',
+        table.header_malformed,
         neighbours="add-remove",
     ),
     refused(
         "long-header-and-a-second",
         f"c0,c1,{'x' * (5 << 20)}\nc0,c1,x\n{SECRET},1,1\n",
+        table.header_too_long,
         neighbours="add-remove",
     ),
-    refused("newline-in-the-header", f'c0,c1,"x\ny"\n{SECRET},1,1\n{WORD},1,1\n'),
-    refused("long-header", f"c0,c1,{'x' * (5 << 20)}\n{SECRET},1,1\n"),
+    refused(
+        "newline-in-the-header",
+        f'c0,c1,"x\ny"\n{SECRET},1,1\n{WORD},1,1\n',
+        table.header_malformed,
+    ),
+    refused("long-header", f"c0,c1,{'x' * (5 << 20)}\n{SECRET},1,1\n", table.header_too_long),
 ]
 
+UNREADABLE_CSV = (table.file_not_readable, {"format": "CSV"})
+UNREADABLE_PARQUET = (table.file_not_readable, {"format": "Parquet"})
+
 REFUSED_FILES = [
-    Refused("no-gzip", {"t.csv.gz": PLAIN}, ("cannot be read",)),
-    Refused("gzip-unnamed", {"t.csv": gzip.compress(PLAIN)}),
-    Refused("empty-gzip", {"t.csv.gz": gzip.compress(b"")}, ("is empty",)),
-    Refused("truncated-gzip", {"t.csv.gz": truncated_gzip()}, ("cannot be read",)),
-    Refused("damaged-gzip", {"t.csv.gz": gzip.compress(PLAIN)[:-8] + b"12345678"}),
-    Refused("gzip-and-rubbish", {"t.csv.gz": gzip.compress(PLAIN) + PLAIN}),
-    Refused("no-zip", {"t.csv.zip": PLAIN}, ("cannot be read",)),
-    Refused("no-xz", {"t.csv.xz": PLAIN}, ("cannot be read",)),
+    Refused("not-gzip", {"t.csv.gz": PLAIN}, *UNREADABLE_CSV),
+    Refused("gzip-unnamed", {"t.csv": gzip.compress(PLAIN)}, table.header_not_utf8),
+    Refused("empty-gzip", {"t.csv.gz": gzip.compress(b"")}, table.header_missing),
+    Refused("truncated-gzip", {"t.csv.gz": truncated_gzip()}, *UNREADABLE_CSV),
+    Refused("damaged-gzip", {"t.csv.gz": gzip.compress(PLAIN)[:-8] + b"12345678"}, *UNREADABLE_CSV),
+    Refused(
+        "gzip-with-trailing-bytes", {"t.csv.gz": gzip.compress(PLAIN) + PLAIN}, *UNREADABLE_CSV
+    ),
+    Refused("not-zip", {"t.csv.zip": PLAIN}, *UNREADABLE_CSV),
+    Refused("not-xz", {"t.csv.xz": PLAIN}, *UNREADABLE_CSV),
     Refused(
         "two-files-in-a-zip",
         {"t.csv.zip": zipped(PLAIN.decode(), "a.csv", "b.csv")},
-        ("one CSV file alone",),
+        table.compression_not_supported,
     ),
-    Refused("nothing-in-a-zip", {"t.csv.zip": zipped("")}, ("one CSV file alone",)),
-    Refused("excel", {"t.xlsx": zipped(PLAIN.decode(), "t.csv")}, ("is not .csv",)),
-    Refused("text", {"t.txt": PLAIN}, ("is not .csv",)),
-    Refused("no-suffix", {"table": PLAIN}, ("is not .csv",)),
-    Refused("parquet-named-csv", {"t.csv": whole_parquet()}),
-    Refused("missing", {}, ("no such file",), "absent.csv"),
-    Refused("folder", {"data/t.txt": PLAIN}, ("is a folder without",), "data"),
-    Refused("folder-like-a-file", {"data.csv/_t.csv": PLAIN}, ("is a folder without",), "data.csv"),
-    Refused("folder-that-is-a-cell", {f"data/c1={OTHER}/t.csv": b""}, ("c1=*/t.csv",), "data"),
+    Refused("nothing-in-a-zip", {"t.csv.zip": zipped("")}, table.compression_not_supported),
+    Refused("excel", {"t.xlsx": zipped(PLAIN.decode(), "t.csv")}, table.unknown_format),
+    Refused("text", {"t.txt": PLAIN}, table.unknown_format),
+    Refused("no-suffix", {"table": PLAIN}, table.unknown_format),
+    Refused("parquet-named-csv", {"t.csv": valid_parquet()}, table.header_not_utf8),
+    Refused("missing", {}, table.source_missing, source="absent.csv"),
+    Refused("folder", {"data/t.txt": PLAIN}, table.folder_without_tables, source="data"),
     Refused(
-        "folder-of-a-cell-and-broken", {f"data/c1={OTHER}/t.pq": PLAIN}, ("c1=*/t.pq",), "data"
+        "folder-like-a-file",
+        {"data.csv/_t.csv": PLAIN},
+        table.folder_without_tables,
+        source="data.csv",
+    ),
+    Refused(
+        "folder-that-is-a-cell",
+        {f"data/c1={OTHER}/t.csv": b""},
+        table.header_missing,
+        source="data",
+        named="data/c1=*/t.csv",
+    ),
+    Refused(
+        "folder-of-a-cell-and-broken",
+        {f"data/c1={OTHER}/t.pq": PLAIN},
+        *UNREADABLE_PARQUET,
+        source="data",
+        named="data/c1=*/t.pq",
     ),
     Refused(
         "glob-of-folders-that-are-cells",
         {f"data/c1={OTHER}/t.csv": b""},
-        ("c1=*/t.csv",),
-        "data/*/*",
+        table.header_missing,
+        source="data/*/*",
+        named="data/c1=*/t.csv",
     ),
     Refused(
-        "glob-of-other-files-of-cells", {f"data/c1={OTHER}/t.txt": b""}, ("c1=*/t.txt",), "data/*/*"
+        "glob-of-other-files-of-cells",
+        {f"data/c1={OTHER}/t.txt": b""},
+        table.unknown_format,
+        source="data/*/*",
+        named="data/c1=*/t.txt",
     ),
-    Refused("folder-of-a-broken-file", {"data/a/t.parquet": PLAIN}, ("a/t.parquet",), "data"),
-    Refused("glob-of-nothing", {"t.csv": PLAIN}, ("no such file",), "*.parquet"),
-    Refused("glob-of-other-things", {"t.csv": PLAIN}, ("contract.yaml", "is not .csv"), "*"),
-    Refused("unknown-place", {}, ("cannot be opened",), "nowhere://t.csv"),
+    Refused(
+        "folder-of-a-broken-file",
+        {"data/a/t.parquet": PLAIN},
+        *UNREADABLE_PARQUET,
+        source="data",
+        named="data/a/t.parquet",
+    ),
+    Refused("glob-of-nothing", {"t.csv": PLAIN}, table.source_missing, source="*.parquet"),
+    Refused(
+        "glob-of-other-things",
+        {"t.csv": PLAIN},
+        table.unknown_format,
+        source="*",
+        named="contract.yaml",
+    ),
+    Refused("unknown-place", {}, table.source_not_opened, source="nowhere://t.csv"),
     Refused(
         "second-file-lacks-a-column",
         {"p1.csv": PLAIN, "p2.csv": b"c0,x\n1,2\n"},
-        ("p2.csv", "'c1'"),
-        "p*",
+        publication.header_lacks_columns,
+        {"columns": ("c1",)},
+        source="p*",
+        named="p2.csv",
     ),
     Refused(
         "second-file-utf-16",
         {"p1.csv": PLAIN, "p2.csv": PLAIN.decode().encode("utf-16")},
-        ("p2.csv",),
-        "p*",
+        table.header_not_utf8,
+        source="p*",
+        named="p2.csv",
     ),
-    Refused("second-file-empty", {"p1.csv": PLAIN, "p2.csv": b""}, ("p2.csv", "is empty"), "p*"),
+    Refused(
+        "second-file-empty",
+        {"p1.csv": PLAIN, "p2.csv": b""},
+        table.header_missing,
+        source="p*",
+        named="p2.csv",
+    ),
     Refused(
         "second-file-text",
         {"p1.csv": PLAIN, "p2.parquet": pa.table({"c0": [WORD], "c1": [SECRET]})},
-        ("p2.parquet", "'c0'"),
-        "p*",
+        publication.column_types_differ,
+        {"columns": ("c0 (text)",)},
+        source="p*",
+        named="p2.parquet",
     ),
 ]
 
 TEXT_LEVELS: dict[str, Any] = {"columns": {"c0": {"levels": ["a", "b"]}}}
 NUMBER_LEVELS: dict[str, Any] = {"columns": {"c0": {"levels": [0, 1]}}}
 
-ENCRYPTED = whole_parquet()[:-4] + b"PARE"
+ENCRYPTED = valid_parquet()[:-4] + b"PARE"
 
-NO_PARQUET = ["cannot be read as Parquet"]
+
+def parquet_without_columns(name: str, content: pa.Table, *columns: str, **options: Any) -> Refused:
+    facts = {"columns": columns}
+    return Refused(name, {"t.parquet": content}, publication.columns_missing, facts, **options)
+
 
 REFUSED_PARQUET = [
-    Refused("parquet-empty-file", {"t.parquet": b""}, NO_PARQUET),
-    Refused("parquet-truncated", {"t.parquet": whole_parquet()[:-1]}, NO_PARQUET),
-    Refused("parquet-head-alone", {"t.parquet": whole_parquet()[:40]}, NO_PARQUET),
-    Refused("parquet-encrypted", {"t.parquet": ENCRYPTED}, NO_PARQUET),
-    Refused("parquet-damaged", {"t.parquet": damaged_parquet()}, NO_PARQUET),
-    Refused("csv-named-parquet", {"t.parquet": PLAIN}, NO_PARQUET),
-    Refused("parquet-no-columns", {"t.parquet": pa.table({})}, ("'c0', 'c1'",)),
+    Refused("parquet-empty-file", {"t.parquet": b""}, *UNREADABLE_PARQUET),
+    Refused("parquet-truncated", {"t.parquet": valid_parquet()[:-1]}, *UNREADABLE_PARQUET),
+    Refused("parquet-head-alone", {"t.parquet": valid_parquet()[:40]}, *UNREADABLE_PARQUET),
+    Refused("parquet-encrypted", {"t.parquet": ENCRYPTED}, *UNREADABLE_PARQUET),
+    Refused("parquet-damaged", {"t.parquet": damaged_parquet()}, *UNREADABLE_PARQUET),
+    Refused("csv-named-parquet", {"t.parquet": PLAIN}, *UNREADABLE_PARQUET),
+    parquet_without_columns("parquet-no-columns", pa.table({}), *BOTH_COLUMNS),
+    parquet_without_columns("parquet-missing-column", pa.table({"c0": [SECRET], WORD: [1]}), "c1"),
     Refused(
-        "parquet-missing-column", {"t.parquet": pa.table({"c0": [SECRET], WORD: [1]})}, ("'c1'",)
+        "parquet-duplicates",
+        {"t.parquet": REPEATED_COLUMN},
+        table.column_repeated,
+        repeated_at(1, 3),
     ),
-    Refused("parquet-duplicates", {"t.parquet": TWICE}, ("columns 1 and 3",)),
     Refused(
         "parquet-no-rows",
         {"t.parquet": pa.table({"c0": [SECRET], "c1": [OTHER]}).slice(0, 0)},
-        ("has 0 rows",),
+        table.row_count_differs,
+        counted(0),
     ),
-    Refused(
+    parquet_without_columns(
         "parquet-inside-a-struct",
-        {"t.parquet": pa.table({"c0": [{"x": SECRET}], "c1": [OTHER]})},
-        ("'c0.x'",),
+        pa.table({"c0": [{"x": SECRET}], "c1": [OTHER]}),
+        "c0.x",
         changes={"columns": {"c0.x": COLUMNS["c0"], "c1": COLUMNS["c1"]}},
     ),
-    not_numbers("string", [WORD]),
-    not_numbers("string-view", pa.array([WORD], pa.string_view())),
-    not_numbers("number-strings", [str(SECRET)]),
-    not_numbers("large-string", pa.array([WORD], pa.large_string())),
-    not_numbers("binary", [str(SECRET).encode()], "binary"),
-    not_numbers("fixed-binary", pa.array([b"Rosalind"], pa.binary(8))),
-    not_numbers("timestamp", [datetime.datetime(2026, 11, 1)], "timestamp"),
-    not_numbers(
-        "zoned", pa.array([271828182845], pa.timestamp("us", "Europe/London")), "timestamp"
+    wrong_type("parquet-string", [WORD], "text"),
+    wrong_type("parquet-string-view", pa.array([WORD], pa.string_view()), "text"),
+    wrong_type("parquet-number-strings", [str(SECRET)], "text"),
+    wrong_type("parquet-large-string", pa.array([WORD], pa.large_string()), "text"),
+    wrong_type("parquet-binary", [str(SECRET).encode()], "binary"),
+    wrong_type("parquet-fixed-binary", pa.array([b"Rosalind"], pa.binary(8)), "fixed_size_binary"),
+    wrong_type("parquet-timestamp", [datetime.datetime(2026, 11, 1)], "timestamp"),
+    wrong_type(
+        "parquet-zoned",
+        pa.array([271828182845], pa.timestamp("us", "Europe/London")),
+        "timestamp",
     ),
-    not_numbers("date", [datetime.date(2026, 11, 1)], "date32"),
-    not_numbers("time", [datetime.time(12)], "time64"),
-    not_numbers("duration", pa.array([271828], pa.duration("us")), "duration"),
-    not_numbers("list", [[SECRET, OTHER]], "list"),
-    not_numbers("fixed-list", pa.array([[SECRET]], pa.list_(pa.float64(), 1)), "list"),
-    not_numbers("struct", [{"x": SECRET}], "struct"),
-    not_numbers("map", pa.array([[(WORD, SECRET)]], pa.map_(pa.string(), pa.float64())), "map"),
-    not_numbers("dictionary", pa.array([WORD, WORD]).dictionary_encode()),
-    not_numbers("empty-strings", pa.nulls(2, pa.string())),
+    wrong_type("parquet-date", [datetime.date(2026, 11, 1)], "date32"),
+    wrong_type("parquet-time", [datetime.time(12)], "time64"),
+    wrong_type("parquet-duration", pa.array([271828], pa.duration("us")), "duration"),
+    wrong_type("parquet-list", [[SECRET, OTHER]], "list"),
+    wrong_type(
+        "parquet-fixed-list", pa.array([[SECRET]], pa.list_(pa.float64(), 1)), "fixed_size_list"
+    ),
+    wrong_type("parquet-struct", [{"x": SECRET}], "struct"),
+    wrong_type(
+        "parquet-map", pa.array([[(WORD, SECRET)]], pa.map_(pa.string(), pa.float64())), "map"
+    ),
+    wrong_type("parquet-dictionary", pa.array([WORD, WORD]).dictionary_encode(), "text"),
+    wrong_type("parquet-empty-strings", pa.nulls(2, pa.string()), "text"),
     # pandas stores a column of dicts as a struct: keys of a cell become part of the type.
-    not_numbers("keys-of-a-dict", [{WORD: 1.0}], "struct"),
+    wrong_type("parquet-keys-of-a-dict", [{WORD: 1.0}], "struct"),
 ]
 
 REFUSED_LEVELS = [
-    Refused(
-        f"{name}-as-levels", {"t.parquet": pa.table({"c0": values})}, ("'c0'",), changes=changes
-    )
-    for name, values, changes in (
-        ("numbers", [SECRET, OTHER], TEXT_LEVELS),
-        ("booleans", [True, False], TEXT_LEVELS),
-        ("timestamps", [datetime.datetime(2026, 11, 1)] * 2, TEXT_LEVELS),
-        ("binary", [WORD.encode()] * 2, TEXT_LEVELS),
-        ("number-dictionaries", pa.array([SECRET] * 2).dictionary_encode(), TEXT_LEVELS),
-        ("texts", [WORD, "1"], NUMBER_LEVELS),
-        ("text-dictionaries", pa.array([WORD, "1"]).dictionary_encode(), NUMBER_LEVELS),
-        ("structs", [{WORD: "a"}] * 2, TEXT_LEVELS),
+    wrong_type(f"{name}-as-levels", values, stated, **changes)
+    for name, values, stated, changes in (
+        ("numbers", [SECRET, OTHER], "double", TEXT_LEVELS),
+        ("booleans", [True, False], "double", TEXT_LEVELS),
+        ("timestamps", [datetime.datetime(2026, 11, 1)] * 2, "timestamp", TEXT_LEVELS),
+        ("binary", [WORD.encode()] * 2, "binary", TEXT_LEVELS),
+        (
+            "number-dictionaries",
+            pa.array([SECRET] * 2).dictionary_encode(),
+            "double",
+            TEXT_LEVELS,
+        ),
+        ("texts", [WORD, "1"], "text", NUMBER_LEVELS),
+        ("text-dictionaries", pa.array([WORD, "1"]).dictionary_encode(), "text", NUMBER_LEVELS),
+        ("structs", [{WORD: "a"}] * 2, "struct", TEXT_LEVELS),
     )
 ]
 
 REFUSED_CONTRACTS = [
-    Refused(name, {"t.csv": PLAIN}, words, changes={key: value}, error=ContractError)
-    for name, key, value, words in (
-        ("no-rows-declared", "rows", 0, ["'rows'"]),
-        ("no-columns-declared", "columns", {}, ["'columns'"]),
-        ("blanks-around-a-name", "columns", {" c0": COLUMNS["c0"]}, ["'columns'"]),
-        ("number-for-a-name", "columns", {2019: COLUMNS["c0"]}, ["columns.2019"]),
-        ("list-of-sources", "source", ["t.csv"], ["'source'"]),
-        ("too-many-columns", "columns", {f"c{i}": COLUMNS["c1"] for i in range(5001)}, ["5000"]),
-        ("levels-alike", "columns", {"c0": {"levels": ["a", "a"]}}, ["columns.c0", "twice"]),
-        ("levels-mixed", "columns", {"c0": {"levels": ["a", 1]}}, ["columns.c0", "levels"]),
-        ("levels-missing", "columns", {"c0": {"levels": ["a", "NA"]}}, ["columns.c0", "missing"]),
-        ("levels-true", "columns", {"c0": {"levels": [True, False]}}, ["columns.c0"]),
-        ("levels-none", "columns", {"c0": {"levels": []}}, ["columns.c0"]),
-        ("levels-and-bounds", "columns", {"c0": {"levels": [0, 1], "lower": 0}}, ["columns.c0"]),
-        ("no-facts", "columns", {"c0": None}, ["columns.c0"]),
-        ("list-of-columns", "columns", ["c0", "c1"], ["'columns'"]),
+    Refused(name, {"t.csv": PLAIN}, problem, key=where, changes={key: value})
+    for name, key, value, problem, where in (
+        ("no-rows-declared", "rows", 0, keys.out_of_range, "rows"),
+        ("no-columns-declared", "columns", {}, keys.no_entries, "columns"),
+        (
+            "blanks-around-a-name",
+            "columns",
+            {" c0": COLUMNS["c0"]},
+            contract.column_name_blank,
+            "",
+        ),
+        (
+            "number-for-a-name",
+            "columns",
+            {2019: COLUMNS["c0"]},
+            keys.wrong_type,
+            "columns.2019",
+        ),
+        ("list-of-sources", "source", ["t.csv"], keys.wrong_type, "source"),
+        (
+            "too-many-columns",
+            "columns",
+            {f"c{i}": COLUMNS["c1"] for i in range(5001)},
+            keys.too_many_entries,
+            "columns",
+        ),
+        (
+            "levels-alike",
+            "columns",
+            {"c0": {"levels": ["a", "a"]}},
+            contract.level_repeated,
+            "columns.c0",
+        ),
+        (
+            "levels-mixed",
+            "columns",
+            {"c0": {"levels": ["a", 1]}},
+            contract.levels_mixed,
+            "columns.c0",
+        ),
+        (
+            "levels-missing",
+            "columns",
+            {"c0": {"levels": ["a", "NA"]}},
+            contract.level_is_missing,
+            "columns.c0",
+        ),
+        (
+            "levels-true",
+            "columns",
+            {"c0": {"levels": [True, False]}},
+            keys.wrong_type,
+            "columns.c0.levels.0",
+        ),
+        ("levels-none", "columns", {"c0": {"levels": []}}, keys.no_entries, "columns.c0.levels"),
+        (
+            "levels-and-bounds",
+            "columns",
+            {"c0": {"levels": [0, 1], "lower": 0}},
+            keys.key_unknown,
+            "columns.c0",
+        ),
+        ("no-facts", "columns", {"c0": None}, keys.value_empty, "columns.c0"),
+        ("list-of-columns", "columns", ["c0", "c1"], keys.wrong_type, "columns"),
     )
 ]
 

@@ -1,4 +1,4 @@
-"""How a hostile table is described, written, read, and computed in plain Python."""
+"""Hostile tables: their description, their files, and a reference in plain Python."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gramercy.application.accumulation import accumulate
 from gramercy.application.validation import validate
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.schemas.errors import Invalid, TableError
+from gramercy.schemas.problem import Problem
 from gramercy.tables.streaming import Accumulated
-from tests.support.factories import read_plan, seal_step, write_request
+from tests.support.factories import as_flow_step, read_plan, write_request
 
 NAN, INF = math.nan, math.inf
 BIG = 2**53
 
-# What stands in cells where an error is expected, and in no message.
+# Cells of refused tables. Messages must not contain them.
 SECRET, OTHER, WORD = 271828.182845, 314159.265358, "Rosalind"
 PLANTED = ("271828", "314159", "Rosalind")
 CELLS = f"{SECRET},{OTHER}\n{WORD},{OTHER}\n"
@@ -36,7 +36,7 @@ COLUMNS: dict[str, Any] = {
     "c1": {"lower": -4, "upper": 8},  # centre 2, scale 6
 }
 
-Row = Sequence[Any] | None  # NaN where no number or level stands; None for a line that is no record
+Row = Sequence[Any] | None  # NaN for a cell without number or level; None for a malformed line
 Content: TypeAlias = bytes | pa.Table
 
 
@@ -47,7 +47,7 @@ class Read:
     name: str
     files: Mapping[str, Content]
     rows: Sequence[Row]
-    source: str = ""  # where it is not the one file
+    source: str = ""  # if it is not the only file
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -56,14 +56,26 @@ class Read:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """A table that is refused, and the words of the error besides the source's name."""
+    """A table that is refused.
+
+    Parameters
+    ----------
+    problem, facts
+        The expected problem, and some of its facts besides the name of a file.
+    named
+        The end of the file's name in the error, if it is not the source.
+    key
+        The key of the contract that the problem is about, for a wrong contract.
+    """
 
     name: str
     files: Mapping[str, Content]
-    words: Sequence[str] = ()
+    problem: Problem[..., Any]
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     source: str = ""
+    named: str = ""
+    key: str | None = None
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    error: type[Invalid] = TableError
 
     def __str__(self) -> str:
         return self.name
@@ -85,7 +97,7 @@ def write_case(folder: Path, case: Read | Refused) -> Path:
 
 def steps(request: Path) -> tuple[dict[str, Any], Accumulated, Lattice]:
     """Validate and accumulate on the finest lattice, as a release does."""
-    sampled = seal_step(validate)(read_plan(request).contract)
+    sampled = as_flow_step(validate)(read_plan(request).contract)
     return sampled, *summed(request)
 
 
@@ -94,7 +106,7 @@ def summed(request: Path) -> tuple[Accumulated, Lattice]:
     fine = Lattice(plan.columns, 20)
     with pytest.MonkeyPatch.context() as finest:
         finest.setattr(Gaussian, "lattice", fine)
-        return seal_step(accumulate)(plan).sums, fine
+        return as_flow_step(accumulate)(plan).sums, fine
 
 
 @dataclasses.dataclass
@@ -122,11 +134,11 @@ class Reference:
             lower, upper = facts["lower"], facts["upper"]
             centre = facts.get("centre", (lower + upper) / 2)
             scale = facts.get("scale", (upper - lower) / 2)
-            kept = cell if math.isfinite(cell) else centre
-            inside = min(max(kept, lower), upper)
+            finite = cell if math.isfinite(cell) else centre
+            clamped = min(max(finite, lower), upper)
             self.filled[i] += not math.isfinite(cell)
-            self.clamped[i] += inside != kept
-            scaled.append((inside - centre) / scale)
+            self.clamped[i] += clamped != finite
+            scaled.append((clamped - centre) / scale)
         length = math.hypot(*scaled)
         self.units.append([x / length if length else 0.0 for x in scaled])
 
@@ -137,9 +149,9 @@ class Reference:
         return [[math.fsum(x[i] * x[j] for x in self.units) for j in p] for i in p]
 
 
-def csv(name: str, text: str | bytes, found: Sequence[Row], /, **changes: Any) -> Read:
+def csv(name: str, text: str | bytes, expected: Sequence[Row], /, **changes: Any) -> Read:
     data = text.encode() if isinstance(text, str) else text
-    return Read(name, {"t.csv": data}, found, changes=changes)
+    return Read(name, {"t.csv": data}, expected, changes=changes)
 
 
 def parquet(name: str, values: pa.Array, numbers: Sequence[float]) -> Read:
@@ -149,16 +161,16 @@ def parquet(name: str, values: pa.Array, numbers: Sequence[float]) -> Read:
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
-    """Parquet files written with unusual options."""
-    made = io.BytesIO()
-    pq.write_table(table, made, **options)
-    return made.getvalue()
+    """A Parquet file, written with unusual options."""
+    stream = io.BytesIO()
+    pq.write_table(table, stream, **options)
+    return stream.getvalue()
 
 
 def zipped(text: str, *names: str) -> bytes:
-    """The text in a ZIP, once by each name."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    """A ZIP with the same text under each name."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
         for name in names:
             archive.writestr(name, text)
-    return made.getvalue()
+    return stream.getvalue()

@@ -1,1 +1,1 @@
-"""What detects a faulty mechanism: replay, an audit of outputs, and impossible outputs."""
+"""Checks that detect a faulty mechanism: replay, an audit of outputs, impossible outputs."""

@@ -1,4 +1,4 @@
-"""Lower bounds of the privacy loss, proven from outputs of two neighbours alone."""
+"""Lower bounds on the privacy loss, proven by outputs for two neighbours."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ DOUBT = 0.01
 
 @dataclass(frozen=True)
 class Audit:
-    """What outputs prove, all of it together with the requested confidence.
+    """Bounds that outputs prove. All hold simultaneously with the requested confidence.
 
     Parameters
     ----------
     mu, epsilon
-        Lower bounds: of Gaussian differential privacy, and of a pure epsilon.
+        Lower bounds on mu of Gaussian differential privacy, and on a pure epsilon.
     delta
-        Lower bounds at `EPSILONS`.
+        Lower bounds on delta at `EPSILONS`.
     events
-        Of the attackers behind them: an upper bound of false positives, a lower bound of true ones.
+        For each attack, an upper bound on its false positive rate and a lower bound on its true
+        positive rate.
     """
 
     mu: float
@@ -38,114 +39,135 @@ class Audit:
     events: list[tuple[float, float]]
 
     def alarms(self, claim: Guarantee) -> list[str]:
-        """The bounds that disprove a claim."""
-        found = []
+        """Descriptions of the bounds that disprove a claim."""
+        violations = []
         if self.mu > claim.mu and claim.delta0 == 0:
-            found.append(f"mu {self.mu:.4f} > {claim.mu:.4f}")
+            violations.append(f"mu {self.mu:.4f} > {claim.mu:.4f}")
         if self.epsilon > claim.pure:
-            found.append(f"epsilon {self.epsilon:.4f} > {claim.pure:.4f}")
-        found += [
-            f"delta({e:g}) {least:.3g} > {claim.delta(e):.3g}"
-            for e, least in self.delta.items()
-            if least > claim.delta(e)
+            violations.append(f"epsilon {self.epsilon:.4f} > {claim.pure:.4f}")
+        violations += [
+            f"delta({e:g}) {bound:.3g} > {claim.delta(e):.3g}"
+            for e, bound in self.delta.items()
+            if bound > claim.delta(e)
         ]
-        found += [
-            f"{caught:.4f} true positives at {alarms:.4f} false positives"
-            for alarms, caught in self.events
-            if caught > ndtr(ndtri(alarms) + claim.mu) + claim.delta0
+        violations += [
+            f"{true_positives:.4f} true positives at {false_positives:.4f} false positives"
+            for false_positives, true_positives in self.events
+            if true_positives > ndtr(ndtri(false_positives) + claim.mu) + claim.delta0
         ]
-        return found
+        return violations
 
 
-def audit_statistics(null: Array, other: Array, confidence: float = 1 - 1e-6) -> Audit:
-    """Lower bounds from a statistic of outputs of `one` and of `other`.
+def audit_statistics(null: Array, shifted: Array, confidence: float = 1 - 1e-6) -> Audit:
+    """Lower bounds from a statistic of outputs of two neighbours.
 
-    Thresholds are chosen on a fifth of the outputs. The others are counted beyond them, with
-    Clopper-Pearson bounds that share the allowed error probability. The choice uses pessimistic
-    counts: of some 200 thresholds the best-looking one is otherwise too often in an empty tail.
+    A fifth of the outputs selects the thresholds. The others give Clopper-Pearson bounds at these
+    thresholds, which share the allowed error probability. The selection uses pessimistic counts:
+    otherwise the best of some 200 thresholds is too often in an empty tail.
     """
-    hold = len(null) // 5
-    levels = np.concatenate([np.geomspace(0.5 / hold, 0.02, 60), np.linspace(0.02, 0.98, 97)])
+    held_out = len(null) // 5
+    levels = np.concatenate([np.geomspace(0.5 / held_out, 0.02, 60), np.linspace(0.02, 0.98, 97)])
     levels = np.concatenate([levels, 1 - levels[:60]])
-    pooled = np.concatenate([null[:hold], other[:hold]])
+    pooled = np.concatenate([null[:held_out], shifted[:held_out]])
     thresholds = np.unique(np.quantile(pooled, levels, method="closest_observation"))
     risk = (1 - confidence) / (2 * (2 + len(EPSILONS)))
-    seen = [_beyond(each[:hold], thresholds) for each in (null, other)]
-    size = len(null) - hold
-    likely = _bounds(seen[0], seen[1], hold, DOUBT)
-    guess = _bounds(likely[0] * size, likely[1] * size, size, risk)
-    chosen = [int(_mu(*guess).argmax()), int(_epsilon(*guess).argmax())]
-    chosen += [int(_delta(*guess, e).argmax()) for e in EPSILONS]
-    left = [_beyond(each[hold:], thresholds[chosen]) for each in (null, other)]
-    alarms, caught = _bounds(left[0], left[1], size, risk)
-    deltas = {e: float(_delta(alarms[i], caught[i], e)) for i, e in enumerate(EPSILONS, start=2)}
+    counts = [_beyond(each[:held_out], thresholds) for each in (null, shifted)]
+    size = len(null) - held_out
+    pessimistic = _bounds(counts[0], counts[1], held_out, DOUBT)
+    rates = _bounds(pessimistic[0] * size, pessimistic[1] * size, size, risk)
+    chosen = [int(_mu(*rates).argmax()), int(_epsilon(*rates).argmax())]
+    chosen += [int(_delta(*rates, e).argmax()) for e in EPSILONS]
+    remaining_counts = [_beyond(each[held_out:], thresholds[chosen]) for each in (null, shifted)]
+    false_positives, true_positives = _bounds(remaining_counts[0], remaining_counts[1], size, risk)
+    deltas = {
+        e: float(_delta(false_positives[i], true_positives[i], e))
+        for i, e in enumerate(EPSILONS, start=2)
+    }
     return Audit(
-        float(_mu(alarms[0], caught[0])),
-        float(_epsilon(alarms[1], caught[1])),
+        float(_mu(false_positives[0], true_positives[0])),
+        float(_epsilon(false_positives[1], true_positives[1])),
         deltas,
-        list(zip(alarms.tolist(), caught.tolist(), strict=True)),
+        list(zip(false_positives.tolist(), true_positives.tolist(), strict=True)),
     )
 
 
 def audit(mechanism: Any, pair: Pair, draws: int, *, compared: int = 5) -> Audit:
     """Audit a mechanism of the registry, on `draws` outputs of each neighbour."""
-    one, other = (
+    first, second = (
         log_likelihood_ratio(
-            mechanism, pair, batched_outputs(mechanism, given, rows, draws, compared=compared)
+            mechanism, pair, batched_outputs(mechanism, table, rows, draws, compared=compared)
         )
-        for given, rows in zip((pair.one, pair.other), pair.rows, strict=True)
+        for table, rows in zip((pair.first, pair.second), pair.rows, strict=True)
     )
-    return audit_statistics(one, other)
+    return audit_statistics(first, second)
 
 
 def _beyond(statistic: Array, thresholds: Array) -> Array:
     return len(statistic) - np.searchsorted(np.sort(statistic), thresholds, side="left")
 
 
-def _bounds(alarms: Array, caught: Array, size: int, risk: float) -> tuple[Array, Array]:
+def _bounds(
+    false_positives: Array, true_positives: Array, size: int, risk: float
+) -> tuple[Array, Array]:
     """An upper bound of the false-positive rate, and a lower bound of the true-positive rate."""
-    most = np.where(
-        alarms < size, betaincinv(alarms + 1, np.maximum(size - alarms, 1), 1 - risk), 1
+    upper = np.where(
+        false_positives < size,
+        betaincinv(false_positives + 1, np.maximum(size - false_positives, 1), 1 - risk),
+        1,
     )
-    least = np.where(caught > 0, betaincinv(np.maximum(caught, 1), size - caught + 1, risk), 0)
-    return most, least
+    lower = np.where(
+        true_positives > 0,
+        betaincinv(np.maximum(true_positives, 1), size - true_positives + 1, risk),
+        0,
+    )
+    return upper, lower
 
 
-def _mu(alarms: Array, caught: Array) -> Array:
-    return np.asarray(ndtri(np.clip(caught, 0, 1)) - ndtri(alarms))
+def _mu(false_positives: Array, true_positives: Array) -> Array:
+    return np.asarray(ndtri(np.clip(true_positives, 0, 1)) - ndtri(false_positives))
 
 
-def _epsilon(alarms: Array, caught: Array) -> Array:
+def _epsilon(false_positives: Array, true_positives: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
-        forth, back = np.log(caught / alarms), np.log((1 - alarms) / (1 - caught))
-    return np.asarray(np.maximum(forth, back))
+        log_ratio, log_ratio_of_negatives = (
+            np.log(true_positives / false_positives),
+            np.log((1 - false_positives) / (1 - true_positives)),
+        )
+    return np.asarray(np.maximum(log_ratio, log_ratio_of_negatives))
 
 
-def _delta(alarms: Array, caught: Array, epsilon: float) -> Array:
-    grows = math.exp(epsilon)
-    return np.asarray(np.maximum(caught - grows * alarms, 1 - alarms - grows * (1 - caught)))
+def _delta(false_positives: Array, true_positives: Array, epsilon: float) -> Array:
+    factor = math.exp(epsilon)
+    return np.asarray(
+        np.maximum(
+            true_positives - factor * false_positives,
+            1 - false_positives - factor * (1 - true_positives),
+        )
+    )
 
 
-def count_impossible(one: Array, own: Array, neighbours: Array, slack: float = 0.0) -> int:
+def count_impossible(
+    outputs: Array, own_value: Array, neighbour_value: Array, slack: float = 0.0
+) -> int:
     """Count the outputs of one table that are impossible for its neighbour under one-sided noise.
 
     Parameters
     ----------
-    one
+    outputs
         Outputs, shape (draws, p, p).
-    own, neighbours
+    own_value, neighbour_value
         The exact value of the table, and of its neighbour.
     slack
-        How much rounding may change an eigenvalue.
+        Largest change of an eigenvalue by rounding.
 
     Returns
     -------
     int
         0 unless all noise is positive semidefinite, which never happens with full support.
     """
-    if (np.linalg.eigvalsh(one - own)[:, 0] < -slack).any():
+    if (np.linalg.eigvalsh(outputs - own_value)[:, 0] < -slack).any():
         return 0
-    return int((np.linalg.eigvalsh(one - neighbours)[:, 0] < -slack).sum())
+    return int((np.linalg.eigvalsh(outputs - neighbour_value)[:, 0] < -slack).sum())
 
 
 def draws_differ(mechanism: Any, pair: Pair) -> bool:
@@ -153,5 +175,7 @@ def draws_differ(mechanism: Any, pair: Pair) -> bool:
 
     Integers are often equal twice, but never ten times.
     """
-    one, other = (single_outputs(mechanism, pair.one, pair.rows[0], 10).values for _ in range(2))
-    return not ((one == other).all(axis=0).any() or (one[1:] == one[0]).all(axis=0).any())
+    first, second = (
+        single_outputs(mechanism, pair.first, pair.rows[0], 10).values for _ in range(2)
+    )
+    return not ((first == second).all(axis=0).any() or (first[1:] == first[0]).all(axis=0).any())

@@ -22,79 +22,90 @@ from gramercy.mechanisms.wishart import Wishart
 from tests.support.black_box.outputs import Outputs, Pair
 from tests.support.black_box.tape import Array
 
-FAR = 1e9  # a log-likelihood ratio that stands for an infinite one
+INFINITE = 1e9  # represents an infinite log-likelihood ratio
 
 
-def log_likelihood_ratio(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
-    """The log-likelihood ratio of each output in favour of `other`, or an approximation."""
+def log_likelihood_ratio(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
+    """The log-likelihood ratio of each output in favour of `pair.second`, or an approximation."""
     for kind, statistic in _STATISTICS.items():
         if isinstance(mechanism, kind):
-            return statistic(mechanism, pair, seen)
+            return statistic(mechanism, pair, outputs)
     raise AssertionError(f"no statistic for outputs of {mechanism.name}")
 
 
-def _differences(mechanism: Any, pair: Pair, seen: Outputs) -> list[Array]:
-    return [(seen.values - each) / mechanism.lattice.ball for each in (pair.one, pair.other)]
+def _differences(mechanism: Any, pair: Pair, outputs: Outputs) -> list[Array]:
+    return [
+        (outputs.values - each) / mechanism.lattice.squared_radius
+        for each in (pair.first, pair.second)
+    ]
 
 
-def _counts(pair: Pair, seen: Outputs) -> list[Array]:
-    return [np.zeros(1) if seen.rows is None else seen.rows - rows for rows in pair.rows]
+def _counts(pair: Pair, outputs: Outputs) -> list[Array]:
+    return [np.zeros(1) if outputs.rows is None else outputs.rows - rows for rows in pair.rows]
 
 
-def _by_projection(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
+def _by_projection(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
     """Project onto the whitened difference of the neighbours."""
-    away = _differences(mechanism, pair, seen)[0]
+    difference = _differences(mechanism, pair, outputs)[0]
     # With half the variance, each of the two symmetric off-diagonal entries counts fully.
-    off = 1.0 if mechanism.law.family == "gaussian-isotropic" else 0.5
-    weight = (pair.other - pair.one) * np.where(np.eye(len(pair.one)) == 1, 1.0, off)
-    found = (away * weight).sum(axis=(1, 2)) / mechanism.lattice.ball
-    between = pair.rows[1] - pair.rows[0]
-    return np.asarray(found + COUNT_WEIGHT**2 * between * _counts(pair, seen)[0])
+    off_diagonal = 1.0 if mechanism.law.family == "gaussian-isotropic" else 0.5
+    weight = (pair.second - pair.first) * np.where(np.eye(len(pair.first)) == 1, 1.0, off_diagonal)
+    projection = (difference * weight).sum(axis=(1, 2)) / mechanism.lattice.squared_radius
+    row_difference = pair.rows[1] - pair.rows[0]
+    return np.asarray(projection + COUNT_WEIGHT**2 * row_difference * _counts(pair, outputs)[0])
 
 
-def _by_sums(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
-    i, j = np.triu_indices(mechanism.setting.p)
-    matrices = [np.abs(away[:, i, j]).sum(axis=1) for away in _differences(mechanism, pair, seen)]
-    counts = [COUNT_WEIGHT * np.abs(count) for count in _counts(pair, seen)]
+def _by_sums(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
+    i, j = np.triu_indices(mechanism.parameters.p)
+    matrices = [
+        np.abs(difference[:, i, j]).sum(axis=1)
+        for difference in _differences(mechanism, pair, outputs)
+    ]
+    counts = [COUNT_WEIGHT * np.abs(count) for count in _counts(pair, outputs)]
     return np.asarray(matrices[0] - matrices[1] + counts[0] - counts[1])
 
 
-def _by_lengths(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
-    squares = [(away**2).sum(axis=(1, 2)) for away in _differences(mechanism, pair, seen)]
-    counts = [(COUNT_WEIGHT * count) ** 2 for count in _counts(pair, seen)]
+def _by_lengths(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
+    squares = [
+        (difference**2).sum(axis=(1, 2)) for difference in _differences(mechanism, pair, outputs)
+    ]
+    counts = [(COUNT_WEIGHT * count) ** 2 for count in _counts(pair, outputs)]
     return np.asarray(np.sqrt(squares[0] + counts[0]) - np.sqrt(squares[1] + counts[1]))
 
 
-def _by_densities(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
+def _by_densities(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
     densities = [
-        log_density(away / mechanism.scale) for away in _differences(mechanism, pair, seen)
+        log_density(difference / mechanism.scale)
+        for difference in _differences(mechanism, pair, outputs)
     ]
-    counts = [0.1 * np.abs(count) / (2 * mechanism.scale) for count in _counts(pair, seen)]
+    counts = [0.1 * np.abs(count) / (2 * mechanism.scale) for count in _counts(pair, outputs)]
     return np.asarray(densities[1] - densities[0] + counts[0] - counts[1])
 
 
-def _by_rows(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
-    return np.asarray(seen.values @ (pair.other - pair.one).astype(float))
+def _by_rows(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
+    return np.asarray(outputs.values @ (pair.second - pair.first).astype(float))
 
 
-def _by_reports(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
-    i, j = np.triu_indices(mechanism.setting.p)
-    between = (pair.other[i] * pair.other[j] - pair.one[i] * pair.one[j]).astype(float)
+def _by_reports(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
+    i, j = np.triu_indices(mechanism.parameters.p)
+    product_difference = (pair.second[i] * pair.second[j] - pair.first[i] * pair.first[j]).astype(
+        float
+    )
     weight = np.where((i == j) | mechanism.iid, 1.0, 2.0)
-    return np.asarray(seen.values @ (between * weight))
+    return np.asarray(outputs.values @ (product_difference * weight))
 
 
-def _by_determinants(mechanism: Any, pair: Pair, seen: Outputs) -> Array:
+def _by_determinants(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
     """(m - p - 1)/2 times the log-ratio of determinants; infinite where one is not positive."""
-    p = mechanism.setting.p
-    mean = 0.0 if mechanism.kept else mechanism.dof * mechanism.scale
+    p = mechanism.parameters.p
+    mean = 0.0 if mechanism.keeps_mean else mechanism.dof * mechanism.scale
     shape = max((mechanism.dof - p - 1) / 2, 1.0)  # where it is 0, the ratio is constant
     logs = []
-    for away in _differences(mechanism, pair, seen):
-        values = eigenvalues(away + mean * np.eye(p))
+    for difference in _differences(mechanism, pair, outputs):
+        values = eigenvalues(difference + mean * np.eye(p))
         possible = values[:, 0] > 0
         log = np.log(np.where(possible[:, None], values, 1.0)).sum(axis=1)
-        logs.append(np.where(possible, log, -FAR))
+        logs.append(np.where(possible, log, -INFINITE))
     return np.asarray(shape * (logs[1] - logs[0]))
 
 
@@ -110,9 +121,9 @@ def eigenvalues(matrices: Array) -> Array:
 def log_density(noise: Array, nodes: int = 8) -> Array:
     """Log density of matrix Laplace noise in units of s, shape (draws, p, p), up to a constant.
 
-    Exact for two columns. Symmetric 2 x 2 matrices are points (a, u) of three-dimensional space,
-    eigenvalues a +- |u|, and W, W - Z >= 0 means a_W >= max(|u_W|, a_Z + |u_W - u_Z|), so that the
-    module's integral over W reduces to one over the plane,
+    It is exact for two columns. Symmetric 2 x 2 matrices are points (a, u) of three-dimensional
+    space, with eigenvalues a +- |u|, and W, W - Z >= 0 means a_W >= max(|u_W|, a_Z + |u_W - u_Z|).
+    So the integral over W reduces to one over the plane,
 
         f(Z) ~ int exp(a_Z - 2 max(|u|, a_Z + |u - u_Z|)) du,
 
@@ -120,8 +131,8 @@ def log_density(noise: Array, nodes: int = 8) -> Array:
 
         f(Z) ~ int_0^pi exp(-|d cos v - a_Z|) (d^2 K_0(d) sin^2 v + d K_1(d)) dv.
 
-    Exact for one column too; for more columns the nuclear norm, its limit. Eight nodes are enough
-    for a statistic, which need not be optimal.
+    It is exact for one column, too. For more columns the nuclear norm, its limit, is used. Eight
+    nodes are enough for a statistic, which need not be optimal.
     """
     values = eigenvalues(noise)
     if noise.shape[-1] != 2:

@@ -24,7 +24,7 @@ from gramercy.mechanisms.local import Local
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.rowwise import RowWise, reach
+from gramercy.mechanisms.rowwise import RowWise, sensitivity_bounds
 from gramercy.mechanisms.sampling import sampler
 from gramercy.mechanisms.wishart import Wishart
 from gramercy.schemas.request import Unit
@@ -39,12 +39,14 @@ class Pair:
 
     Parameters
     ----------
-    one, other
-        In the mechanism's own units, without the rows that both have: those cancel.
+    first, second
+        In the mechanism's own units, without the common rows, which cancel.
+    rows
+        Row counts.
     """
 
-    one: Array
-    other: Array
+    first: Array
+    second: Array
     rows: tuple[int, int] = (1000, 1000)
 
 
@@ -63,29 +65,30 @@ def integers(mechanism: Mechanism, *rows: Sequence[float]) -> Array:
 
 
 def worst_pair(mechanism: Mechanism, angle: float = math.pi / 2) -> Pair:
-    """The neighbours that are farthest apart, where the claim is attained if it is tight.
+    """The neighbours that are farthest apart; a tight claim is attained there.
 
     Parameters
     ----------
     mechanism
-        Any of the registry.
+        A mechanism of the registry.
     angle
-        Angle between the rows, where one replaces another.
+        Angle between the two rows under replace-one.
     """
-    p = mechanism.setting.p
+    p = mechanism.parameters.p
     first = np.eye(p)[0]
     if isinstance(mechanism, Output):
-        # No two tables move the solution as far as is charged: the noise is audited instead.
-        far = mechanism.plan()["sensitivity"] + 2 * mechanism.tolerance
-        return Pair(np.eye(p), np.eye(p) + far * np.outer(first, first))
+        # Neighbouring solutions never differ by the charged sensitivity: audit the noise.
+        distance = mechanism.constants()["sensitivity"] + 2 * mechanism.tolerance
+        return Pair(np.eye(p), np.eye(p) + distance * np.outer(first, first))
     if isinstance(mechanism, RowWise) and not isinstance(mechanism, Local):
-        if mechanism.setting.reach is None:
+        if mechanism.parameters.sensitivity_bounds is None:
             binary = isinstance(mechanism, IntegerRows)  # without bounds, zeros and ones
             x = np.ones(p, dtype=np.int64) if binary else integers(mechanism, first)[:, 0]
             return Pair(x, 0 * x if binary else -x)
-        most = reach(mechanism.setting, mechanism.lattice)
-        far = math.isqrt(most.cell if mechanism.setting.unit == "cell" else most.row)
-        return Pair(0 * first.astype(np.int64), (far * first).astype(np.int64))
+        bounds = sensitivity_bounds(mechanism.parameters, mechanism.lattice)
+        per_cell = mechanism.parameters.unit == "cell"
+        distance = math.isqrt(bounds.squared_cell if per_cell else bounds.squared_row)
+        return Pair(0 * first.astype(np.int64), (distance * first).astype(np.int64))
     if p == 1:
         x, y = integers(mechanism, [1.0], [0.0]).T
     elif isinstance(mechanism, Laplace):
@@ -96,93 +99,101 @@ def worst_pair(mechanism: Mechanism, angle: float = math.pi / 2) -> Pair:
             [math.cos(half), math.sin(half), *[0.0] * (p - 2)],
             [-math.sin(half), math.cos(half), *[0.0] * (p - 2)],
         ).T
-        if mechanism.setting.neighbours == "add-remove":
+        if mechanism.parameters.neighbours == "add-remove":
             x = integers(mechanism, np.ones(p))[:, 0]
     else:
-        turned = [math.cos(angle), math.sin(angle), *[0.0] * (p - 2)]
-        x, y = integers(mechanism, first, turned).T
+        rotated = [math.cos(angle), math.sin(angle), *[0.0] * (p - 2)]
+        x, y = integers(mechanism, first, rotated).T
     if isinstance(mechanism, Local):
         return Pair(x, y)
-    if mechanism.setting.neighbours == "replace-one":
+    if mechanism.parameters.neighbours == "replace-one":
         return Pair(np.outer(x, x), np.outer(y, y))
     return Pair(np.zeros((p, p), np.int64), np.outer(x, x), (999, 1000))
 
 
-def single_outputs(mechanism: Any, given: Array, rows: int, draws: int) -> Outputs:
+def single_outputs(mechanism: Any, table: Array, rows: int, draws: int) -> Outputs:
     """Outputs of the mechanism's own method, one call each."""
     if isinstance(mechanism, RowWise):
-        found = [mechanism.randomize(given[:, None])[:, 0] for _ in range(draws)]
-        return Outputs(np.array(found))
+        drawn = [mechanism.randomize(table[:, None])[:, 0] for _ in range(draws)]
+        return Outputs(np.array(drawn))
     if isinstance(mechanism, Output):
-        return Outputs(np.array([mechanism.perturb(given) for _ in range(draws)]))
-    noisy = [mechanism.perturb(given, rows) for _ in range(draws)]
+        return Outputs(np.array([mechanism.perturb(table) for _ in range(draws)]))
+    noisy = [mechanism.perturb(table, rows) for _ in range(draws)]
     counts = None if noisy[0].rows is None else np.array([each.rows for each in noisy])
     return Outputs(np.array([each.gram for each in noisy]), counts)
 
 
 def batched_outputs(
-    mechanism: Any, given: Array, rows: int, draws: int, *, compared: int
+    mechanism: Any, table: Array, rows: int, draws: int, *, compared: int
 ) -> Outputs:
     """Many outputs at once; the first `compared` are checked against the mechanism's own."""
     if isinstance(mechanism, RowWise):  # accepts any number of rows
-        return Outputs(mechanism.randomize(np.repeat(given[:, None], draws, axis=1)).T)
-    asked: list[Request] = []
-    within = []  # functions of the sampler that are running: their own requests are not recorded
-    real = {name: getattr(sampler, name) for name in SOURCES}
+        return Outputs(mechanism.randomize(np.repeat(table[:, None], draws, axis=1)).T)
+    requests: list[Request] = []
+    active = []  # sampler functions that are running: their inner requests are not recorded
+    original = {name: getattr(sampler, name) for name in SOURCES}
 
     def recorded(name: str, parameters: tuple[float, ...], size: int) -> Array:
-        if not within:
-            asked.append((name, parameters, size))
-        within.append(name)
-        drawn = np.asarray(real[name](*parameters, size))
-        within.pop()
+        if not active:
+            requests.append((name, parameters, size))
+        active.append(name)
+        drawn = np.asarray(original[name](*parameters, size))
+        active.pop()
         return drawn
 
     with patched_sampler(recorded):
-        single_outputs(mechanism, given, rows, 1)
+        single_outputs(mechanism, table, rows, 1)
     numbers = [
-        real[name](*parameters, draws * size).reshape(draws, size)
-        for name, parameters, size in asked
+        original[name](*parameters, draws * size).reshape(draws, size)
+        for name, parameters, size in requests
     ]
-    found = _together(mechanism, numbers, given, rows)
+    outputs = _all_outputs(mechanism, numbers, table, rows)
     for i in range(min(compared, draws)):
-        left = iter([each[i] for each in numbers])
-        with patched_sampler(lambda name, parameters, size, left=left: next(left)):
-            own = single_outputs(mechanism, given, rows, 1)
+        remaining = iter([each[i] for each in numbers])
+        with patched_sampler(lambda name, parameters, size, remaining=remaining: next(remaining)):
+            single = single_outputs(mechanism, table, rows, 1)
         # A floating-point product may be rounded the other way.
-        assert np.abs(own.values[0] - found.values[i]).max() <= (mechanism.arithmetic != "exact")
-        assert (own.rows is None) == (found.rows is None)
-        assert own.rows is None or found.rows is None or own.rows[0] == found.rows[i]
-    return found
+        assert np.abs(single.values[0] - outputs.values[i]).max() <= (
+            mechanism.arithmetic != "exact"
+        )
+        assert (single.rows is None) == (outputs.rows is None)
+        assert single.rows is None or outputs.rows is None or single.rows[0] == outputs.rows[i]
+    return outputs
 
 
-def _together(mechanism: Any, numbers: list[Array], given: Array, rows: int) -> Outputs:
+def _all_outputs(mechanism: Any, numbers: list[Array], table: Array, rows: int) -> Outputs:
     """The outputs of a mechanism for many draws of the numbers that it requests."""
-    p, ball = mechanism.setting.p, mechanism.lattice.ball
+    p, squared_radius = mechanism.parameters.p, mechanism.lattice.squared_radius
     if isinstance(mechanism, Output):
         if mechanism.as_published:
-            return Outputs(given + mechanism.scale * _wishart(numbers, p))
-        whole = np.rint(given / mechanism.step) + _symmetric(numbers[0], numbers[1])
-        return Outputs(whole * mechanism.step)
+            return Outputs(table + mechanism.scale * _wishart(numbers, p))
+        steps = np.rint(table / mechanism.step) + _symmetric(numbers[0], numbers[1])
+        return Outputs(steps * mechanism.step)
     counts = None
     if isinstance(mechanism, Gaussian | Laplace):
         noise = _symmetric(numbers[0], numbers[1])
-        counts = numbers[2][:, 0] if mechanism.setting.counted else None
+        counts = numbers[2][:, 0] if mechanism.parameters.publishes_noisy_count else None
     elif isinstance(mechanism, KNorm):
         direction, length = numbers
         svec = direction * (length * mechanism.scale / np.linalg.norm(direction, axis=1)[:, None])
         entries = svec[:, p : p * (p + 1) // 2] / math.sqrt(2)
-        noise = np.rint(_symmetric(entries, svec[:, :p]) * ball).astype(np.int64)
-        counts = np.rint(svec[:, -1] / COUNT_WEIGHT) if mechanism.setting.counted else None
+        noise = np.rint(_symmetric(entries, svec[:, :p]) * squared_radius).astype(np.int64)
+        counts = (
+            np.rint(svec[:, -1] / COUNT_WEIGHT)
+            if mechanism.parameters.publishes_noisy_count
+            else None
+        )
     elif isinstance(mechanism, MatrixLaplace):
-        between = _wishart(numbers[: p + 1], p) - _wishart(numbers[p + 1 : 2 * p + 2], p)
-        noise = np.rint(between * (mechanism.scale * ball)).astype(np.int64)
-        counts = numbers[-1][:, 0] if mechanism.setting.counted else None
+        difference = _wishart(numbers[: p + 1], p) - _wishart(numbers[p + 1 : 2 * p + 2], p)
+        noise = np.rint(difference * (mechanism.scale * squared_radius)).astype(np.int64)
+        counts = numbers[-1][:, 0] if mechanism.parameters.publishes_noisy_count else None
     else:
         assert isinstance(mechanism, Wishart)
-        mean = 0 if mechanism.kept else mechanism.dof * np.eye(p)
-        noise = np.rint((_wishart(numbers, p) - mean) * (mechanism.scale * ball)).astype(np.int64)
-    return Outputs(given + noise, None if counts is None else rows + counts.astype(np.int64))
+        mean = 0 if mechanism.keeps_mean else mechanism.dof * np.eye(p)
+        noise = np.rint((_wishart(numbers, p) - mean) * (mechanism.scale * squared_radius)).astype(
+            np.int64
+        )
+    return Outputs(table + noise, None if counts is None else rows + counts.astype(np.int64))
 
 
 def _symmetric(upper: Array, diagonal: Array) -> Array:

@@ -17,9 +17,9 @@ from gramercy.application.accumulation import accumulate
 from gramercy.application.calibration import guarantee_facts
 from gramercy.application.drawing import draw_into
 from gramercy.application.planning import Plan
-from gramercy.archive.signing_keys import new_key
+from gramercy.archive.signing_keys import create_signing_key
 from gramercy.common.home import Home
-from gramercy.mechanisms.additive import COUNT_WEIGHT, Noisy
+from gramercy.mechanisms.additive import COUNT_WEIGHT, NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
@@ -27,7 +27,7 @@ from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.wishart import Wishart
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
-from tests.support.factories import run_release, seal_step, write_request
+from tests.support.factories import as_flow_step, run_release, write_request
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class _Rows:
 
 def record_run(plan: Plan, folder: Path) -> RecordedRun:
     """Read the table and draw a release with the pipeline's own steps, without writing files."""
-    tape, writer, taken = Tape([]), _Rows(), []
+    tape, writer, written_files = Tape([]), _Rows(), []
     with pytest.MonkeyPatch.context() as patch, patched_sampler(tape):
         # These follow from public facts alone, so they are computed once for all tables.
         patch.setattr(
-            "gramercy.application.release_manifest.calibrate", lambda asked: plan.mechanism
+            "gramercy.application.release_manifest.calibrate", lambda spec: plan.mechanism
         )
         patch.setattr("gramercy.application.release_manifest.guarantee_facts", _facts)
         patch.setattr("gramercy.application.drawing.RowWriter", lambda path, columns: writer)
@@ -84,10 +84,10 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
         )
         patch.setattr(
             "gramercy.application.drawing.write_matrices",
-            lambda *written: taken.append(written[1:]),
+            lambda *written: written_files.append(written[1:]),
         )
-        draw_into(folder, plan, seal_step(accumulate)(plan), "r1")
-    [(manifest, matrix, folds)] = taken
+        draw_into(folder, plan, as_flow_step(accumulate)(plan), "r1")
+    [(manifest, matrix, folds)] = written_files
     if folds:
         sizes = [part.value for part in manifest.fold_rows]
         sums = [fold * rows for fold, rows in zip(folds, sizes, strict=True)]
@@ -96,7 +96,8 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
         )
     mechanism, rows = plan.mechanism, manifest.rows.value
     if plan.contract.neighbours == "replace-one":
-        rows = float(plan.contract.rows)  # the public count, whatever the matrix was divided by
+        # The public count, regardless of the divisor of the matrix.
+        rows = float(plan.contract.rows)
     if isinstance(mechanism, RowWise):
         return RecordedRun(
             tape.requests, np.concatenate(writer.parts, axis=1) / mechanism.step, rows
@@ -106,49 +107,56 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
     return RecordedRun(tape.requests, matrix * rows * mechanism.lattice.divisor, rows)
 
 
-def claimed_share(plan: Plan, folder: Path, one: str, other: str) -> float:
+def claimed_share(plan: Plan, folder: Path, first: str, second: str) -> float:
     """The distance of two tables before the noise, as a share of the claim.
 
-    Infinite if they request different noise. `one` and `other` are texts of CSV files.
+    Infinite if they request different noise. `first` and `second` are texts of CSV files.
     """
     runs = []
-    for text in (one, other):
+    for text in (first, second):
         Path(plan.contract.source).write_text(text)
         runs.append(record_run(plan, folder))
-    left, right = runs
-    if left.requests != right.requests or left.published.shape != right.published.shape:
+    first_run, second_run = runs
+    if (
+        first_run.requests != second_run.requests
+        or first_run.published.shape != second_run.published.shape
+    ):
         return math.inf
     mechanism = plan.mechanism
-    counted = left.rows - right.rows if mechanism.setting.counted else 0.0
-    return _share(mechanism, left.published - right.published, counted)
+    row_difference = (
+        first_run.rows - second_run.rows if mechanism.parameters.publishes_noisy_count else 0.0
+    )
+    return _share(mechanism, first_run.published - second_run.published, row_difference)
 
 
-def _share(mechanism: Any, change: Array, counted: float) -> float:
+def _share(mechanism: Any, change: Array, row_difference: float) -> float:
     """The change divided by the largest one that the claim allows, in the mechanism's norm."""
-    claim, weighted = mechanism.guarantee, abs(COUNT_WEIGHT * counted) / mechanism.scale
-    size = _NORMS[mechanism.name](mechanism, change)
+    claim, weighted = mechanism.guarantee, abs(COUNT_WEIGHT * row_difference) / mechanism.scale
+    norm = _NORMS[mechanism.name](mechanism, change)
     if isinstance(mechanism, Laplace):
-        return (size + weighted) / claim.pure
+        return (norm + weighted) / claim.pure
     if isinstance(mechanism, MatrixLaplace):
-        return (size + 0.1 * abs(counted) / mechanism.scale / 2) / claim.pure
+        return (norm + 0.1 * abs(row_difference) / mechanism.scale / 2) / claim.pure
     if isinstance(mechanism, Wishart):
-        return size
-    return math.hypot(size, weighted) / (claim.pure if claim.pure < math.inf else claim.mu)
+        return norm
+    return math.hypot(norm, weighted) / (claim.pure if claim.pure < math.inf else claim.mu)
 
 
 def _frobenius(mechanism: Any, change: Array) -> float:
-    return float(np.linalg.norm(change)) / (mechanism.scale * mechanism.lattice.ball)
+    return float(np.linalg.norm(change)) / (mechanism.scale * mechanism.lattice.squared_radius)
 
 
 def _triangle(mechanism: Any, change: Array) -> Array:
-    unit = mechanism.scale * mechanism.lattice.ball
-    return np.asarray(change[np.triu_indices(mechanism.setting.p)] / unit)
+    unit = mechanism.scale * mechanism.lattice.squared_radius
+    return np.asarray(change[np.triu_indices(mechanism.parameters.p)] / unit)
 
 
 def _reports(mechanism: Any, change: Array) -> float:
-    i, j = np.triu_indices(mechanism.setting.p)
+    i, j = np.triu_indices(mechanism.parameters.p)
     weight = np.where((i == j) | mechanism.iid, 1.0, math.sqrt(2))[:, None]
-    return float(np.linalg.norm(change * weight)) / (mechanism.scale * mechanism.lattice.ball)
+    return float(np.linalg.norm(change * weight)) / (
+        mechanism.scale * mechanism.lattice.squared_radius
+    )
 
 
 def _rows(mechanism: Any, change: Array) -> float:
@@ -157,11 +165,11 @@ def _rows(mechanism: Any, change: Array) -> float:
 
 def _nuclear(mechanism: Any, change: Array) -> float:
     values = np.linalg.eigvalsh(change)
-    return float(np.abs(values).sum()) / (2 * mechanism.scale * mechanism.lattice.ball)
+    return float(np.abs(values).sum()) / (2 * mechanism.scale * mechanism.lattice.squared_radius)
 
 
 def _larger_trace(mechanism: Any, change: Array) -> float:
-    values = np.linalg.eigvalsh(change) / mechanism.lattice.ball
+    values = np.linalg.eigvalsh(change) / mechanism.lattice.squared_radius
     return max(float(values[values > 0].sum()), -float(values[values < 0].sum()))
 
 
@@ -190,16 +198,16 @@ def published_with_frozen_matrix(
     folder: Path, tables: Sequence[str], **facts: Any
 ) -> list[dict[str, bytes]]:
     """Publish tables with one fixed noisy matrix; return the published files of each."""
-    same = np.diag(np.full(3, 10**8)) + 10**5
-    seen = []
+    frozen = np.diag(np.full(3, 10**8)) + 10**5
+    published = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Gaussian, "perturb", lambda *_: Noisy(same, None))
-        new_key(folder / "keys")  # one key, so that equal bytes have equal signatures
+        patch.setattr(Gaussian, "perturb", lambda *_: NoisyGram(frozen, None))
+        create_signing_key(folder / "keys")  # one key, so that equal bytes have equal signatures
         for i, text in enumerate(tables):
-            place = folder / str(i)
-            place.mkdir()
-            (place / "table.csv").write_text(text)
-            shutil.copytree(folder / "keys", place / "home" / "keys")
-            patch.setenv("GRAMERCY_HOME", str(place / "home"))
-            seen.append(published_files(write_request(place, **facts)))
-    return seen
+            run_folder = folder / str(i)
+            run_folder.mkdir()
+            (run_folder / "table.csv").write_text(text)
+            shutil.copytree(folder / "keys", run_folder / "home" / "keys")
+            patch.setenv("GRAMERCY_HOME", str(run_folder / "home"))
+            published.append(published_files(write_request(run_folder, **facts)))
+    return published

@@ -1,4 +1,4 @@
-"""The sampler with its answers replaced, and a tape of made-up answers."""
+"""Replacements of the sampler: any function, or a tape that returns fixed numbers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ def patched_sampler(answer: Callable[[str, tuple[float, ...], int], Array]) -> I
     """Answer every request for noise with `answer(function, parameters, size)`."""
     with pytest.MonkeyPatch.context() as patch:
         for name in SOURCES:
-            patch.setattr(sampler, name, lambda *asked, _n=name: answer(_n, asked[:-1], asked[-1]))
+            patch.setattr(
+                sampler, name, lambda *arguments, _n=name: answer(_n, arguments[:-1], arguments[-1])
+            )
         yield
 
 
 @dataclass
 class Tape:
-    """Answers equal requests with equal made-up numbers, and records the requests.
+    """Answers equal requests with equal pseudo-random numbers, and records the requests.
 
     The numbers are never zero, so that noise scaled by the data, or drawn elsewhere, is noticed.
     """
@@ -36,10 +38,10 @@ class Tape:
     requests: list[Request]
 
     def __call__(self, name: str, parameters: tuple[float, ...], size: int) -> Array:
-        made = np.random.default_rng(len(self.requests))
+        rng = np.random.default_rng(len(self.requests))
         self.requests.append((name, parameters, size))
         if name == "gaussian":
-            return made.normal(size=size)
+            return rng.normal(size=size)
         if name == "gamma":
-            return made.gamma(parameters[0], size=size)
-        return np.rint(3 * parameters[0] * made.normal(size=size)).astype(np.int64)
+            return rng.gamma(parameters[0], size=size)
+        return np.rint(3 * parameters[0] * rng.normal(size=size)).astype(np.int64)

@@ -44,7 +44,7 @@ class ChildResult:
 
 
 class ForkServer:
-    """Starts the process, and talks to it."""
+    """Starts the process, and communicates with it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -76,33 +76,33 @@ class ForkServer:
         killed_after
             Seconds after which it is killed from outside.
         """
-        asked = {"job": job, "environ": environ, "killed_after": killed_after, "facts": facts}
+        order = {"job": job, "environ": environ, "killed_after": killed_after, "facts": facts}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
-        ended = ChildResult(**json.loads(self._process.stdout.readline()))
-        if failure := ended.message("broken"):
+        result = ChildResult(**json.loads(self._process.stdout.readline()))
+        if failure := result.message("crashed"):
             raise AssertionError(*failure)
-        return ended
+        return result
 
 
-def _serve(answers: Any) -> None:
-    from gramercy.mechanisms.sampling.inverse_cdf_table import pieces
+def _serve(output: Any) -> None:
+    from gramercy.mechanisms.sampling.inverse_cdf_table import inverse_cdf_table
     from gramercy.mechanisms.sampling.rounding import LAPLACE, NORMAL
     from tests.support.faults import jobs
 
     for law in (NORMAL, LAPLACE):
-        pieces(law)  # a table that every fork would compute for itself
-    jobs.warm()
+        inverse_cdf_table(law)  # otherwise every fork would compute this table
+    jobs.preload()
     gc.freeze()  # garbage collection would make every fork copy its pages
     for line in sys.stdin.buffer:
-        asked = json.loads(line)
-        jobs.cached_plan(asked["facts"]["request"])  # in every fork from now on
-        job = getattr(jobs, asked["job"])
-        answer = _forked(job, asked["environ"], asked["killed_after"], asked["facts"])
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+        order = json.loads(line)
+        jobs.cached_plan(order["facts"]["request"])  # cached for all later forks
+        job = getattr(jobs, order["job"])
+        answer = _forked(job, order["environ"], order["killed_after"], order["facts"])
+        output.write(json.dumps(answer).encode() + b"\n")
+        output.flush()
 
 
 def _forked(
@@ -111,37 +111,37 @@ def _forked(
     killed_after: float | None,
     facts: dict[str, Any],
 ) -> dict[str, Any]:
-    reading, writing = os.pipe()
-    began = time.monotonic()
+    read_end, write_end = os.pipe()
+    start = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        os.close(reading)
-        with _reporting(writing) as say:
+        os.close(read_end)
+        with _reported(write_end) as send:
             os.environ.update(environ)
             tempfile.tempdir = environ.get("TMPDIR")
-            job(say, **facts)
-    os.close(writing)
+            job(send, **facts)
+    os.close(write_end)
     if killed_after is not None:
         time.sleep(killed_after)
-        os.kill(pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
-    with os.fdopen(reading, "rb") as stream:
+        os.kill(pid, signal.SIGKILL)  # its id cannot be reused before waitpid
+    with os.fdopen(read_end, "rb") as stream:
         messages = [json.loads(line) for line in stream if line.endswith(b"\n")]
     _, status = os.waitpid(pid, 0)
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     return {"signal": os.WTERMSIG(status), "messages": messages, "seconds": seconds}
 
 
 @contextlib.contextmanager
-def _reporting(writing: int) -> Iterator[Callable[..., None]]:
-    """End the fork here whatever happens, and report an unexpected exception."""
+def _reported(write_end: int) -> Iterator[Callable[..., None]]:
+    """Report an unexpected exception, and end the fork in any case."""
 
-    def say(*words: Any) -> None:
-        os.write(writing, json.dumps(words).encode() + b"\n")
+    def send(*message: Any) -> None:
+        os.write(write_end, json.dumps(message).encode() + b"\n")
 
     try:
-        yield say
+        yield send
     except BaseException:
-        say("broken", traceback.format_exc())
+        send("crashed", traceback.format_exc())
     finally:
         os._exit(0)
 

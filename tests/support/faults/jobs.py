@@ -1,4 +1,4 @@
-"""The jobs of the forks of `forkserver`; slow preparations are done before forking."""
+"""Jobs of the forks of `forkserver`; slow preparations are done before forking."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ import resource
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.planning import Plan
 from gramercy.archive.bundle import check
-from gramercy.archive.open import archive_of
+from gramercy.archive.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import GramercyError
 from tests.support import factories
-from tests.support.faults.kill_points import KillPoints, Point, Say, die, die_in, fail
+from tests.support.faults.kill_points import KillPoints, Point, Send, die, die_in, fail
 
 _plan_of = factories.read_plan
-_NOBODY = 65534
+_UNPRIVILEGED = 65534  # user and group id
 
 
-def warm() -> None:
-    """Import all that a release and an audit of it import, in a process without threads."""
+def preload() -> None:
+    """Import all modules that a release and an audit import, without starting threads."""
     sampler.self_test()
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
     if os.fork() == 0:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["GRAMERCY_HOME"] = folder
             request = str(factories.write_request(Path(folder)))
             release(lambda *_: None, request)
-            afterwards(lambda *_: None, request)
-            os.write(writing, "\n".join(sys.modules).encode())
+            recover(lambda *_: None, request)
+            os.write(write_end, "\n".join(sys.modules).encode())
         os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as stream:
+    os.close(write_end)
+    with os.fdopen(read_end) as stream:
         names = stream.read().split("\n")
     os.wait()
     for name in ["psycopg", "s3fs", *names]:
@@ -50,14 +51,14 @@ def warm() -> None:
 
 @functools.cache
 def cached_plan(request: str) -> Plan:
-    """The plan of an unchanging request, including its guarantee's digits."""
-    found = _plan_of(Path(request))
-    found.facts()
-    return found
+    """The plan of a request, computed once, with its guarantee."""
+    plan = _plan_of(Path(request))
+    plan.facts()
+    return plan
 
 
 def release(
-    say: Say,
+    send: Send,
     request: str,
     *,
     die_at: Point | None = None,
@@ -66,10 +67,10 @@ def release(
     reason: int = 0,
     lasting: bool = False,
     largest_file: int = -1,
-    as_nobody: bool = False,
+    as_unprivileged: bool = False,
     trace: bool = False,
 ) -> None:
-    """Run a release, which may be killed or fail on the way; report its answer.
+    """Run a release, which may be killed or fail; report its answer.
 
     Parameters
     ----------
@@ -79,64 +80,65 @@ def release(
         Where the disk or the database fails, with which error, and whether it keeps failing.
     largest_file
         Bytes beyond which the system refuses to write any file.
-    as_nobody
+    as_unprivileged
         Whether to run as a user without permissions.
     trace
-        Whether to report every point that was passed.
+        Whether to report all points that were passed.
     """
     if largest_file >= 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    if as_nobody:
+    if as_unprivileged:
         os.setgroups([])
-        os.setgid(_NOBODY)
-        os.setuid(_NOBODY)
+        os.setgid(_UNPRIVILEGED)
+        os.setuid(_UNPRIVILEGED)
     act = fail(reason) if fail_at else die_in(delay) if delay else die
     armed = die_at or fail_at
-    points = KillPoints(say, (armed[0], armed[1]) if armed else None, act, lasting)
+    points = KillPoints(send, (armed[0], armed[1]) if armed else None, act, lasting)
     points.install()
-    say("answered", *_answer(request))
+    send("answered", *_answer(request))
     if trace:
-        say("passed", *points.passed)
+        send("passed", *points.passed)
 
 
-def afterwards(say: Say, request: str) -> None:
-    """Report what a new process finds, and how it answers the same request, twice."""
+def recover(send: Send, request: str) -> None:
+    """Report the state of the ledger and the archive before and after two more requests."""
     points = KillPoints(lambda *_: None)
     points.install()
-    books = Ledger.of(Home.default())
-    say("found", *_charged(books, request))
-    say("visible", *_visible(request))
-    anchors = [books.head()]
-    say("answers", _answer(request), _answer(request))
-    say("draws", points.draws)
-    say("visible then", *_visible(request))
-    say("then", *_charged(books, request))
-    wrong = [each.words for each in books.examine(anchors)]
+    ledger = Ledger.of(Home.default())
+    send("charge before", *_charged(ledger, request))
+    send("visible before", *_visible(request))
+    anchors = [ledger.head()]
+    send("answers", _answer(request), _answer(request))
+    send("draws", points.draws)
+    send("visible after", *_visible(request))
+    send("charge after", *_charged(ledger, request))
+    findings = [str(each.notice) for each in ledger.find_inconsistencies(anchors)]
     audit = make_audit(Context.default())
-    wrong += [f"{each.subject}: {each.words}" for each in audit.discrepancies]
-    say("wrong", *wrong)
+    findings += [str(each) for each in audit.discrepancies]
+    send("findings", *findings)
 
 
-def _answer(request: str) -> tuple[str, str]:
+def _answer(request: str) -> tuple[str, str, dict[str, Any]]:
+    """Publish; return "published" and the release, or an error's type, code and facts."""
     factories.read_plan = lambda path: cached_plan(str(path))
     try:
-        return "published", factories.run_release(Path(request))
+        return "published", factories.run_release(Path(request)), {}
     except GramercyError as error:
-        return type(error).__name__, str(error)
+        return type(error).__name__, error.code, error.facts
 
 
-def _charged(books: Ledger, request: str) -> tuple[str | None, str]:
+def _charged(ledger: Ledger, request: str) -> tuple[str | None, str]:
     """State and digest of the charge of this version of the data."""
     plan = cached_plan(request)
-    known = books.charges(plan.contract.id) if plan.contract.id in books.datasets() else ()
-    of_version = [(c.state, c.sha256) for c in known if c.version == plan.request.version]
+    charges = ledger.charges(plan.contract.id) if plan.contract.id in ledger.datasets() else ()
+    of_version = [(c.state, c.sha256) for c in charges if c.version == plan.request.version]
     assert len(of_version) <= 1
     return of_version[0] if of_version else (None, "")
 
 
 def _visible(request: str) -> list[str]:
-    """Digests of what readers see of this version; every file of every release is verified."""
+    """Digests of the bundles that readers see of this version, after verifying every file."""
     archive = archive_of(Home.default())
-    seen = {name: check(archive.release(dataset, name)) for dataset, name in archive.releases()}
+    digests = {name: check(archive.release(dataset, name)) for dataset, name in archive.releases()}
     version = f"{cached_plan(request).request.version}-r"
-    return [digest for name, digest in seen.items() if name.startswith(version)]
+    return [digest for name, digest in digests.items() if name.startswith(version)]

@@ -1,4 +1,4 @@
-"""Points of a release at which it can be killed or fail: before and after each call."""
+"""The points at which a release can be killed or fail: before and after each call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import gramercy.archive.mirror
 import gramercy.archive.release_bundle
 import gramercy.archive.remote
 from gramercy.archive.local import LocalArchive
-from gramercy.archive.objects import Objects
+from gramercy.archive.object_store import ObjectStore
 from gramercy.archive.protocol import Archive
 from gramercy.archive.remote import RemoteArchive
 from gramercy.common.disk import Files
@@ -33,11 +33,11 @@ from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
 
-Point = tuple[str, int]  # its name, and a counter of the times it is passed
-Say = Callable[..., None]
-Act = Callable[[str], None]
+Point = tuple[str, int]  # its name, and how often it has been passed
+Send = Callable[..., None]
+Action = Callable[[str], None]
 
-# The finer ones: single statements of the database, single files opened or made durable.
+# Single statements of the database, and single files that are opened or synced.
 FINE = ("execute ", "commit;", "fsync", "open", "system ")
 
 
@@ -50,20 +50,21 @@ def die(_: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_in(seconds: float) -> Act:
+def die_in(seconds: float) -> Action:
     """Kill this process a little later."""
 
     def start(_: str) -> None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process as abruptly
+        # The default action ends the process abruptly.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     return start
 
 
-def fail(reason: int) -> Act:
-    """Raise the error of the system, or of a database, for this reason."""
+def fail(reason: int) -> Action:
+    """Raise the error of the operating system or the database for this errno."""
 
-    def failing(point: str) -> None:
+    def raise_error(point: str) -> None:
         call = point.partition(" ")[2]
         if not call.startswith(("execute ", "commit;")):
             raise OSError(reason, os.strerror(reason))
@@ -71,7 +72,7 @@ def fail(reason: int) -> Act:
             raise psycopg.errors.DiskFull("could not extend file")
         raise sqlite3.OperationalError("database or disk is full")
 
-    return failing
+    return raise_error
 
 
 # Calls that fail on a full disk.
@@ -87,43 +88,45 @@ _WRITES = (
 
 
 class KillPoints:
-    """Records every point that is passed, and acts at the armed one.
+    """Records every point that is passed, and acts at one of them.
 
     Parameters
     ----------
-    say
+    send
         Sends a message through a pipe, which outlives the process.
     armed
-        The point at which to act, or None.
+        The point at which to act; None for none of them.
     act
         What to do there.
     lasting
-        Whether to act at all later writes, too.
+        Whether to act at all later writes as well.
     """
 
     def __init__(
-        self, say: Say, armed: Point | None = None, act: Act = die, lasting: bool = False
+        self, send: Send, armed: Point | None = None, act: Action = die, lasting: bool = False
     ) -> None:
         self.passed: list[Point] = []
         self.draws = 0
-        self._say, self._armed, self._act, self._lasting = say, armed, act, lasting
+        self._send, self._armed, self._act, self._lasting = send, armed, act, lasting
         self._reached = False
         self._counts: Counter[str] = Counter()
-        self._quiet = False
+        self._paused = False
 
     def install(self) -> None:
-        """Wrap every call, in a process that does nothing else afterwards."""
-        self._wrap(Ledger, "charge", "charge", after=lambda made: self._say("charged", made.state))
+        """Wrap every call. The process must not be used for anything else."""
+        self._wrap(
+            Ledger, "charge", "charge", after=lambda charge: self._send("charged", charge.state)
+        )
         self._wrap(Ledger, "mark", lambda _, __, ___, state, **____: f"mark '{state}'")
         for kind in (LocalArchive, RemoteArchive):
             self._wrap(kind, "write_anchor", "anchor")
             self._wrap(kind, "commit", "commit of the bundle")
-        for name in ("seal", "keep", "sweep"):
+        for name in ("seal", "preserve_sealed", "sweep"):
             self._wrap(Archive, name, name)
         for name in ("write", "remove"):
             self._wrap(Files, name, f"{name} a small file")
         for name in ("create", "upload", "write", "remove"):
-            self._wrap(Objects, name, lambda _, path, *__, name=name: f"{name} {_last(path)}")
+            self._wrap(ObjectStore, name, lambda _, path, *__, name=name: f"{name} {_last(path)}")
         for kind in (Additive, Output):
             self._wrap(kind, "perturb", "draw")
         for kind in (RowWise, *RowWise.__subclasses__()):
@@ -131,8 +134,8 @@ class KillPoints:
                 self._wrap(kind, "randomize", "draw")
         self._wrap(gramercy.archive.release_bundle, "write_matrix", "matrix")
         for module in (gramercy.archive.local, gramercy.archive.mirror, gramercy.archive.remote):
-            self._wrap(module, "renamed", "rename")
-        self._wrap(gramercy.application.publishing, "_record", "record")
+            self._wrap(module, "rename_folder", "rename")
+        self._wrap(gramercy.application.publishing, "_write_internal_record", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)
         self._wrap(os, "fsync", "fsync")
         for name in ("mkdir", "rename", "replace", "link"):
@@ -143,16 +146,16 @@ class KillPoints:
             self._wrap(holder, "open", _opened)
 
     def _drawing(self) -> None:
-        """Report the first noise with the state that another process would find in the ledger."""
+        """At the first draw, report the state of the charge as another process reads it."""
         self.draws += 1
         if self.draws == 1:
-            with self._quietly():
+            with self._pause():
                 ledger = Ledger.of(Home.default())
-                found = [c.state for d in ledger.datasets() for c in ledger.charges(d)]
-            self._say("drawing", found[-1] if found else "uncharged")
+                states = [c.state for d in ledger.datasets() for c in ledger.charges(d)]
+            self._send("drawing", states[-1] if states else "uncharged")
 
     def _reach(self, name: str) -> None:
-        if self._quiet:
+        if self._paused:
             return
         self._counts[name] += 1
         self.passed.append((name, self._counts[name]))
@@ -163,10 +166,10 @@ class KillPoints:
             self._act(name)
 
     @contextlib.contextmanager
-    def _quietly(self) -> Iterator[None]:
-        self._quiet = True
+    def _pause(self) -> Iterator[None]:
+        self._paused = True
         yield
-        self._quiet = False
+        self._paused = False
 
     def _wrap(
         self,
@@ -199,11 +202,11 @@ def _statement(_: Any, __: Any, statement: str, *___: Any) -> str:
 
 
 def _opened(_: Any, mode: str = "r", *__: Any, **___: Any) -> str:
-    """Ignore files that are only read."""
+    """An empty name, which is ignored, for files that are only read."""
     return "open to write" if set(mode) & set("wax+") else ""
 
 
 def _last(path: str) -> str:
-    """The name of an object, without what differs from one run to the next."""
+    """The name of an object; all anchors share one."""
     name = path.rpartition("/")[2]
     return "an anchor" if ".ledger/" in path else name

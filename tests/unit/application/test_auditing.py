@@ -1,4 +1,4 @@
-"""The audit: nothing is found in an intact home, and every tampering is named."""
+"""The audit has no findings in an intact home, and names every kind of tampering."""
 
 from __future__ import annotations
 
@@ -9,26 +9,32 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gramercy.api.release import Release
-from gramercy.application.audit_record import facts, write_audit
+from gramercy.application.audit_record import audit_facts, write_audit
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.withdrawal import withdraw
 from gramercy.application.yaml_files import read_request
 from gramercy.archive.local import LocalArchive
-from gramercy.archive.open import archive_of
+from gramercy.archive.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
 from gramercy.ledger import Ledger
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.errors import Discrepancies, GramercyError, SpentFailure, UntrustedLedger
-from gramercy.schemas.model import canonical
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.model import canonical_json
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import bundle, publication, verification
+from gramercy.schemas.problems import ledger as ledger_problems
+from gramercy.schemas.problems.budget import release_withdrawn
+from gramercy.schemas.problems.prefect import discrepancies_found
 from gramercy.tasks.history import History
 from tests.support.factories import (
     contract_facts,
@@ -40,10 +46,12 @@ from tests.support.factories import (
     write_request,
 )
 from tests.support.ledger_writers import contract
+from tests.support.problems import raises
 
 
 def audit_findings() -> list[tuple[str, str]]:
-    return [(each.subject, each.words) for each in make_audit(Context.default()).discrepancies]
+    """Subject and code of each discrepancy."""
+    return [(each.subject, each.code) for each in make_audit(Context.default()).discrepancies]
 
 
 @pytest.fixture
@@ -69,11 +77,11 @@ def test_audit_of_an_intact_home_finds_nothing(any_home: Home, tmp_path: Path) -
     ]
     page = write_audit(audit, tmp_path / "audit").read_text()
     html.parser.HTMLParser().feed(page)
-    assert "Everything agrees" in page
+    assert "No discrepancies" in page
     assert "toy/v2-r2" in page
     assert "http" not in page.replace('http-equiv="', "")
     found = json.loads((tmp_path / "audit/audit.json").read_text())
-    assert found == facts(audit)
+    assert found == audit_facts(audit)
     # Internal facts of the ledger are in neither.
     fingerprint = Ledger.of(any_home).charges("toy")[0].fingerprint
     assert len(fingerprint) == 64
@@ -172,23 +180,23 @@ def linked_file(home: Home) -> None:
     path.symlink_to(home.root / "elsewhere.npy")
 
 
-WRONG: dict[Callable[[Home], None], list[tuple[str, str]]] = {
-    forged_guarantee: [("toy/v1-r1", "'guarantee' does not follow from the rest of it")],
-    forged_reason: [("toy/v1-r1", "NOTICE.md")],
-    lost_bundle: [("toy/v1-r1", "was published, and is gone")],
-    foreign_bundle: [("toy/v1-r9", "the ledger has no charge for it")],
-    another_in_its_place: [("toy/v1-r1", "datapackage.json")],
-    damaged_estimate: [("toy/v1-r1", "precision.npy: is not what was sealed")],
-    stranger_signs: [("toy/v1-r1", "none of those that are trusted")],
+WRONG: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
+    forged_guarantee: [("toy/v1-r1", verification.fact_contradicts)],
+    forged_reason: [("toy/v1-r1", bundle.file_changed)],
+    lost_bundle: [("toy/v1-r1", publication.bundle_missing)],
+    foreign_bundle: [("toy/v1-r9", verification.bundle_without_charge)],
+    another_in_its_place: [("toy/v1-r1", verification.fact_contradicts)],
+    damaged_estimate: [("toy/v1-r1", bundle.file_changed)],
+    stranger_signs: [("toy/v1-r1", bundle.untrusted_signer)],
     notice_without_a_withdrawal: [
-        ("toy/v1-r1", "withdrawn: the ledger says 'published'"),
-        ("toy/v2-r2", "withdrawn: the ledger says 'withdrawn'"),
+        ("toy/v1-r1", verification.bundle_unexpected),
+        ("toy/v2-r2", verification.withdrawal_missing),
     ],
-    interrupted: [("toy/v3-r3", "its failure is not on record")],
-    spent_with_a_bundle: [("toy/v3-r3", "release: the ledger says 'spent'")],
-    no_keys: [("archive", "no public key is known")],
+    interrupted: [("toy/v3-r3", verification.failure_not_recorded)],
+    spent_with_a_bundle: [("toy/v3-r3", verification.bundle_unexpected)],
+    no_keys: [("archive", verification.no_trusted_key)],
     stray_files: [
-        (name, "is part of no bundle")
+        (name, verification.stray_file)
         for name in (
             "toy/truth.csv",
             "toy/v1-r1/more/x/truth.csv",
@@ -197,9 +205,17 @@ WRONG: dict[Callable[[Home], None], list[tuple[str, str]]] = {
             "truth.csv",
         )
     ],
-    swapped_estimate: [("toy/v2-r2", "is of another release")],
-    linked_file: [("toy/v1-r1", "second_moment.npy: is no file")],
-    older_ledger: [("ledger", "its anchor outside has seen entry")],
+    swapped_estimate: [("toy/v2-r2", verification.folder_mismatch)],
+    linked_file: [("toy/v1-r1", bundle.not_a_file)],
+    older_ledger: [("ledger", ledger_problems.behind_anchor)],
+}
+# Files that the discrepancy must name.
+NAMED_FILES = {
+    forged_guarantee: "datapackage.json",
+    forged_reason: "NOTICE.md",
+    damaged_estimate: "precision.npy",
+    linked_file: "second_moment.npy",
+    spent_with_a_bundle: "release",
 }
 
 
@@ -209,10 +225,10 @@ def test_audit_names_each_discrepancy(
     wrong: Callable[[Home], None], audited: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong(audited)
-    found, expected = audit_findings(), WRONG[wrong]
-    assert sorted(subject for subject, _ in found) == [subject for subject, _ in expected]
-    for (_, words), (_, part) in zip(sorted(found), expected, strict=True):
-        assert part in words
+    expected = [(subject, problem.code) for subject, problem in WRONG[wrong]]
+    discrepancies = make_audit(Context.default()).discrepancies
+    assert sorted((each.subject, each.code) for each in discrepancies) == expected
+    assert NAMED_FILES.get(wrong, "") in str(discrepancies[0].problem.facts)
     code, out, _ = run_command("audit", capsys=capsys)
     assert code == 2
     assert all(subject in out for subject, _ in expected)
@@ -236,16 +252,16 @@ VALUES = ["NULL", "''", "'x'", "x'00ff'", "-1", "0.5", "'[]'", "'{}'", "1e999"]
 @pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
 def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, column: str) -> None:
-    """Whatever value is written into any entry, the audit names it and completes."""
+    """The audit completes, and reports any value that is written into any entry."""
     run_release(write_request(tmp_path))
-    kept = (home / "ledger.sqlite").read_bytes()
+    intact = (home / "ledger.sqlite").read_bytes()
     nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
     nullable |= column in {"epsilon", "delta"}
-    for turn, value in enumerate(VALUES):
+    for index, value in enumerate(VALUES):
         if value == "NULL" and not nullable:
             continue
-        for seq in (2 + turn % 2,):
-            (home / "ledger.sqlite").write_bytes(kept)
+        for seq in (2 + index % 2,):
+            (home / "ledger.sqlite").write_bytes(intact)
             same = f"SELECT {column} IS {value} FROM entries WHERE seq = {seq}"
             with sqlite3.connect(home / "ledger.sqlite") as db:
                 unchanged = db.execute(same).fetchone() == (1,)
@@ -255,10 +271,10 @@ def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, co
             rewritten(home, f"UPDATE entries SET {column} = {value} WHERE seq = {seq}")
             try:
                 found = audit_findings()
-            except GramercyError as refused:  # it cannot even say which ledger it is
-                found = [("ledger", str(refused))]
+            except GramercyError as error:  # the ledger's identity is unknown
+                found = [("ledger", error.code)]
             assert found, (column, value, seq)
-    (home / "ledger.sqlite").write_bytes(kept)
+    (home / "ledger.sqlite").write_bytes(intact)
     assert audit_findings() == []
 
 
@@ -267,7 +283,7 @@ def test_audit_finds_removed_ledger_entries(tmp_path: Path, home: Path, seq: int
     run_release(write_request(tmp_path))
     rewritten(home, f"DELETE FROM entries WHERE seq = {seq}")
     if seq == 1:
-        with pytest.raises(UntrustedLedger, match="the entry that opened it"):
+        with raises(ledger_problems.head_missing):
             audit_findings()
     else:
         assert audit_findings()
@@ -278,7 +294,7 @@ FORGED: dict[str, Entry] = {
     "another per": Entry(
         "raised", "toy", epsilon=3.0, delta=1e-5, facts='{"per":"year","rows":40}'
     ),
-    "nobody's": Entry("reserved", None, "v2-r2", "", "q", 0.1, 0.0),
+    "without a data set": Entry("reserved", None, "v2-r2", "", "q", 0.1, 0.0),
     "a second opening": Entry("opened", facts='{"ledger":"x","place":"y"}'),
     "delta of one": Entry(
         "raised", "toy", epsilon=3.0, delta=0.9, facts='{"per":"lifetime","rows":40}'
@@ -301,7 +317,7 @@ def test_audit_finds_forged_ledger_entries(tmp_path: Path, home: Path, name: str
     if entry.kind == "reserved":
         total = ledger.statement("toy").charged.plus(entry.guarantee)
         facts = {"version": "v2", "turn": 2, "total": str(total), "fingerprint": "", "source": ""}
-        entry = replace(entry, facts=canonical(facts))
+        entry = replace(entry, facts=canonical_json(facts))
     rewritten(home)
     with sqlite3.connect(home / "ledger.sqlite") as db:
         schema = "SELECT sql FROM sqlite_master WHERE name = 'entries'"
@@ -312,7 +328,8 @@ def test_audit_finds_forged_ledger_entries(tmp_path: Path, home: Path, name: str
     db.close()
     with Ledger.of(Home.default())._writing() as connection:
         append(connection, entry)
-    assert [words for _, words in audit_findings() if "entry 7" in words]
+    discrepancies = make_audit(Context.default()).discrepancies
+    assert 7 in [each.problem.facts.get("entry") for each in discrepancies]
 
 
 def test_audit_command(audited: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,7 +339,7 @@ def test_audit_command(audited: Home, tmp_path: Path, capsys: pytest.CaptureFixt
     assert (tmp_path / "here/audit.html").exists()
     code, out, _ = run_command("audit", capsys=capsys)
     assert code == 0
-    assert "everything agrees" in out
+    assert "no discrepancies found" in out
     assert str(audited.audits) in out
 
 
@@ -331,11 +348,9 @@ def test_audit_compares_runs_with_the_ledger(audited: Home) -> None:
     audit = make_audit(Context.default(), history)
     assert [each.runs for each in audit.releases] == [("calm-owl",), ()]
     (found,) = audit.discrepancies
-    assert (found.subject, found.words) == (
-        "toy/v8-r8",
-        "was published by run odd-fox, and the ledger does not know it",
-    )
-    assert audit.notes == ["toy/v2-r2: its flow run is no longer in Prefect's history."]
+    assert found.subject == "toy/v8-r8"
+    assert found.problem == verification.run_without_charge(("odd-fox",))
+    assert audit.notes == [verification.run_forgotten("toy/v2-r2")]
 
 
 @pytest.mark.slow
@@ -345,12 +360,12 @@ def test_rolled_back_home_is_found_in_prefect_history(
     """Runs are matched with releases, and a home rolled back as a whole is found."""
     from gramercy.flows.audit import audit
     from gramercy.flows.release import release
-    from gramercy.tasks.history import recall
+    from gramercy.tasks.history import read_history
 
     release(read_request(write_request(tmp_path)))
     shutil.copytree(home, tmp_path / "older")
     release(read_request(write_request(tmp_path, request={"version": "v2"})))
-    history = recall(Ledger.of(Home.default()))
+    history = read_history(Ledger.of(Home.default()))
     assert set(history.runs) == {"toy/v1-r1", "toy/v2-r2"}
     assert all(len(runs) == 1 for runs in history.runs.values())
     assert history.anchors[0] == Ledger.of(Home.default()).head()
@@ -362,16 +377,16 @@ def test_rolled_back_home_is_found_in_prefect_history(
     ]
     shutil.rmtree(home)
     (tmp_path / "older").rename(home)
-    assert [subject for subject, _ in audit_findings()] == [
-        "ledger"
-    ]  # another file is in its place
+    # The ledger's file is not the original one.
+    assert [subject for subject, _ in audit_findings()] == ["ledger"]
     Ledger.of(Home.default()).move("restored from a backup")
     assert audit_findings() == []  # ledger and archive agree with each other
-    with pytest.raises(UntrustedLedger, match="and Prefect's history has seen entry"):
+    with raises(ledger_problems.ledger_behind_anchor):
         release(read_request(write_request(tmp_path, request={"version": "v3"})))
-    with pytest.raises(Discrepancies, match=r"toy/v2-r2: was published by run"):
+    with raises(discrepancies_found, page=str(tmp_path / "found/audit.html")) as caught:
         audit(str(tmp_path / "found"))
-    assert "its anchor outside has seen" in (tmp_path / "found/audit.json").read_text()
+    assert verification.run_without_charge.code in caught.value.facts["discrepancies"]
+    assert ledger_problems.behind_anchor.code in (tmp_path / "found/audit.json").read_text()
     assert run_command("audit", "--runs", capsys=capsys)[0] == 2
 
 
@@ -393,7 +408,7 @@ def test_withdrawal_needs_a_reason_and_refunds_nothing(
     assert Ledger.of(audited).statement("toy").spent == spent
     assert audit_findings() == []
     again = run_json("withdraw", "toy/v1-r1", "--reason", "other", "--yes", capsys=capsys)
-    assert again["withdrawn"] == "wrong file"  # it was said once, and stands
+    assert again["withdrawn"] == "wrong file"  # the first reason stays
     listed = run_json("list", capsys=capsys)
     assert [each["withdrawn"] for each in listed] == ["wrong file", None]
     assert "withdrawn: wrong file" in run_command("list", capsys=capsys)[1]
@@ -405,7 +420,7 @@ def test_withdrawn_release_is_not_reused(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path)
     run_release(request)
     withdraw(Context.default(), "toy", "v1-r1", "wrong file")
-    with pytest.raises(SpentFailure, match=r"withdrawn: wrong file.*--new-charge"):
+    with raises(release_withdrawn, release="toy/v1-r1", reason="wrong file"):
         run_release(request)
     assert run_release(write_request(tmp_path, request={"new_charge": "v1-r1"})) == "v1-r2"
     assert audit_findings() == []

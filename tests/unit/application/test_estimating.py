@@ -11,7 +11,7 @@ import pytest
 
 from gramercy import estimators
 from gramercy.application.context import Context
-from gramercy.application.estimating import make_estimate, restored
+from gramercy.application.estimating import estimator_from_settings, make_estimate
 from gramercy.application.reporting import make_report
 from gramercy.application.verification import verify_release
 from gramercy.archive.estimate_bundle import read_estimate
@@ -20,9 +20,10 @@ from gramercy.common.home import Home
 from gramercy.estimators import Estimate, Estimator, Evidence
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
-from gramercy.schemas.errors import RequestError
 from gramercy.schemas.noise import Family, NoiseLaw
+from gramercy.schemas.problems import estimation
 from tests.support.factories import run_release, write_request
+from tests.support.problems import raises
 
 NAMES = list(estimators.registry)
 # Discriminant analysis needs a column of levels, which no plain matrix has.
@@ -50,19 +51,19 @@ def chain_evidence(
     return Evidence(raw, project(raw), noise, rows, tuple(f"c{i}" for i in range(p)))
 
 
-def assert_sound(found: Estimate, p: int) -> None:
-    for matrix in found.matrices.values():
+def assert_valid(estimate: Estimate, p: int) -> None:
+    for matrix in estimate.matrices.values():
         assert matrix.shape == (p, p)
         assert np.isfinite(matrix).all()
         assert (matrix == matrix.T).all()
-    if found.edges is not None:
-        assert (found.edges == found.edges.T).all()
-        assert not np.diag(found.edges).any()
-        assert np.isfinite(found.edges).all()
-    assert all(np.isfinite(list(found.tuning.values())))
-    assert found.matrices or found.tables
-    if found.kind == "precision":
-        np.linalg.cholesky(found.matrix)
+    if estimate.edges is not None:
+        assert (estimate.edges == estimate.edges.T).all()
+        assert not np.diag(estimate.edges).any()
+        assert np.isfinite(estimate.edges).all()
+    assert all(np.isfinite(list(estimate.tuning.values())))
+    assert estimate.matrices or estimate.tables
+    if estimate.kind == "precision":
+        np.linalg.cholesky(estimate.matrix)
 
 
 @pytest.mark.parametrize("sd", [1e-5, 0.02, 5.0])
@@ -74,7 +75,7 @@ def test_estimators_accept_any_noise_level_and_are_deterministic(
     """From hardly any noise to pure noise, with equal results twice."""
     evidence = chain_evidence(p, sd)
     found = estimator(name).fit(evidence)
-    assert_sound(found, p)
+    assert_valid(found, p)
     again = estimator(name).fit(evidence)
     for key, matrix in found.matrices.items():
         assert (again.matrices[key] == matrix).all()
@@ -88,13 +89,13 @@ def test_estimators_accept_any_noise_level_and_are_deterministic(
 @pytest.mark.parametrize("name", PLAIN)
 def test_estimators_accept_every_noise_family(name: str, family: Family) -> None:
     evidence = chain_evidence(6, 0.0 if family == "none" else 0.02, family)
-    assert_sound(estimator(name).fit(evidence), 6)
+    assert_valid(estimator(name).fit(evidence), 6)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_round_trip_through_a_manifest(name: str) -> None:
     made = estimator(name)
-    assert restored(made.model_dump()) == made
+    assert estimator_from_settings(made.model_dump()) == made
     assert made.id.startswith(f"{name}-")
     assert estimator(name).id == made.id
 
@@ -133,7 +134,7 @@ def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
 
 
 def test_discriminant_requires_levels() -> None:
-    with pytest.raises(RequestError, match="level"):
+    with raises(estimation.no_column_of_levels):
         estimator("discriminant").fit(chain_evidence(4, 0.01))
 
 

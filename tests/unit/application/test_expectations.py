@@ -1,4 +1,4 @@
-"""The suite of a contract: what is in it, and that plain Great Expectations can run it."""
+"""The suite of a contract: its contents, and that Great Expectations can run it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.expectations import SCHEMA, VALUES, quiet, save_suite, suite_of
+from gramercy.application.expectations import (
+    SCHEMA,
+    VALUES,
+    expectation_suite,
+    save_suite,
+    silence_great_expectations,
+)
 from gramercy.schemas.contract import Contract
 from tests.support.factories import contract_facts
 
@@ -21,7 +27,7 @@ COLUMNS: dict[str, Any] = {
     "blood": {"levels": ["A", "B", "AB", "0"]},
     "stage": {"levels": [1, 2, 3]},
 }
-GOOD: dict[str, Any] = {
+VALID: dict[str, Any] = {
     "weight": [70.5, 81.0, 64.25, 90.0, 55.5, 0.0],
     "visits": [0, 3, 50, 1, 2, 7],
     "blood": ["A", "B", "AB", "0", "A", "A"],
@@ -32,13 +38,13 @@ GOOD: dict[str, Any] = {
 
 
 def contract() -> Contract:
-    facts = {"columns": COLUMNS, "unit": "person", "persons": 3}
+    facts = {"columns": COLUMNS, "privacy_unit": "person", "persons": 3}
     return Contract.model_validate(contract_facts(rows=ROWS) | facts)
 
 
 def failures(path: Path, table: pd.DataFrame) -> set[tuple[str, str]]:
-    """Run a saved suite as a steward would; the severity and the column of what fails."""
-    with quiet():
+    """Run a saved suite as a steward would; severity and column of each failure."""
+    with silence_great_expectations():
         import great_expectations as gx
 
         suite = gx.ExpectationSuite(**json.loads(path.read_text()))
@@ -48,12 +54,12 @@ def failures(path: Path, table: pd.DataFrame) -> set[tuple[str, str]]:
         result = batch.validate(suite)
     failed = [each.to_json_dict() for each in result.results if not each.success]
     assert result.success == (not failed)
-    found: list[Any] = [each["expectation_config"] for each in failed]
-    return {(each["severity"], each["kwargs"].get("column", "")) for each in found}
+    configs: list[Any] = [each["expectation_config"] for each in failed]
+    return {(each["severity"], each["kwargs"].get("column", "")) for each in configs}
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
+def suite_path(tmp_path: Path) -> Path:
     path = tmp_path / "suite.json"
     save_suite(contract(), path)
     return path
@@ -71,11 +77,11 @@ WELL_TYPED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("how", WELL_TYPED)
-def test_a_good_table_passes(saved: Path, how: str) -> None:
-    assert failures(saved, pd.DataFrame(GOOD | WELL_TYPED[how])) == set()
+def test_valid_table_passes(suite_path: Path, how: str) -> None:
+    assert failures(suite_path, pd.DataFrame(VALID | WELL_TYPED[how])) == set()
 
 
-BAD: dict[str, tuple[str, str, Any]] = {
+INVALID: dict[str, tuple[str, str, Any]] = {
     "text for numbers": (SCHEMA, "weight", ["heavy"] * ROWS),
     "dates for numbers": (SCHEMA, "visits", pd.date_range("2026-01-01", periods=ROWS)),
     "numbers for text": (SCHEMA, "blood", [1] * ROWS),
@@ -88,19 +94,19 @@ BAD: dict[str, tuple[str, str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_bad_table_fails(saved: Path, what: str) -> None:
-    severity, column, cells = BAD[what]
-    assert (severity, column) in failures(saved, pd.DataFrame(GOOD | {column: cells}))
+@pytest.mark.parametrize("what", INVALID)
+def test_invalid_table_fails(suite_path: Path, what: str) -> None:
+    severity, column, cells = INVALID[what]
+    assert (severity, column) in failures(suite_path, pd.DataFrame(VALID | {column: cells}))
 
 
 @pytest.mark.parametrize("name", [*COLUMNS, "person"])
-def test_a_missing_column_fails(saved: Path, name: str) -> None:
-    assert (SCHEMA, "") in failures(saved, pd.DataFrame(GOOD).drop(columns=name))
+def test_missing_column_fails(suite_path: Path, name: str) -> None:
+    assert (SCHEMA, "") in failures(suite_path, pd.DataFrame(VALID).drop(columns=name))
 
 
-def test_the_file_holds_public_facts_alone(saved: Path) -> None:
-    suite = json.loads(saved.read_text())
+def test_saved_suite_contains_only_public_facts(suite_path: Path) -> None:
+    suite = json.loads(suite_path.read_text())
     assert suite["name"] == "toy"
     for each in suite["expectations"]:
         assert each["severity"] in (SCHEMA, VALUES)
@@ -109,8 +115,10 @@ def test_the_file_holds_public_facts_alone(saved: Path) -> None:
     assert len(per_column) == 3 * len(COLUMNS)
 
 
-def test_a_suite_is_what_was_saved(saved: Path) -> None:
-    with quiet():
+def test_saved_suite_can_be_read(suite_path: Path) -> None:
+    with silence_great_expectations():
         import great_expectations as gx
 
-        assert gx.ExpectationSuite(**json.loads(saved.read_text())) == suite_of(contract())
+        assert gx.ExpectationSuite(**json.loads(suite_path.read_text())) == expectation_suite(
+            contract()
+        )

@@ -1,4 +1,4 @@
-"""Forged bundles with a valid new seal are refused all the same."""
+"""Forged bundles are refused, even with a valid new seal."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramercy.application.comparison import close
+from gramercy.application.comparison import arrays_close
 from gramercy.application.context import Context
 from gramercy.application.estimating import make_estimate
 from gramercy.application.verification import verify_release
 from gramercy.archive.bundle import seal
 from gramercy.archive.matrices import matrix_files, write_matrix
-from gramercy.archive.open import archive_of
+from gramercy.archive.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.ridge import Ridge
-from gramercy.schemas.errors import BundleError
+from gramercy.schemas.problems.keys import manifest_not_valid
 from tests.support.factories import edit_json, run_command, run_release, write_request
+from tests.support.problems import raises
 
 FORGERIES: dict[str, Any] = {
     "mu": lambda f: f["dp"]["guarantee"].update(mu=0.01),
@@ -41,7 +42,7 @@ FORGERIES: dict[str, Any] = {
     "normalisation": lambda f: f["dp"].update(normalisation={"kind": "clip", "radius": 9.0}),
     "neighbours": lambda f: f["dp"].update(neighbours="add-remove"),
     "statement": lambda f: f["dp"]["card"].update(statement="Safe."),
-    "card": lambda f: f["dp"]["card"].update(certified_by="nobody"),
+    "card": lambda f: f["dp"]["card"].update(certified_by="no one"),
     "no card": lambda f: f["dp"]["card"].clear(),
     "release": lambda f: f["dp"].update(release="v9-r9"),
     "dataset": lambda f: f["dp"]["dataset"].update(id="other"),
@@ -67,6 +68,7 @@ def forge(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     code, out, err = run_command("verify", "--archive", archive, capsys=capsys)
     assert code == 2, out
     assert "✗" in out
+    assert "GRM-" in out
     assert "Traceback" not in err
     return out
 
@@ -134,8 +136,8 @@ def test_forged_estimates_fail_verification(
 @pytest.mark.parametrize(
     "budget",
     [
-        {"failures": 2e-6},
-        {"delta": 0.5, "failures": 0.05},
+        {"failure_share": 2e-6},
+        {"delta": 0.5, "failure_share": 0.05},
         {"epsilon": -1.0},
     ],
 )
@@ -148,13 +150,13 @@ def test_impossible_budget_in_a_manifest_fails_verification(
         path.chmod(0o644)
     (place / "SHA256SUMS").unlink()
     seal(place)
-    with pytest.raises(BundleError):
+    with raises(manifest_not_valid):
         verify_release(archive_of(Home.default()), "toy", "v1-r1", None)
 
 
 def test_edges_that_are_rounding_errors_agree_on_all_machines() -> None:
-    """Ridge of a diagonal matrix: its partial correlations are zero but for their last digits."""
-    here, there = np.array([[0.0, 1e-16], [1e-16, 0.0]]), np.array([[0.0, -3e-17], [-3e-17, 0.0]])
-    assert close(here, there, scale=1.0)
-    assert not close(here, there)
-    assert not close(np.array([0.2]), np.array([0.2 + 1e-5]), scale=1.0)
+    """Ridge of a diagonal matrix: its partial correlations are zero, except for rounding errors."""
+    a, b = np.array([[0.0, 1e-16], [1e-16, 0.0]]), np.array([[0.0, -3e-17], [-3e-17, 0.0]])
+    assert arrays_close(a, b, scale=1.0)
+    assert not arrays_close(a, b)
+    assert not arrays_close(np.array([0.2]), np.array([0.2 + 1e-5]), scale=1.0)

@@ -14,9 +14,11 @@ import pytest
 from gramercy.archive.bundle import SEAL, seal
 from gramercy.archive.estimate_bundle import GRAPH, EstimateBundle, read_estimate, write_estimate
 from gramercy.archive.package import read_descriptor
-from gramercy.schemas.errors import BundleError
 from gramercy.schemas.facts import DatasetFacts
 from gramercy.schemas.manifest import FORMAT, EstimateManifest
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import bundle as problems
+from tests.support.problems import raises
 
 NAMES = ("c0", "sex=female", "größe & <b>")
 MATRIX = np.array([[1.0, 0.1, 0.0], [0.1, 2.0, -1 / 3], [0.0, -1 / 3, np.pi]])
@@ -30,7 +32,7 @@ def write_sample(folder: Path, **facts: Any) -> Path:
         format=FORMAT,
         kind="graph",
         estimate="some-1",
-        dataset=DatasetFacts(id="toy", title="A toy", curator="Nobody", version="v1", rows=9),
+        dataset=DatasetFacts(id="toy", title="A toy", curator="C", version="v1", rows=9),
         release="v1-r1",
         release_sha256="0" * 64,
         names=NAMES,
@@ -50,40 +52,40 @@ def write_sample(folder: Path, **facts: Any) -> Path:
 
 
 def test_estimate_round_trips(tmp_path: Path) -> None:
-    found = read_estimate(write_sample(tmp_path / "e"))
-    assert (found.matrices["weights"] == MATRIX).all()
-    assert (found.edges == EDGES).all()
-    pd.testing.assert_frame_equal(found.tables["classes"], TABLE, check_dtype=False)
-    assert (found.tables["classes"]["share"] == TABLE["share"]).all()
+    bundle = read_estimate(write_sample(tmp_path / "e"))
+    assert (bundle.matrices["weights"] == MATRIX).all()
+    assert (bundle.edges == EDGES).all()
+    pd.testing.assert_frame_equal(bundle.tables["classes"], TABLE, check_dtype=False)
+    assert (bundle.tables["classes"]["share"] == TABLE["share"]).all()
 
 
 @pytest.mark.parametrize("kept", ["matrices", "tables", "graph"])
 def test_estimate_of_a_single_kind_round_trips(tmp_path: Path, kept: str) -> None:
     nothing = {"matrices": (), "tables": (), "graph": False}
     del nothing[kept]
-    found: EstimateBundle = read_estimate(write_sample(tmp_path / "e", **nothing))
-    assert bool(found.matrices) == (kept == "matrices")
-    assert bool(found.tables) == (kept == "tables")
-    assert (found.edges is not None) == (kept == "graph")
+    bundle: EstimateBundle = read_estimate(write_sample(tmp_path / "e", **nothing))
+    assert bool(bundle.matrices) == (kept == "matrices")
+    assert bool(bundle.tables) == (kept == "tables")
+    assert (bundle.edges is not None) == (kept == "graph")
 
 
 def test_graphml_states_the_privacy_cost(tmp_path: Path) -> None:
     place = write_sample(tmp_path / "e")
-    drawn = nx.read_graphml(place / GRAPH)
-    assert drawn.graph["privacy"] == "post-processing of the release; no further privacy cost"
-    assert drawn.graph["release"] == "toy/v1-r1"
-    assert set(drawn) == set(NAMES)
-    assert drawn.edges["c0", "sex=female"]["weight"] == 0.1
+    graph = nx.read_graphml(place / GRAPH)
+    assert graph.graph["privacy"] == "post-processing of the release; no further privacy cost"
+    assert graph.graph["release"] == "toy/v1-r1"
+    assert set(graph) == set(NAMES)
+    assert graph.edges["c0", "sex=female"]["weight"] == 0.1
 
 
 def test_descriptor_lists_every_file_and_field(tmp_path: Path) -> None:
     place = write_sample(tmp_path / "e")
-    described = {each["path"]: each for each in read_descriptor(place)["resources"]}
-    assert described.keys() == {p.name for p in place.iterdir()} - SEAL - {"datapackage.json"}
-    types = {f["name"]: f["type"] for f in described["classes.csv"]["schema"]["fields"]}
+    resources = {each["path"]: each for each in read_descriptor(place)["resources"]}
+    assert resources.keys() == {p.name for p in place.iterdir()} - SEAL - {"datapackage.json"}
+    types = {f["name"]: f["type"] for f in resources["classes.csv"]["schema"]["fields"]}
     assert types == {"class": "string", "share": "number", "rows": "number"}
     for name in ("classes.csv", "edges.csv", "weights.csv"):
-        fields = [field["name"] for field in described[name]["schema"]["fields"]]
+        fields = [field["name"] for field in resources[name]["schema"]["fields"]]
         assert list(pd.read_csv(place / name).columns) == fields
 
 
@@ -92,20 +94,20 @@ def edited(change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize(
-    ("file", "change"),
+    ("file", "change", "problem"),
     [
-        ("classes.csv", edited(lambda text: text.replace("a", "z", 1))),
-        ("classes.parquet", edited(lambda text: "nothing")),
-        ("edges.csv", edited(lambda text: text.replace("0.1", "0.2"))),
-        (GRAPH, edited(lambda text: text.replace("-0.3", "-0.4"))),
-        (GRAPH, edited(lambda text: "<graphml/>")),
-        ("weights.csv", edited(lambda text: text.replace("0.1", "0.3"))),
+        ("classes.csv", edited(lambda text: text.replace("a", "z", 1)), problems.formats_differ),
+        ("classes.parquet", edited(lambda text: "nothing"), problems.not_a_table),
+        ("edges.csv", edited(lambda text: text.replace("0.1", "0.2")), problems.formats_differ),
+        (GRAPH, edited(lambda text: text.replace("-0.3", "-0.4")), problems.formats_differ),
+        (GRAPH, edited(lambda text: "<graphml/>"), problems.not_a_graph),
+        ("weights.csv", edited(lambda text: text.replace("0.1", "0.3")), problems.formats_differ),
     ],
 )
 def test_formats_that_disagree_are_refused(
-    tmp_path: Path, file: str, change: Callable[[Path], None]
+    tmp_path: Path, file: str, change: Callable[[Path], None], problem: Problem[..., Any]
 ) -> None:
-    """With a valid new seal."""
+    """Even if the bundle was sealed again after the change."""
     place = write_sample(tmp_path / "e")
     before = (place / file).read_bytes()
     for path in place.iterdir():
@@ -117,5 +119,5 @@ def test_formats_that_disagree_are_refused(
     assert (place / file).read_bytes() != before
     (place / "SHA256SUMS").unlink()
     seal(place)
-    with pytest.raises(BundleError, match=Path(file).stem):
+    with raises(problem, path=str(place / file)):
         read_estimate(place)

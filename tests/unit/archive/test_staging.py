@@ -1,4 +1,4 @@
-"""The staging area: work in progress stays, and abandoned folders are removed."""
+"""The staging area: folders in use stay, and abandoned folders are removed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from gramercy.archive.bundle import check
-from gramercy.archive.held import LOCK, held
+from gramercy.archive.folder_lock import LOCK_SUFFIX, try_lock
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.protocol import Archive
 from gramercy.archive.recovery import commit_leftover
-from gramercy.schemas.errors import ArchiveError, SpentFailure
+from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.problems.archive import release_exists
 from tests.support.archives import archive_at, seal_bundle
+from tests.support.problems import raises
 
 ROOT = Path(__file__).parents[3]
 STAGES = """
@@ -41,7 +43,7 @@ def names(archive: Archive) -> set[str]:
     return {path.name for path in (archive.root / ".staging").iterdir()}
 
 
-def put_in(staged: Path, text: str = "mine") -> str:
+def seal_in(staged: Path, text: str = "mine") -> str:
     """Seal a small bundle in a staged folder; returns its digest."""
     staged.rmdir()
     return seal_bundle(staged, text)
@@ -54,16 +56,16 @@ def in_thread(*steps: object) -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_sweep_leaves_work_in_progress(kept: bool, archive: Archive) -> None:
+@pytest.mark.parametrize("sealed", [False, True])
+def test_sweep_leaves_folders_in_use(sealed: bool, archive: Archive) -> None:
     with archive.staging("toy") as staged:
-        put_in(staged)
-        folder = archive.keep(staged) if kept else staged
+        seal_in(staged)
+        folder = archive.preserve_sealed(staged) if sealed else staged
         archive.sweep("toy")
         in_thread(lambda: archive.sweep("toy"))
-        with archive.staging("toy", alone=True):
+        with archive.staging("toy", sweep_first=True):
             assert check(folder)
-    assert names(archive) == ({folder.name} if kept else set())
+    assert names(archive) == ({folder.name} if sealed else set())
     archive.sweep("toy")
     assert names(archive) == set()
 
@@ -119,11 +121,11 @@ def test_fork_that_leaves_the_context_removes_nothing(archive: Archive) -> None:
 
 
 def test_lock_has_one_holder_at_a_time(tmp_path: Path) -> None:
-    with held(tmp_path / "folder") as first, held(tmp_path / "folder") as second:
+    with try_lock(tmp_path / "folder") as first, try_lock(tmp_path / "folder") as second:
         assert (first, second) == (True, False)
-        assert [path.name for path in tmp_path.iterdir()] == [f"folder{LOCK}"]
-    with held(tmp_path / "folder") as again:
-        assert again
+        assert [path.name for path in tmp_path.iterdir()] == [f"folder{LOCK_SUFFIX}"]
+    with try_lock(tmp_path / "folder") as acquired_again:
+        assert acquired_again
     assert list(tmp_path.iterdir()) == []
 
 
@@ -143,7 +145,7 @@ def test_identical_content_is_committed_once(url: str, tmp_path: Path) -> None:
     assert fresh.releases() == [("toy", "v1-r1")]
     assert check(fresh.release("toy", "v1-r1")) == digest
     seal_bundle(tmp_path / "other", "other")
-    with pytest.raises(ArchiveError):
+    with raises(release_exists):
         fresh.commit(tmp_path / "other", fresh.root / "toy/v1-r1/release")
     assert check(tmp_path / "other")
 
@@ -180,26 +182,26 @@ def test_refused_confirmation_prevents_publication(url: str, tmp_path: Path) -> 
     assert confirmed == [1]
 
 
-def test_finish_leaves_folders_in_use(url: str, tmp_path: Path) -> None:
+def test_recovery_leaves_folders_in_use(url: str, tmp_path: Path) -> None:
     owner, other = archive_at(url, tmp_path), archive_at(url, tmp_path)
     with owner.staging("toy") as staged:
-        digest = put_in(staged)
-        sealed = owner.keep(staged)
+        digest = seal_in(staged)
+        sealed = owner.preserve_sealed(staged)
         commit_leftover(other, "toy", "0" * 64, other.root / "toy/v1-r1/release")
         assert other.releases() == []
         commit_leftover(other, "toy", digest, other.root / "toy/v1-r1/release")
         assert other.releases() == [("toy", "v1-r1")]
         assert check(sealed) == digest
         owner.commit(sealed, owner.root / "toy/v1-r1/release")
-        assert [path.name for path in sealed.parent.glob("toy.*")] == [staged.name + LOCK]
+        assert [path.name for path in sealed.parent.glob("toy.*")] == [staged.name + LOCK_SUFFIX]
     assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
 
 
-def test_finish_removes_abandoned_folders(url: str, tmp_path: Path) -> None:
+def test_recovery_removes_abandoned_folders(url: str, tmp_path: Path) -> None:
     archive = archive_at(url, tmp_path)
     with archive.staging("toy") as staged:
-        digest = put_in(staged)
-        sealed = archive.keep(staged)
+        digest = seal_in(staged)
+        sealed = archive.preserve_sealed(staged)
     commit_leftover(archive, "toy", digest, archive.root / "toy/v1-r1/release")
     assert archive.releases() == [("toy", "v1-r1")]
     assert list(sealed.parent.glob("toy.*")) == []

@@ -9,9 +9,12 @@ import pytest
 
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.schemas.errors import BudgetRefused, Invalid
+from gramercy.schemas.problems.budget import budget_exceeded
+from gramercy.schemas.problems.request import version_without_year
+from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table
 from tests.support.ledger_writers import charge
+from tests.support.problems import raises
 
 YEARLY = {
     "source": "visits-{year}.csv",
@@ -27,22 +30,22 @@ def test_budget_plan_predicts_the_remaining_budget(
     planned = run_json("budget", "--plan", request, capsys=capsys)
     assert planned["admitted"] is True
     assert planned["budget_before"]["spent_epsilon"] == 0
-    assert Ledger.of(any_home).datasets() == []  # it was only asked
+    assert Ledger.of(any_home).datasets() == []  # nothing was registered
     _, out, _ = run_command("budget", "--plan", request, capsys=capsys)
     assert "▒" in out
-    assert "planned: epsilon" in out
+    assert "planned: epsilon=" in out
     run_release(request)
     (facts,) = run_json("budget", "toy", capsys=capsys)
     assert facts["spent_epsilon"] == planned["budget_after"]["spent_epsilon"]
     assert facts["remaining_epsilon"] == planned["budget_after"]["remaining_epsilon"]
     assert facts["charges"][0]["state"] == "published"
     _, out, _ = run_command("budget", "--plan", request, capsys=capsys)
-    assert "published already, as v1-r1: it would cost nothing" in out
+    assert "already published as v1-r1" in out
     greedy = {"mechanism": {"name": "gaussian", "epsilon": 9.0, "delta": 1e-6}, "version": "v2"}
     _, out, _ = run_command(
         "budget", "--plan", write_request(tmp_path, request=greedy), capsys=capsys
     )
-    assert "does not fit" in out
+    assert "would be refused" in out
     _, out, _ = run_command("budget", capsys=capsys)
     assert "█" in out
     assert "░" in out
@@ -77,13 +80,12 @@ def test_budget_per_year_of_data(
     assert [c["release"] for c in first["charges"]] == ["2025-r1"]
     assert first["spent_epsilon"] == second["spent_epsilon"]
     assert "data of 2026" in run_command("budget", capsys=capsys)[1]
-    for version, told in (
-        ("2026-W02", "for the data of 2026"),  # a second one does not fit
-        ("2027", r"visits-2027\.csv"),  # the clock may say so; the files are not there
-        ("spring", "does not begin with a year"),
-        ("20267", "does not begin with a year"),
-    ):
-        with pytest.raises((Invalid, BudgetRefused), match=told):
+    with raises(budget_exceeded, budget="toy, data of 2026"):
+        run_release(asked("2026-W02"))
+    with raises(source_missing):
+        run_release(asked("2027"))
+    for version in ("spring", "20267"):
+        with raises(version_without_year, version=version):
             run_release(asked(version))
     assert len(Ledger.of(any_home).charges("toy")) == 2
 

@@ -19,14 +19,17 @@ from ruamel.yaml import YAML
 from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
-from gramercy.archive.open import archive_of
-from gramercy.archive.registry_entry import Stated, entry_text, registry_entry
+from gramercy.archive.opening import archive_of
+from gramercy.archive.registry_entry import RegistryAnswers, entry_text, registry_entry
 from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.deployments_registry import RegistryEntry
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas.problems.archive import no_release, not_an_archive
 from tests.support.conformance import CASES
 from tests.support.factories import (
     MECHANISM,
@@ -81,49 +84,57 @@ def test_registry_entry_of_every_mechanism(
     )
     (path,) = map(Path, done["registry"])
     assert re.fullmatch(r"[a-z0-9_]+\.yaml", path.name)
-    said = yaml.safe_load(path.read_text(encoding="utf-8"))  # YAML 1.1, as the registry reads it
-    assert said == YAML(typ="safe", pure=True).load(path)
-    RegistryEntry.model_validate_json(json.dumps(said))
-    told = said["deployment"]
-    assert list(told) == list(RegistryEntry.model_fields["deployment"].annotation.model_fields)  # type: ignore[union-attr]
-    loss, guarantee = told["privacy_loss"], facts.guarantee
+    entry = yaml.safe_load(path.read_text(encoding="utf-8"))  # YAML 1.1, as the registry reads it
+    assert entry == YAML(typ="safe", pure=True).load(path)
+    RegistryEntry.model_validate_json(json.dumps(entry))
+    deployment = entry["deployment"]
+    assert list(deployment) == list(
+        RegistryEntry.model_fields["deployment"].annotation.model_fields
+    )  # type: ignore[union-attr]
+    loss, guarantee = deployment["privacy_loss"], facts.guarantee
     stated = loss["privacy_parameters"]
     if CASES[name].pure:
-        assert told["dp_variant"]["variant_name"] == "Pure DP"
+        assert deployment["dp_variant"]["variant_name"] == "Pure DP"
         assert stated.keys() == {"epsilon"}
-        assert guarantee.pure is not None
-        assert guarantee.pure <= stated["epsilon"] <= guarantee.pure * (1 + 1e-5)
+        assert guarantee.pure_epsilon is not None
+        assert guarantee.pure_epsilon <= stated["epsilon"] <= guarantee.pure_epsilon * (1 + 1e-5)
     else:
-        assert told["dp_variant"]["variant_name"] == "Approximate DP"
+        assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
         assert stated["delta"] == guarantee.delta == 1e-6
         assert guarantee.epsilon <= stated["epsilon"] <= guarantee.epsilon * (1 + 1e-5)
-    assert told["deployment_model"]["model_name"] == ("Local" if name == "local" else "Central")
+    assert deployment["deployment_model"]["model_name"] == (
+        "Local" if name == "local" else "Central"
+    )
     rows = facts.kind in {"rows", "reports"}
     kind = "Dataset" if rows else "Summary statistics"
-    assert told["basic"]["data_product_type"] == kind
-    assert told["basic"]["publication_date"] == facts.published
-    assert told["basic"]["data_product_region"] == "NO"  # and not False
-    public = "the number of rows" in told["dp_variant"]["unprotected_quantities"]
+    assert deployment["basic"]["data_product_type"] == kind
+    assert deployment["basic"]["publication_date"] == facts.published
+    assert deployment["basic"]["data_product_region"] == "NO"  # and not False
+    public = "the number of rows" in deployment["dp_variant"]["unprotected_quantities"]
     assert public == (facts.neighbours == "replace-one")
     if public:
         assert loss["number_of_privacy_units"] == 40
-    assert told["administrative"] == {"status": "Draft", "registry_authors": ["Nobody"], "tier": 3}
+    assert deployment["administrative"] == {
+        "status": "Draft",
+        "registry_authors": ["A curator"],
+        "tier": 3,
+    }
     for part, keys in yaml.safe_load(TIER_3).items():
-        assert all(told[part][key] for key in keys.split())
+        assert all(deployment[part][key] for key in keys.split())
 
 
 @pytest.mark.slow
 def test_text_survives_a_yaml_round_trip(tmp_path: Path) -> None:
     release = run_pipeline(write_request(tmp_path, title="yes", curator="1e3 # *x*: |")).parent
     read = read_release(release / "v1-r1/release")
-    stated = Stated("Government", "2026-01-01\nnull", None, ("~", "007"))
+    stated = RegistryAnswers("Government", "2026-01-01\nnull", None, ("~", "007"))
     entry = registry_entry(read.manifest, read.sha256, stated, None)
-    for told in (yaml.safe_load(entry_text(entry)), YAML(typ="safe").load(entry_text(entry))):
-        basic = told["deployment"]["basic"]
+    for parsed in (yaml.safe_load(entry_text(entry)), YAML(typ="safe").load(entry_text(entry))):
+        basic = parsed["deployment"]["basic"]
         assert basic["name"] == "yes, version v1"
         assert basic["data_curators"][0]["data_curator_name"] == "1e3 # *x*: |"
         assert basic["data_product_region"] == "2026-01-01\nnull"
-        assert told["deployment"]["administrative"]["registry_authors"] == ["~", "007"]
+        assert parsed["deployment"]["administrative"]["registry_authors"] == ["~", "007"]
 
 
 def test_export_checks_its_options_before_writing(
@@ -131,29 +142,50 @@ def test_export_checks_its_options_before_writing(
 ) -> None:
     folder, full = tmp_path / "entries", tmp_path / "full"
     empty = run_command("export", "--registry", folder, *STATED, capsys=capsys)
-    assert (empty[0], "holds no release" in empty[2]) == (2, True)
+    assert (empty[0], no_release.code in empty[2]) == (2, True)
     run_release(write_request(tmp_path))
     full.mkdir()
     (full / "mine.txt").write_text("mine")
-    refused: dict[tuple[object, ...], str] = {
-        (): "--registry FOLDER",
-        ("--registry", folder): "--curator-type",
-        ("--registry", folder, *STATED[:2]): "--region",
-        ("--registry", folder, "--curator-type", "Club"): "Government, Industry, Nonprofit",
-        ("--registry", folder, *STATED, "--sector", "Cheese"): "Energy",
-        ("--registry", folder, *STATED, "other"): "'other'",
-        ("--package", folder, "--archive", tmp_path / "nowhere"): "not an archive",
-        ("--package", full): "not an empty folder",
-        ("--package", full / "mine.txt/x"): "--package: ",
-        ("--registry", full / "mine.txt", *STATED): "--registry: ",
-        ("--registry", folder, "--package", folder, *STATED): "one folder is, or holds, the other",
-        ("--registry", folder / "x", "--package", folder, *STATED): "one folder is, or holds",
-        ("--registry", folder, "--package", folder / "y/z", *STATED): "one folder is, or holds",
-    }
-    for words, told in refused.items():
-        code, _, err = run_command("export", *words, capsys=capsys)
+    both = ("--registry", folder, "--package")
+    refused: list[tuple[tuple[object, ...], Problem[..., Any], dict[str, Any]]] = [
+        ((), problems.nothing_to_export, {}),
+        (("--registry", folder), problems.registry_fact_missing, {"option": "--curator-type"}),
+        (
+            ("--registry", folder, *STATED[:2]),
+            problems.registry_fact_missing,
+            {"option": "--region"},
+        ),
+        (
+            ("--registry", folder, "--curator-type", "Club"),
+            problems.not_a_choice,
+            {"option": "--curator-type", "choices": ["Government", "Industry", "Nonprofit"]},
+        ),
+        (
+            ("--registry", folder, *STATED, "--sector", "Cheese"),
+            problems.not_a_choice,
+            {"option": "--sector", "value": "Cheese"},
+        ),
+        (("--package", folder, "--archive", tmp_path / "nowhere"), not_an_archive, {}),
+        (("--package", full), problems.package_folder_not_empty, {"path": str(full)}),
+        (("--package", full / "mine.txt/x"), problems.not_a_folder, {"option": "--package"}),
+        (
+            ("--registry", full / "mine.txt", *STATED),
+            problems.not_a_folder,
+            {"option": "--registry"},
+        ),
+        ((*both, folder, *STATED), problems.overlapping_folders, {}),
+        ((*both, tmp_path, *STATED), problems.overlapping_folders, {}),
+        ((*both, folder / "y/z", *STATED), problems.overlapping_folders, {}),
+    ]
+    for words, problem, facts in refused:
+        code, out, _ = run_command("export", *words, "--json", capsys=capsys)
+        error = json.loads(out)
         assert code == 2, words
-        assert told in " ".join(err.split()), words
+        assert error["code"] == problem.code, words
+        assert facts.items() <= error["facts"].items(), words
+    code, _, err = run_command("export", "--registry", folder, *STATED, "other", capsys=capsys)
+    assert code == 2
+    assert "'other'" in err
     damaged = home / "archive/toy/v1-r1/release/second_moment.csv"
     damaged.chmod(0o644)
     damaged.write_text("0")
@@ -243,7 +275,7 @@ def test_catalogue_is_exported_as_a_data_package(
     )
     ledger.mark("toy", failed.release, "spent", reason="the disk was full")
     ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
-    charge(ledger, "v1", under=contract(id="unpublished-study"))
+    charge(ledger, "v1", terms=contract(id="unpublished-study"))
     folder = tmp_path / "package"
     done = run_json("export", "--package", folder, capsys=capsys)
     assert done["package"] == str(folder / "datapackage.json")
@@ -309,7 +341,7 @@ def test_interrupted_package_export_leaves_nothing(
             done, _, err = run_command("export", "--package", folder, capsys=capsys)
         assert done == code
         assert list(folder.parent.iterdir()) == []
-        assert code != 2 or f"--package: {folder} cannot be written" in err.replace("\n", "")
+        assert code != 2 or problems.cannot_write.code in err
     folder.mkdir()  # an empty one is filled
     run_json("export", "--package", folder, capsys=capsys)
     assert [each.name for each in folder.parent.iterdir()] == ["one"]
@@ -323,8 +355,8 @@ def test_registry_entry_with_epsilon_zero(
     budget = {"epsilon": 50.0, "delta": 0.01}
     run_release(write_request(tmp_path, request={"mechanism": hardly}, budget=budget))
     done = run_json("export", "--registry", tmp_path / "entries", *STATED, capsys=capsys)
-    told = yaml.safe_load(Path(done["registry"][0]).read_text(encoding="utf-8"))
-    stated = told["deployment"]["privacy_loss"]["privacy_parameters"]
+    parsed = yaml.safe_load(Path(done["registry"][0]).read_text(encoding="utf-8"))
+    stated = parsed["deployment"]["privacy_loss"]["privacy_parameters"]
     assert stated == {"epsilon": 0.0, "delta": 0.01}
 
 
@@ -348,10 +380,10 @@ def test_export_of_a_foreign_archive(
     assert done["releases"] == ["toy/v1-r1"]
     assert not (folder / "budgets.csv").exists()  # there is no ledger to tell
     assert package_errors(folder / "datapackage.json") == []
-    told = yaml.safe_load((entries / "toy__v1_r1.yaml").read_text())["deployment"]
-    assert told["basic"]["name"] == "A toy, version v1 (withdrawn)"
-    assert told["basic"]["description"].startswith("Withdrawn by its curator on 2")
-    assert "a column was shifted. " in told["basic"]["description"]
-    assert told["administrative"]["registry_authors"] == ["An Auditor"]
+    deployment = yaml.safe_load((entries / "toy__v1_r1.yaml").read_text())["deployment"]
+    assert deployment["basic"]["name"] == "A toy, version v1 (withdrawn)"
+    assert deployment["basic"]["description"].startswith("Withdrawn by its curator on 2")
+    assert "a column was shifted. " in deployment["basic"]["description"]
+    assert deployment["administrative"]["registry_authors"] == ["An Auditor"]
     assert (entries / "another.yaml").read_text() == "kept"
     assert not (tmp_path / "another").exists()

@@ -17,7 +17,7 @@ from gramercy.cli.main import app
 
 
 def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """A command and its subcommands, each with the words that name it."""
+    """A command and its subcommands, each with its path."""
     yield path, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands(below, *path, name)
@@ -30,9 +30,9 @@ EVERY = dict(commands(ROOT))
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
 def test_help_ends_with_an_example_that_parses(path: tuple[str, ...]) -> None:
     command = EVERY[path]
-    about, found, example = (command.help or "").rpartition("\n\nExample: gramercy ")
-    assert found, f"gramercy {' '.join(path)}: its help ends with no example"
-    assert len(about) > 10
+    description, mark, example = (command.help or "").rpartition("\n\nExample: gramercy ")
+    assert mark, f"the help of gramercy {' '.join(path)} has no example at its end"
+    assert len(description) > 10
     words = shlex.split(re.sub(r"\s+", " ", example))
     assert tuple(words[: len(path)]) == path
     context, left = None, words
@@ -50,7 +50,7 @@ def test_help_ends_with_an_example_that_parses(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_line_of_a_command_in_the_help_is_its_docstring(name: str) -> None:
+def test_command_list_shows_the_first_line_of_each_docstring(name: str) -> None:
     first, _, _ = EVERY[(name,)].help.partition("\n")
     assert COMMANDS[name][1] == first
 

@@ -1,8 +1,9 @@
-"""Drafts of a contract and a request, from names and types alone."""
+"""``gramercy new``: drafts of a contract and a request, from names and types alone."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pty
 import subprocess
@@ -22,12 +23,18 @@ from ruamel.yaml import YAML
 from gramercy.application.yaml_files import read_contract, read_request
 from gramercy.cli.draft.drafting import draft
 from gramercy.cli.draft.files import write
-from gramercy.cli.draft.questions import usual_delta
-from gramercy.cli.draft.scalars import in_yaml
+from gramercy.cli.draft.questions import default_delta
+from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.schemas.column import Levels
-from gramercy.schemas.errors import TableError
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas.problems.command_line import draft_exists
+from gramercy.schemas.problems.contract import bounds_reversed
+from gramercy.schemas.problems.keys import request_not_valid, value_empty
+from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import run_command, run_json, write_yaml
 from tests.support.prefect_services import ROOT
+from tests.support.problems import raises
 
 CANARY = "63.1234"
 NASTY = [
@@ -59,11 +66,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30))
 def test_any_text_survives_a_yaml_round_trip(text: str) -> None:
-    told = in_yaml(text)
+    scalar = yaml_scalar(text)
     yaml = YAML(typ="safe", pure=True)
-    assert yaml.load(f"{told}: 1  # c\n") == {text: 1}
-    assert yaml.load(f"a: {{levels: [{told}, {told}]}}\n")["a"]["levels"] == [text, text]
-    assert "\n" not in told
+    assert yaml.load(f"{scalar}: 1  # c\n") == {text: 1}
+    assert yaml.load(f"a: {{levels: [{scalar}, {scalar}]}}\n")["a"]["levels"] == [text, text]
+    assert "\n" not in scalar
 
 
 def test_csv_draft_uses_only_the_header(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,8 +90,8 @@ def test_csv_draft_uses_only_the_header(here: Path, capsys: pytest.CaptureFixtur
     before = text
     code, _, err = run_command(*words, capsys=capsys)
     assert code == 2
-    assert "blood/contract.yaml: is there already." in err
-    assert "--folder" in err
+    assert draft_exists.code in err
+    assert "blood/contract.yaml" in err
     assert (here / "blood/contract.yaml").read_text() == before
 
 
@@ -100,11 +107,11 @@ def test_unfilled_keys_of_a_draft_are_refused_by_name(
     )
     code, out, err = run_command("plan", made["request"], capsys=capsys)
     assert (code, out) == (2, "")
-    for key in ("title", "curator", "rows", "budget.epsilon", "budget.delta"):
-        assert f"key '{key}': is empty; write it" in err
-    for bound in ("lower", "upper"):
-        assert f"key 'columns.glucose.{bound}': is empty; write a bound that somebody knows" in err
-    assert "key 'columns.ward.levels': is empty; write the levels that somebody knows" in err
+    for key in (
+        *("title", "curator", "rows", "budget.epsilon", "budget.delta"),
+        *("columns.glucose.lower", "columns.glucose.upper", "columns.ward.levels"),
+    ):
+        assert any(f"{key}: " in line and value_empty.code in line for line in err.splitlines())
 
 
 def test_filled_draft_can_be_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,12 +180,16 @@ def test_draft_of_a_wide_table_and_of_chosen_columns(
     assert list(load(here / "all/contract.yaml")["columns"]) == names == made["columns"]
     words = ("new", "wide.csv", "--folder", "some", "--columns", 'marker 7,"a,b",marker 7')
     assert run_json(*words, capsys=capsys)["columns"] == ["marker 7", "a,b"]
-    for wrong, told in (("marker 701", "is no column"), ("", "--columns A,B"), ("a,", "A,B")):
+    for wrong, problem in (
+        ("marker 701", problems.column_not_in_table),
+        ("", problems.empty_column_name),
+        ("a,", problems.empty_column_name),
+    ):
         code, _, err = run_command(
             "new", "wide.csv", "--folder", "x", "--columns", wrong, capsys=capsys
         )
         assert code == 2
-        assert told in err
+        assert problem.code in err
     assert not (here / "x").exists()
 
 
@@ -202,8 +213,7 @@ def test_first_line_that_looks_like_data_is_not_printed(
     (here / "blood.csv").write_text(f"{row}\n1,2,A\n")
     code, out, err = run_command("new", "blood.csv", capsys=capsys)
     assert code == 2
-    assert "seems to be a row" in err
-    assert "--columns" in err
+    assert problems.header_looks_like_data.code in err
     assert not any(cell.strip('" ') in out + err for cell in row.split(",") if len(cell) > 1)
     assert not (here / "blood").exists()
 
@@ -245,7 +255,8 @@ def test_draft_writes_both_files_or_none(
         disk.setattr(Path, "open", full)
         code, _, err = run_command("new", "blood.csv", capsys=capsys)
     assert code == 2
-    assert "--folder: blood cannot be written (No space left on device)" in " ".join(err.split())
+    assert problems.cannot_write.code in err
+    assert "--folder: blood" in err
     assert list((here / "blood").iterdir()) == []
     assert run_command("new", "blood.csv", capsys=capsys)[0] == 0
 
@@ -256,18 +267,22 @@ def test_unusable_arguments_are_refused_by_name(
     (here / "blood").mkdir()
     (here / "blood/part.csv").write_text("glucose\n")
     (here / "afile").touch()
-    for words, told in (
-        (("none.csv",), "none.csv: no such file"),
-        (("blood",), "blood: is the table itself. Name another with --folder."),
-        (("blood", "--id", "No Id"), "--id"),
-        (("",), "TABLE: is empty."),
-        (("blood", "--folder", "afile"), "--folder: afile is there, and no folder."),
-        (("blood", "--folder", "afile/x"), "--folder: afile is there, and no folder."),
-    ):
-        code, _, err = run_command("new", *words, capsys=capsys)
+    in_file = {"option": "--folder", "path": "afile"}
+    cases: list[tuple[tuple[str, ...], Problem[..., Any], dict[str, str]]] = [
+        (("none.csv",), source_missing, {}),
+        (("blood",), problems.folder_is_table, {"folder": "blood"}),
+        (("blood", "--id", "No Id"), request_not_valid, {"file": "--id"}),
+        (("",), problems.table_missing, {}),
+        (("blood", "--folder", "afile"), problems.not_a_folder, in_file),
+        (("blood", "--folder", "afile/x"), problems.not_a_folder, in_file),
+    ]
+    for words, problem, facts in cases:
+        code, out, _ = run_command("new", *words, "--json", capsys=capsys)
+        error = json.loads(out)
         assert code == 2
-        assert told in err
-    with pytest.raises(TableError, match="no such file"):
+        assert error["code"] == problem.code
+        assert facts.items() <= error["facts"].items()
+    with raises(source_missing):
         draft(str(here / "elsewhere-*.csv"))
 
 
@@ -281,15 +296,15 @@ def test_year_placeholder_drafts_a_yearly_budget(here: Path) -> None:
     assert load(contract)["source"] == "../blood-{year}.csv"
 
 
-def on_a_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> tuple[int, str]:
+def run_on_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> tuple[int, str]:
     """Run a command whose input is a terminal; return its exit code and output."""
-    ours, theirs = pty.openpty()
-    with os.fdopen(ours, "wb", buffering=0) as keyboard:
+    master, slave = pty.openpty()
+    with os.fdopen(master, "wb", buffering=0) as keyboard:
         typed = "".join(f"{line}\n" for line in lines)
         keyboard.write(f"{typed}\x04".encode())  # end of input
         done = subprocess.run(
             [sys.executable, "-m", "gramercy", *words],
-            stdin=theirs,
+            stdin=slave,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=os.environ | {"GRAMERCY_HOME": str(home), "PYTHONPATH": str(ROOT)},
@@ -297,7 +312,7 @@ def on_a_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> tu
             timeout=60,
             check=False,
         )
-        os.close(theirs)
+        os.close(slave)
     return done.returncode, done.stdout.decode()
 
 
@@ -307,16 +322,21 @@ def test_draft_is_filled_in_on_a_terminal(
 ) -> None:
     header = "patient,glucose,notes,ward,zip,spare,last"
     (here / "blood.csv").write_text(f"{header}\n{CANARY}\n")
-    said = ["Blood values", "City Hospital", "nobody", "patient", "y", "2105", "12", "7466"]
+    answers = ["Blood values", "City Hospital", "spouse", "patient", "y", "2105", "12", "7466"]
     columns = ["numbers", "30", "2", "2", "30", "", "x", "l", "A, B, C", "lev", "007,010", "d"]
     budget = ["", "2", "", "", "", ""]
-    code, told = on_a_terminal(here, home, [*said, *columns, *budget], "new", "blood.csv")
-    assert code == 0, told
-    assert "'nobody' is no column" in told
-    assert "'lower' must lie below 'upper'" in told
-    assert "[4/6] zip" in told
-    assert "write a number of 2105 or more" in told  # as many rows as persons, at least
-    assert CANARY not in told
+    code, out = run_on_terminal(here, home, [*answers, *columns, *budget], "new", "blood.csv")
+    assert code == 0, out
+    for problem in (
+        problems.answer_not_a_column,
+        bounds_reversed,
+        problems.answer_too_small,
+        problems.answer_not_a_choice,
+    ):
+        assert problem.code in out
+    assert "2105 or more" in out  # at least as many rows as persons
+    assert "[4/6] zip" in out
+    assert CANARY not in out
     contract = read_contract(here / "blood/contract.yaml")
     assert (contract.title, contract.curator) == ("Blood values", "City Hospital")
     assert (contract.unit, contract.persons, contract.rows) == ("patient", 2105, 7466)
@@ -333,13 +353,13 @@ def test_draft_is_filled_in_on_a_terminal(
 def test_interactive_draft_without_columns_writes_nothing(here: Path, home: Path) -> None:
     (here / "blood.csv").write_text("glucose\n")
     lines = ["Blood", "Hospital", "", "", "900", "done"]
-    code, told = on_a_terminal(here, home, lines, "new", "blood.csv")
+    code, out = run_on_terminal(here, home, lines, "new", "blood.csv")
     assert code == 2
-    assert "No column was chosen" in told
+    assert problems.no_column_chosen.code in out
     assert not (here / "blood").exists()
 
 
-def test_usual_delta_is_well_below_one_over_rows() -> None:
+def test_default_delta_is_well_below_one_over_rows() -> None:
     for count in (1, 999, 10**5, 10**5 + 1, 10**9):
-        assert usual_delta(count) <= 0.1 / count
-    assert usual_delta(1) == 1e-6
+        assert default_delta(count) <= 0.1 / count
+    assert default_delta(1) == 1e-6

@@ -1,4 +1,4 @@
-"""``gramercy plan``: what it writes beside what it shows."""
+"""``gramercy plan``: the files that it writes on request."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gramercy.schemas.problems.command_line import parent_folder_missing
 from tests.support.factories import run_command, run_json, write_request
 
 
@@ -27,11 +28,12 @@ def test_plan_writes_the_expectations_of_the_contract(
 
 
 def test_expectations_need_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = tmp_path / "none" / "suite.json"
+    suite = tmp_path / "none" / "suite.json"
     code, out, err = run_command(
-        "plan", write_request(tmp_path), "--expectations", place, capsys=capsys
+        "plan", write_request(tmp_path), "--expectations", suite, capsys=capsys
     )
     assert code == 2
+    assert parent_folder_missing.code in err
     assert "--expectations" in err
     assert not out
-    assert not place.exists()
+    assert not suite.exists()

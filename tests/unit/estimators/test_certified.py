@@ -13,9 +13,16 @@ from sklearn import datasets
 
 from gramercy import mechanisms
 from gramercy.estimators.solvers import certified
-from gramercy.estimators.solvers.certified import certified_gap, distance_of, limit, solve_within
-from gramercy.schemas.errors import RequestError, StepFailed
+from gramercy.estimators.solvers.certified import (
+    certified_gap,
+    distance_bound,
+    iteration_limit,
+    solve_within,
+)
+from gramercy.schemas.problems import mechanism
+from gramercy.schemas.problems.estimation import not_certified
 from tests.support.factories import at_scale
+from tests.support.problems import raises
 
 Array = NDArray[np.float64]
 
@@ -112,7 +119,9 @@ def test_charged_tolerance_covers_the_solver_error(penalty: float) -> None:
         tolerance, rng = charged(p, penalty), np.random.default_rng(p)
         for _ in range(at_scale(1, 20)):
             for S in nasty(p, rng):
-                fine = max(tolerance / 100, distance_of(p, penalty, 40.0 * p**3 * 2.0**-53) * 1.1)
+                fine = max(
+                    tolerance / 100, distance_bound(p, penalty, 40.0 * p**3 * 2.0**-53) * 1.1
+                )
                 off = np.linalg.norm(
                     solve_within(S, penalty, tolerance) - solve_within(S, penalty, fine)
                 )
@@ -154,30 +163,29 @@ def test_certified_gap_is_not_understated(p: int) -> None:
 
 
 def test_too_small_penalty_is_refused_from_public_facts() -> None:
-    with pytest.raises(RequestError, match=r"not every table could be solved") as caught:
+    with raises(mechanism.penalty_too_small, columns=6, least=0.01):
         charged(6, 0.9e-2)
-    assert "0.01 or more" in str(caught.value)
-    with pytest.raises(RequestError, match=r"0\.02 or more"):
+    with raises(mechanism.penalty_too_small, columns=200, least=0.02):
         charged(200, 1.9e-2)
     assert charged(200, 2e-2) < np.inf
 
 
 def test_missing_certificate_fails_the_step() -> None:
-    words = set()
+    messages = set()
     for S, penalty, distance in (
         (np.eye(3) / 3, 0.1, 0.0),
         (np.full((3, 3), np.nan), 0.1, 1.0),
         (-np.eye(3), 0.1, 1.0),
         (np.ones((2, 2)) / 2, 0.1, 1e-13),
     ):
-        with pytest.raises(StepFailed) as caught:
+        with raises(not_certified) as caught:
             solve_within(S, penalty, distance)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
-        words.add(str(caught.value))
-    assert len(words) == 1
+        messages.add(str(caught.value))
+    assert len(messages) == 1
 
 
 def test_iteration_limit_depends_on_public_facts() -> None:
-    assert limit(100, LEAST) == 40_000
+    assert iteration_limit(100, LEAST) == 40_000
     assert certified_gap(np.eye(2) / 2, 0.1, -np.eye(2), np.eye(2)) == np.inf

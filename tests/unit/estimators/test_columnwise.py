@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from gramercy.estimators.repaired import correlations
-from gramercy.estimators.solvers.columnwise import Columns, columnwise
-from gramercy.schemas.errors import RequestError
+from gramercy.estimators.input_matrix import correlation_matrix
+from gramercy.estimators.solvers.columnwise import ColumnSolutions, columnwise
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems import estimation as problems
+from tests.support.problems import raises
 
 
 def sample(seed: int, p: int, n: int, spread: float = 0.0) -> np.ndarray:
@@ -22,7 +23,9 @@ def sample(seed: int, p: int, n: int, spread: float = 0.0) -> np.ndarray:
     return np.asarray(rows.T @ rows / n)
 
 
-def assert_optimal(S: np.ndarray, C: np.ndarray, penalties: np.ndarray, found: Columns) -> None:
+def assert_optimal(
+    S: np.ndarray, C: np.ndarray, penalties: np.ndarray, found: ColumnSolutions
+) -> None:
     """The subgradient holds zero, entry by entry, in the units of the problem."""
     b = found.coefficients
     gradient = S @ b - C
@@ -92,40 +95,40 @@ def test_singular_matrix_is_solved_where_a_minimum_exists() -> None:
     S = np.ones((2, 2))
     found = columnwise(S, S, np.array([[math.inf, 0.25], [0.25, math.inf]]))
     np.testing.assert_allclose(found.coefficients, [[0.0, 0.75], [0.75, 0.0]], rtol=1e-12)
-    with pytest.raises(RequestError, match=r"singular.*larger penalty"):
+    with raises(problems.columns_not_converged):
         columnwise(S, np.eye(2), np.full((2, 2), 0.1))  # no bottom along (1, -1)
 
 
 def test_invalid_problems_are_refused() -> None:
     good, eye = np.eye(2), np.zeros((2, 2))
-    for bad, words in [
-        (np.array([[1.0, 2.0], [2.0, 1.0]]), "semidefinite"),
-        (np.array([[1.0, 0.2], [0.3, 1.0]]), "symmetric"),
-        (np.diag([1.0, 0.0]), "positive diagonal"),
-        (np.array([[1.0, math.nan], [math.nan, 1.0]]), "finite"),
-        (np.ones((2, 3)), "square"),
-        (np.ones((0, 0)), "square"),
+    for bad, problem in [
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), problems.not_positive_semidefinite),
+        (np.array([[1.0, 0.2], [0.3, 1.0]]), problems.not_symmetric),
+        (np.diag([1.0, 0.0]), problems.diagonal_not_positive),
+        (np.array([[1.0, math.nan], [math.nan, 1.0]]), problems.not_finite),
+        (np.ones((2, 3)), problems.not_square),
+        (np.ones((0, 0)), problems.not_square),
     ]:
-        with pytest.raises(ValueError, match=words):
+        with raises(problem, argument="S"):
             columnwise(bad, eye, eye)
-    for C, penalties in [
-        (eye, np.zeros((2, 3))),
-        (np.zeros((3, 2)), np.zeros((3, 2))),
-        (eye, np.full((2, 2), -1.0)),
-        (eye, np.full((2, 2), math.nan)),
-        (np.full((2, 2), math.inf), eye),
+    for C, penalties, problem, argument in [
+        (eye, np.zeros((2, 3)), problems.shapes_differ, "penalties"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), problems.wrong_number_of_rows, "C"),
+        (eye, np.full((2, 2), -1.0), problems.negative_entries, "penalties"),
+        (eye, np.full((2, 2), math.nan), problems.negative_entries, "penalties"),
+        (np.full((2, 2), math.inf), eye, problems.not_finite, "C"),
     ]:
-        with pytest.raises(ValueError, match="penalties"):
+        with raises(problem, argument=argument):
             columnwise(good, C, penalties)
 
 
-def test_correlations_of_a_repaired_matrix() -> None:
+def test_correlation_matrix_of_a_denoised_matrix() -> None:
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.1, sd_off_diagonal=0.07)
     repaired = np.array([[0.49, 0.2, 0.0], [0.2, 0.24, 0.0], [0.0, 0.0, 0.0]])
-    found, root = correlations(Evidence(repaired, repaired, law, 100.0))
+    found, root = correlation_matrix(Evidence(repaired, repaired, law, 100.0))
     np.testing.assert_allclose(root, np.sqrt([0.5, 0.25, 0.01]), rtol=1e-14)
     assert (np.diagonal(found) == 1).all()
     assert found[0, 1] == pytest.approx(0.2 / math.sqrt(0.125))
     none = Evidence(np.zeros((2, 2)), np.zeros((2, 2)), NoiseLaw.none(), 100.0)
-    with pytest.raises(RequestError, match="tells nothing"):
-        correlations(none)
+    with raises(problems.matrix_is_zero):
+        correlation_matrix(none)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise, project, repair_name
-from gramercy.estimators.noise.draws import draw, of_rows, rows_like
+from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.factories import at_scale
@@ -131,10 +131,10 @@ def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int
     if family == "noisy-rows":  # of deviation sd, were the rows to fill all directions alike
         cell = -1 / p + math.sqrt(1 / p**2 + rows * sd**2)
         noise = noise.model_copy(update={"cell_variance": cell})
-        like = rows_like(truth, rows)
+        like = equivalent_rows(truth, rows)
     for _ in range(turns):
         added = (
-            of_rows(source, like, noise.cell_variance or 0.0, rows)
+            draw_row_noise(source, like, noise.cell_variance or 0.0, rows)
             if family == "noisy-rows"
             else draw(source, p, noise)
         )
@@ -226,7 +226,7 @@ def test_denoising_noisy_rows_with_many_columns() -> None:
             assert ratio("noisy-rows", spectrum, np.eye(p), size, 1) <= most
 
 
-def test_names_of_repairs() -> None:
+def test_denoising_method_by_noise_law() -> None:
     for family in FAMILIES:
         near = family in {"gaussian-iid", "laplace"}
         assert repair_name(law(0.1, family, 3), 10) == ("shrunk" if near else "denoised")

@@ -19,15 +19,16 @@ from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw
-from gramercy.estimators.own_evidence import of_matrix
 from gramercy.estimators.scikit import DiscriminantClassifier
+from gramercy.estimators.user_evidence import evidence_from_matrix
 from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.schemas.column import INTERCEPT, features
-from gramercy.schemas.errors import RequestError
+from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale, run_release, write_request
+from tests.support.problems import raises
 
 WEAK = 1e-20  # a penalty that changes nothing that matters
 
@@ -70,13 +71,13 @@ class ClassSample:
         self.x, self.label, self.n = x, label, n
         self.moment = rows.T @ rows / n
         self.columns = [*[None] * int(intercept), *numbers, *[of] * len(levels)]
-        called = [f.name for f in numbers] + features("kind", levels)
+        called = [f.name for f in numbers] + matrix_columns("kind", levels)
         self.names = [INTERCEPT] * int(intercept) + called
 
     def seen(self, sd: float = 0.0, seed: int = 0) -> Evidence:
         law, p = (goe(sd) if sd else NoiseLaw.none()), len(self.moment)
         noise = draw(np.random.RandomState(seed), p, law) if sd else np.zeros((p, p))
-        return of_matrix(
+        return evidence_from_matrix(
             self.moment + noise,
             self.n,
             law,
@@ -93,8 +94,8 @@ def scores(tables: Any, x: np.ndarray) -> np.ndarray:
 
 
 def error_rate(tables: Any, x: np.ndarray, label: np.ndarray) -> float:
-    told = tables["coefficients"]["class"].to_numpy()[scores(tables, x).argmax(axis=1)]
-    return float((told != label).mean())
+    predicted = tables["coefficients"]["class"].to_numpy()[scores(tables, x).argmax(axis=1)]
+    return float((predicted != label).mean())
 
 
 def classes(n: int, d: int, apart: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +128,7 @@ def test_noiseless_fit_equals_classical_lda() -> None:
     assert not found.matrices
     assert found.kind == "discriminant"
     assert found.tuning == {"penalty": WEAK}
-    with pytest.raises(RequestError, match="tables are coefficients"):
+    with raises(problems.no_matrix, kind="discriminant", tables=tuple(found.tables)):
         _ = found.matrix
 
 
@@ -207,13 +208,13 @@ def test_other_level_columns_become_features() -> None:
     rows /= 2.0
     names = [INTERCEPT, "kind=a", "kind=b", "colour=red"]
     columns = [None, of[0], of[0], of[1]]
-    seen = of_matrix(rows.T @ rows / 2000, 2000, names=names, columns=columns)
+    seen = evidence_from_matrix(rows.T @ rows / 2000, 2000, names=names, columns=columns)
     tables = Discriminant(classes="kind").fit(seen).tables
     assert list(tables["coefficients"].columns) == ["class", "constant", "colour=red"]
     assert error_rate(tables, 2 * rows[:, 3:], kind) < 0.08
-    with pytest.raises(RequestError, match=r"which column is meant.*'kind', 'colour'"):
+    with raises(problems.classes_ambiguous, columns=("kind", "colour")):
         Discriminant().fit(seen)
-    with pytest.raises(RequestError, match=r"called 'shape'.*'kind', 'colour'"):
+    with raises(problems.classes_unknown, column="shape", columns=("kind", "colour")):
         Discriminant(classes="shape").fit(seen)
 
 
@@ -266,23 +267,23 @@ def test_class_lost_in_noise_is_named() -> None:
     x = rng.normal(size=(1000, 2)) + np.where(label == "a", 2.0, 0.0)[:, None]
     made = ClassSample(x, label, radius=8.0)
     tables = Discriminant().fit(made.seen(2e-3)).tables
-    told = tables["classes"].set_index("class")
-    assert told["status"].to_dict() == {"a": "used", "b": "used", "rare": "lost in noise"}
-    assert told["share"].isna().to_dict() == {"a": False, "b": False, "rare": True}
-    assert told["share"].sum() == pytest.approx(1)
+    classes_table = tables["classes"].set_index("class")
+    assert classes_table["status"].to_dict() == {"a": "used", "b": "used", "rare": "lost in noise"}
+    assert classes_table["share"].isna().to_dict() == {"a": False, "b": False, "rare": True}
+    assert classes_table["share"].sum() == pytest.approx(1)
     assert set(tables["coefficients"]["class"]) == {"a", "b"} == set(tables["means"]["class"])
-    with pytest.raises(RequestError, match="Fewer than two classes of 'kind'"):
+    with raises(problems.classes_lost_in_noise, classes="kind"):
         Discriminant().fit(made.seen(0.5))
     empty = ClassSample(x, label, radius=8.0, levels=("a", "b", "none")).seen()
     assert Discriminant().fit(empty).tables["classes"]["status"].iloc[2] == "lost in noise"
 
 
 def test_data_without_classes_is_refused() -> None:
-    with pytest.raises(RequestError, match="no column of levels"):
-        Discriminant().fit(of_matrix(np.eye(3), 10))
+    with raises(problems.no_column_of_levels):
+        Discriminant().fit(evidence_from_matrix(np.eye(3), 10))
     levels = LevelsFacts(name="kind", levels=(0.0, 1.0))
-    with pytest.raises(RequestError, match="no column but its classes 'kind'"):
-        Discriminant().fit(of_matrix(np.eye(2), 10, columns=[levels, levels]))
+    with raises(problems.no_features, classes="kind"):
+        Discriminant().fit(evidence_from_matrix(np.eye(2), 10, columns=[levels, levels]))
 
 
 def test_equal_priors_shift_the_constants() -> None:
@@ -317,9 +318,9 @@ def test_stated_deviations_match_simulation() -> None:
     noisy = [made.moment + draw(source, p, law) for _ in range(400)]
     found = np.array([shares_and_means(projected(made, each, law))[0] for each in noisy])
     truth, _ = shares_and_means(made.seen())
-    told_sd = shares_and_means(projected(made, noisy[0], law))[1]
-    np.testing.assert_allclose(found.std(axis=0), told_sd, rtol=0.2)
-    assert (np.abs(found.mean(axis=0) - truth) < 0.3 * told_sd).all()
+    stated_sd = shares_and_means(projected(made, noisy[0], law))[1]
+    np.testing.assert_allclose(found.std(axis=0), stated_sd, rtol=0.2)
+    assert (np.abs(found.mean(axis=0) - truth) < 0.3 * stated_sd).all()
 
 
 @pytest.mark.slow

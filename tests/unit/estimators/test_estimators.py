@@ -11,12 +11,14 @@ from scipy.optimize import minimize
 
 from gramercy.estimators import Evidence
 from gramercy.estimators.noise.denoise import SIMULATED_UP_TO, denoise
-from gramercy.estimators.noise.draws import draw, of_rows, rows_like
+from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.ridge import Ridge, auto_penalty, ridge_path, ridge_precision
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.gaussian_rows import Rows
 from gramercy.schemas.noise import Family, NoiseLaw
+from gramercy.schemas.problems import estimation as problems
+from tests.support.problems import raises
 
 
 def goe(rng: np.random.Generator, p: int, sd: float) -> np.ndarray:
@@ -93,9 +95,9 @@ def test_ridge_minimises_its_objective() -> None:
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_ridge_refuses_invalid_penalties(bad: float) -> None:
-    with pytest.raises(ValueError, match="penalty"):
+    with raises(problems.not_positive, argument="penalty"):
         ridge_precision(np.eye(2), bad)
-    with pytest.raises(ValueError, match="penalty"):
+    with raises(problems.not_positive, argument="penalty"):
         ridge_path(np.eye(2), [1.0, bad])
     with pytest.raises(ValueError, match="penalty"):
         Ridge.model_validate({"penalty": bad})
@@ -253,8 +255,9 @@ def test_deviations_of_noisy_rows() -> None:
     assert found[0, 0] > 4 * found[1, 1]
     flat = law.row_deviations(np.full(p, 1 / p), n)
     np.testing.assert_allclose(flat, law.deviations(p), rtol=1e-12)
-    like = rows_like(truth / n, n)
+    like = equivalent_rows(truth / n, n)
     drawn = [
-        of_rows(np.random.RandomState(k), like, law.cell_variance or 0.0, n) for k in range(1500)
+        draw_row_noise(np.random.RandomState(k), like, law.cell_variance or 0.0, n)
+        for k in range(1500)
     ]
     np.testing.assert_allclose(np.std(drawn, axis=0), found, rtol=0.1)

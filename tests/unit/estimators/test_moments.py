@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from gramercy.archive.release_bundle import read_release
-from gramercy.estimators.moments import centred, means
+from gramercy.estimators.moments import centred_moment, means
 from gramercy.reports.correlations import correlations
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import contract, keys
+from gramercy.schemas.problems.budget import terms_changed
 from tests.support.factories import run_command, run_release, write_request
 
 COLUMNS = {"age": {"lower": 0.0, "upper": 100.0}, "kind": {"levels": ["a", "b"]}}
@@ -89,14 +93,14 @@ def test_stated_deviations_of_centred_moment_match_simulation() -> None:
     found = []
     for _ in range(4000):
         half = stream.normal(size=(3, 3)) * law.sd_off_diagonal / 2**0.5
-        each = centred(truth + half + half.T, law)
+        each = centred_moment(truth + half + half.T, law)
         assert each is not None
         found.append(each.matrix)
-    expected = centred(truth, law)
+    expected = centred_moment(truth, law)
     assert expected is not None
     np.testing.assert_allclose(expected.matrix, [[0.2, 0.05], [0.05, 0.275]], atol=1e-12)
     np.testing.assert_allclose(np.std(found, axis=0), expected.sd, rtol=0.06)
-    assert centred(truth * 0.01, law) is None
+    assert centred_moment(truth * 0.01, law) is None
 
 
 def test_correlations_with_intercept_are_about_the_means(tmp_path: Path, home: Path) -> None:
@@ -106,7 +110,7 @@ def test_correlations_with_intercept_are_about_the_means(tmp_path: Path, home: P
         tmp_path / "table.csv", index=False
     )
     columns = {n: {"lower": -20.0, "upper": 20.0, "centre": 0.0, "scale": 1.0} for n in "ab"}
-    told = {}
+    found_by_intercept = {}
     for version, intercept in (("v1", False), ("v2", True)):
         mechanism = {"name": "gaussian", "epsilon": 800.0, "delta": 1e-6}
         how = {"kind": "clip", "radius": 8.0}
@@ -115,32 +119,45 @@ def test_correlations_with_intercept_are_about_the_means(tmp_path: Path, home: P
         facts = {"id": f"t{version}", "rows": 4000, "columns": columns, "budget": budget}
         done = run_release(write_request(tmp_path, request=request, intercept=intercept, **facts))
         bundle = read_release(home / "archive" / f"t{version}" / done / "release")
-        told[intercept] = correlations(bundle)
-    assert told[False].matrix[0, 1] > 0.7
-    assert told[True].names == ["a", "b"]
-    assert abs(told[True].matrix[0, 1]) < 0.1
+        found_by_intercept[intercept] = correlations(bundle)
+    assert found_by_intercept[False].matrix[0, 1] > 0.7
+    assert found_by_intercept[True].names == ["a", "b"]
+    assert abs(found_by_intercept[True].matrix[0, 1]) < 0.1
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "problem", "key"),
     [
-        ({"columns": {"k": {"levels": ["a", "a"]}}}, "names one twice"),
-        ({"columns": {"k": {"levels": [1, "a"]}}}, "all texts or all numbers"),
-        ({"columns": {"k": {"levels": ["NA"]}}}, "read as missing"),
-        ({"columns": {"k": {"levels": []}}}, "must not be empty"),
-        ({"columns": {"k": {"levels": ["a"], "lower": 0}}}, "columns.k"),
-        ({"columns": {"k": {"levels": ["a"]}, "k=a": COLUMNS["age"]}}, "would have one name"),
-        ({"columns": {INTERCEPT: COLUMNS["age"]}, "intercept": True}, "would have one name"),
-        ({"intercept": 1}, "intercept"),
+        ({"columns": {"k": {"levels": ["a", "a"]}}}, contract.level_repeated, "columns.k"),
+        ({"columns": {"k": {"levels": [1, "a"]}}}, contract.levels_mixed, "columns.k"),
+        ({"columns": {"k": {"levels": ["NA"]}}}, contract.level_is_missing, "columns.k"),
+        ({"columns": {"k": {"levels": []}}}, keys.no_entries, "columns.k.levels"),
+        ({"columns": {"k": {"levels": ["a"], "lower": 0}}}, keys.key_unknown, "columns.k"),
+        (
+            {"columns": {"k": {"levels": ["a"]}, "k=a": COLUMNS["age"]}},
+            contract.column_names_collide,
+            "'k=a'",
+        ),
+        (
+            {"columns": {INTERCEPT: COLUMNS["age"]}, "intercept": True},
+            contract.column_names_collide,
+            INTERCEPT,
+        ),
+        ({"intercept": 1}, keys.wrong_type, "intercept"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "name", str(value)),
 )
 def test_invalid_columns_are_refused_by_name(
-    change: dict[str, object], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: dict[str, object],
+    problem: Problem[..., Any],
+    key: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, _, err = run_command("plan", write_request(tmp_path, **change), capsys=capsys)
     assert code == 2
-    assert words in err
+    assert problem.code in err
+    assert key in err
 
 
 def test_levels_and_intercept_are_fixed_terms(
@@ -157,7 +174,7 @@ def test_levels_and_intercept_are_fixed_terms(
             "plan", write_request(tmp_path, **facts, **change), capsys=capsys
         )
         assert code == 2
-        assert "registered with other terms" in err
+        assert terms_changed.code in err
 
 
 def test_means_of_noisy_rows_are_not_stated() -> None:
@@ -165,4 +182,4 @@ def test_means_of_noisy_rows_are_not_stated() -> None:
     law = NoiseLaw(family="noisy-rows", sd_diagonal=1e-3, sd_off_diagonal=1e-3, cell_variance=1e-4)
     truth = np.array([[0.4, 0.2], [0.2, 0.3]])
     assert means(truth, law, 0) is None
-    assert centred(truth, law) is None
+    assert centred_moment(truth, law) is None

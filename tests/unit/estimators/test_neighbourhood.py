@@ -12,14 +12,15 @@ from sklearn.linear_model import Lasso
 from gramercy.estimators.neighbourhood import (
     NeighbourhoodSelection,
     auto_penalty,
-    combined,
-    neighbourhoods,
+    neighbourhood_coefficients,
+    symmetrised,
 )
 from gramercy.estimators.noise.denoise import denoise
-from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale
+from tests.support.problems import raises
 
 
 def law(sd: float) -> NoiseLaw:
@@ -56,7 +57,7 @@ def test_coefficients_equal_lasso_of_every_column(p: int, n: int, penalty: float
     There the fitted values are unique, and the coefficients are with probability one.
     """
     R = correlation(p, p, n)
-    found = neighbourhoods(R, penalty)
+    found = neighbourhood_coefficients(R, penalty)
     values, vectors = np.linalg.eigh(R)
     root = (vectors * np.sqrt(np.maximum(values, 0))).T
     model = Lasso(alpha=penalty / p, fit_intercept=False, tol=1e-14, max_iter=1_000_000)
@@ -69,7 +70,7 @@ def test_coefficients_equal_lasso_of_every_column(p: int, n: int, penalty: float
 
 @pytest.mark.parametrize("r", [-0.8, -0.1, 0.0, 0.1, 0.8])
 def test_two_columns_in_closed_form(r: float) -> None:
-    found = neighbourhoods(np.array([[1.0, r], [r, 1.0]]), 0.3)
+    found = neighbourhood_coefficients(np.array([[1.0, r], [r, 1.0]]), 0.3)
     soft = math.copysign(max(abs(r) - 0.3, 0.0), r)
     np.testing.assert_allclose(found, [[0.0, soft], [soft, 0.0]], atol=1e-15)
 
@@ -85,11 +86,11 @@ def test_and_or_rules_combine_coefficients() -> None:
     larger[0, 3] = larger[3, 0] = -0.2
     larger[1, 3] = larger[3, 1] = 0.2
     for coefficients in (one, one.T):
-        assert (combined(coefficients, "and") == smaller).all()
-        assert (combined(coefficients, "or") == larger).all()
+        assert (symmetrised(coefficients, "and") == smaller).all()
+        assert (symmetrised(coefficients, "or") == larger).all()
     tie = np.array([[0.0, 0.2], [-0.2, 0.0]])
     for rule in ("and", "or"):
-        found = combined(tie, rule)
+        found = symmetrised(tie, rule)
         assert found[0, 1] == found[1, 0] != 0
 
 
@@ -148,7 +149,7 @@ def test_degenerate_matrices_still_give_a_graph() -> None:
         assert NeighbourhoodSelection().fit(evidence(1, 10, 2000, sd)).edges is not None
     half = np.diag([0.5, 0.5, 0.0])
     nothing = np.zeros((3, 3))
-    with pytest.raises(RequestError, match="tells nothing"):
+    with raises(problems.matrix_is_zero):
         NeighbourhoodSelection().fit(Evidence(nothing, nothing, NoiseLaw.none(), 100.0))
     noise_alone = Evidence(nothing, nothing, law(0.1), 100.0)
     assert NeighbourhoodSelection().fit(noise_alone).edges is not None
@@ -171,5 +172,5 @@ def test_settings_determine_the_id_and_are_validated() -> None:
         with pytest.raises(ValueError, match=next(iter(bad))):
             NeighbourhoodSelection.model_validate(bad)
     for value in (0.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="penalty"):
-            neighbourhoods(np.eye(2), value)
+        with raises(problems.not_positive, argument="penalty"):
+            neighbourhood_coefficients(np.eye(2), value)

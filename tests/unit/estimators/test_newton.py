@@ -13,12 +13,14 @@ import pytest
 from scipy.linalg.lapack import dpotrf
 
 from gramercy.estimators.solvers import kernels, numpy_descent
-from gramercy.estimators.solvers.block import Start, duality_gap
+from gramercy.estimators.solvers.block import WarmStart, duality_gap
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.solvers.inverse import inverse
 from gramercy.estimators.solvers.kernels import compiled
 from gramercy.estimators.solvers.newton import newton
 from gramercy.estimators.solvers.path import graphical_lasso_path
+from gramercy.schemas.problems import estimation as problems
+from tests.support.problems import raises
 from tests.unit.estimators.test_glasso import assert_proof, charged, noisy, off, residual
 
 P = 18
@@ -43,9 +45,11 @@ def taken(function: Any, plainly: bool) -> Any:
 
 
 @EITHER
-def test_survey_reports_optimality_violations(plainly: bool) -> None:
+def test_active_set_reports_optimality_violations(plainly: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
-    violation, squares, left, starts, places = taken(kernels.survey, plainly)(S, penalties, T, W, 3)
+    violation, squares, left, starts, places = taken(kernels.active_set, plainly)(
+        S, penalties, T, W, 3
+    )
     smooth = S - W
     missed = np.where(
         T != 0, np.abs(smooth + penalties * np.sign(T)), np.maximum(np.abs(smooth) - penalties, 0)
@@ -63,7 +67,7 @@ def test_survey_reports_optimality_violations(plainly: bool) -> None:
 def test_descent_minimises_the_quadratic_model(plainly: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
     single = [each.astype(np.float32) for each in (W, T, penalties)]
-    where = kernels.survey(S, penalties, T, W, 0)[2:]
+    where = kernels.active_set(S, penalties, T, W, 0)[2:]
     D, sweeps = taken(kernels.descend, plainly)(*single, *where, 400, 0.0)
     assert sweeps <= 400
     assert (D == D.T).all()
@@ -86,7 +90,7 @@ def test_numpy_descent_takes_the_same_steps(p: int) -> None:
     T = newton(S, charged(0.3, p, False), 1e-8, 50).matrix
     W = np.linalg.inv(T)
     single = [each.astype(np.float32) for each in (W, T, penalties)]
-    where = kernels.survey(S, penalties, T, W, 0)[2:]
+    where = kernels.active_set(S, penalties, T, W, 0)[2:]
     D, sweeps = compiled(kernels.descend)(*single, *where, 20, 0.01)
     again = numpy_descent.descend(*single, *where, 20, 0.01)
     assert np.abs(D).max() > 0.01
@@ -100,7 +104,7 @@ def test_step_and_objective_kernels(plainly: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
     D = np.asarray(np.where(T == 0, 0.25, -T / 2), np.float32)
     D[0, 1] = D[1, 0] = -np.float32(T[0, 1])
-    stepped = taken(kernels.stepped, plainly)
+    stepped = taken(kernels.step_from, plainly)
     moved = stepped(T, T.astype(np.float32), D, 1.0)
     assert (moved == moved.T).all()
     assert moved[0, 1] == 0
@@ -109,12 +113,12 @@ def test_step_and_objective_kernels(plainly: bool) -> None:
     total, size = taken(kernels.linear, plainly)(S, penalties, T)
     assert total == pytest.approx((S * T).sum() + (penalties * np.abs(T)).sum(), rel=1e-12)
     assert size == pytest.approx(np.abs(S * T).sum() + (penalties * np.abs(T)).sum(), rel=1e-12)
-    V = taken(kernels.in_box, plainly)(S, penalties, T, W)
+    V = taken(kernels.dual_point, plainly)(S, penalties, T, W)
     border, inside = S + penalties * np.sign(T), np.clip(W, S - penalties, S + penalties)
     np.testing.assert_allclose(V, np.where(T != 0, border, inside), atol=1e-15)
     assert (np.diagonal(V) == 1).all()
     upper = np.triu(W)
-    taken(kernels.mirrored, plainly)(upper)
+    taken(kernels.mirror_upper, plainly)(upper)
     assert (upper == np.triu(W) + np.triu(W, 1).T).all()
 
 
@@ -124,8 +128,8 @@ def test_blockwise_inverse_is_accurate(p: int) -> None:
     T = S + (0.1 - min(0.0, float(np.linalg.eigvalsh(S)[0]))) * np.eye(p)
     factor, _ = dpotrf(T, lower=1, clean=0)
     expected = np.linalg.inv(T)
-    for roughly, far in ((True, 1e-4), (False, 1e-13)):
-        W = inverse(factor.copy(order="F"), roughly=roughly)
+    for single_precision, far in ((True, 1e-4), (False, 1e-13)):
+        W = inverse(factor.copy(order="F"), single_precision=single_precision)
         assert W.dtype == np.float64
         assert (W == W.T).all()
         assert np.abs(W - expected).max() <= far * np.abs(expected).max()
@@ -136,17 +140,17 @@ def test_single_precision_inverses_keep_path_accuracy(monkeypatch: pytest.Monkey
     grid = [0.3, 0.2, 0.15, 0.1]
     kinds: list[bool] = []
 
-    def told(factor: np.ndarray, *, roughly: bool = False) -> np.ndarray:
-        kinds.append(roughly)
-        return inverse(factor, roughly=roughly)
+    def recorded(factor: np.ndarray, *, single_precision: bool = False) -> np.ndarray:
+        kinds.append(single_precision)
+        return inverse(factor, single_precision=single_precision)
 
-    monkeypatch.setattr("gramercy.estimators.solvers.newton.inverse", told)
+    monkeypatch.setattr("gramercy.estimators.solvers.newton.inverse", recorded)
     for found in graphical_lasso_path(S, grid, solver="newton"):
         T, penalty = found.precision, found.penalty
         W = np.clip(np.linalg.inv(T), S - penalty, S + penalty)
         W = np.where(T != 0, S + penalty * np.sign(T), W)
         np.fill_diagonal(W, 1.0)
-        assert duality_gap(T, W) <= 1e-6 * 150  # by an inverse that is not rough
+        assert duality_gap(T, W) <= 1e-6 * 150  # with an inverse in double precision
     assert any(kinds)
     kinds.clear()
     graphical_lasso_path(S, grid, solver="newton", conditions=True)
@@ -157,22 +161,22 @@ def test_single_precision_inverses_keep_path_accuracy(monkeypatch: pytest.Monkey
 def test_wrong_inverse_in_a_start_is_harmless() -> None:
     """The inverse in a warm start is not trusted."""
     S, penalties, T, W = problem_and_iterate()
-    logs = 2 * np.log(np.diagonal(np.linalg.cholesky(T)))
-    right = newton(S, penalties, 1e-10, 50, Start(T, W, logs))
+    log_pivots = 2 * np.log(np.diagonal(np.linalg.cholesky(T)))
+    right = newton(S, penalties, 1e-10, 50, WarmStart(T, W, log_pivots))
     rng = np.random.default_rng(0)
     for wrong in (np.eye(P), W * rng.uniform(0.5, 1.5, W.shape), -W, np.zeros_like(W)):
-        found = newton(S, penalties, 1e-10, 50, Start(T, (wrong + wrong.T) / 2, logs))
+        found = newton(S, penalties, 1e-10, 50, WarmStart(T, (wrong + wrong.T) / 2, log_pivots))
         if found.kind == "minimiser":
             np.testing.assert_allclose(found.matrix, right.matrix, atol=1e-5)
             assert duality_gap(found.matrix, found.dual) <= 1e-10 * P
         else:
-            assert found.kind == "unsettled"
+            assert found.kind == "unconverged"
 
 
-def test_invalid_start_is_unsettled() -> None:
+def test_invalid_start_is_unconverged() -> None:
     S, penalties, _, _ = problem_and_iterate()
-    assert newton(S, penalties, 1e-6, 50, Start(-np.eye(P), np.eye(P))).kind == "unsettled"
-    assert newton(S, penalties, 1e-6, 1).kind == "unsettled"
+    assert newton(S, penalties, 1e-6, 50, WarmStart(-np.eye(P), np.eye(P))).kind == "unconverged"
+    assert newton(S, penalties, 1e-6, 1).kind == "unconverged"
 
 
 def test_unbounded_problem_is_detected() -> None:
@@ -180,14 +184,14 @@ def test_unbounded_problem_is_detected() -> None:
     S = S + 5 * off(S)
     penalties = charged(0.2, 40, False)
     found = newton(S, penalties, 1e-6, 50)
-    assert found.kind in {"unbounded", "unsettled"}
+    assert found.kind in {"unbounded", "unconverged"}
     if found.kind == "unbounded":
         T = found.matrix
         assert (S * T).sum() + (penalties * np.abs(T)).sum() <= 0
         np.linalg.cholesky(T)
-    with pytest.raises(Exception, match="no minimiser") as caught:
+    with raises(problems.no_minimiser, penalty=0.2) as caught:
         graphical_lasso(S, 0.2, solver="newton")
-    assert_proof(S, penalties, caught.value)  # type: ignore[arg-type]
+    assert_proof(S, penalties, caught.value)
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-10, 1e-14])

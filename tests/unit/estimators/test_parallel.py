@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gramercy.estimators.tuning import parallel as module
-from gramercy.estimators.tuning.parallel import side_by_side, watched
+from gramercy.estimators.tuning.parallel import parallel_map, reporting_progress
 
 
 def square(item: int) -> tuple[int, int]:
@@ -21,9 +21,9 @@ def square(item: int) -> tuple[int, int]:
 
 
 def test_short_tasks_run_in_this_process() -> None:
-    found = side_by_side(square, range(5))
+    found = parallel_map(square, range(5))
     assert found == [(k * k, os.getpid()) for k in range(5)]
-    assert side_by_side(square, []) == []
+    assert parallel_map(square, []) == []
 
 
 @pytest.mark.slow
@@ -32,7 +32,7 @@ def test_long_tasks_run_in_worker_processes(monkeypatch: pytest.MonkeyPatch) -> 
     if len(os.sched_getaffinity(0)) == 1:
         pytest.skip("one core")
     offset = np.arange(3)
-    found = side_by_side(partial(lambda by, item: (item + by, os.getpid()), offset), range(6))
+    found = parallel_map(partial(lambda by, item: (item + by, os.getpid()), offset), range(6))
     assert [each.tolist() for each, _ in found] == [[k, k + 1, k + 2] for k in range(6)]
     processes = [process for _, process in found]
     assert processes[0] == os.getpid()
@@ -42,7 +42,7 @@ def test_long_tasks_run_in_worker_processes(monkeypatch: pytest.MonkeyPatch) -> 
 def in_a_daemon(queue: Any) -> None:
     warnings.simplefilter("error")
     module._SECONDS = -1.0
-    queue.put(side_by_side(square, range(3)))
+    queue.put(parallel_map(square, range(3)))
 
 
 @pytest.mark.slow
@@ -58,13 +58,13 @@ def test_daemon_process_runs_tasks_itself() -> None:
 
 def test_progress_is_reported_only_inside_the_context() -> None:
     seen: list[tuple[int, int]] = []
-    with watched(lambda done, of: seen.append((done, of))):
-        side_by_side(square, range(3))
+    with reporting_progress(lambda done, of: seen.append((done, of))):
+        parallel_map(square, range(3))
         assert seen == [(1, 3), (2, 3), (3, 3)]
-        elsewhere = threading.Thread(target=side_by_side, args=(square, range(2)))
+        elsewhere = threading.Thread(target=parallel_map, args=(square, range(2)))
         elsewhere.start()
         elsewhere.join()
-    side_by_side(square, range(3))
+    parallel_map(square, range(3))
     assert len(seen) == 3
 
 
@@ -76,4 +76,4 @@ def test_task_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds in (5.0, -1.0):
         monkeypatch.setattr(module, "_SECONDS", seconds)
         with pytest.raises(ZeroDivisionError):
-            side_by_side(wrong, range(6))
+            parallel_map(wrong, range(6))

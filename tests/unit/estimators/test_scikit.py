@@ -22,7 +22,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gramercy.estimators import registry
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.noise.draws import draw, stream
-from gramercy.estimators.own_evidence import of_classes, of_matrix, of_rows
 from gramercy.estimators.scikit import (
     DiscriminantClassifier,
     MatrixEstimator,
@@ -32,9 +31,16 @@ from gramercy.estimators.scikit import (
     SparsePrecision,
     by_name,
 )
+from gramercy.estimators.user_evidence import (
+    evidence_from_classes,
+    evidence_from_matrix,
+    evidence_from_rows,
+)
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems import estimation as problems
+from tests.support.problems import raises
 
 FACES: list[Any] = [*MatrixEstimator.__subclasses__(), DiscriminantClassifier]
 MATRICES: list[Any] = FACES[:-1]
@@ -53,7 +59,7 @@ def seen() -> Evidence:
     table = rows()
     table /= np.linalg.norm(table, axis=1, keepdims=True)
     noisy = table.T @ table / len(table) + draw(stream(), 4, LAW)
-    return of_matrix(noisy, len(table), LAW, names="abcd", unit=True, trace=1.0)
+    return evidence_from_matrix(noisy, len(table), LAW, names="abcd", unit=True, trace=1.0)
 
 
 @dataclass
@@ -125,7 +131,7 @@ def test_covariance_and_precision_are_inverse() -> None:
     singular = sparse.fit(rows()[:3])  # no inverse, and none is left from before
     assert singular.covariance_.shape == (4, 4)
     assert not hasattr(singular, "precision_")
-    with pytest.raises(ValueError, match="no positive definite precision_"):
+    with raises(problems.no_precision, estimator="SparseCovariance"):
         singular.score(rows())
     assert not hasattr(NeighbourhoodGraph(), "score")
 
@@ -143,7 +149,7 @@ def test_score_is_the_mean_log_likelihood() -> None:
     fitted = RidgePrecision(penalty=0.05).fit(table[:200])
     law = multivariate_normal(np.zeros(4), fitted.covariance_)
     assert fitted.score(table[200:]) == pytest.approx(law.logpdf(table[200:]).mean())
-    assert fitted.score(of_rows(table[200:])) == pytest.approx(fitted.score(table[200:]))
+    assert fitted.score(evidence_from_rows(table[200:])) == pytest.approx(fitted.score(table[200:]))
     search = GridSearchCV(RidgePrecision(), {"penalty": np.geomspace(1e-6, 10, 8)}, cv=3)
     assert 1e-6 <= search.fit(table).best_params_["penalty"] < 0.1
 
@@ -169,15 +175,15 @@ def test_fitted_graph_as_networkx() -> None:
 # -- Evidence --
 
 
-def test_evidence_is_repaired_like_a_release() -> None:
+def test_evidence_is_denoised_like_a_release() -> None:
     found = seen()
     np.testing.assert_array_equal(found.repaired, denoise(found.raw, LAW, 1.0))
     family = {"family": "noisy-rows", "cell_variance": 0.01}
     law = LAW.model_copy(update=family)
     np.testing.assert_array_equal(
-        of_matrix(found.raw, 400, law).repaired, denoise(found.raw, law, np.inf, 400.0)
+        evidence_from_matrix(found.raw, 400, law).repaired, denoise(found.raw, law, np.inf, 400.0)
     )
-    projected = of_matrix(np.diag([2.0, 1.0, -0.5]), 9)
+    projected = evidence_from_matrix(np.diag([2.0, 1.0, -0.5]), 9)
     np.testing.assert_allclose(projected.repaired, np.diag([2.0, 1.0, 0.0]), atol=1e-12)
     assert projected.law == NoiseLaw.none()
     assert not projected.deviations.any()
@@ -188,30 +194,33 @@ def test_noise_mean_is_subtracted_from_evidence() -> None:
         family="wishart", sd_diagonal=0.01 * 2**0.5, sd_off_diagonal=0.01, mean=0.3, dof=9.0
     )
     given = np.diag([0.8, 0.5]) + 0.1
-    np.testing.assert_allclose(of_matrix(given, 9, law).raw, given - 0.3 * np.eye(2))
+    np.testing.assert_allclose(evidence_from_matrix(given, 9, law).raw, given - 0.3 * np.eye(2))
     silent = LAW.model_copy(update={"sd_diagonal": 0.0, "sd_off_diagonal": 0.0})
-    np.testing.assert_allclose(of_matrix(given, 9, silent).repaired, given, atol=1e-12)
+    np.testing.assert_allclose(evidence_from_matrix(given, 9, silent).repaired, given, atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("matrix", "more", "words"),
+    ("matrix", "more", "problem", "argument"),
     [
-        (np.ones((2, 3)), {}, "square"),
-        (np.ones((0, 0)), {}, "square"),
-        ([[1.0, 0.5], [0.4, 1.0]], {}, "symmetric"),
-        ([[np.nan]], {}, "finite"),
-        (np.eye(2), {"names": ["a"]}, "names and columns"),
-        (np.eye(2), {"columns": [None]}, "names and columns"),
-        (np.eye(2), {"trace": 0.0}, "trace positive"),
-        (np.eye(2), {"n_samples": 0.0}, "number of samples"),
-        (np.eye(2), {"n_samples": np.inf}, "number of samples"),
+        (np.ones((2, 3)), {}, problems.not_square, "S"),
+        (np.ones((0, 0)), {}, problems.not_square, "S"),
+        ([[1.0, 0.5], [0.4, 1.0]], {}, problems.not_symmetric, "S"),
+        ([[np.nan]], {}, problems.not_finite, "S"),
+        (np.eye(2), {"names": ["a"]}, problems.wrong_number_of_columns, "names"),
+        (np.eye(2), {"columns": [None]}, problems.wrong_number_of_columns, "columns"),
+        (np.eye(2), {"trace": 0.0}, problems.bound_not_positive, "trace"),
+        (np.eye(2), {"n_samples": 0.0}, problems.not_positive, "n_samples"),
+        (np.eye(2), {"n_samples": np.inf}, problems.not_positive, "n_samples"),
     ],
 )
-def test_invalid_matrices_are_refused(matrix: Any, more: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        of_matrix(matrix, **{"n_samples": 5.0, **more})
-    with pytest.raises(ValueError, match="at least one row"):
-        of_rows(np.ones((0, 2)))
+def test_invalid_matrices_are_refused(matrix: Any, more: Any, problem: Any, argument: str) -> None:
+    with raises(problem, argument=argument):
+        evidence_from_matrix(matrix, **{"n_samples": 5.0, **more})
+
+
+def test_empty_rows_are_refused() -> None:
+    with raises(problems.no_rows, argument="X"):
+        evidence_from_rows(np.ones((0, 2)))
 
 
 # -- The classifier --
@@ -253,7 +262,9 @@ def test_classifier_on_a_release() -> None:
     law = LAW.divided_by(40.0)
     columns = [None, number, levels[0], levels[1], levels[1]]
     names = ["(intercept)", "size", "colour=red", "kind=a", "kind=b"]
-    release = Opened(of_matrix(noisy, 3000, law, names=names, columns=columns, trace=1.0))
+    release = Opened(
+        evidence_from_matrix(noisy, 3000, law, names=names, columns=columns, trace=1.0)
+    )
     fitted = DiscriminantClassifier(classes="kind").fit(release)
     assert list(fitted.feature_names_in_) == ["size", "colour=red"]
     assert list(fitted.classes_) == ["a", "b"]
@@ -269,7 +280,7 @@ def test_classifier_on_a_release() -> None:
 
 def test_class_evidence_is_a_second_moment() -> None:
     table, codes = rows(50, 2), np.arange(50) % 3
-    found = of_classes(table, codes, 3)
+    found = evidence_from_classes(table, codes, 3)
     standard = (table - table.mean(axis=0)) / table.std(axis=0)
     full = np.column_stack([np.ones(50), standard, np.eye(3)[codes]])
     np.testing.assert_allclose(found.raw, full.T @ full / 50, atol=1e-12)

@@ -11,11 +11,11 @@ import pytest
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.threshold import (
     ThresholdedCovariance,
-    auto_deviations,
     auto_level,
-    clipped,
+    entry_standard_errors,
     paper_constant,
-    thresholded,
+    psd_projection,
+    threshold_entries,
 )
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
@@ -54,12 +54,14 @@ def test_hard_and_soft_thresholding() -> None:
     np.testing.assert_array_equal(
         papers.matrices["thresholded"], [[0.5, 0.3, 0], [0.3, 0.25, 0], [0, 0, 0]]
     )
-    every = thresholded(RAW, np.where(RAW == 0.3, 0.4, 0.01), "hard")  # one for every entry
+    every = threshold_entries(RAW, np.where(RAW == 0.3, 0.4, 0.01), "hard")  # one for every entry
     np.testing.assert_array_equal(every, np.where(RAW == 0.3, 0.0, RAW))
-    assert not np.signbit(thresholded(-np.ones((2, 2)), 2.0, "soft", keep_diagonal=False)).any()
+    assert not np.signbit(
+        threshold_entries(-np.ones((2, 2)), 2.0, "soft", keep_diagonal=False)
+    ).any()
 
 
-def test_thresholded_and_clipped_covariance_and_graph() -> None:
+def test_thresholded_and_projected_covariance_and_graph() -> None:
     """A chain of three whose middle entry is gone is indefinite; clipping fills the zero in."""
     raw = np.array([[0.3, 0.28, 0.1], [0.28, 0.3, 0.28], [0.1, 0.28, 0.3]])
     found = ThresholdedCovariance(threshold=0.2).fit(seen(raw))
@@ -79,10 +81,10 @@ def test_thresholded_and_clipped_covariance_and_graph() -> None:
     assert found.tuning == {"threshold": 0.2}
 
 
-def test_semidefinite_matrix_is_not_clipped() -> None:
+def test_semidefinite_matrix_is_its_own_projection() -> None:
     for matrix in (np.diag([0.5, 0.2, 0.0]), np.zeros((2, 2)), np.diag([1.0, 1.0])):
-        assert clipped(matrix) is matrix
-    assert clipped(np.array([[-1.0]])) == 0.0
+        assert psd_projection(matrix) is matrix
+    assert psd_projection(np.array([[-1.0]])) == 0.0
 
 
 def test_edges_of_columns_without_variance() -> None:
@@ -142,10 +144,10 @@ def test_stated_deviations_match_simulated_releases() -> None:
         rows = rng.normal(size=(n, p)) @ root.T + math.sqrt(v) * rng.normal(size=(n, p))
         errors.append(rows.T @ rows / n - v * np.eye(p))
     noisy = NoiseLaw(family="noisy-rows", sd_diagonal=1.0, sd_off_diagonal=1.0, cell_variance=v)
-    found = auto_deviations(Evidence(truth, truth, noisy, float(n)))
+    found = entry_standard_errors(Evidence(truth, truth, noisy, float(n)))
     np.testing.assert_allclose(np.std(errors, axis=0), found, rtol=0.08)
     assert found[0, 1] > 1.5 * found[1, 2]
-    quiet = auto_deviations(Evidence(truth, truth, NoiseLaw.none(), 100.0))
+    quiet = entry_standard_errors(Evidence(truth, truth, NoiseLaw.none(), 100.0))
     assert quiet[1, 2] == pytest.approx(math.sqrt(0.3 * 0.1 / 100))
 
 
@@ -153,7 +155,7 @@ def test_auto_threshold_is_entrywise() -> None:
     given = seen()
     found = ThresholdedCovariance().fit(given)
     assert found.tuning == {"level": auto_level(3)} == {"level": math.sqrt(2 * math.log(3))}
-    by = auto_level(3) * auto_deviations(given)
+    by = auto_level(3) * entry_standard_errors(given)
     sparse = found.matrices["thresholded"]
     assert ((sparse != 0)[~EYE] == (np.abs(RAW) > by)[~EYE]).all()
     assert ThresholdedCovariance().fit(seen(np.array([[0.4]]))).matrix == 0.4

@@ -13,13 +13,12 @@ from scipy.stats import laplace, norm
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.denoise import project
-from gramercy.estimators.noise.draws import draw, of_rows
-from gramercy.estimators.noise.draws import rows_like as like_rows
-from gramercy.estimators.uncertainty.correlation_errors import relation
-from gramercy.estimators.uncertainty.entry_covariance import Spread, of_noise
-from gramercy.estimators.uncertainty.entry_errors import Of, related
-from gramercy.estimators.uncertainty.row_law import of_rows as sampling_of
-from gramercy.estimators.uncertainty.tails import critical, shape_of, two_sided
+from gramercy.estimators.noise.draws import draw, draw_row_noise, equivalent_rows
+from gramercy.estimators.uncertainty.correlation_errors import correlations_with_errors
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, noise_covariance
+from gramercy.estimators.uncertainty.entry_errors import CorrelationKind, correlation_errors
+from gramercy.estimators.uncertainty.row_law import sampling_covariance
+from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, tail_probability
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.factories import at_scale
@@ -48,15 +47,15 @@ def some_moment(p: int, seed: int = 5) -> Array:
     return found / np.trace(found)
 
 
-def tensor(spread: Spread, p: int) -> Array:
+def tensor(spread: EntryCovariance, p: int) -> Array:
     """The full covariance tensor of the entries."""
     found = np.zeros((p, p, p, p))
     for left, right in spread.products:
         for a, b in ((left, right), (right, left)):
             found += np.einsum("ik,jl->ijkl", a, b) / 2 + np.einsum("il,jk->ijkl", a, b) / 2
-    for c, matrix in spread.squares:
+    for c, matrix in spread.rank_one:
         found += c * np.einsum("ij,kl->ijkl", matrix, matrix)
-    for c, linear in spread.lone:
+    for c, linear in spread.quartic:
         found += c * np.einsum("im,jm,km,lm->ijkl", *(linear,) * 4)
     return found
 
@@ -82,15 +81,15 @@ FAMILIES: tuple[Family, ...] = (
 def test_noise_covariance_matches_simulation(family: Family) -> None:
     law, stream = law_of(family, 3, 1.0), np.random.RandomState(2)
     draws = np.array([draw(stream, 3, law) for _ in range(8_000)])
-    told = tensor(of_noise(law, np.eye(3), 10.0), 3)
-    np.testing.assert_allclose(simulated(draws), told, atol=0.25)
+    expected = tensor(noise_covariance(law, np.eye(3), 10.0), 3)
+    np.testing.assert_allclose(simulated(draws), expected, atol=0.25)
 
 
 def test_row_noise_covariance_matches_simulation() -> None:
     n, moment, stream = 6, 3 * some_moment(3), np.random.RandomState(2)
-    like = like_rows(moment, n)
-    draws = np.array([of_rows(stream, like, 0.5, n) for _ in range(8_000)])
-    spread = of_noise(rows_law(0.5, n), moment, n)
+    like = equivalent_rows(moment, n)
+    draws = np.array([draw_row_noise(stream, like, 0.5, n) for _ in range(8_000)])
+    spread = noise_covariance(rows_law(0.5, n), moment, n)
     np.testing.assert_allclose(simulated(draws), tensor(spread, 3), atol=0.03)
 
 
@@ -104,7 +103,7 @@ def test_sampling_covariance_matches_simulation(unit: bool, intercept: bool) -> 
         rows = np.hstack([np.ones((len(rows), 1)), rows])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True) if unit else 1.0
     products = rows[:, :, None] * rows[:, None, :]
-    spread = sampling_of(products.mean(axis=0), 1.0, unit=unit, intercept=intercept)
+    spread = sampling_covariance(products.mean(axis=0), 1.0, unit=unit, intercept=intercept)
     expected = simulated(products)
     p = rows.shape[1]
     np.testing.assert_allclose(tensor(spread, p), expected, atol=0.04 * expected.max())
@@ -113,21 +112,21 @@ def test_sampling_covariance_matches_simulation(unit: bool, intercept: bool) -> 
 @pytest.mark.parametrize("p", [1, 2, 7])
 def test_sampling_variance_of_uniform_directions(p: int) -> None:
     """E[x_1^4] = 3 / (p (p + 2)), E[x_1^2 x_2^2] = 1 / (p (p + 2))."""
-    spread = sampling_of(np.eye(p) / p, 1.0, unit=True, intercept=False)
+    spread = sampling_covariance(np.eye(p) / p, 1.0, unit=True, intercept=False)
     square = 1 / (p * (p + 2))
     expected = np.full((p, p), square)
     np.fill_diagonal(expected, 3 * square - 1 / p**2)
     np.testing.assert_allclose(spread.variance(p), expected, atol=1e-7)
 
 
-def any_spread(p: int) -> Spread:
+def any_spread(p: int) -> EntryCovariance:
     rng = np.random.default_rng(8)
     parts = []
     for _ in range(3):
         root = rng.normal(size=(p, p))
         parts.append(root @ root.T)
     left, right, square = parts
-    return Spread(
+    return EntryCovariance(
         ((left, right), (right, right)), ((0.3, square),), ((0.7, rng.normal(size=(p, p))),)
     )
 
@@ -136,17 +135,19 @@ def test_closed_forms_equal_full_tensor_sums() -> None:
     p, spread = 4, any_spread(4)
     full = tensor(spread, p)
     np.testing.assert_allclose(spread.variance(p), np.einsum("ijij->ij", full))
-    own, ends = spread.with_diagonal(p)
+    own, ends = spread.covariance_with_diagonal(p)
     np.testing.assert_allclose(own, np.einsum("ijii->ij", full))
     np.testing.assert_allclose(ends, np.einsum("iijj->ij", full))
     weight = some_moment(p)
-    np.testing.assert_allclose(spread.bend(weight), np.einsum("ijkl,jk->il", full, weight))
+    np.testing.assert_allclose(
+        spread.dyson_correction(weight), np.einsum("ijkl,jk->il", full, weight)
+    )
     linear = np.random.default_rng(1).normal(size=(3, p))
     mapped = np.einsum("ijkl,ai,bj,ck,dl->abcd", full, *(linear,) * 4, optimize=True)
-    np.testing.assert_allclose(tensor(spread.through(linear), 3), mapped, atol=1e-9)
+    np.testing.assert_allclose(tensor(spread.transformed(linear), 3), mapped, atol=1e-9)
     scale = np.array([0.5, 1.0, 2.0, 3.0])
     np.testing.assert_allclose(
-        tensor(spread.scaled(scale), p), tensor(spread.through(np.diag(scale)), p), atol=1e-9
+        tensor(spread.scaled(scale), p), tensor(spread.transformed(np.diag(scale)), p), atol=1e-9
     )
 
 
@@ -173,10 +174,12 @@ def test_delta_method_equals_numerical_derivative(inverse: bool) -> None:
         jacobian[:, :, m, k] = jacobian[:, :, k, m]
     expected = np.einsum("abij,ijkl,abkl->ab", jacobian, tensor(spread, p), jacobian)
     at = np.linalg.inv(moment) if inverse else moment
-    moved = spread.through(at) if inverse else spread
-    found = relation(at, at, Spread(), moved, np.full((p, p), np.inf), np.ones(p, dtype=bool))
+    moved = spread.transformed(at) if inverse else spread
+    found = correlations_with_errors(
+        at, at, EntryCovariance(), moved, np.full((p, p), np.inf), np.ones(p, dtype=bool)
+    )
     off = ~np.eye(p, dtype=bool)
-    np.testing.assert_allclose(found.deviation[off] ** 2, expected[off], rtol=1e-4)
+    np.testing.assert_allclose(found.standard_error[off] ** 2, expected[off], rtol=1e-4)
 
 
 def test_gaussian_rows_give_textbook_errors() -> None:
@@ -200,19 +203,19 @@ def test_gaussian_rows_give_textbook_errors() -> None:
 def test_tail_of_laplace_noise() -> None:
     t, one = np.array([0.3, 2.0, 8.0]), np.ones(3)
     exact = 2 * laplace.sf(t * math.sqrt(2))
-    np.testing.assert_allclose(two_sided(t, one, one), exact, rtol=5e-4)
-    np.testing.assert_allclose(two_sided(t, one, np.inf * one), 2 * norm.sf(t), rtol=1e-12)
-    np.testing.assert_allclose(two_sided(t, 0 * one, one), 2 * norm.sf(t), rtol=1e-12)
-    assert critical(0.05, one[:1], one[:1])[0] == pytest.approx(
+    np.testing.assert_allclose(tail_probability(t, one, one), exact, rtol=5e-4)
+    np.testing.assert_allclose(tail_probability(t, one, np.inf * one), 2 * norm.sf(t), rtol=1e-12)
+    np.testing.assert_allclose(tail_probability(t, 0 * one, one), 2 * norm.sf(t), rtol=1e-12)
+    assert critical_value(0.05, one[:1], one[:1])[0] == pytest.approx(
         math.log(20) / math.sqrt(2), rel=1e-6
     )
     many = np.linspace(0.0, 8.0, (1 << 16) + 3)  # more than are done at once
-    found = two_sided(many, np.ones_like(many), np.ones_like(many))
+    found = tail_probability(many, np.ones_like(many), np.ones_like(many))
     np.testing.assert_allclose(found, 2 * laplace.sf(many * math.sqrt(2)), rtol=5e-4)
     rng = np.random.default_rng(5)
     both = math.sqrt(0.4) * rng.normal(size=400_000)
     both += math.sqrt(0.6) * rng.laplace(scale=math.sqrt(0.5), size=both.size)
-    z = critical(0.01, np.array([0.6]), np.ones(1))
+    z = critical_value(0.01, np.array([0.6]), np.ones(1))
     assert (np.abs(both) > z).mean() == pytest.approx(0.01, rel=0.06)
 
 
@@ -226,7 +229,7 @@ def test_noise_shapes_have_the_right_kurtosis(family: Family) -> None:
     mapped = linear @ draws @ linear.T
     variance = mapped.var(axis=0)
     excess = ((mapped - mapped.mean(axis=0)) ** 4).mean(axis=0) / variance**2 - 3
-    np.testing.assert_allclose(3 / shape_of(law, linear), excess, atol=0.2, rtol=0.45)
+    np.testing.assert_allclose(3 / gamma_shape(law, linear), excess, atol=0.2, rtol=0.45)
 
 
 def graph(kind: str, p: int) -> Array:
@@ -354,7 +357,7 @@ def test_correlation_intervals_of_columns_near_the_noise(strength: float) -> Non
 
 
 def false_share(
-    population: Array, of: Of, seen: Iterator[Evidence], rate: float, dependence: str
+    population: Array, of: CorrelationKind, seen: Iterator[Evidence], rate: float, dependence: str
 ) -> tuple[float, float]:
     """Mean share of false edges, and of true edges that were found."""
     actual = np.abs(truth(population, of)) > 1e-9
@@ -375,7 +378,9 @@ def false_share(
     ("family", "strength"),
     [(f, 0.02 if f != "noisy-rows" else s) for f, s in ALL if f not in {"k-norm", "wishart"}],
 )
-def test_false_discovery_rate_is_controlled(family: Family, strength: float, of: Of) -> None:
+def test_false_discovery_rate_is_controlled(
+    family: Family, strength: float, of: CorrelationKind
+) -> None:
     """Two hubs among many unconnected columns; a rate of 0.2 makes errors visible."""
     p, n, times = at_scale(20, 30), at_scale(1000, 2000), at_scale(30, 600)
     population = np.eye(p)
@@ -451,7 +456,7 @@ def test_intervals_about_means_cover(unit: bool) -> None:
         assert 0.925 <= np.mean(held) <= 0.975
 
 
-def test_intercept_lost_in_noise_makes_pairs_unknown() -> None:
+def test_intercept_lost_in_noise_makes_pairs_not_estimable() -> None:
     law = law_of("gaussian-isotropic", 3, 0.5)
     moment = some_moment(3)
     seen = Evidence(moment, moment, law, 100.0, columns=(None, None, None))
@@ -490,8 +495,8 @@ def test_indefinite_matrix_has_no_partial_correlations() -> None:
     raw = np.diag([0.5, 0.4, -0.01])
     law = law_of("gaussian-isotropic", 3, 0.02)
     seen = Evidence(raw, project(raw), law, 1000.0)
-    assert not related(seen, "partial-correlation").known.any()
-    known = related(seen, "correlation").known
+    assert not correlation_errors(seen, "partial-correlation").estimable.any()
+    known = correlation_errors(seen, "correlation").estimable
     assert known[0, 1]
     assert not known[2].any()
     assert Intervals(of="partial-correlation").fit(seen).tuning["unknown"] == 3

@@ -22,14 +22,14 @@ from tests.support.ledger_writers import contract
 
 pytestmark = pytest.mark.slow
 
-NAMES = st.sampled_from(["one", "two"])
+DATASETS = st.sampled_from(["one", "two"])
 REQUESTS = st.integers(0, 5)
 GUARANTEES = st.one_of(
     st.floats(1e-3, 0.8).map(Guarantee),
-    st.floats(1e-3, 0.8).map(Guarantee.of_pure),
+    st.floats(1e-3, 0.8).map(Guarantee.from_pure),
     st.tuples(st.floats(1e-3, 0.5), st.floats(0, 2e-6)).map(lambda pair: Guarantee(*pair)),
 )
-AFTER = {
+NEXT_STATES = {
     "reserved": {"drawn", "spent"},
     "drawn": {"sealed", "spent"},
     "sealed": {"published", "spent"},
@@ -52,100 +52,106 @@ class LedgerMachine(RuleBasedStateMachine):
         self.budgets: dict[str, Budget] = {}
         self.charged: dict[str, list[tuple[Guarantee, int]]] = {}
         self.states: dict[tuple[str, str], str] = {}
-        self.heads = [self.ledger.head()]
+        self.anchors = [self.ledger.head()]
 
     def teardown(self) -> None:
-        assert self.ledger.examine(self.heads) == []
+        assert self.ledger.find_inconsistencies(self.anchors) == []
         shutil.rmtree(self.folder)
 
-    @rule(name=NAMES, request=REQUESTS, guarantee=GUARANTEES, again=st.booleans())
-    def charge(self, name: str, request: int, guarantee: Guarantee, again: bool) -> None:
-        asked, before = contract(id=name), self.of_request(name, request)
-        charges = self.charged.setdefault(name, [])
-        budget = self.budgets.get(name, asked.budget)
+    @rule(dataset=DATASETS, request=REQUESTS, guarantee=GUARANTEES, again=st.booleans())
+    def charge(self, dataset: str, request: int, guarantee: Guarantee, again: bool) -> None:
+        terms, earlier = contract(id=dataset), self.of_request(dataset, request)
+        charges = self.charged.setdefault(dataset, [])
+        budget = self.budgets.get(dataset, terms.budget)
         total = compose([*(g for g, _ in charges), guarantee])
         rule = Filter(budget.epsilon, budget.delta, budget.delta / 10)
-        closed = before is not None and self.states[name, before] in {"spent", "withdrawn"}
+        closed = earlier is not None and self.states[dataset, earlier] in {"spent", "withdrawn"}
         try:
             made = self.ledger.charge(
-                asked, "v", f"{request}", guarantee, "", instead_of=before if again else None
+                terms, "v", f"{request}", guarantee, "", instead_of=earlier if again else None
             )
         except SpentFailure:
-            assert before is not None
+            assert earlier is not None
             assert not (closed and again)
         except BudgetRefused:
-            assert before is None or (closed and again)
+            assert earlier is None or (closed and again)
             assert not rule.admits(total)
         else:
-            assert before is None or (closed and again)
+            assert earlier is None or (closed and again)
             assert rule.admits(total)
             charges.append((guarantee, request))
-            self.budgets[name] = budget
+            self.budgets[dataset] = budget
             assert made.release == f"v-r{len(charges)}"
-            self.states[name, made.release] = "reserved"
+            self.states[dataset, made.release] = "reserved"
 
-    def of_request(self, name: str, request: int) -> str | None:
+    def of_request(self, dataset: str, request: int) -> str | None:
         """The release that answers a request, or the last attempt."""
-        asked = [
-            f"v-r{k}" for k, (_, r) in enumerate(self.charged.get(name, []), 1) if r == request
-        ]
-        done = [release for release in asked if self.states[name, release] == "published"]
-        return next(iter(done), asked[-1] if asked else None)
+        charges = enumerate(self.charged.get(dataset, []), 1)
+        attempts = [f"v-r{k}" for k, (_, answered) in charges if answered == request]
+        published = [each for each in attempts if self.states[dataset, each] == "published"]
+        return next(iter(published), attempts[-1] if attempts else None)
 
     @precondition(lambda self: self.states)
-    @rule(data=st.data(), state=st.sampled_from(sorted(AFTER.keys() - {"reserved"})))
+    @rule(data=st.data(), state=st.sampled_from(sorted(NEXT_STATES.keys() - {"reserved"})))
     def mark(self, data: st.DataObject, state: str) -> None:
-        name, release = data.draw(st.sampled_from(sorted(self.states)))
-        known = self.states[name, release]
+        dataset, release = data.draw(st.sampled_from(sorted(self.states)))
+        present = self.states[dataset, release]
         facts = {"sha256": "0" * 64} if state == "sealed" else {"reason": "so"}
         try:
-            self.ledger.mark(name, release, state, **facts)
+            self.ledger.mark(dataset, release, state, **facts)
         except SpentFailure:
-            assert state not in AFTER[known]
+            assert state not in NEXT_STATES[present]
         else:
-            assert state in AFTER[known]
-            self.states[name, release] = state
+            assert state in NEXT_STATES[present]
+            self.states[dataset, release] = state
 
-    @rule(name=NAMES, epsilon=st.sampled_from([2.0, 3.5, 5.0]), delta=st.sampled_from([1e-6, 2e-5]))
-    def raise_budget(self, name: str, epsilon: float, delta: float) -> None:
-        budget, known = Budget(epsilon=epsilon, delta=delta), self.budgets.get(name)
+    @rule(
+        dataset=DATASETS,
+        epsilon=st.sampled_from([2.0, 3.5, 5.0]),
+        delta=st.sampled_from([1e-6, 2e-5]),
+    )
+    def raise_budget(self, dataset: str, epsilon: float, delta: float) -> None:
+        budget, present = Budget(epsilon=epsilon, delta=delta), self.budgets.get(dataset)
         try:
-            self.ledger.change_budget(name, budget, "asked")
+            self.ledger.change_budget(dataset, budget, "asked")
         except RequestError:
             assert (
-                known is None or budget == known or epsilon < known.epsilon or delta < known.delta
+                present is None
+                or budget == present
+                or epsilon < present.epsilon
+                or delta < present.delta
             )
         else:
-            assert known is not None
-            self.budgets[name] = budget
+            assert present is not None
+            self.budgets[dataset] = budget
 
     @rule()
-    def come_back(self) -> None:
+    def reopen(self) -> None:
         """Another process, or this one after a crash."""
         self.ledger = Ledger(self.where)
 
     @rule()
     def anchor(self) -> None:
-        self.heads.append(self.ledger.head())
-        for each in self.heads:
-            self.ledger.hold_to(each)
+        self.anchors.append(self.ledger.head())
+        for each in self.anchors:
+            self.ledger.verify_anchor(each)
 
     @invariant()
-    def says_what_the_model_says(self) -> None:
+    def ledger_agrees_with_the_model(self) -> None:
         assert self.ledger.datasets() == sorted(self.budgets)
-        for name, budget in self.budgets.items():
-            statement = self.ledger.statement(name)
+        for dataset, budget in self.budgets.items():
+            statement = self.ledger.statement(dataset)
             assert statement.budget == budget
-            assert statement.total == compose(g for g, _ in self.charged[name])
-            states = {c.release: c.state for c in self.ledger.charges(name)}
-            assert states == {r: s for (d, r), s in self.states.items() if d == name}
+            assert statement.total == compose(g for g, _ in self.charged[dataset])
+            states = {c.release: c.state for c in self.ledger.charges(dataset)}
+            assert states == {r: s for (d, r), s in self.states.items() if d == dataset}
 
 
 class PostgresqlMachine(LedgerMachine):
     kind = "postgresql"
 
 
-def chosen(examples: int) -> settings:
+def machine_settings(examples: int) -> settings:
     return settings(
         max_examples=examples,
         stateful_step_count=at_scale(11, 40),
@@ -156,6 +162,6 @@ def chosen(examples: int) -> settings:
 
 
 TestOnSqlite = LedgerMachine.TestCase
-TestOnSqlite.settings = chosen(at_scale(15, 200))
+TestOnSqlite.settings = machine_settings(at_scale(15, 200))
 TestOnPostgresql = PostgresqlMachine.TestCase
-TestOnPostgresql.settings = chosen(at_scale(8, 60))
+TestOnPostgresql.settings = machine_settings(at_scale(8, 60))

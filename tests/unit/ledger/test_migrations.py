@@ -18,13 +18,15 @@ from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import metadata
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append
-from gramercy.ledger.migrate import HEAD
+from gramercy.ledger.schema_upgrade import NEWEST
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.schemas.errors import BudgetRefused, LedgerError, TermsChanged
-from gramercy.schemas.model import canonical
+from gramercy.schemas.model import canonical_json
+from gramercy.schemas.problems import budget as budget_problems
+from gramercy.schemas.problems.ledger import ledger_unusable, schema_too_new
 from tests.support.ledger_writers import TENTH, charge, contract
+from tests.support.problems import raises
 
-# As the first schema was made.
+# The first schema.
 FIRST = """
 CREATE TABLE datasets (id VARCHAR NOT NULL PRIMARY KEY, terms VARCHAR NOT NULL,
     "rows" INTEGER NOT NULL CHECK ("rows" > 0), at VARCHAR NOT NULL);
@@ -71,36 +73,36 @@ def older(tmp_path: Path) -> Path:
 
 def test_first_schema_is_migrated_completely(older: Path) -> None:
     ledger = Ledger(older)
-    one, other = ledger.charges("toy")
-    assert one.guarantee == Guarantee(0.5, pure=0.25)
-    assert (one.release, one.version, one.state, one.sha256) == (
+    published, spent = ledger.charges("toy")
+    assert published.guarantee == Guarantee(0.5, pure=0.25)
+    assert (published.release, published.version, published.state, published.sha256) == (
         "v1-r1",
         "v1",
         "published",
         "ab" * 32,
     )
-    assert (one.fingerprint, one.at) == ("print 1", "2026-05-02T10:00:00+00:00")
-    assert (other.state, other.reason) == ("spent", "found without a release")
+    assert (published.fingerprint, published.at) == ("print 1", "2026-05-02T10:00:00+00:00")
+    assert (spent.state, spent.reason) == ("spent", "found without a release")
     statement = ledger.statement("toy")
     assert (statement.budget.epsilon, statement.total.mu) == (4.0, 0.3125**0.5)
-    assert ledger.find("toy", "request v1") == one
-    assert ledger.examine([ledger.head()]) == []
+    assert ledger.find_charge("toy", "request v1") == published
+    assert ledger.find_inconsistencies([ledger.head()]) == []
     with sqlite3.connect(older) as db:
-        left = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
     db.close()
-    assert not left & {"datasets", "budgets", "charges", "marks"}
+    assert not tables & {"datasets", "budgets", "charges", "marks"}
 
 
 def test_migrated_charges_still_count_against_the_budget(older: Path) -> None:
     ledger = Ledger(older)
-    ledger.hold_to(None)  # its archive has no anchor yet
-    with pytest.raises(TermsChanged):
+    ledger.verify_anchor(None)  # its archive has no anchor yet
+    with raises(budget_problems.terms_changed, terms=("neighbours",)):
         ledger.preview(contract(neighbours="add-remove"), "v3")
     most = ledger.statement("toy").left
-    with pytest.raises(BudgetRefused):
+    with raises(budget_problems.budget_exceeded):
         charge(ledger, "v3", Guarantee(most.mu * 1.001))
     assert charge(ledger, "v3", TENTH) == "v3-r3"
-    assert Ledger(older).examine() == []
+    assert Ledger(older).find_inconsistencies() == []
 
 
 def test_failed_migration_changes_nothing(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +112,7 @@ def test_failed_migration_changes_nothing(older: Path, monkeypatch: pytest.Monke
     shutil.copy(older, older.with_suffix(".kept"))
     with monkeypatch.context() as half_way:
         half_way.setattr("gramercy.ledger.migrations.carry_over._charges", broken)
-        with pytest.raises(LedgerError):
+        with raises(ledger_unusable, ledger=str(older), reason="OSError"):
             Ledger(older)
     with sqlite3.connect(older) as db, sqlite3.connect(older.with_suffix(".kept")) as kept:
         assert list(db.iterdump()) == list(kept.iterdump())
@@ -123,22 +125,22 @@ def test_migrated_schema_matches_metadata(database: Path | str) -> None:
     engine = Ledger(database)._engine
     with engine.connect() as db:
         context = MigrationContext.configure(db, opts={"version_table": "gramercy_version"})
-        assert context.get_current_revision() == HEAD
+        assert context.get_current_revision() == NEWEST
         expected = [each for each in compare_metadata(context, metadata) if "index" not in each[0]]
     assert expected == []
     assert {t.name for t in metadata.sorted_tables} <= set(sa.inspect(engine).get_table_names())
 
 
-def test_head_constant_is_newest_migration() -> None:
+def test_newest_revision_is_that_of_the_migrations() -> None:
     folder = Path(__file__).parents[3] / "gramercy" / "ledger" / "migrations"
-    assert ScriptDirectory(str(folder)).get_heads() == [HEAD]
+    assert ScriptDirectory(str(folder)).get_heads() == [NEWEST]
 
 
 def test_ledger_with_newer_schema_is_refused(database: Path | str) -> None:
     ledger = Ledger(database)
     with ledger._writing() as db:
         db.execute(sa.text("UPDATE gramercy_version SET version_num = '99'"))
-    with pytest.raises(LedgerError, match=r"schema is 99, and this version knows"):
+    with raises(schema_too_new, schema="99", newest=NEWEST):
         Ledger(database)
 
 
@@ -148,6 +150,6 @@ def test_charge_in_version_0_1_format_is_refused(database: Path | str) -> None:
     charge(ledger, "v1")
     older = Entry("reserved", "toy", "v2-r2", window="", request="r", mu=0.1, delta0=0.0)
     facts = {"version": "v2", "turn": 2, "total": "0:0:-", "fingerprint": ""}
-    with pytest.raises(LedgerError), ledger._writing() as db:
-        append(db, replace(older, facts=canonical(facts)))
+    with raises(ledger_unusable), ledger._writing() as db:
+        append(db, replace(older, facts=canonical_json(facts)))
     assert len(ledger.charges("toy")) == 1

@@ -11,7 +11,8 @@ from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
-from gramercy.ledger.sources import declared, sharing
+from gramercy.ledger.sources import datasets_with_same_source, normalised_source
+from gramercy.schemas.problems.verification import table_shared
 from tests.support.factories import (
     contract_facts,
     run_command,
@@ -30,8 +31,8 @@ def second(tmp_path: Path) -> Path:
     os.symlink(tmp_path, tmp_path / "link")
     write_yaml(tmp_path / "other.yaml", contract_facts("link/table.csv") | {"id": "other"})
     mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}
-    asked = {"dataset": "other.yaml", "version": "v1", "mechanism": mechanism}
-    return write_yaml(tmp_path / "second.yaml", asked)
+    request = {"dataset": "other.yaml", "version": "v1", "mechanism": mechanism}
+    return write_yaml(tmp_path / "second.yaml", request)
 
 
 def test_plan_names_data_sets_with_the_same_table(
@@ -47,22 +48,23 @@ def test_budget_and_audit_name_data_sets_with_the_same_table(
     second: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_release(second)
-    shown = {each["dataset"]: each for each in run_json("budget", capsys=capsys)}
-    assert shown["toy"]["same_table_as"] == ["other"]
-    assert shown["other"]["same_table_as"] == ["toy"]
+    budgets = {each["dataset"]: each for each in run_json("budget", capsys=capsys)}
+    assert budgets["toy"]["same_table_as"] == ["other"]
+    assert budgets["other"]["same_table_as"] == ["toy"]
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
-    assert [note for note in audit.notes if "other, toy" in note]
+    assert table_shared(("other", "toy")) in audit.notes
 
 
 def test_declared_sources_are_normalised_before_comparison(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    assert declared(str(path)) == declared(f"file://{path}") == declared(f"{tmp_path}/x/../t.csv")
-    assert declared("s3://key:secret@bucket/t.csv?sig=abc") == "s3://bucket/t.csv"
-    known = {"a": {"/t", "/u"}, "b": {"/u"}, "c": {"/v"}}
-    assert sharing(known, "a") == ("b",)
-    assert sharing(known, "d", ["/v"]) == ("c",)
-    assert sharing(known, "d") == ()
+    for spelling in (f"file://{path}", f"{tmp_path}/x/../t.csv"):
+        assert normalised_source(spelling) == normalised_source(str(path))
+    assert normalised_source("s3://key:secret@bucket/t.csv?sig=abc") == "s3://bucket/t.csv"
+    sources = {"a": {"/t", "/u"}, "b": {"/u"}, "c": {"/v"}}
+    assert datasets_with_same_source(sources, "a") == ("b",)
+    assert datasets_with_same_source(sources, "d", ["/v"]) == ("c",)
+    assert datasets_with_same_source(sources, "d") == ()
 
 
 def test_ledger_stores_no_credentials_of_a_source(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Guarantees against dp-accounting, quadrature and themselves."""
+"""Guarantees compared with dp-accounting, with quadrature and with each other."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from gramercy.mechanisms.accounting.composition import Filter, compose
 from gramercy.mechanisms.accounting.concentrated import zcdp_delta
 from gramercy.mechanisms.accounting.gdp import (
     gaussian_mu,
+    gaussian_scale,
     gdp_delta,
     gdp_epsilon,
     gdp_mu,
-    gdp_pure,
-    noise_scale,
-    pure_gdp,
+    mu_from_pure_epsilon,
+    pure_epsilon_from_mu,
 )
 from gramercy.mechanisms.accounting.guarantee import Guarantee
-from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
+from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
+from gramercy.schemas.problems.mechanism import argument_out_of_range
 from tests.support.factories import at_scale
+from tests.support.problems import raises
 
 GRID = [(e, d) for e in (0.01, 0.3, 1.0, 4.0, 20.0) for d in (1e-12, 1e-6, 1e-2)]
 
@@ -52,7 +54,7 @@ def test_gdp_conversions_are_inverse_and_conservative(epsilon: float, delta: flo
 def test_noise_scale_never_exceeds_requested_mu(epsilon: float, delta: float) -> None:
     mu = gdp_mu(epsilon, delta)
     for squared in (1.0, 1.0625, 2.0):
-        scale = noise_scale(squared, mu)
+        scale = gaussian_scale(squared, mu)
         assert gaussian_mu(squared, scale) <= mu
         assert gaussian_mu(squared, scale * (1 - 1e-15)) > mu
         assert Guarantee(gaussian_mu(squared, scale)).epsilon(delta) <= epsilon
@@ -61,31 +63,31 @@ def test_noise_scale_never_exceeds_requested_mu(epsilon: float, delta: float) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
 def test_agrees_with_dp_accounting(mu: float) -> None:
-    theirs = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
+    reference = pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
     for delta in (1e-8, 1e-5):
         assert gdp_epsilon(mu, delta) == pytest.approx(
-            theirs.get_epsilon_for_delta(delta), rel=2e-3
+            reference.get_epsilon_for_delta(delta), rel=2e-3
         )
 
 
 def test_analytic_gaussian_needs_less_noise_than_classical() -> None:
     classical = math.sqrt(2 * math.log(1.25 / 1e-5))
-    assert classical / noise_scale(1.0, gdp_mu(1.0, 1e-5)) == pytest.approx(1.30, abs=0.01)
+    assert classical / gaussian_scale(1.0, gdp_mu(1.0, 1e-5)) == pytest.approx(1.30, abs=0.01)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 5.0, 200.0])
 def test_pure_epsilon_touches_gdp_curve_at_the_corner(epsilon: float) -> None:
-    mu = Guarantee.of_pure(epsilon).mu
+    mu = Guarantee.from_pure(epsilon).mu
     if epsilon < 30:
         assert mu == pytest.approx(-2 * special.ndtri(special.expit(-epsilon)), rel=1e-12)
-    # The trade-off curve of pure epsilon-DP lies above that of mu-GDP, touching at its corner.
+    # The trade-off curve of pure epsilon-DP is above that of mu-GDP, and touches it at its corner.
     for alpha in np.geomspace(1e-6, 0.5, 30):
         pure = max(0.0, 1 - math.exp(min(epsilon, 700)) * alpha, math.exp(-epsilon) * (1 - alpha))
         assert pure >= stats.norm.cdf(stats.norm.isf(alpha) - mu) - 1e-12
 
 
 def test_epsilon_of_pure_and_failing_guarantees() -> None:
-    pure = Guarantee.of_pure(1.0)
+    pure = Guarantee.from_pure(1.0)
     assert pure.epsilon(1e-9) == 1.0
     assert pure.delta(1.0) == 0.0
     failing = Guarantee(0.5, delta0=1e-6)
@@ -94,48 +96,50 @@ def test_epsilon_of_pure_and_failing_guarantees() -> None:
     assert Guarantee(0.0).epsilon(0.0) == 0.0
 
 
-def held(total: Guarantee, epsilon: float, delta: float) -> bool:
+def admits(total: Guarantee, epsilon: float, delta: float) -> bool:
     return Filter(epsilon, delta, delta / 10).admits(total)
 
 
 def test_one_release_fits_its_own_budget_exactly() -> None:
-    """With a tenth of the budget's delta set aside for failures."""
+    """A tenth of the budget's delta is set aside for failures."""
     for epsilon, delta in GRID:
         once = Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 - 1e-12)))
-        assert held(compose([once]), epsilon, delta)
-        assert not held(Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 + 1e-9))), epsilon, delta)
-        assert not held(compose([once, once]), epsilon, delta)
-        left = Filter(epsilon, delta, delta / 10).left(Guarantee(once.mu / 2))
-        assert held(compose([Guarantee(once.mu / 2), Guarantee(left)]), epsilon, delta)
-        more = Guarantee(left * (1 + 1e-9))
-        assert not held(compose([Guarantee(once.mu / 2), more]), epsilon, delta)
+        assert admits(compose([once]), epsilon, delta)
+        assert not admits(Guarantee(gdp_mu(epsilon, 0.9 * delta * (1 + 1e-9))), epsilon, delta)
+        assert not admits(compose([once, once]), epsilon, delta)
+        left = Filter(epsilon, delta, delta / 10).remaining_mu(Guarantee(once.mu / 2))
+        assert admits(compose([Guarantee(once.mu / 2), Guarantee(left)]), epsilon, delta)
+        too_large = Guarantee(left * (1 + 1e-9))
+        assert not admits(compose([Guarantee(once.mu / 2), too_large]), epsilon, delta)
 
 
 def test_basic_composition_admits_what_gdp_does_not() -> None:
-    halves = [Guarantee.of_pure(0.5)] * 2
-    assert held(compose(halves), 1.0, 1e-9)
-    assert not held(compose([*halves, Guarantee(1e-3)]), 1.0, 1e-9)
+    halves = [Guarantee.from_pure(0.5)] * 2
+    assert admits(compose(halves), 1.0, 1e-9)
+    assert not admits(compose([*halves, Guarantee(1e-3)]), 1.0, 1e-9)
 
 
 def test_invalid_guarantees_and_budgets_admit_nothing() -> None:
-    with pytest.raises(ValueError, match="mu"):
-        Guarantee(math.nan)
-    with pytest.raises(ValueError, match="mu"):
-        Guarantee(-1.0)
-    assert not held(Guarantee(math.inf), 10.0, 1e-6)
-    assert not held(Guarantee(0.1), math.nan, 1e-6)
-    assert not held(Guarantee(0.1), 10.0, math.nan)
-    assert not held(Guarantee(0.1, delta0=1e-6), 10.0, 1e-6)
-    for bad in ((-1.0, 1e-6), (1.0, 0.0), (1.0, 1.0), (math.nan, 1e-6), (1.0, math.nan)):
-        with pytest.raises(ValueError, match="needs"):
-            gdp_mu(*bad)
+    for mu in (math.nan, -1.0):
+        with raises(argument_out_of_range, argument="mu"):
+            Guarantee(mu)
+    assert not admits(Guarantee(math.inf), 10.0, 1e-6)
+    assert not admits(Guarantee(0.1), math.nan, 1e-6)
+    assert not admits(Guarantee(0.1), 10.0, math.nan)
+    assert not admits(Guarantee(0.1, delta0=1e-6), 10.0, 1e-6)
+    for epsilon in (-1.0, math.nan):
+        with raises(argument_out_of_range, argument="epsilon"):
+            gdp_mu(epsilon, 1e-6)
+    for delta in (0.0, 1.0, math.nan):
+        with raises(argument_out_of_range, argument="delta"):
+            gdp_mu(1.0, delta)
 
 
 @pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.3, 2.0, 12.0])
 def test_pure_and_gdp_conversions_are_inverse(mu: float) -> None:
-    epsilon = gdp_pure(mu)
-    assert pure_gdp(epsilon) <= mu
-    assert pure_gdp(epsilon * (1 + 1e-12)) > mu
+    epsilon = pure_epsilon_from_mu(mu)
+    assert mu_from_pure_epsilon(epsilon) <= mu
+    assert mu_from_pure_epsilon(epsilon * (1 + 1e-12)) > mu
 
 
 def test_epsilon_is_infinite_below_the_failure_probability() -> None:
@@ -144,18 +148,18 @@ def test_epsilon_is_infinite_below_the_failure_probability() -> None:
         failing = Guarantee(mu, delta0=0.28)
         for delta in (0.0, 1e-6, 0.27):
             assert failing.epsilon(delta) == math.inf
-            assert not held(failing, 100.0, delta)
+            assert not admits(failing, 100.0, delta)
         assert failing.delta(50.0) >= 0.28
 
 
 PROFILES: dict[str, tuple[Callable[[float], float], float]] = {
-    "wishart, few degrees": (lambda e: profile(6.0, 2.0, e), 1e-5),
-    "wishart, flat": (lambda e: profile(2.0, 1.5, e), 1e-6),
-    "wishart, many degrees": (lambda e: profile(1e6, 0.03, e), 1e-9),
-    "wishart, little": (lambda e: profile(1e6, 0.41, e), 1e-14),
-    "wishart, replaced": (lambda e: two_steps(60.0, 5.0, e), 1e-7),
+    "wishart, few degrees": (lambda e: add_remove_profile(6.0, 2.0, e), 1e-5),
+    "wishart, flat": (lambda e: add_remove_profile(2.0, 1.5, e), 1e-6),
+    "wishart, many degrees": (lambda e: add_remove_profile(1e6, 0.03, e), 1e-9),
+    "wishart, small delta": (lambda e: add_remove_profile(1e6, 0.41, e), 1e-14),
+    "wishart, replaced": (lambda e: replace_one_bound(60.0, 5.0, e), 1e-7),
     "zcdp": (lambda e: zcdp_delta(0.02, e), 1e-7),
-    "much zcdp": (lambda e: zcdp_delta(1.0, e), 1e-9),
+    "zcdp, large rho": (lambda e: zcdp_delta(1.0, e), 1e-9),
     "steps": (lambda e: 0.1 * (e < 0.3) + 1e-4 * (e < 2.0) + 1e-9, 1e-8),
 }
 
@@ -163,42 +167,42 @@ PROFILES: dict[str, tuple[Callable[[float], float], float]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROFILES)
 def test_mu_and_failure_bound_the_whole_profile(name: str) -> None:
-    known, failure = PROFILES[name]
-    found = Guarantee.of_profile(known, failure)
-    end = max(40.0, 8 * found.mu**2) if name != "wishart, flat" else 600.0
+    profile, delta0 = PROFILES[name]
+    guarantee = Guarantee.from_profile(profile, delta0)
+    end = max(40.0, 8 * guarantee.mu**2) if name != "wishart, flat" else 600.0
     fine = np.unique([*np.linspace(0, 3, at_scale(120, 20_000)), *np.linspace(0, end, 100)])
     for epsilon in map(float, fine):
-        bare = gdp_delta(found.mu, epsilon) + found.delta0
-        assert known(epsilon) <= bare * (1 + 1e-12)
-        assert found.delta(epsilon) == min(1.0, known(epsilon), found.delta(epsilon))
-    assert found.delta0 <= max(failure, known(1024.0) * (1 + 2e-9))
-    # No larger than it has to be, but for the grid.
-    near = np.linspace(0, 10 * found.mu**2 + 8 * found.mu, at_scale(120, 2000))
-    less = [gdp_delta(0.9 * found.mu, float(e)) + found.delta0 for e in near]
-    assert any(known(float(e)) > bare for e, bare in zip(near, less, strict=True)) or (
-        found.mu < 1e-6
+        by_mu = gdp_delta(guarantee.mu, epsilon) + guarantee.delta0
+        assert profile(epsilon) <= by_mu * (1 + 1e-12)
+        assert guarantee.delta(epsilon) == min(1.0, profile(epsilon), guarantee.delta(epsilon))
+    assert guarantee.delta0 <= max(delta0, profile(1024.0) * (1 + 2e-9))
+    # No larger than necessary, up to the grid.
+    near = np.linspace(0, 10 * guarantee.mu**2 + 8 * guarantee.mu, at_scale(120, 2000))
+    smaller = [gdp_delta(0.9 * guarantee.mu, float(e)) + guarantee.delta0 for e in near]
+    assert any(profile(float(e)) > by_mu for e, by_mu in zip(near, smaller, strict=True)) or (
+        guarantee.mu < 1e-6
     )
     # Epsilon at delta, by the profile.
     for delta in (0.3, 1e-3, 1e-5):
-        epsilon = found.epsilon(delta)
+        epsilon = guarantee.epsilon(delta)
         if epsilon < math.inf:
-            assert known(epsilon) <= delta
-            assert epsilon == 0 or known(epsilon * (1 - 1e-6)) > delta
+            assert profile(epsilon) <= delta
+            assert epsilon == 0 or profile(epsilon * (1 - 1e-6)) > delta
         else:
-            assert known(1000.0) > delta
+            assert profile(1000.0) > delta
 
 
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 5.0])
 def test_zcdp_delta_uses_the_best_renyi_order(rho: float) -> None:
-    """Corollary 13 of Canonne, Kamath, Steinke on a grid of orders; and above the Gaussian's."""
-    more = np.geomspace(1e-4, 1e7, 4000)
+    """Corollary 13 of Canonne, Kamath and Steinke on a grid of orders; above the Gaussian delta."""
+    excess = np.geomspace(1e-4, 1e7, 4000)  # order - 1
     for epsilon in (0.0, 0.1, 1.0, 8.0):
-        exponent = more * ((1 + more) * rho - epsilon)
-        tried = exponent - np.log1p(more) - more * np.log1p(1 / more)
-        known = zcdp_delta(rho, epsilon)
-        assert known <= max(math.exp(min(0.0, tried.min())) * (1 + 1e-9), 5e-324)
-        assert known >= min(1.0, math.exp(tried.min()) * (1 - 1e-3))
-        assert known >= gdp_delta(math.sqrt(2 * rho), epsilon) * (1 - 1e-12) - 1e-300
+        exponent = excess * ((1 + excess) * rho - epsilon)
+        log_delta = (exponent - np.log1p(excess) - excess * np.log1p(1 / excess)).min()
+        delta = zcdp_delta(rho, epsilon)
+        assert delta <= max(math.exp(min(0.0, log_delta)) * (1 + 1e-9), 5e-324)
+        assert delta >= min(1.0, math.exp(log_delta) * (1 - 1e-3))
+        assert delta >= gdp_delta(math.sqrt(2 * rho), epsilon) * (1 - 1e-12) - 1e-300
 
 
 def renyi(p: np.ndarray, q: np.ndarray, order: float) -> float:
@@ -211,7 +215,7 @@ ORDERS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0)
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 12.0])
 def test_rho_of_a_pure_epsilon(epsilon: float) -> None:
     """Checked on randomized response, the worst case."""
-    rho, failure = Guarantee.of_pure(epsilon).rho()
+    rho, failure = Guarantee.from_pure(epsilon).rho()
     assert failure == 0
     p = np.array([special.expit(epsilon), special.expit(-epsilon)])
     for order in ORDERS:
@@ -234,17 +238,17 @@ def test_rho_of_a_gaussian(mu: float) -> None:
 @pytest.mark.parametrize("mu", [0.1, 1.0])
 @pytest.mark.parametrize("delta0", [1e-3, 0.1, 0.3])
 def test_rho_of_a_guarantee_that_may_fail(mu: float, delta0: float) -> None:
-    """The worst case of (mu, delta0) exceeds mu^2 / 2, so no rho is claimed."""
+    """The worst case of (mu, delta0) exceeds mu^2 / 2, so no rho is stated."""
     assert Guarantee(mu, delta0).rho()[0] == math.inf
     assert Guarantee(mu, delta0, pure=9.0).rho() == pytest.approx((mu**2 / 2, delta0))
-    half = _middle(mu, delta0)
+    half = _half_width(mu, delta0)
     x = np.arange(-12, 12 + 4 * mu, 1e-4)
     x = x[np.abs(x - mu / 2) > half]
     p, q = (each / each.sum() for each in (stats.norm.pdf(x, mu), stats.norm.pdf(x)))
     assert renyi(p, q, 1.01) > 1.01 * mu**2 / 2
 
 
-def _middle(mu: float, delta0: float) -> float:
+def _half_width(mu: float, delta0: float) -> float:
     """Half the width of the central interval with probability delta0, under either law."""
 
     def excess(half: float) -> float:
@@ -253,24 +257,24 @@ def _middle(mu: float, delta0: float) -> float:
     return float(optimize.brentq(excess, 0, 10, xtol=1e-14))
 
 
-@pytest.mark.parametrize("alarms", [1e-6, 0.01, 0.05, 0.3, 0.9])
-def test_power_is_the_trade_off_curve(alarms: float) -> None:
+@pytest.mark.parametrize("alpha", [1e-6, 0.01, 0.05, 0.3, 0.9])
+def test_power_is_the_trade_off_curve(alpha: float) -> None:
     for mu in (0.01, 0.5, 3.0):
-        known = Guarantee(mu).power(alarms)
-        exact = mpmath.ncdf(mpmath.mpf(float(stats.norm.ppf(alarms))) + mu)
-        assert known == pytest.approx(float(exact), rel=1e-9)
-        # The best attacker, over every epsilon, in both directions.
+        power = Guarantee(mu).power(alpha)
+        exact = mpmath.ncdf(mpmath.mpf(float(stats.norm.ppf(alpha))) + mu)
+        assert power == pytest.approx(float(exact), rel=1e-9)
+        # The best attack, over every epsilon, in both directions; alpha is its false positive rate.
         epsilons = np.linspace(0, 3 * mu * mu + 8 * mu, at_scale(400, 4000))
         deltas = np.array([gdp_delta(mu, float(e)) for e in epsilons])
         for delta0 in (0.0, 1e-3, 0.2):
-            missed = np.exp(epsilons) * alarms + deltas + delta0
-            caught = 1 - np.exp(-epsilons) * (1 - alarms - deltas - delta0)
-            best = min(1.0, missed.min(), caught.min())
-            claim = Guarantee(mu, delta0).power(alarms)
+            forward = np.exp(epsilons) * alpha + deltas + delta0
+            backward = 1 - np.exp(-epsilons) * (1 - alpha - deltas - delta0)
+            best = min(1.0, forward.min(), backward.min())
+            claim = Guarantee(mu, delta0).power(alpha)
             assert claim >= best * (1 - 1e-3)
-            assert claim == pytest.approx(min(1.0, known + delta0), rel=1e-12)
+            assert claim == pytest.approx(min(1.0, power + delta0), rel=1e-12)
     for epsilon in (0.1, 1.0, 5.0):
-        exact = min(math.exp(epsilon) * alarms, 1 - math.exp(-epsilon) * (1 - alarms))
-        assert Guarantee.of_pure(epsilon).power(alarms) == pytest.approx(exact, rel=1e-12)
-    assert Guarantee(math.inf, 1.0).power(alarms) == 1.0
-    assert Guarantee(0.0).power(alarms) == pytest.approx(alarms, rel=1e-15)
+        exact = min(math.exp(epsilon) * alpha, 1 - math.exp(-epsilon) * (1 - alpha))
+        assert Guarantee.from_pure(epsilon).power(alpha) == pytest.approx(exact, rel=1e-12)
+    assert Guarantee(math.inf, 1.0).power(alpha) == 1.0
+    assert Guarantee(0.0).power(alpha) == pytest.approx(alpha, rel=1e-15)

@@ -13,12 +13,14 @@ from scipy import integrate, optimize, special, stats
 
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.wishart_calibration import (
-    LARGEST_SHAPE,
+    MAX_SHAPE,
     best_shape,
     smallest_variance,
 )
-from gramercy.mechanisms.accounting.wishart_profile import profile, two_steps
+from gramercy.mechanisms.accounting.wishart_profile import add_remove_profile, replace_one_bound
 from gramercy.schemas.contract import Neighbours
+from gramercy.schemas.problems.mechanism import argument_out_of_range
+from tests.support.problems import raises
 
 TABLE = [
     (k, variance, epsilon)
@@ -81,38 +83,40 @@ def quadrature(k: float, variance: float, epsilon: float, removal: bool) -> floa
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # roundoff: 1e-11 is much
 @pytest.mark.parametrize(("k", "variance", "epsilon"), TABLE)
 def test_profile_is_the_hockey_stick_integral(k: float, variance: float, epsilon: float) -> None:
-    known = profile(k, variance, epsilon)
-    assert known == pytest.approx(quadrature(k, variance, epsilon, True), rel=1e-9, abs=1e-300)
-    assert known >= quadrature(k, variance, epsilon, False) * (1 - 1e-9)
+    delta = add_remove_profile(k, variance, epsilon)
+    assert delta == pytest.approx(quadrature(k, variance, epsilon, True), rel=1e-9, abs=1e-300)
+    assert delta >= quadrature(k, variance, epsilon, False) * (1 - 1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("k", "variance", "epsilon"), TABLE[12:] + CORNERS)
 def test_profile_is_a_tight_upper_bound(k: float, variance: float, epsilon: float) -> None:
-    known = profile(k, variance, epsilon)
+    delta = add_remove_profile(k, variance, epsilon)
     with mpmath.workdps(400):  # the difference loses up to all digits but those of delta
         half, shift = mpmath.mpf(k) / 2, 1 / (2 * mpmath.mpf(variance))
         x = shift / -mpmath.expm1(-(epsilon + shift) / (half - 1))
         exact = mpmath.gammainc(half, 0, x, regularized=True)
         exact -= mpmath.exp(epsilon) * mpmath.gammainc(half, 0, x - shift, regularized=True)
-        assert 0 < exact <= known
-        assert known <= max(exact * (1 + mpmath.mpf("1e-10")), mpmath.mpf("5e-324"))
+        assert 0 < exact <= delta
+        assert delta <= max(exact * (1 + mpmath.mpf("1e-10")), mpmath.mpf("5e-324"))
 
 
 def test_profile_is_constant_at_two_degrees_of_freedom() -> None:
     """M5 was published as pure: it is exactly (0, 1 - e^(-eps/3)) at any epsilon."""
     for epsilon, delta in ((0.5, 0.1535), (1.0, 0.2835), (2.0, 0.4866)):
         for at in (0.0, epsilon, 700.0):
-            found = profile(2, 3 / (2 * epsilon), at)
-            assert found == pytest.approx(-math.expm1(-epsilon / 3), rel=1e-12)
-            assert found == pytest.approx(delta, abs=5e-5)
-    assert profile(2 + 1e-12, 1.5, 1) == pytest.approx(profile(2, 1.5, 1), rel=1e-9)
+            computed = add_remove_profile(2, 3 / (2 * epsilon), at)
+            assert computed == pytest.approx(-math.expm1(-epsilon / 3), rel=1e-12)
+            assert computed == pytest.approx(delta, abs=5e-5)
+    assert add_remove_profile(2 + 1e-12, 1.5, 1) == pytest.approx(
+        add_remove_profile(2, 1.5, 1), rel=1e-9
+    )
 
 
 def test_published_approximate_variant_is_far_too_noisy() -> None:
     """M6 claims 1e-5: m = p + (14 / eps^2) ln(4 / delta), s^2 = 1."""
     k = 1 + 14 * math.log(4 / 1e-5)
-    assert 1e-21 < profile(k, 1.0, 1.0) < 1e-19
+    assert 1e-21 < add_remove_profile(k, 1.0, 1.0) < 1e-19
 
 
 def test_matrix_noise_has_the_scalar_profile() -> None:
@@ -130,7 +134,7 @@ def test_matrix_noise_has_the_scalar_profile() -> None:
     for epsilon in (0.0, 0.5, 2.0):
         lost = np.maximum(0.0, 1 - math.exp(epsilon) * ratio)
         error = lost.std() / math.sqrt(draws)
-        assert abs(lost.mean() - profile(m - p + 1, variance, epsilon)) < 5 * error
+        assert abs(lost.mean() - add_remove_profile(m - p + 1, variance, epsilon)) < 5 * error
 
 
 @pytest.mark.parametrize("k", [2.0, 2.6, 5.0, 40.0])
@@ -151,7 +155,7 @@ def test_replace_one_bound_covers_sampled_neighbours(k: float) -> None:
         for epsilon in (0.0, 0.3, 1.0):
             lost = np.maximum(0.0, 1 - math.exp(epsilon) * ratio)
             error = 5 * lost.std() / math.sqrt(draws)
-            slack = two_steps(k, variance, epsilon) - lost.mean()
+            slack = replace_one_bound(k, variance, epsilon) - lost.mean()
             assert slack > -error - 1e-12
             least = min(least, slack - error)
     assert k > 2 or least < 0  # attained: for k = 2 nothing less would do
@@ -216,9 +220,9 @@ def test_replace_one_bound_uses_the_optimal_split(
             width /= 2
             low += width if slope(low + width) < 0 else 0
         least = split(k, variance, epsilon, low + width)
-        found = two_steps(k, variance, epsilon)
+        bound = replace_one_bound(k, variance, epsilon)
         assert split(k, variance, epsilon, low + 3 * width) >= least * (1 - mpmath.mpf("1e-12"))
-        assert least * (1 - mpmath.mpf("1e-14")) <= found <= least * (1 + mpmath.mpf("1e-9"))
+        assert least * (1 - mpmath.mpf("1e-14")) <= bound <= least * (1 + mpmath.mpf("1e-9"))
 
 
 @pytest.mark.slow
@@ -247,19 +251,21 @@ def test_replace_one_bound_is_the_least_on_a_grid(
             low, high = grid[max(best - 1, 0)], grid[min(best + 1, 16)]
         least.append(min(values))
     assert least[0] <= least[1]
-    assert least[0] * (1 - 1e-6) <= two_steps(k, variance, epsilon) <= least[0] * (1 + 1e-9)
+    assert least[0] * (1 - 1e-6) <= replace_one_bound(k, variance, epsilon) <= least[0] * (1 + 1e-9)
 
 
 def test_replace_one_bound_is_exact_at_two_degrees_of_freedom() -> None:
     """M5 under replace-one equals add-remove, because a row may become zero."""
     for epsilon in (0.0, 0.2, 1.0, 50.0):
-        assert two_steps(2, 1.5, epsilon) == profile(2, 1.5, epsilon)
-    assert two_steps(2, 1.5, 1.0) == pytest.approx(-math.expm1(-1 / 3), rel=1e-12)
-    assert two_steps(2 + 1e-12, 1.5, 1) == pytest.approx(two_steps(2, 1.5, 1), rel=1e-9)
+        assert replace_one_bound(2, 1.5, epsilon) == add_remove_profile(2, 1.5, epsilon)
+    assert replace_one_bound(2, 1.5, 1.0) == pytest.approx(-math.expm1(-1 / 3), rel=1e-12)
+    assert replace_one_bound(2 + 1e-12, 1.5, 1) == pytest.approx(
+        replace_one_bound(2, 1.5, 1), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(("k", "most"), [(3.0, 0.51), (10.0, 0.53), (100.0, 0.73), (1e4, 0.97)])
-def test_replace_one_bound_beats_two_steps_in_the_worse_direction(k: float, most: float) -> None:
+def test_replace_one_bound_is_below_two_larger_steps(k: float, most: float) -> None:
     """delta_add(a) + e^a delta_add(b), a, b >= 0: the least is at a threshold that serves both."""
     epsilon, delta, c = 1.0, 1e-6, k / 2 - 1
 
@@ -267,52 +273,60 @@ def test_replace_one_bound_beats_two_steps_in_the_worse_direction(k: float, most
         rate = 0.5 / variance
         a = c * math.log(2 / (math.exp(rate / c) + math.exp(-(epsilon + rate) / c)))
         a = max(a, 0.0)
-        return profile(k, variance, a) + math.exp(a) * profile(k, variance, epsilon - a)
+        return add_remove_profile(k, variance, a) + math.exp(a) * add_remove_profile(
+            k, variance, epsilon - a
+        )
 
     old = optimize.brentq(lambda v: math.log(worse(v) / delta), 1e-2, 1e6)
     assert smallest_variance(k, epsilon, delta, "replace-one") < most * old
 
 
-def test_replace_one_bound_lies_between_one_and_two_steps() -> None:
+def test_replace_one_bound_is_between_one_and_two_add_remove_steps() -> None:
     """At least the add-remove profile, at most two steps of it; decreasing in every parameter."""
     ks, variances = (2, 2 + 1e-9, 2.5, 9, 400, 1e5), (0.1, 0.3, 2, 50, 1e9)
     epsilons = (0, 1e-9, 0.1, 0.5, 2, 9)
-    grid = np.array([[[two_steps(k, v, e) for e in epsilons] for v in variances] for k in ks])
+    grid = np.array(
+        [[[replace_one_bound(k, v, e) for e in epsilons] for v in variances] for k in ks]
+    )
     for axis in range(3):
         assert (np.diff(grid, axis=axis) <= 1e-10 * np.delete(grid, 0, axis)).all()
     for (i, k), (j, v), (n, e) in itertools.product(*map(enumerate, (ks, variances, epsilons))):
-        assert profile(k, v, e) * (1 - 1e-9) <= grid[i, j, n]
-        assert grid[i, j, n] <= (profile(k, v, 0) + profile(k, v, e)) * (1 + 1e-9)
+        assert add_remove_profile(k, v, e) * (1 - 1e-9) <= grid[i, j, n]
+        assert grid[i, j, n] <= (add_remove_profile(k, v, 0) + add_remove_profile(k, v, e)) * (
+            1 + 1e-9
+        )
 
 
 @pytest.mark.parametrize("k", [2, 2 + 5e-16, 2 + 1e-9, 3, 200, 1e6])
 @pytest.mark.parametrize("variance", [1e-3, 1.5, 1e250])
 def test_replace_one_bound_holds_at_extreme_parameters(k: float, variance: float) -> None:
     for epsilon in (0, 1e-300, 1e-10, 6, 1e5, 1e300):
-        found = two_steps(k, variance, epsilon)
-        assert profile(k, variance, epsilon) * (1 - 1e-9) <= found <= 1
+        bound = replace_one_bound(k, variance, epsilon)
+        assert add_remove_profile(k, variance, epsilon) * (1 - 1e-9) <= bound <= 1
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("k", [2.0, 3.3, 60.0, 1e6])
 def test_smallest_variance_is_smallest(k: float, neighbours: Neighbours) -> None:
-    known = two_steps if neighbours == "replace-one" else profile
+    profile = replace_one_bound if neighbours == "replace-one" else add_remove_profile
     for epsilon, delta in itertools.product((0.0, 0.1, 1.0, 8.0), (1e-30, 1e-6, 0.3)):
         variance = smallest_variance(k, epsilon, delta, neighbours)
-        assert known(k, variance, epsilon) <= delta < known(k, variance * (1 - 1e-10), epsilon)
+        assert profile(k, variance, epsilon) <= delta < profile(k, variance * (1 - 1e-10), epsilon)
 
 
 def test_smallest_variance_inverts_the_profile() -> None:
     for k, variance, epsilon in TABLE:
-        delta = profile(k, variance, epsilon)
+        delta = add_remove_profile(k, variance, epsilon)
         if 1e-200 <= delta < 0.9:
-            found = smallest_variance(k, epsilon, delta, "add-remove")
-            assert found == pytest.approx(variance, rel=1e-9)
+            smallest = smallest_variance(k, epsilon, delta, "add-remove")
+            assert smallest == pytest.approx(variance, rel=1e-9)
 
 
 def test_profile_decreases_in_every_parameter() -> None:
     ks, variances, epsilons = (2, 2.5, 9, 400, 1e5), (0.1, 0.3, 2, 50), (0, 0.1, 0.5, 2, 9)
-    grid = np.array([[[profile(k, v, e) for e in epsilons] for v in variances] for k in ks])
+    grid = np.array(
+        [[[add_remove_profile(k, v, e) for e in epsilons] for v in variances] for k in ks]
+    )
     for axis in range(3):
         assert (np.diff(grid, axis=axis) <= 1e-11 * np.delete(grid, 0, axis)).all()
 
@@ -338,12 +352,12 @@ def test_many_degrees_of_freedom_approach_the_isotropic_gaussian(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("keeps_mean", [False, True])
 @pytest.mark.parametrize("p", [1, 1000])
-def test_best_shape_is_at_least_as_good_as_a_grid(p: int, kept: bool) -> None:
+def test_best_shape_is_at_least_as_good_as_a_grid(p: int, keeps_mean: bool) -> None:
     def error(k: float, variance: float) -> float:
         m = k + p - 1
-        return variance * math.sqrt(m * (m + p + 1) if kept else m)
+        return variance * math.sqrt(m * (m + p + 1) if keeps_mean else m)
 
     cases: list[tuple[float, float, Neighbours]] = [
         (1.0, 1e-6, "add-remove"),
@@ -351,13 +365,13 @@ def test_best_shape_is_at_least_as_good_as_a_grid(p: int, kept: bool) -> None:
     ]
     for epsilon, delta, neighbours in cases:
         start = time.process_time()
-        k, variance = best_shape(p, epsilon, delta, neighbours, kept)
+        k, variance = best_shape(p, epsilon, delta, neighbours, keeps_mean)
         assert time.process_time() - start < 2
-        assert (k, variance) == best_shape(p, epsilon, delta, neighbours, kept)
+        assert (k, variance) == best_shape(p, epsilon, delta, neighbours, keeps_mean)
         assert (k + p - 1) - p + 1 == k
         assert variance == smallest_variance(k, epsilon, delta, neighbours)
-        assert (k == LARGEST_SHAPE) == (not kept)
-        for other in np.geomspace(2, LARGEST_SHAPE, 12).clip(2, LARGEST_SHAPE).tolist():
+        assert (k == MAX_SHAPE) == (not keeps_mean)
+        for other in np.geomspace(2, MAX_SHAPE, 12).clip(2, MAX_SHAPE).tolist():
             least = smallest_variance(other, epsilon, delta, neighbours)
             assert error(k, variance) <= error(other, least) * (1 + 1e-6)
 
@@ -371,18 +385,18 @@ def test_out_of_range_parameters_are_refused() -> None:
         (3.0, 1.0, -0.1),
         (3.0, 1.0, math.inf),
     ]:
-        for known in (profile, two_steps):
-            with pytest.raises(ValueError, match="needs"):
-                known(k, variance, epsilon)
+        for profile in (add_remove_profile, replace_one_bound):
+            with raises(argument_out_of_range):
+                profile(k, variance, epsilon)
     for delta in (0.0, 1.0, math.nan):
-        with pytest.raises(ValueError, match="delta"):
+        with raises(argument_out_of_range, argument="delta"):
             smallest_variance(3.0, 1.0, delta, "add-remove")
 
 
 def test_profile_is_fast() -> None:
     start = time.perf_counter()
     for epsilon in np.linspace(0, 20, 200):
-        profile(LARGEST_SHAPE, 3e-3, float(epsilon))
+        add_remove_profile(MAX_SHAPE, 3e-3, float(epsilon))
     assert time.perf_counter() - start < 1  # 0.04 s, on a quiet machine
 
 
@@ -392,4 +406,4 @@ def test_profile_agrees_with_scipy() -> None:
     w = 1 / -math.expm1(-(epsilon + 0.5 / variance) / (k / 2 - 1))
     chi = stats.chi2(k)
     delta = chi.cdf(w / variance) - math.exp(epsilon) * chi.cdf((w - 1) / variance)
-    assert profile(k, variance, epsilon) == pytest.approx(delta, rel=1e-12)
+    assert add_remove_profile(k, variance, epsilon) == pytest.approx(delta, rel=1e-12)

@@ -1,4 +1,4 @@
-"""``gramercy history``: spending over time, on a terminal, as JSON and as a page."""
+"""``gramercy history``: spending over time on a terminal, as JSON and as a page."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.reports.history_page import history_page, spending
 from gramercy.schemas.budget import Budget
+from gramercy.schemas.problems import command_line as problems
 from gramercy.schemas.timeline import Event, Timeline
 from tests.support.factories import run_command, run_json, run_release, write_request
 from tests.support.ledger_writers import charge, contract
@@ -50,9 +51,9 @@ def test_history_lists_charges_and_budget_changes_in_order(
     tmp_path: Path, any_home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ledger = write_history(tmp_path, any_home)
-    (told,) = run_json("history", "toy", capsys=capsys)
-    assert (told["dataset"], told["year_of_data"]) == ("toy", None)
-    events = told["events"]
+    (timeline,) = run_json("history", "toy", capsys=capsys)
+    assert (timeline["dataset"], timeline["year_of_data"]) == ("toy", None)
+    events = timeline["events"]
     whats = ["registered", "charged", "charged", "charged", "raised", "lowered"]
     assert [each["what"] for each in events] == whats
     charged = events[1:4]
@@ -62,12 +63,12 @@ def test_history_lists_charges_and_budget_changes_in_order(
     assert [e["mechanism"] for e in charged] == ["gaussian", "gaussian", None]
     assert [e["budget_epsilon"] for e in events] == [3, 3, 3, 3, 5, 1]
     assert [e["reason"] for e in events[4:]] == ["one year more", "the table grew"]
-    # Spent is that of the ledger at every step, at the delta that was in force.
+    # Spent is the ledger's at every step, at the delta of that time.
     spent = [e["spent_epsilon"] for e in events]
-    before, after = ledger.around("toy", "v3-r3")
+    before, after = ledger.statements_around("toy", "v3-r3")
     at_registration = Budget(epsilon=3.0, delta=1e-5)
-    told_then = [Statement(at_registration, each.charged).spent for each in (before, after)]
-    assert spent[2:4] == told_then
+    expected = [Statement(at_registration, each.charged).spent for each in (before, after)]
+    assert spent[2:4] == expected
     assert spent[4] == spent[3]
     assert spent[5] == ledger.statement("toy").spent == after.spent > spent[4]
     assert spent[0] == 0
@@ -78,7 +79,7 @@ def test_history_lists_charges_and_budget_changes_in_order(
 
     code, out, _ = run_command("history", capsys=capsys)
     assert code == 0
-    for words in (
+    for text in (
         "█",
         "─",
         "v3-r3",
@@ -87,9 +88,9 @@ def test_history_lists_charges_and_budget_changes_in_order(
         "budget lowered",
         "3 charges",
     ):
-        assert words in out
+        assert text in out
     assert "of the files" not in out
-    assert "of the files" not in str(told)
+    assert "of the files" not in str(timeline)
 
 
 def test_history_page_contents(
@@ -111,17 +112,19 @@ def test_history_page_contents(
     damaged = home / "archive/toy/v1-r1/release/datapackage.json"
     damaged.chmod(0o644)
     damaged.write_bytes(b"")
-    (told,) = run_json("history", capsys=capsys)  # spending is still shown
-    assert [e["mechanism"] for e in told["events"][1:3]] == [None, "gaussian"]
-    for place, why in (
-        (tmp_path / "no/spent.html", "its folder is not there"),
-        (tmp_path, "is there, and no file"),
-        (page / "spent.html", "its folder is not there"),
+    (timeline,) = run_json("history", capsys=capsys)  # spending is still shown
+    assert [e["mechanism"] for e in timeline["events"][1:3]] == [None, "gaussian"]
+    for path, problem in (
+        (tmp_path / "no/spent.html", problems.parent_folder_missing),
+        (tmp_path, problems.not_a_file),
+        (page / "spent.html", problems.parent_folder_missing),
     ):
-        code, out, err = run_command("history", "--page", place, "--json", capsys=capsys)
+        code, out, err = run_command("history", "--page", path, "--json", capsys=capsys)
         assert code == 2
-        assert f"--page: {place}" in err.replace("\n", "")
-        assert why in json.loads(out)["error"]  # one document
+        assert problem.code in err
+        error = json.loads(out)  # a single document
+        assert error["code"] == problem.code
+        assert error["facts"] == {"option": "--page", "path": str(path)}
 
 
 def test_failed_write_keeps_the_existing_page(
@@ -137,8 +140,10 @@ def test_failed_write_keeps_the_existing_page(
         disk.setattr(os, "fsync", full)
         code, out, _ = run_command("history", "--page", page, "--json", capsys=capsys)
     assert code == 2
-    told = f"--page: {page} cannot be written (No space left on device)"
-    assert json.loads(out)["error"].startswith(told)
+    error = json.loads(out)
+    assert error["code"] == problems.cannot_write.code
+    reason = "No space left on device"
+    assert error["facts"] == {"option": "--page", "path": str(page), "reason": reason}
     assert [(path.name, path.read_text()) for path in tmp_path.glob("*.html")] == [
         ("spent.html", "older")
     ]
@@ -220,8 +225,8 @@ def test_infinite_epsilon_is_shown_as_infinity(
     ledger = Ledger.of(Home.default())
     charge(ledger, "v1", Guarantee(0.2, 2e-7))
     ledger.change_budget("toy", Budget(epsilon=3.0, delta=1e-7), "fewer failures", lower=True)
-    (told,) = run_json("history", capsys=capsys)
-    assert [each["spent_epsilon"] is None for each in told["events"]] == [False, False, True]
+    (timeline,) = run_json("history", capsys=capsys)
+    assert [each["spent_epsilon"] is None for each in timeline["events"]] == [False, False, True]
     assert "∞" in run_command("history", capsys=capsys)[1]
     assert "∞" in history_page(ledger.timelines("toy"))
 
@@ -257,8 +262,8 @@ def test_history_of_an_empty_ledger(
     assert "No data set is registered yet" in page.read_text()
     code, _, err = run_command("history", "toy", capsys=capsys)
     assert code == 2
-    assert "no ledger" in err
-    assert not home.exists()  # it was only asked
+    assert problems.no_ledger.code in err
+    assert not home.exists()  # nothing was created
     charge(Ledger.of(Home.default()), "v1")
     code, _, err = run_command("history", "other", capsys=capsys)
     assert code == 2
@@ -266,7 +271,7 @@ def test_history_of_an_empty_ledger(
 
 
 def test_user_text_is_escaped_on_the_history_page() -> None:
-    said = "<img src=x> [red]{{ 7 * 7 }}"
-    page = history_page([Timeline("toy", "", (Event("2026-01-01", "raised", 1, 1e-6, 0, said),))])
+    text = "<img src=x> [red]{{ 7 * 7 }}"
+    page = history_page([Timeline("toy", "", (Event("2026-01-01", "raised", 1, 1e-6, 0, text),))])
     assert "img" not in Page(page).tags
     assert "{{ 7 * 7 }}" in page

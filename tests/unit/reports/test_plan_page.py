@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from gramercy.application.forecast import forecast
-from gramercy.application.ranking import compare
+from gramercy.application.ranking import rank_mechanisms
+from gramercy.schemas.problems.budget import budget_exceeded
+from gramercy.schemas.problems.command_line import parent_folder_missing
 from tests.support.factories import read_plan, run_command, run_json, run_release, write_request
 
 PURE = {"name": "laplace", "epsilon": 1.0}  # few others can answer, so that they are soon compared
 
 
-def page_of(request: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+def plan_html(request: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     """The text and the page of a plan, with fewer points on the curves."""
     place = request.with_name("plan.html")
     with pytest.MonkeyPatch.context() as few:
@@ -36,7 +38,7 @@ def test_plan_page_agrees_with_the_command(
     request = write_request(tmp_path, columns=hostile, title="Blood & <b>bones</b>")
     (tmp_path / "table.csv").unlink()  # it reads no data
     facts = run_json("plan", request, capsys=capsys)
-    out, page = page_of(request, capsys)
+    out, page = plan_html(request, capsys)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"(src|href)=\"(?!data:|#)|url\((?!#)|https?://(?!www\.w3\.org)", page)
@@ -59,9 +61,9 @@ def test_forecast_curves_pass_through_the_requested_epsilon(
 ) -> None:
     monkeypatch.setattr("gramercy.application.forecast._STEPS", 3)
     plan = read_plan(write_request(tmp_path))
-    public, spec = plan.asked, plan.request.mechanism
+    public, spec = plan.spec, plan.request.mechanism
     curves = forecast(public, spec, 1.0)
-    now = {offer.name: offer.error for offer in compare(public, spec)[0]}
+    now = {offer.name: offer.error for offer in rank_mechanisms(public, spec)[0]}
     assert curves.keys() == now.keys()
     assert len(now) >= 7
     for name, points in curves.items():
@@ -83,8 +85,8 @@ def test_forecast_curves_pass_through_the_requested_epsilon(
 def test_plan_page_marks_the_requested_mechanism(
     mechanism: dict[str, Any], marked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, page = page_of(write_request(tmp_path, request={"mechanism": mechanism}), capsys)
-    assert ">asked for<" in page
+    _, page = plan_html(write_request(tmp_path, request={"mechanism": mechanism}), capsys)
+    assert ">request<" in page
     assert re.search(rf'class="offer own"><td>{marked}<', page)
 
 
@@ -95,9 +97,9 @@ def test_precision_mechanism_is_not_compared_with_second_moments(
     output = {"name": "output", "epsilon": 1.0, "delta": 1e-6, "penalty": 0.5}
     output["arithmetic"] = "floating-point"
     changes = {"mechanism": output, "estimates": []}
-    out, page = page_of(write_request(tmp_path, request=changes), capsys)
+    out, page = plan_html(write_request(tmp_path, request=changes), capsys)
     assert "in proportion" not in out
-    assert ">asked for<" not in page
+    assert ">request<" not in page
     assert "A precision matrix, the graphical lasso solution" in page
 
 
@@ -107,12 +109,12 @@ def test_plan_over_budget_is_reported_without_an_error(
     request = write_request(tmp_path, request={"mechanism": PURE | {"epsilon": 9.0}})
     facts = run_json("plan", request, capsys=capsys)
     assert facts["admitted"] is False
-    out, page = page_of(request, capsys)
-    said = " ".join(out.split())
-    assert "does not fit the budget: the release would be refused" in said
-    assert f"{facts['budget_before']['remaining_epsilon']:.4g} is left: ask for less" in said
+    out, page = plan_html(request, capsys)
+    text = " ".join(out.split())
+    assert budget_exceeded.code in text
+    assert f"epsilon={facts['budget_before']['remaining_epsilon']:.4g} " in text
     assert "It would be refused" in page
-    assert "this release" not in re.sub(r"<[^>]*>", "", page).partition("The budget is")[0][-300:]
+    assert 'class="taken"></i>this release' not in page
 
 
 def test_plan_page_of_a_published_request_costs_nothing(
@@ -120,9 +122,9 @@ def test_plan_page_of_a_published_request_costs_nothing(
 ) -> None:
     request = write_request(tmp_path, request={"mechanism": PURE})
     run_release(request)
-    _, page = page_of(request, capsys)
-    assert "It would cost nothing" in page
-    assert "Published already, as v1-r1" in page
+    _, page = plan_html(request, capsys)
+    assert "It costs nothing" in page
+    assert "published as v1-r1" in page
 
 
 @pytest.mark.parametrize("words", [(), ("--compare",)])
@@ -133,5 +135,6 @@ def test_unwritable_plan_page_is_reported_first(
     asked = ("plan", write_request(tmp_path), *words, "--page", page, "--json")
     code, out, _ = run_command(*asked, capsys=capsys)
     assert code == 2
-    told = json.loads(out)  # one document, of the error
-    assert told["error"].startswith(f"--page: {page}: its folder is not there.")
+    error = json.loads(out)  # a single document
+    assert error["code"] == parent_folder_missing.code
+    assert error["facts"] == {"option": "--page", "path": str(page)}

@@ -16,16 +16,22 @@ import pandas as pd
 import pytest
 
 from gramercy.application.context import Context
-from gramercy.application.internal_record import against_the_truth, page, recall
+from gramercy.application.internal_record import error_against_truth, page_path, read_record
 from gramercy.application.reporting import make_report
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.common.home import Home
 from gramercy.estimators.noise.draws import draw
 from gramercy.estimators.noise.spectrum import semicircle_quantiles, spectrum
+from gramercy.reports.explanations import (
+    attack_scenario,
+    best_attacker_accuracy,
+    median_largest_noise,
+    reader_notes,
+)
 from gramercy.reports.page import release_page
 from gramercy.reports.page_tables import strongest
-from gramercy.reports.words import best_guess, largest_of_noise, notes, the_attack
 from gramercy.schemas.noise import Family, NoiseLaw
+from gramercy.schemas.problems import warnings
 from tests.support.browser import needs_chromium, rendered
 from tests.support.factories import bundle_bytes, run_pipeline, write_request, write_table
 
@@ -85,8 +91,8 @@ def test_report_loads_nothing_external(tmp_path: Path) -> None:
     assert "prefers-color-scheme: dark" in text
     assert "var(--ink)" in text
     assert "#0101" not in text  # every stand-in colour was replaced
-    for words in ("ε = 1", "μ = 0.2367", "54.8 times of 100", "toy/v1-r1", "second moment of the"):
-        assert words in text
+    for fact in ("ε = 1", "δ = 10⁻⁶", "μ = 0.2367", "54.8 %", "toy/v1-r1", "second moment of the"):
+        assert fact in text
     assert text.count("<svg") >= 3
 
 
@@ -104,7 +110,7 @@ def test_hostile_names_are_escaped_in_the_report(tmp_path: Path, home: Path) -> 
     assert "{{ 7 * 7 }}" in text
     assert "$x^2$" in text
     assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
-    inside = page(Home.default(), "toy", "v1-r1").read_text()
+    inside = page_path(Home.default(), "toy", "v1-r1").read_text()
     assert "img" not in Page(inside).tags
 
 
@@ -172,7 +178,7 @@ def test_any_release_has_a_report(
     assert "nan" not in re.sub(r"<[^>]*>|base64,\S*", "", text).lower()
 
 
-def a_bundle(root: Path, **changes: Any) -> ReleaseBundle:
+def bundle_with(root: Path, **changes: Any) -> ReleaseBundle:
     bundle = read_release(root / "release")
     facts = bundle.manifest.model_copy(update=changes)
     return replace(bundle, manifest=facts)
@@ -181,31 +187,35 @@ def a_bundle(root: Path, **changes: Any) -> ReleaseBundle:
 def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
     root = run_pipeline(write_request(tmp_path))
 
-    def heads(bundle: ReleaseBundle) -> str:
+    def warned(bundle: ReleaseBundle) -> set[str]:
         law = bundle.manifest.noise
-        told = notes(bundle, spectrum(bundle.raw, bundle.repaired, law))
-        return " / ".join(f"{each.level}: {each.head}" for each in told)
+        notes = reader_notes(bundle, spectrum(bundle.raw, bundle.repaired, law))
+        assert all((note.level == "warning") == bool(note.code) for note in notes)
+        return {note.code for note in notes}
 
-    plain = a_bundle(root)
-    assert "good: Strong protection" in heads(plain)
-    for mu, words in ((0.9, "Moderate"), (1.5, "protects little"), (4.0, "hardly protects")):
+    plain = bundle_with(root)
+    assert warnings.weak_protection.code not in warned(plain)
+    for mu, weak in ((0.9, False), (1.5, True), (4.0, True)):
         strength = plain.manifest.guarantee.model_copy(update={"mu": mu})
-        assert words in heads(a_bundle(root, guarantee=strength))
+        codes = warned(bundle_with(root, guarantee=strength))
+        assert (warnings.weak_protection.code in codes) == weak
     quiet = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2e-4, sd_off_diagonal=1.4e-4)
-    assert "good: The structure stands out" in heads(a_bundle(root, noise=quiet))
+    assert warnings.mostly_noise.code not in warned(bundle_with(root, noise=quiet))
     loud = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2.0, sd_off_diagonal=1.4)
-    assert "warning: This matrix is mostly noise" in heads(a_bundle(root, noise=loud))
-    assert "warning: 3 columns are lost" in heads(a_bundle(root, noise=loud))
+    codes = warned(bundle_with(root, noise=loud))
+    assert {warnings.mostly_noise.code, warnings.columns_lost.code} <= codes
     few = plain.manifest.rows.model_copy(update={"value": 2.0})
-    assert "warning: Few rows" in heads(a_bundle(root, rows=few))
+    assert warnings.fewer_rows_than_columns.code in warned(bundle_with(root, rows=few))
+    several = plain.manifest.rows.model_copy(update={"value": 20.0})
+    assert warnings.few_rows.code in warned(bundle_with(root, rows=several))
     unsure = plain.manifest.rows.model_copy(update={"status": "noisy", "sd": 20.0})
-    assert "warning: The number of rows is uncertain" in heads(a_bundle(root, rows=unsure))
+    assert warnings.uncertain_count.code in warned(bundle_with(root, rows=unsure))
     exact = plain.manifest.guarantee
-    assert best_guess(exact) == 0.548  # 0.5471, rounded up
-    assert best_guess(exact.model_copy(update={"delta0": 0.1})) == 0.648
-    assert "every row but one" in the_attack("replace-one", "row")
-    assert "every cell but one" in the_attack("replace-one", "cell")
-    assert "in the table or not" in the_attack("add-remove", "row")
+    assert best_attacker_accuracy(exact) == 0.548  # 0.5471, rounded up
+    assert best_attacker_accuracy(exact.model_copy(update={"delta0": 0.1})) == 0.648
+    assert "every row but one" in attack_scenario("replace-one", "row")
+    assert "every cell but one" in attack_scenario("replace-one", "cell")
+    assert "in the table or not" in attack_scenario("add-remove", "row")
 
 
 def test_spectrum_of_pure_noise() -> None:
@@ -215,7 +225,7 @@ def test_spectrum_of_pure_noise() -> None:
     found = spectrum(half + half.T, np.eye(300), law)
     assert found.upper == -found.lower == pytest.approx(2 * 300**0.5 + 2.0234 * 300 ** (-1 / 6))
     np.testing.assert_allclose(found.released, found.noise, atol=0.06 * found.upper)
-    assert found.beyond == 0
+    assert found.above_noise == 0
     quantiles = semicircle_quantiles(1001)
     np.testing.assert_allclose(quantiles, -quantiles[::-1], atol=1e-9)
     # P(x > 1/2) of the semicircle law is 1/3 - sqrt(3)/(4 pi).
@@ -229,27 +239,27 @@ def test_pure_noise_rarely_exceeds_the_spectral_edge(p: int) -> None:
     half = stream.normal(size=(4000, p, p)) / 2**0.5
     draws = half + half.transpose(0, 2, 1)
     edge = spectrum(draws[0], np.eye(p), law).upper
-    beyond = (np.linalg.eigvalsh(draws)[:, -1] > edge).mean()
-    assert 0.0002 <= beyond <= 0.01
+    above_noise = (np.linalg.eigvalsh(draws)[:, -1] > edge).mean()
+    assert 0.0002 <= above_noise <= 0.01
 
 
 def test_largest_of_noise_is_the_median_maximum() -> None:
     draws = np.abs(np.random.default_rng(0).normal(size=(4000, 435)))
-    assert largest_of_noise(435) == pytest.approx(np.median(draws.max(axis=1)), abs=0.03)
-    assert largest_of_noise(1) == pytest.approx(0.6745, abs=1e-4)
-    assert largest_of_noise(10**12) > 7
+    assert median_largest_noise(435) == pytest.approx(np.median(draws.max(axis=1)), abs=0.03)
+    assert median_largest_noise(1) == pytest.approx(0.6745, abs=1e-4)
+    assert median_largest_noise(10**12) > 7
     heavy = np.abs(np.random.default_rng(0).laplace(scale=0.5**0.5, size=(4000, 435)))
     seen = np.median(heavy.max(axis=1))
-    assert largest_of_noise(435, "laplace") == pytest.approx(seen, abs=0.05)
-    assert largest_of_noise(435, "laplace") > 1.4 * largest_of_noise(435)
+    assert median_largest_noise(435, "laplace") == pytest.approx(seen, abs=0.05)
+    assert median_largest_noise(435, "laplace") > 1.4 * median_largest_noise(435)
     for p in (5, 30):
         family: Family
         for family in ("k-norm", "matrix-laplace", "wishart"):
             law = NoiseLaw(family=family, sd_diagonal=2**0.5, sd_off_diagonal=1.0, dof=p + 1.0)
             above, stream = np.triu_indices(p, 1), np.random.RandomState(p)
             largest = [np.abs(draw(stream, p, law)[above]).max() for _ in range(1500)]
-            told = largest_of_noise(above[0].size, family)
-            assert told == pytest.approx(np.median(largest), rel=0.06)
+            median = median_largest_noise(above[0].size, family)
+            assert median == pytest.approx(np.median(largest), rel=0.06)
 
 
 def words_of(page: str) -> str:
@@ -262,7 +272,7 @@ def test_report_of_a_cell_level_release(tmp_path: Path) -> None:
     pd.read_csv(write_table(tmp_path / "table.csv")).to_parquet(tmp_path / "table.parquet")
     request = write_request(
         tmp_path,
-        unit="cell",
+        privacy_unit="cell",
         source="table.parquet",
         intercept=True,
         budget={"epsilon": 500.0, "delta": 1e-5},
@@ -279,18 +289,17 @@ def test_report_of_a_cell_level_release(tmp_path: Path) -> None:
     root = run_pipeline(request)
     Page(text_of(root))
     text = words_of(text_of(root))
-    for words in (
+    for phrase in (
         "knows every cell but one",
-        "cells of 100",
         "how often a cell is detected",
-        "the longest that the bounds allow",
+        "the greatest length that the bounds allow",
         "about ± ",
-        "to first order: they follow",
+        "to first order: they depend",
         "with its own standard error",
     ):
-        assert words in text, words
-    for words in ("rows of 100", "were shortened", "known exactly", "Means and classes"):
-        assert words not in text, words
+        assert phrase in text, phrase
+    for phrase in ("how often a row", "were shortened", "known exactly", "Means and classes"):
+        assert phrase not in text, phrase
     bundle = read_release(root / "release")
     deviations = bundle.deviations
     assert deviations[1, 1] > 1.5 * deviations[2, 2]  # the power is nearly all the first column's
@@ -301,9 +310,9 @@ def test_report_of_a_cell_level_release(tmp_path: Path) -> None:
     for entry in strongest(bundle, about_means=False):
         at = facts.names.index(entry.row), facts.names.index(entry.col)
         assert entry.sd == deviations[at]
-    told = against_the_truth(bundle, bundle.projected)
+    errors = error_against_truth(bundle, bundle.projected)
     off = np.abs(bundle.unbiased - bundle.projected) / deviations
-    assert told["largest"] == pytest.approx(off.max())
+    assert errors["largest"] == pytest.approx(off.max())
 
 
 @pytest.mark.slow
@@ -326,7 +335,7 @@ def test_report_of_a_precision_release_states_an_upper_bound(tmp_path: Path) -> 
 def test_internal_page_is_private_and_shows_no_values(tmp_path: Path, home: Path) -> None:
     (tmp_path / "table.csv").write_text("c0,c1,c2\n1,2,3\n,98765.4,x\n4,5\n")
     root = run_pipeline(write_request(tmp_path, rows=3, budget={"epsilon": 2.0, "delta": 1e-5}))
-    inside = page(Home.default(), "toy", root.name)
+    inside = page_path(Home.default(), "toy", root.name)
     assert stat.S_IMODE(inside.stat().st_mode) == 0o600
     assert stat.S_IMODE(inside.parent.stat().st_mode) == 0o700
     text = inside.read_text()
@@ -334,7 +343,7 @@ def test_internal_page_is_private_and_shows_no_values(tmp_path: Path, home: Path
     assert "INTERNAL" in text
     assert "98765.4" not in text
     assert "1 lines were blank" in text
-    truth = recall(Home.default(), "toy", root.name)["truth"]
+    truth = read_record(Home.default(), "toy", root.name)["truth"]
     bundle = read_release(root / "release")
     assert truth["expected"] == pytest.approx(6**0.5 * bundle.manifest.noise.sd_diagonal)
     assert truth["norm"] == pytest.approx(0.47, abs=0.2)
@@ -347,4 +356,4 @@ def test_internal_page_is_private_and_shows_no_values(tmp_path: Path, home: Path
 def test_report_opens_in_a_browser_without_messages(scheme: str, tmp_path: Path) -> None:
     root = run_pipeline(write_request(tmp_path))
     (shown,) = root.glob("reports/*/report.html")
-    assert "What is promised" in rendered(shown.as_uri(), tmp_path, scheme)
+    assert "What is guaranteed" in rendered(shown.as_uri(), tmp_path, scheme)

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gramercy.schemas.contract import YEAR, Contract
+from gramercy.schemas.problems.contract import yearly_budget_of_persons
 from gramercy.tables.source import open_source
 from tests.support.factories import contract_facts
+from tests.support.problems import raises
 
 YEARLY = {"epsilon": 1.0, "delta": 1e-9, "per": "year"}
 
 
-def yearly(source: str, **more: Any) -> Contract:
-    return Contract.model_validate(contract_facts(source) | {"budget": YEARLY} | more)
+def yearly(source: str, **keys: Any) -> Contract:
+    return Contract.model_validate(contract_facts(source) | {"budget": YEARLY} | keys)
 
 
 def accepted(source: str) -> bool:
@@ -84,52 +86,52 @@ def test_year_in_a_character_class_is_refused(tmp_path: Path) -> None:
     assert not accepted(str(tmp_path / "data-[{year}].csv"))
 
 
-PIECES = st.sampled_from([*"20267*?[]!-^/\\ab.", "[!", "[]", "[^", "a-", "**", ".."])
-AROUND = st.lists(PIECES, max_size=6).map("".join)
+TOKENS = st.sampled_from([*"20267*?[]!-^/\\ab.", "[!", "[]", "[^", "a-", "**", ".."])
+PATTERN = st.lists(TOKENS, max_size=6).map("".join)
 NAME = st.text("2026789[]!-^\\ab./", max_size=10)
 
 
 def filled(pattern: str, blank: str) -> str:
-    """A name that matches a part of a pattern."""
+    """A name that matches part of a pattern."""
     return re.sub(r"\[.[^\]]*\]|[*?]", lambda _: blank, pattern)
 
 
 @settings(max_examples=300, deadline=None)
-@given(AROUND, AROUND, NAME, st.integers(0, 9999), st.integers(0, 9999))
+@given(PATTERN, PATTERN, NAME, st.integers(0, 9999), st.integers(0, 9999))
 @example("[", "]", "2", 2026, 2027)
 @example("[!", "]", "a", 2026, 2027)
 @example("[\\", "]", "2", 2026, 2027)
 @example("*\\", "*", "a\\2025\\2026", 2025, 2026)
 @example("*", "*", "20252026", 2025, 2026)
 def test_no_file_name_matches_two_years(
-    before: str, after: str, name: str, one: int, other: int
+    before: str, after: str, name: str, first: int, second: int
 ) -> None:
-    """By the same rules as fsspec."""
-    if one == other or not accepted(before + YEAR + after):
+    """Names are matched by the rules of fsspec."""
+    if first == second or not accepted(before + YEAR + after):
         return
     contract = yearly(before + YEAR + after)
     patterns = []
-    for year in (one, other):
-        source = contract.of_version(f"{year:04}").source
+    for year in (first, second):
+        source = contract.for_version(f"{year:04}").source
         try:
             patterns.append(re.compile(glob_translate(source)))
-        except ValueError:  # such as a** within a name, which opens nothing
+        except ValueError:  # such as a** within a name, which fsspec refuses
             return
     names = {name} | {
         filled(before, blank) + f"{year:04}" + filled(after, blank)
-        for year in (one, other)
-        for blank in ("", "2", f"{one:04}", f"{other:04}")
+        for year in (first, second)
+        for blank in ("", "2", f"{first:04}", f"{second:04}")
     }
-    for each in names:
-        assert not all(pattern.fullmatch(each) for pattern in patterns)
+    for candidate in names:
+        assert not all(pattern.fullmatch(candidate) for pattern in patterns)
 
 
 def test_yearly_budget_is_refused_for_person_level_privacy() -> None:
     """Parallel composition holds only for rows, and persons have rows in many years."""
-    persons = {"unit": "who", "persons": 7}
-    with pytest.raises(ValidationError, match=r"'budget\.per: year'"):
+    persons = {"privacy_unit": "person_id", "persons": 7}
+    with raises(yearly_budget_of_persons, column="person_id"):
         yearly("{year}.csv", **persons)
-    assert yearly("{year}.csv").protects == "row"
-    assert yearly("{year}.csv", unit="cell").protects == "cell"
+    assert yearly("{year}.csv").protected_unit == "row"
+    assert yearly("{year}.csv", privacy_unit="cell").protected_unit == "cell"
     lifetime = Contract.model_validate(contract_facts("t.csv") | persons)
-    assert lifetime.protects == "person"
+    assert lifetime.protected_unit == "person"

@@ -10,14 +10,17 @@ def test_every_choice_and_key_has_a_plain_description() -> None:
     schema = Request.model_json_schema()
     choices = {each["title"]: each for each in schema["$defs"].values()}
     assert {*mechanisms.registry, *estimators.registry} <= choices.keys()
-    assert {"unit", "clip", "box", "whole", "here", "dask"} <= choices.keys()
-    for each in (schema, *choices.values()):
-        told = [each["description"], *(key["description"] for key in each["properties"].values())]
-        assert all(words[-1] in ".:" and "`" not in words for words in told), each["title"]
-        assert not any("Parameters" in words or "----" in words for words in told)
+    assert {"unit", "clip", "box", "whole", "local", "dask"} <= choices.keys()
+    for model in (schema, *choices.values()):
+        texts = [
+            model["description"],
+            *(key["description"] for key in model["properties"].values()),
+        ]
+        assert all(text[-1] in ".:" and "`" not in text for text in texts), model["title"]
+        assert not any("Parameters" in text or "----" in text for text in texts)
     gaussian = choices["gaussian"]
     assert gaussian["description"].startswith("The default; the least noise")
-    assert gaussian["properties"]["epsilon"]["description"].startswith("What is asked for, at")
+    assert "epsilon" in gaussian["properties"]["epsilon"]["description"]
     assert "penalty" in choices["output"]["properties"]
 
 

@@ -18,15 +18,20 @@ import pytest
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import GramercyError, RequestError, TableError
 from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems import cluster as problems
+from gramercy.schemas.problems import keys
+from gramercy.schemas.problems import table as table_problems
+from gramercy.schemas.problems.publication import rows_need_one_process
+from gramercy.schemas.problems.request import scheduler_address
 from gramercy.tables import cluster
 from gramercy.tables.cluster import Cluster
-from gramercy.tables.passes import here
-from gramercy.tables.read import pieces
+from gramercy.tables.passes import run_locally
+from gramercy.tables.reader import partitions
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
 from tests.support.factories import contract_facts, read_plan, write_request
+from tests.support.problems import raises
 
 P = 4
 MARK = "918273.645"  # a private value
@@ -43,16 +48,16 @@ def scheduler() -> Iterator[str]:
         dask.config.set(memory),
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="2GB"
-        ) as made,
+        ) as local_cluster,
     ):
-        yield made.scheduler_address
+        yield local_cluster.scheduler_address
 
 
 def table(rows: int, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
-    found = pd.DataFrame(rng.normal(size=(rows, P)), columns=[f"c{k}" for k in range(P)])
-    found.loc[::9, "c1"] = np.nan
-    return found.assign(who=[f"p{k % 37}" for k in range(rows)])
+    frame = pd.DataFrame(rng.normal(size=(rows, P)), columns=[f"c{k}" for k in range(P)])
+    frame.loc[::9, "c1"] = np.nan
+    return frame.assign(who=[f"p{k % 37}" for k in range(rows)])
 
 
 @pytest.fixture
@@ -67,63 +72,73 @@ def files(tmp_path: Path) -> str:
     return str(tmp_path / "*.*")
 
 
-def contract(source: str, **more: Any) -> Contract:
+def contract(source: str, **changes: Any) -> Contract:
     facts = contract_facts(source, rows=3003, p=P) | {"budget": {"epsilon": 1.0, "delta": 1e-5}}
-    return Contract.model_validate(facts | more)
+    return Contract.model_validate(facts | changes)
 
 
-def summed(source: str, terms: Contract, engine: Any = here, **more: Any) -> Accumulated:
-    return accumulate(open_source(source), terms, Unit(), Lattice(P, 14), engine=engine, **more)
+def summed(
+    source: str, declared: Contract, engine: Any = run_locally, **changes: Any
+) -> Accumulated:
+    return accumulate(
+        open_source(source), declared, Unit(), Lattice(P, 14), engine=engine, **changes
+    )
 
 
-PERSONS = {"unit": "who", "persons": 37}
+PERSONS = {"privacy_unit": "who", "persons": 37}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"neighbours": "add-remove"}, PERSONS], ids=str)
-def test_cluster_sums_equal_local_sums(
-    more: dict[str, Any], files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changes", [{}, {"neighbours": "add-remove"}, PERSONS], ids=str)
+def test_local_clustersums_equal_local_sums(
+    changes: dict[str, Any], files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_PIECE", 1)
-    terms = contract(files, **more)
-    told: list[int] = []
-    alone = summed(files, terms)
-    there = summed(files, terms, Cluster(scheduler), on_rows=told.append)
-    assert alone.parts[0].gram is not None
-    assert there.parts[0].gram is not None
-    assert (alone.parts[0].gram == there.parts[0].gram).all()
-    assert (alone.rows, alone.read, alone.malformed) == (there.rows, there.read, there.malformed)
-    assert alone.nobodys == there.nobodys
-    assert (alone.repairs.filled == there.repairs.filled).all()
-    assert (alone.repairs.clamped == there.repairs.clamped).all()
-    assert sum(told) == terms.rows * (2 if "unit" in more else 1)
-    assert len(told) >= 9
+    monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
+    declared = contract(files, **changes)
+    reported: list[int] = []
+    local = summed(files, declared)
+    remote = summed(files, declared, Cluster(scheduler), on_rows=reported.append)
+    assert local.fold_sums[0].gram is not None
+    assert remote.fold_sums[0].gram is not None
+    assert (local.fold_sums[0].gram == remote.fold_sums[0].gram).all()
+    assert (local.rows, local.rows_read, local.malformed) == (
+        remote.rows,
+        remote.rows_read,
+        remote.malformed,
+    )
+    assert local.rows_without_person == remote.rows_without_person
+    assert (local.repairs.filled == remote.repairs.filled).all()
+    assert (local.repairs.clamped == remote.repairs.clamped).all()
+    assert sum(reported) == declared.rows * (2 if "unit" in changes else 1)
+    assert len(reported) >= 9
 
 
 @pytest.mark.slow
-def test_cluster_folds_sum_to_all_rows(
+def test_local_clusterfolds_sum_to_all_rows(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each worker draws the folds of the rows that it reads."""
-    monkeypatch.setattr(cluster, "_PIECE", 1)
-    terms = contract(files)
-    alone = summed(files, terms)
-    there = summed(files, terms, Cluster(scheduler), folds=5, assign=partial(sampler.parts, 5))
-    assert len(there.parts) == 5
-    assert min(part.rows for part in there.parts) > 0
-    assert there.rows == alone.rows
-    assert alone.gram is not None
-    assert (there.gram == alone.gram).all()
+    monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
+    declared = contract(files)
+    local = summed(files, declared)
+    remote = summed(
+        files, declared, Cluster(scheduler), folds=5, assign=partial(sampler.uniform_integers, 5)
+    )
+    assert len(remote.fold_sums) == 5
+    assert min(part.rows for part in remote.fold_sums) > 0
+    assert remote.rows == local.rows
+    assert local.gram is not None
+    assert (remote.gram == local.gram).all()
 
 
 def test_pieces_cover_every_row_group_once(files: str) -> None:
     source = open_source(files)
     for size, count in ((1, 7), (333 * 5 * 3, 3), (1 << 40, 1)):
-        groups = [each.files[0].groups for each in pieces(source, size)]
-        found = [each for each in groups if each is not None]
-        assert len(found) == count
-        assert sorted(k for each in found for k in each) == list(range(7))
-    assert [Path(each.files[0].path).name for each in pieces(source, 1 << 40)] == [
+        groups = [each.files[0].row_groups for each in partitions(source, size)]
+        parts = [part for part in groups if part is not None]
+        assert len(parts) == count
+        assert sorted(k for part in parts for k in part) == list(range(7))
+    assert [Path(each.files[0].path).name for each in partitions(source, 1 << 40)] == [
         "a.csv",
         "b.csv.gz",
         "c.parquet",
@@ -145,18 +160,18 @@ def test_client_sends_only_public_constants_and_names(
     sent: list[bytes] = []
     submit = Client.submit
 
-    def recorded(self: Any, step: Any, *given: Any, **options: Any) -> Any:
-        sent.append(pickle.dumps([x for x in given if not isinstance(x, Future)]))
-        return submit(self, step, *given, **options)
+    def recorded(self: Any, step: Any, *args: Any, **options: Any) -> Any:
+        sent.append(pickle.dumps([x for x in args if not isinstance(x, Future)]))
+        return submit(self, step, *args, **options)
 
     monkeypatch.setattr(Client, "submit", recorded)
-    terms = contract(str(path), rows=50, unit="who", persons=38)
-    assert summed(str(path), terms, Cluster(scheduler)).rows == 38
+    declared = contract(str(path), rows=50, privacy_unit="who", persons=38)
+    assert summed(str(path), declared, Cluster(scheduler)).rows == 38
     assert len(sent) == 2
-    together = b"".join(sent)
-    assert b"secret.csv" in together
-    assert b"Maria-private" not in together
-    assert np.float64(MARK).tobytes() not in together
+    submitted = b"".join(sent)
+    assert b"secret.csv" in submitted
+    assert b"Maria-private" not in submitted
+    assert np.float64(MARK).tobytes() not in submitted
 
 
 @pytest.mark.slow
@@ -165,36 +180,56 @@ def test_worker_errors_carry_no_private_values(
 ) -> None:
     path = tmp_path / "gone.csv"
     table(20).to_csv(path, index=False)
-    source, terms = open_source(str(path)), contract(str(path), rows=20)
+    source, declared = open_source(str(path)), contract(str(path), rows=20)
     path.unlink()
-    with pytest.raises(TableError, match=r"gone\.csv"):
-        accumulate(source, terms, Unit(), Lattice(P, 14), engine=Cluster(scheduler))
+    with raises(table_problems.file_not_readable, file=str(path), format="CSV"):
+        accumulate(source, declared, Unit(), Lattice(P, 14), engine=Cluster(scheduler))
     table(20).to_csv(path, index=False)
-    monkeypatch.setattr(cluster, "summed", _raise_private_value)
-    with pytest.raises(GramercyError) as caught:
-        summed(str(path), terms, Cluster(scheduler))
-    assert str(caught.value).startswith("_raise_private_value: KeyError on a worker.")
+    monkeypatch.setattr(cluster, "sum_rows", _raise_private_value)
+    with raises(problems.worker_failed, step="_raise_private_value", error="KeyError") as caught:
+        summed(str(path), declared, Cluster(scheduler))
+    assert MARK not in str(caught.value)
     assert MARK not in repr(caught.value.__context__)
     monkeypatch.undo()
-    with pytest.raises(TableError, match="'rows' is 21"):
+    with raises(table_problems.row_count_differs, rows=20, declared=21):
         summed(str(path), contract(str(path), rows=21), Cluster(scheduler))
 
 
-def _raise_private_value(*given: Any) -> Any:
+def _raise_private_value(*args: Any) -> Any:
     raise KeyError(MARK)
+
+
+def test_error_from_a_worker_keeps_code_and_facts_without_history() -> None:
+    def fail(*args: Any) -> Any:
+        error = table_problems.page_too_large("t.parquet", "c0", 64)
+        error.add_note(MARK)
+        raise error from KeyError(MARK)
+
+    sent = pickle.dumps(_caught(fail).without_history())
+    assert MARK.encode() not in sent
+    error = pickle.loads(sent)
+    assert (error.__cause__, error.__context__, error.__traceback__) == (None, None, None)
+    assert error.code == table_problems.page_too_large.code
+    assert error.facts == {"file": "t.parquet", "column": "c0", "limit": 64}
+
+
+def _caught(step: Any) -> Any:
+    with raises(table_problems.page_too_large) as caught:
+        step()
+    return caught.value
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
 def test_unreachable_scheduler_is_refused(
     address: str, files: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_PATIENCE", "1s")
-    with pytest.raises(RequestError, match="no Dask scheduler answers"):
+    monkeypatch.setattr(cluster, "_TIMEOUT", "1s")
+    with raises(problems.scheduler_unreachable, address=address):
         summed(files, contract(files), Cluster(address))
 
 
 def test_missing_scheduler_address_is_refused(files: str) -> None:
-    with pytest.raises(RequestError, match="no address is given"):
+    with raises(problems.scheduler_missing):
         summed(files, contract(files), Cluster(None))
 
 
@@ -208,24 +243,25 @@ def test_workers_that_may_spill_to_disk_are_refused(
         dask.config.set({"distributed.worker.memory.spill": 0.7}),
         LocalCluster(
             n_workers=1, processes=False, dashboard_address=":0", memory_limit="16GB"
-        ) as made,
+        ) as local_cluster,
     ):
-        with pytest.raises(RequestError, match="may write to disk"):
-            summed(files, contract(files), Cluster(made.scheduler_address))
-        monkeypatch.setattr(cluster, "_check", lambda client: None)  # it came afterwards
-        with pytest.raises(RequestError, match="may write to disk"):
-            summed(files, contract(files), Cluster(made.scheduler_address))
+        with raises(problems.workers_may_spill):
+            summed(files, contract(files), Cluster(local_cluster.scheduler_address))
+        # A worker that joined after the check.
+        monkeypatch.setattr(cluster, "_check_workers", lambda client: None)
+        with raises(problems.workers_may_spill):
+            summed(files, contract(files), Cluster(local_cluster.scheduler_address))
 
 
 @pytest.mark.slow
 def test_workers_without_gramercy_are_refused(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def elsewhere(dask_worker: Any) -> Any:
+    def without_gramercy(dask_worker: Any) -> Any:
         raise ModuleNotFoundError("tables")
 
-    monkeypatch.setattr(cluster, "_of_worker", elsewhere)
-    with pytest.raises(RequestError, match="not all workers"):
+    monkeypatch.setattr(cluster, "_worker_status", without_gramercy)
+    with raises(problems.worker_versions_differ):
         summed(files, contract(files), Cluster(scheduler))
 
 
@@ -234,21 +270,26 @@ def test_workers_with_another_version_are_refused(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_version", lambda: "9.9")
-    with pytest.raises(RequestError, match=r"not all workers .* have Gramercy 9\.9"):
+    with raises(problems.worker_versions_differ, version="9.9"):
         summed(files, contract(files), Cluster(scheduler))
 
 
 @pytest.mark.slow
 def test_engine_does_not_change_the_request_key(tmp_path: Path) -> None:
-    """Where the table is read changes nothing; published rows need one process."""
-    alone = read_plan(write_request(tmp_path))
+    """The engine does not affect the result; mechanisms that publish rows need one process."""
+    local = read_plan(write_request(tmp_path))
     dask = {"kind": "dask", "scheduler": "tcp://127.0.0.1:1"}
-    there = read_plan(write_request(tmp_path, request={"engine": dask}))
-    assert alone.key == there.key
-    assert "engine" not in there.asked.model_dump_json()
+    remote = read_plan(write_request(tmp_path, request={"engine": dask}))
+    assert local.key == remote.key
+    assert "engine" not in remote.spec.model_dump_json()
     rows = {"name": "rows", "epsilon": 1.0, "delta": 1e-6}
-    with pytest.raises(RequestError, match="'rows' publishes rows, in their order"):
+    with raises(rows_need_one_process, mechanism="rows"):
         read_plan(write_request(tmp_path, request={"engine": dask, "mechanism": rows}))
-    for engine in ("dusk", {"kind": "dask", "scheduler": "nowhere"}, {"kind": "here", "x": 1}):
-        with pytest.raises(RequestError, match="engine"):
+    nowhere = {"kind": "dask", "scheduler": "nowhere"}
+    for engine, problem, key in (
+        ("dusk", keys.unknown_choice, "engine"),
+        (nowhere, scheduler_address, "engine.scheduler"),
+        ({"kind": "local", "x": 1}, keys.key_unknown, "engine"),
+    ):
+        with raises(problem, key=key):
             read_plan(write_request(tmp_path, request={"engine": engine}))

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems.table import compression_not_supported, file_not_readable
 from gramercy.tables.lines import BLOCK, RecordLines
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
 from tests.support.factories import contract_facts
+from tests.support.problems import raises
 from tests.support.table_reading import read
 
 NAN = float("nan")
@@ -59,24 +60,24 @@ def test_csv_cells_and_malformed_lines(
     tmp_path: Path, text: bytes, rows: Any, malformed: int
 ) -> None:
     (tmp_path / "t.csv").write_bytes(text)
-    found, dropped = read(tmp_path / "t.csv", "a", "b")
-    np.testing.assert_array_equal(np.array(found).reshape(-1, 2), np.array(rows).reshape(-1, 2))
+    cells, dropped = read(tmp_path / "t.csv", "a", "b")
+    np.testing.assert_array_equal(np.array(cells).reshape(-1, 2), np.array(rows).reshape(-1, 2))
     assert dropped == malformed
     with gzip.open(tmp_path / "t.csv.gz", "wb") as stream:
         stream.write(text)
     again, _ = read(tmp_path / "t.csv.gz", "a", "b")
-    np.testing.assert_array_equal(np.array(again), np.array(found))
+    np.testing.assert_array_equal(np.array(again), np.array(cells))
 
 
 LINE = st.text(alphabet='12."x,\r \xff', max_size=12).map(lambda text: text.encode("latin-1"))
 
 
 @settings(max_examples=200, deadline=None)
-@given(before=st.lists(LINE, max_size=4), one=LINE, other=LINE, after=st.lists(LINE, max_size=4))
+@given(before=st.lists(LINE, max_size=4), first=LINE, second=LINE, after=st.lists(LINE, max_size=4))
 def test_csv_line_never_affects_other_lines(
-    before: list[bytes], one: bytes, other: bytes, after: list[bytes]
+    before: list[bytes], first: bytes, second: bytes, after: list[bytes]
 ) -> None:
-    """Other lines are read as they are without it."""
+    """Other lines are read the same with and without it."""
 
     def kept(lines: list[bytes]) -> list[bytes]:
         stream = io.BytesIO(b"\n".join(lines) + b"\n")
@@ -85,9 +86,9 @@ def test_csv_line_never_affects_other_lines(
     def alone(line: bytes) -> list[bytes]:
         return kept([line])
 
-    for middle in (one, other):
+    for middle in (first, second):
         lines = [*before, middle, *after]
-        assert kept(lines) == [line for each in lines for line in alone(each)]
+        assert kept(lines) == [line for other in lines for line in alone(other)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -98,19 +99,19 @@ def test_each_csv_line_gives_at_most_one_row(
     """Rows read plus rows dropped is the number of lines, so no cell can change the count."""
     file = tmp_path_factory.mktemp("t") / "t.csv"
 
-    def of(some: list[bytes]) -> tuple[list[list[float]], int]:
-        file.write_bytes(b"a,b\n" + b"".join(line + b"\n" for line in some))
+    def of(lines: list[bytes]) -> tuple[list[list[float]], int]:
+        file.write_bytes(b"a,b\n" + b"".join(line + b"\n" for line in lines))
         return read(file, "a", "b")
 
     rows, dropped = of(lines)
     assert len(rows) + dropped == len(lines)
-    # Each is read as it would be alone.
+    # Each line gives the same as in a file of its own.
     alone = [of([line]) for line in lines]
-    np.testing.assert_array_equal(rows, [row for found, _ in alone for row in found])
+    np.testing.assert_array_equal(rows, [row for cells, _ in alone for row in cells])
     assert dropped == sum(count for _, count in alone)
 
 
-def packings(text: bytes) -> dict[str, bytes]:
+def compressed(text: bytes) -> dict[str, bytes]:
     members = io.BytesIO()
     with zipfile.ZipFile(members, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("t.csv", text)
@@ -127,27 +128,28 @@ def packings(text: bytes) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_compressed_csv_is_read_and_truncation_refused(tmp_path: Path) -> None:
     lines = "".join(f"{i},{-i}\n" for i in range(60_000))
-    for ending, packed in packings(f"a,b\n{lines}".encode()).items():
+    for ending, packed in compressed(f"a,b\n{lines}".encode()).items():
         file = tmp_path / f"t.csv.{ending}"
         file.write_bytes(packed)
         rows, dropped = read(file, "a", "b")
         assert (len(rows), dropped, rows[-1]) == (60_000, 0, [59_999, -59_999])
         file.write_bytes(packed[: len(packed) // 2])
-        with pytest.raises(TableError, match=rf"t\.csv\.{ending}: "):
+        with raises(file_not_readable, file=str(file), format="CSV"):
             read(file, "a", "b")
 
 
 def test_zip_must_hold_exactly_one_readable_file(tmp_path: Path) -> None:
-    for held in ([], ["a.csv", "b.csv"]):
-        with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as packed:
-            for name in held:
+    path = tmp_path / "t.csv.zip"
+    for names, method in (
+        ([], zipfile.ZIP_STORED),
+        (["a.csv", "b.csv"], zipfile.ZIP_STORED),
+        (["a.csv"], zipfile.ZIP_LZMA),
+    ):
+        with zipfile.ZipFile(path, "w", method) as packed:
+            for name in names:
                 packed.writestr(name, "a\n1\n")
-        with pytest.raises(TableError, match=r"t\.csv\.zip: is not packed in a way"):
-            read(tmp_path / "t.csv.zip", "a")
-    with zipfile.ZipFile(tmp_path / "t.csv.zip", "w", zipfile.ZIP_LZMA) as packed:
-        packed.writestr("a.csv", "a\n1\n")
-    with pytest.raises(TableError, match=r"t\.csv\.zip: is not packed in a way"):
-        read(tmp_path / "t.csv.zip", "a")
+        with raises(compression_not_supported, file=str(path)):
+            read(path, "a")
 
 
 def test_blank_line_of_single_column_csv_counts_as_malformed(tmp_path: Path) -> None:
@@ -159,9 +161,9 @@ def test_blank_line_of_single_column_csv_counts_as_malformed(tmp_path: Path) -> 
 def test_truncated_gzip_error_names_the_file_and_no_value(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "t.csv.gz", "wb") as stream:
         stream.write(b"a,b\n" + b"123.456,2\n" * 100_000)
-    whole = (tmp_path / "t.csv.gz").read_bytes()
-    (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(TableError, match=r"t\.csv\.gz: cannot be read") as caught:
+    content = (tmp_path / "t.csv.gz").read_bytes()
+    (tmp_path / "t.csv.gz").write_bytes(content[: len(content) // 2])
+    with raises(file_not_readable, file=str(tmp_path / "t.csv.gz")) as caught:
         read(tmp_path / "t.csv.gz", "a", "b")
     assert "123" not in str(caught.value)
 
@@ -184,13 +186,15 @@ def test_lines_over_4_mib_are_dropped_in_bounded_memory(
     assert peak < 12 * BLOCK
 
 
-@pytest.mark.parametrize("in_place", [False, True])
-def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, in_place: bool) -> None:
+@pytest.mark.parametrize("keep_malformed", [False, True])
+def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, keep_malformed: bool) -> None:
     file = tmp_path / "t.csv"
     file.write_bytes(b'\xef\xbb\xbf"c0","c,1",c2\n1,2,3\n')
     columns = {name: {"lower": -5.0, "upper": 5.0} for name in ("c0", "c,1", "c2")}
     facts = contract_facts(file, rows=1) | {"columns": columns}
     facts["budget"] = {"epsilon": 1.0, "delta": 1e-6}
     contract = Contract.model_validate(facts)
-    sums = accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10), in_place=in_place)
+    sums = accumulate(
+        open_source(str(file)), contract, Unit(), Lattice(3, 10), keep_malformed=keep_malformed
+    )
     assert (sums.rows, sums.malformed) == (1, 0)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gramercy.tables.csv_reader import Malformed
-from gramercy.tables.lines import BLOCK, valid_utf8
-from gramercy.tables.read import cells
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.lines import BLOCK, replace_invalid_utf8
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 
 ROW = b"0.5,0.5\n"
@@ -24,21 +24,23 @@ UNITS = [
 ]
 
 
-def read(path: Path, *, in_place: bool = False) -> tuple[list[list[float]], int]:
-    """Rows of cells in order, and how many lines were left out."""
-    malformed = Malformed()
+def read(path: Path, *, keep_malformed: bool = False) -> tuple[list[list[float]], int]:
+    """Rows of cells in order, and the number of dropped lines."""
+    malformed = MalformedLines()
     columns = {"a": None, "b": None}
-    batches = cells(open_source(str(path)), columns, malformed, in_place=in_place)
+    batches = cell_batches(
+        open_source(str(path)), columns, malformed, keep_malformed=keep_malformed
+    )
     rows = np.concatenate([np.empty((2, 0)), *batches], axis=1).T
-    return rows.tolist(), malformed.rows
+    return rows.tolist(), malformed.dropped
 
 
 @given(st.lists(st.sampled_from(UNITS) | st.binary(max_size=4), max_size=8).map(b"".join))
 def test_invalid_utf8_bytes_are_replaced_one_for_one(data: bytes) -> None:
     """Characters stay as they are; each byte of anything else becomes a control character."""
-    found = valid_utf8(data)
-    assert len(found) == len(data)
-    assert found.decode() == data.decode("utf-8", "surrogateescape").translate(SUBSTITUTED)
+    replaced = replace_invalid_utf8(data)
+    assert len(replaced) == len(data)
+    assert replaced.decode() == data.decode("utf-8", "surrogateescape").translate(SUBSTITUTED)
 
 
 SUBSTITUTED = dict.fromkeys(range(0xDC80, 0xDD00), "\x1a")
@@ -46,7 +48,7 @@ SUBSTITUTED = dict.fromkeys(range(0xDC80, 0xDD00), "\x1a")
 
 @st.composite
 def long_lines(draw: st.DrawFn, block: int) -> bytes:
-    """A line about as long as the longest that is read, or half as long, or short."""
+    """A line near the maximal length, near a fraction of it, or short."""
     unit = b"".join(draw(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3)))
     most = draw(st.sampled_from([block, block, 2 * block // 3, block // 3, 9]))
     length = most - draw(st.integers(-3, 3))
@@ -67,21 +69,21 @@ LINES = st.lists(long_lines(SMALL), max_size=4)
     line=long_lines(SMALL),
     after=LINES,
     end=st.sampled_from([b"", b"\n", b"\r\n"]),
-    in_place=st.booleans(),
+    keep_malformed=st.booleans(),
 )
-@example(  # with three bytes for each, they would span three blocks
+@example(  # with three-byte substitutes, they would span three blocks
     before=[b"1," + b"0" * 52, b"\xff" * 62 + b",1"],
     line=b"\xff" * 65 + b",1",
     after=[],
     end=b"\n",
-    in_place=False,
+    keep_malformed=False,
 )
 def test_line_affects_only_its_own_row(
     before: list[bytes],
     line: bytes,
     after: list[bytes],
     end: bytes,
-    in_place: bool,
+    keep_malformed: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """With blocks of a few bytes, so that lines span them in every way."""
@@ -93,14 +95,14 @@ def test_line_affects_only_its_own_row(
             patch("gramercy.tables.lines.BLOCK", SMALL),
             patch("gramercy.tables.csv_reader.BLOCK", SMALL),
         ):
-            return read(path, in_place=in_place)
+            return read(path, keep_malformed=keep_malformed)
 
-    (rows, left_out), (plain, without) = with_line(line), with_line(b"7,8")
-    assert len(rows) + left_out == len(plain) + without == len(before) + len(after) + 2
-    here, kept = plain.index([7.0, 8.0]), len(rows) - len(plain) + 1  # of the line itself
-    assert kept in ({1} if in_place else {0, 1})
+    (rows, dropped), (plain, plain_dropped) = with_line(line), with_line(b"7,8")
+    assert len(rows) + dropped == len(plain) + plain_dropped == len(before) + len(after) + 2
+    index, kept = plain.index([7.0, 8.0]), len(rows) - len(plain) + 1  # of the line itself
+    assert kept in ({1} if keep_malformed else {0, 1})
     np.testing.assert_array_equal(
-        rows[:here] + rows[here + kept :], plain[:here] + plain[here + 1 :]
+        rows[:index] + rows[index + kept :], plain[:index] + plain[index + 1 :]
     )
 
 
@@ -112,5 +114,5 @@ def test_long_lines_of_invalid_utf8_are_kept(tmp_path: Path) -> None:
     count = (BLOCK - len(first) + int(1.2 * mib) - 4) // len(ROW)  # both end in the second block
     for line in (second, ROW):
         path.write_bytes(b"a,b\n" + ROW * count + first + line + ROW)
-        rows, left_out = read(path)
-        assert (len(rows), left_out, rows[-1]) == (count + 3, 0, [0.5, 0.5])
+        rows, dropped = read(path)
+        assert (len(rows), dropped, rows[-1]) == (count + 3, 0, [0.5, 0.5])

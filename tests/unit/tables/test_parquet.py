@@ -1,4 +1,4 @@
-"""Parquet: the same cells whatever its types, encodings, codecs and pages, in bounded memory."""
+"""Parquet: the same cells for all types, encodings, codecs and pages, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.schemas.errors import TableError
+from gramercy.schemas.problems.table import page_too_large
 from gramercy.tables.column_types import column_types
-from gramercy.tables.csv_reader import Malformed
+from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.parquet_guard import memory
-from gramercy.tables.read import cells
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 from tests.support.factories import at_scale
+from tests.support.problems import raises
 from tests.support.table_reading import read
 
 NAN = float("nan")
@@ -46,11 +47,11 @@ def test_parquet_types_become_floats(tmp_path: Path, column: Any, expected: Any)
 WORDS = ("a", "b c", "ä", "long " * 20)
 
 
-def some_texts(rows: int, *, missing: bool) -> list[str | None]:
+def random_texts(rows: int, *, missing: bool) -> list[str | None]:
     rng = np.random.default_rng(5)
     others = ["", "A", " a ", "b c\t", "x" * 5000, " " * 2000 + "a", "long " * 300, "1"]
     pool = [*WORDS, *others, *([None, None] if missing else [])]
-    # Runs and single cells, so that every way of packing is used.
+    # Runs and single cells, so that all encodings are used.
     picked = [pool[k] for k in rng.integers(len(pool), size=rows)]
     return [cell for cell in picked for _ in range(int(rng.choice([1, 1, 9])))][:rows]
 
@@ -65,7 +66,7 @@ def some_texts(rows: int, *, missing: bool) -> list[str | None]:
 def test_parquet_text_is_independent_of_encoding_and_codec(
     encoding: str, codec: str, version: str, missing: bool, tmp_path: Path
 ) -> None:
-    texts = some_texts(1500, missing=missing)
+    texts = random_texts(1500, missing=missing)
     schema = pa.schema([pa.field("g", pa.string(), missing), ("k", pa.float64())])
     table = pa.table({"g": texts, "k": np.arange(1500.0)}, schema=schema)
     pq.write_table(
@@ -79,12 +80,12 @@ def test_parquet_text_is_independent_of_encoding_and_codec(
         row_group_size=700,
     )
     place = {word: float(k) for k, word in enumerate(WORDS)} | {" a ": 0.0, "b c\t": 1.0}
-    # The last level's blanks are no part of it, and a contract takes none that has them.
+    # The last word ends with a blank; the levels of a contract cannot.
     levels = {"k": None, "g": tuple(word.strip() for word in WORDS)}
     expected = [place.get(text or "", NAN) for text in texts]
     source = open_source(str(tmp_path / "t.parquet"))
-    found = np.concatenate(list(cells(source, levels, Malformed())), axis=1)
-    np.testing.assert_array_equal(found, [np.arange(1500.0), expected])
+    cells = np.concatenate(list(cell_batches(source, levels, MalformedLines())), axis=1)
+    np.testing.assert_array_equal(cells, [np.arange(1500.0), expected])
 
 
 @pytest.mark.parametrize(("name", "limit"), [("g", "_TEXTS"), ("k", "_PAGE")])
@@ -94,8 +95,12 @@ def test_oversized_parquet_pages_are_refused(
     table = pa.table({"g": ["a" * 50] * 99, "k": np.arange(99.0)})
     pq.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
     monkeypatch.setattr(memory, limit, 500)
-    with pytest.raises(TableError, match=f"column '{name}' lies in pages of more than"):
-        list(cells(open_source(str(tmp_path / "t.parquet")), {"k": None, "g": ("a",)}, Malformed()))
+    with raises(page_too_large, column=name):
+        list(
+            cell_batches(
+                open_source(str(tmp_path / "t.parquet")), {"k": None, "g": ("a",)}, MalformedLines()
+            )
+        )
 
 
 @pytest.mark.slow
@@ -105,7 +110,7 @@ def test_oversized_parquet_pages_are_refused(
     "limits",
     [
         {},
-        {"parquet_guard.memory._PAGES": 1, "parquet._SOME": 1},
+        {"parquet_guard.memory._PAGES": 1, "parquet_reader._TURN": 1},
         {"parquet_guard.memory._BATCH": 1},
     ],
 )
@@ -118,10 +123,12 @@ def test_columns_read_one_at_a_time_equal_the_table(
     if rows == 40_000 and group == 7:
         table = table.slice(0, 100)
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=group, data_page_size=1000)
-    for name, limit in (limits | {"parquet._BLOCK": 8 * 6 * 3000}).items():
+    for name, limit in (limits | {"parquet_reader._BLOCK": 8 * 6 * 3000}).items():
         monkeypatch.setattr(f"gramercy.tables.{name}", limit)
     columns = {"c1": None, "g": ("a", "b"), "c0": None, "c4": None, "c2": None, "c3": None}
-    batches = list(cells(open_source(str(tmp_path / "t.parquet")), columns, Malformed()))
+    batches = list(
+        cell_batches(open_source(str(tmp_path / "t.parquet")), columns, MalformedLines())
+    )
     places = np.select([texts == "a", texts == "b"], [0.0, 1.0], NAN)
     expected = np.stack([numbers[1], places, *numbers[[0, 4, 2, 3]]])[:, : table.num_rows]
     np.testing.assert_array_equal(np.concatenate(batches, axis=1), expected)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gramercy.tables.person_names import LONGEST, canonical
+from gramercy.tables.person_names import MAX_BYTES, canonical
 
 CHARACTERS = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
 MIB = 1 << 20
@@ -17,19 +17,19 @@ MIB = 1 << 20
 
 @pytest.mark.slow
 @given(st.text(max_size=8) | st.from_regex(r'[" 0-9.eE+-]{0,8}', fullmatch=True))
-@example("1" * LONGEST + "e-300")
+@example("1" * MAX_BYTES + "e-300")
 @example("." + "1" * 255)
 @example("0.0e5")
 @example("-000.10e-1")
 @example("\u00a8\ufeff e\u200b\u0301")
 def test_canonical_name_is_idempotent(name: str) -> None:
     """So a known name need not be canonicalised again."""
-    once = canonical(name)
-    assert once is None or canonical(once) == once
-    assert once is None or 0 < len(once.encode()) <= LONGEST
+    spelling = canonical(name)
+    assert spelling is None or canonical(spelling) == spelling
+    assert spelling is None or 0 < len(spelling.encode()) <= MAX_BYTES
 
 
-SPELLED = {
+SPELLINGS = {
     "7": [
         *('"7"', "7 ", " 7", '"7" ', ' " "7" " ', "\t7\n", "\u00a07\u3000", "\u20287"),
         *("+7", "7.", "7.0", "7.00", "7e0", "7E+00", "70e-1", "0.7e1", ".7e1", "+7.0e0", "7e-0"),
@@ -53,7 +53,7 @@ SPELLED = {
 
 
 @pytest.mark.parametrize(
-    ("spelled", "name"), [(spelled, name) for name in SPELLED for spelled in SPELLED[name]]
+    ("spelled", "name"), [(spelled, name) for name in SPELLINGS for spelled in SPELLINGS[name]]
 )
 def test_spellings_share_one_canonical_name(spelled: str, name: str) -> None:
     assert canonical(name) == name
@@ -110,8 +110,11 @@ def test_whitespace_separates_words_and_invisible_characters_vanish() -> None:
 
 def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
     """So a long name can be refused before the slow normalisation."""
-    made = (len(unicodedata.normalize("NFD", each)) / len(each.encode()) for each in CHARACTERS)
-    assert max(made) * 4 <= 6
+    ratios = (
+        len(unicodedata.normalize("NFD", character)) / len(character.encode())
+        for character in CHARACTERS
+    )
+    assert max(ratios) * 4 <= 6
 
 
 @pytest.mark.slow
@@ -122,7 +125,7 @@ def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
         (' "' * 2 * MIB + "b", "b"),
         ("\u200b" * MIB + "b", "b"),
         ("a" + " " * 4 * MIB + "b", "a b"),
-        ("a" + "\u0300\u0327" * MIB, None),  # to sort them would take days
+        ("a" + "\u0300\u0327" * MIB, None),  # sorting the accents would take days
         ("\ufdfa" * MIB, None),
         ("1e" + "9" * 4 * MIB, None),
         ("0." + "0" * 4 * MIB, None),

@@ -14,16 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import gramercy.tables.recipe
+import gramercy.tables.row_transform
 from gramercy.application.validation import validate
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import TableError
+from gramercy.schemas.errors import ContractError
+from gramercy.schemas.model import parse
 from gramercy.schemas.normalisation import Clip, Unit
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import contract as contract_problems
+from gramercy.schemas.problems import keys, publication
+from gramercy.schemas.problems import table as problems
 from gramercy.tables.persons import Persons
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
 from tests.support.factories import contract_facts
+from tests.support.problems import raises
 
 P = 3
 NASTY = ["", "nan", "1e308", "-1e308", "5e-324", "inf", "x", "0"]
@@ -32,56 +38,56 @@ NASTY = ["", "nan", "1e308", "-1e308", "5e-324", "inf", "x", "0"]
 def frame(persons: int, seed: int = 0) -> pd.DataFrame:
     """From one to forty rows each, in any order."""
     rng = np.random.default_rng(seed)
-    who = np.repeat([f"id-{k}" for k in range(persons)], rng.integers(1, 40, size=persons))
-    rng.shuffle(who)
-    return pd.DataFrame({"who": who} | {f"c{k}": rng.normal(size=who.size) for k in range(P)})
+    names = np.repeat([f"id-{k}" for k in range(persons)], rng.integers(1, 40, size=persons))
+    rng.shuffle(names)
+    return pd.DataFrame({"who": names} | {f"c{k}": rng.normal(size=names.size) for k in range(P)})
 
 
-def contract(path: Path, persons: int, **more: Any) -> Contract:
+def contract(path: Path, persons: int, **changes: Any) -> Contract:
     facts = contract_facts(path, rows=40 * persons, p=P)
-    return Contract.model_validate(facts | {"unit": "who", "persons": persons} | more)
+    return Contract.model_validate(facts | {"privacy_unit": "who", "persons": persons} | changes)
 
 
 def summed(
-    table: pd.DataFrame, folder: Path, persons: int, how: Any = None, bits: int = 12, **more: Any
+    table: pd.DataFrame, folder: Path, persons: int, how: Any = None, bits: int = 12, **changes: Any
 ) -> Accumulated:
     path = folder / "t.csv"
     table.to_csv(path, index=False)
-    terms = contract(path, persons, **more)
-    return accumulate(open_source(str(path)), terms, how or Unit(), Lattice(P, bits))
+    declared = contract(path, persons, **changes)
+    return accumulate(open_source(str(path)), declared, how or Unit(), Lattice(P, bits))
 
 
 def test_gram_is_that_of_rows_scaled_per_person(tmp_path: Path) -> None:
     table = frame(50)
-    found = summed(table, tmp_path, 50, bits=20)
-    assert found.rows == 50
-    assert found.read == len(table)
+    sums = summed(table, tmp_path, 50, bits=20)
+    assert sums.rows == 50
+    assert sums.rows_read == len(table)
     x = table[["c0", "c1", "c2"]].to_numpy() / 5
     x /= np.linalg.norm(x, axis=1)[:, None]
     x /= np.sqrt(table.groupby("who")["who"].transform("size").to_numpy())[:, None]
-    assert found.gram is not None
-    released = found.gram.astype(float) / Lattice(P, 20).divisor
+    assert sums.gram is not None
+    released = sums.gram.astype(float) / Lattice(P, 20).divisor
     np.testing.assert_allclose(released, x.T @ x, atol=1e-3)
 
 
 def test_person_contributes_unit_trace_for_any_number_of_rows(tmp_path: Path) -> None:
     """On a fitted lattice, without a bias that grows with the number of persons."""
-    lattice = Lattice.fitting(P, 10**6, 5.0, each=20.0)
-    assert lattice.together == 320
+    lattice = Lattice.fitting(P, 10**6, 5.0, rows_per_person=20.0)
+    assert lattice.rows_in_ball == 320
     path = tmp_path / "t.csv"
     for rows in (1, 3, 300):
         frame(1, seed=rows).head(1).loc[[0] * rows].to_csv(path, index=False)
-        found = accumulate(open_source(str(path)), contract(path, 1), Unit(), lattice)
-        assert found.gram is not None
-        trace = np.trace(found.gram) / lattice.divisor
+        sums = accumulate(open_source(str(path)), contract(path, 1), Unit(), lattice)
+        assert sums.gram is not None
+        trace = np.trace(sums.gram) / lattice.divisor
         assert trace == pytest.approx(1, abs=math.sqrt(P * rows) / 2.0**lattice.bits)
 
 
 def test_one_row_per_person_equals_row_level_result(tmp_path: Path) -> None:
     table = frame(400).drop_duplicates("who").reset_index(drop=True)
     by_person = summed(table, tmp_path, 400)
-    terms = Contract.model_validate(contract_facts(tmp_path / "t.csv", rows=400, p=P))
-    by_row = accumulate(open_source(terms.source), terms, Unit(), Lattice(P, 12))
+    declared = Contract.model_validate(contract_facts(tmp_path / "t.csv", rows=400, p=P))
+    by_row = accumulate(open_source(declared.source), declared, Unit(), Lattice(P, 12))
     assert by_person.gram is not None
     assert (by_person.gram == by_row.gram).all()
 
@@ -96,9 +102,9 @@ def test_contribution_of_a_person_stays_in_the_ball(bits: int, how: Any, tmp_pat
         strange = rng.random((rows, P)) < 0.2
         cells[strange] = rng.choice(NASTY, size=int(strange.sum()))
         table = pd.DataFrame(cells, columns=[f"c{k}" for k in range(P)]).assign(who="me")
-        found = summed(table, tmp_path, 1, how, bits)
-        assert found.gram is not None
-        assert np.trace(found.gram) <= Lattice(P, bits).ball
+        sums = summed(table, tmp_path, 1, how, bits)
+        assert sums.gram is not None
+        assert np.trace(sums.gram) <= Lattice(P, bits).squared_radius
 
 
 def test_replacing_a_person_moves_gram_by_at_most_the_sensitivity(tmp_path: Path) -> None:
@@ -112,7 +118,7 @@ def test_replacing_a_person_moves_gram_by_at_most_the_sensitivity(tmp_path: Path
     for times in (2, 100):
         changes.append(pd.concat([table, *[table[mine]] * times]))
     changes.append(pd.concat([table[~mine], table[mine].head(1)]))
-    changes.append(pd.concat([table[mine], table[~mine]]))  # in other places
+    changes.append(pd.concat([table[mine], table[~mine]]))  # at other positions
     changes.append(table.replace({"who": {"id-4": "somebody else"}}))
     before = summed(table, tmp_path, 12).gram
     assert before is not None
@@ -120,15 +126,15 @@ def test_replacing_a_person_moves_gram_by_at_most_the_sensitivity(tmp_path: Path
     for change in changes:
         after = summed(change, tmp_path, 12).gram
         assert after is not None
-        moved.append(float(np.linalg.norm((after - before).astype(float))) / lattice.ball)
+        moved.append(float(np.linalg.norm((after - before).astype(float))) / lattice.squared_radius)
     assert max(moved) <= np.sqrt(2)
-    assert max(moved) > 0.7  # they were changes
+    assert max(moved) > 0.7  # the changes are large
     gone = summed(table[~mine], tmp_path, 12, neighbours="add-remove")
     assert gone.rows == 11
     assert gone.gram is not None
     change = (before - gone.gram).astype(float)
-    assert np.linalg.eigvalsh(change)[0] >= -1e-9 * lattice.ball
-    assert np.trace(change) <= lattice.ball
+    assert np.linalg.eigvalsh(change)[0] >= -1e-9 * lattice.squared_radius
+    assert np.trace(change) <= lattice.squared_radius
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -136,8 +142,8 @@ def test_sums_are_independent_of_format_order_and_id_type(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same integers from CSV and Parquet, for any type of the ids."""
-    monkeypatch.setattr(gramercy.tables.recipe, "_LARGE", 0 if large else 1 << 60)
-    monkeypatch.setattr("gramercy.tables.parquet.BATCH_CELLS", 500)
+    monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", 0 if large else 1 << 60)
+    monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 500)
     table = frame(30, seed=5)
     table["who"] = table["who"].str.removeprefix("id-").astype(int)
     expected = summed(table, tmp_path, 30)
@@ -148,27 +154,27 @@ def test_sums_are_independent_of_format_order_and_id_type(
         columns = {"who": who.cast(kind)} | {c: pa.array(shuffled[c]) for c in ("c0", "c1", "c2")}
         path = tmp_path / f"{k}.parquet"
         pq.write_table(pa.table(columns), path, row_group_size=100)
-        found = accumulate(open_source(str(path)), contract(path, 30), Unit(), Lattice(P, 12))
-        assert found.gram is not None
-        assert (found.gram == expected.gram).all()
-        assert found.rows == 30
+        sums = accumulate(open_source(str(path)), contract(path, 30), Unit(), Lattice(P, 12))
+        assert sums.gram is not None
+        assert (sums.gram == expected.gram).all()
+        assert sums.rows == 30
 
 
 @pytest.mark.parametrize("name", ["", "NA", "x" * 300, "  "])
 def test_rows_without_a_person_are_left_out(name: str, tmp_path: Path) -> None:
     table = frame(10)
     extra = table.head(3).assign(who=name)
-    found = summed(pd.concat([table, extra]), tmp_path, 10)
-    assert found.nobodys == 3
-    assert found.gram is not None
-    assert (found.gram == summed(table, tmp_path, 10).gram).all()
+    sums = summed(pd.concat([table, extra]), tmp_path, 10)
+    assert sums.rows_without_person == 3
+    assert sums.gram is not None
+    assert (sums.gram == summed(table, tmp_path, 10).gram).all()
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_wrong_declared_number_of_persons_is_not_refused(neighbours: str, tmp_path: Path) -> None:
     """Otherwise one misspelled or missing name would decide about the release."""
-    for declared in (9, 10, 11):
-        assert summed(frame(10), tmp_path, declared, neighbours=neighbours).rows == 10
+    for persons in (9, 10, 11):
+        assert summed(frame(10), tmp_path, persons, neighbours=neighbours).rows == 10
 
 
 def test_person_without_valid_rows_does_not_refuse_the_table(tmp_path: Path) -> None:
@@ -176,25 +182,25 @@ def test_person_without_valid_rows_does_not_refuse_the_table(tmp_path: Path) -> 
     path = tmp_path / "t.csv"
     for line in ('b,"5,5,5', ",5,5,5", "b,5,5"):
         path.write_text(f"who,c0,c1,c2\na,5,5,5\n{line}\n")
-        found = accumulate(open_source(str(path)), contract(path, 2), Unit(), Lattice(P, 12))
-        assert found.rows == 1
+        sums = accumulate(open_source(str(path)), contract(path, 2), Unit(), Lattice(P, 12))
+        assert sums.rows == 1
 
 
-SPELLED = [
+SPELLINGS = [
     ["7", ' "7"', "7 ", " 7", "7.0", "7.", '"7" ', ' " "7" " ', "+7", "7e0", "\ufeff7", "７"],
     ["é", "e\u0301", " é\u00a0", "\u200bé"],
 ]
 
 
-@pytest.mark.parametrize("spelled", SPELLED, ids=["7", "accents"])
+@pytest.mark.parametrize("spelled", SPELLINGS, ids=["7", "accents"])
 def test_spellings_of_one_name_are_one_person(spelled: list[str], tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     rows = "".join(f"{name},1,2,3\n" for name in spelled)
     path.write_text(f"who,c0,c1,c2\n{rows}")
-    found = accumulate(open_source(str(path)), contract(path, 1), Unit(), Lattice(P, 12))
-    assert found.rows == 1
-    assert found.gram is not None
-    assert np.trace(found.gram) <= Lattice(P, 12).ball
+    sums = accumulate(open_source(str(path)), contract(path, 1), Unit(), Lattice(P, 12))
+    assert sums.rows == 1
+    assert sums.gram is not None
+    assert np.trace(sums.gram) <= Lattice(P, 12).squared_radius
 
 
 def parquet(path: Path, who: pa.Array) -> Path:
@@ -208,9 +214,9 @@ def test_invalid_or_unused_parquet_names_are_not_extra_persons(tmp_path: Path) -
     unused = pa.DictionaryArray.from_arrays([1, 1, 4], ["p", "q", "r", "s", "t"])
     for who, count in ((broken, 2), (unused, 2), (pa.nulls(3), 0)):
         path = parquet(tmp_path / "t.parquet", who)
-        found = accumulate(open_source(str(path)), contract(path, 3), Unit(), Lattice(P, 12))
-        assert found.rows == count
-        assert found.read == 3
+        sums = accumulate(open_source(str(path)), contract(path, 3), Unit(), Lattice(P, 12))
+        assert sums.rows == count
+        assert sums.rows_read == 3
 
 
 @pytest.mark.parametrize(
@@ -223,25 +229,25 @@ def test_non_utf8_name_is_one_person_in_csv_and_parquet(name: bytes, tmp_path: P
         stored = pa.array([name], pa.binary()).view(pa.string())
         parquet(tmp_path / folder / "t.parquet", stored.cast(kind))
         files = tmp_path / folder / "*.*"
-        terms = contract(files, 1, neighbours="add-remove")
-        found = accumulate(open_source(str(files)), terms, Unit(), Lattice(P, 12))
-        assert (found.read, found.rows, found.nobodys) == (3, 1, 0)
+        declared = contract(files, 1, neighbours="add-remove")
+        sums = accumulate(open_source(str(files)), declared, Unit(), Lattice(P, 12))
+        assert (sums.rows_read, sums.rows, sums.rows_without_person) == (3, 1, 0)
 
 
 @pytest.mark.parametrize(
-    ("kinds", "words"),
+    ("kinds", "problem", "facts"),
     [
-        ([pa.int64(), pa.string()], "whole numbers, and texts in other files"),
-        ([pa.int64(), None], "whole numbers, and texts in other files"),
-        ([pa.float64()], r"not of the declared kind: column 'who' \(double\)"),
-        ([pa.decimal128(21, 2)], "Whose a row is, is whole numbers or text"),
-        ([pa.bool_()], "not of the declared kind"),
-        ([pa.int64(), pa.int16(), pa.uint64()], ""),
-        ([pa.string(), pa.dictionary(pa.int32(), pa.string()), None], ""),
+        ([pa.int64(), pa.string()], publication.person_column_mixed, {"column": "who"}),
+        ([pa.int64(), None], publication.person_column_mixed, {"column": "who"}),
+        ([pa.float64()], publication.person_column_type, {"type": "double"}),
+        ([pa.decimal128(21, 2)], publication.person_column_type, {"type": "double"}),
+        ([pa.bool_()], publication.person_column_type, {"type": "double"}),
+        ([pa.int64(), pa.int16(), pa.uint64()], None, {}),
+        ([pa.string(), pa.dictionary(pa.int32(), pa.string()), None], None, {}),
     ],
 )
 def test_files_must_agree_on_the_type_of_the_person_column(
-    kinds: list[Any], words: str, tmp_path: Path
+    kinds: list[Any], problem: Problem[..., Any] | None, facts: dict[str, str], tmp_path: Path
 ) -> None:
     """From the stated types, before any row is read."""
     for k, kind in enumerate(kinds):
@@ -251,27 +257,27 @@ def test_files_must_agree_on_the_type_of_the_person_column(
             value = ["1"] if pa.types.is_string(kind) or pa.types.is_dictionary(kind) else [1]
             parquet(tmp_path / f"{k}.parquet", pa.array(value).cast(kind))
     check = inspect.unwrap(validate)
-    terms = contract(tmp_path / "*.*", 3)
-    if words:
-        with pytest.raises(TableError, match=words):
-            check(terms)
+    declared = contract(tmp_path / "*.*", 3)
+    if problem is None:
+        check(declared)
     else:
-        check(terms)
+        with raises(problem, file=str(tmp_path / "0.parquet"), **facts):
+            check(declared)
 
 
 def test_contribution_never_decreases_with_more_rows(tmp_path: Path) -> None:
     """For clipped rows: no jump where scaling begins, and at most the weight of one row."""
-    lattice = Lattice(P, 10, together=2000.0)
-    assert lattice.shrink < 0.97
+    lattice = Lattice(P, 10, rows_in_ball=2000.0)
+    assert lattice.shrinkage < 0.97
     path = tmp_path / "t.csv"
     before = 0.0
     for rows in range(1, 40):
         line = "me,1,1,1\n" * rows
         path.write_text(f"who,c0,c1,c2\n{line}")
         how = Clip(kind="clip", radius=1.5)
-        found = accumulate(open_source(str(path)), contract(path, 1), how, lattice)
-        assert found.gram is not None
-        trace = np.trace(found.gram) / lattice.divisor
+        sums = accumulate(open_source(str(path)), contract(path, 1), how, lattice)
+        assert sums.gram is not None
+        trace = np.trace(sums.gram) / lattice.divisor
         assert trace <= 1.02
         assert trace >= before - 0.02
         before = trace
@@ -286,15 +292,15 @@ def test_fitted_lattice_of_persons_cannot_overflow(
     p: int, each: float, scale: float, persons: int
 ) -> None:
     lattice = Lattice.fitting(p, persons, scale, each)
-    assert lattice.shrink >= 0.9 - 1e-12
-    assert lattice.together >= 1
-    assert persons * lattice.ball < 1 << 62
-    assert scale * lattice.ball < 2.0**56
+    assert lattice.shrinkage >= 0.9 - 1e-12
+    assert lattice.rows_in_ball >= 1
+    assert persons * lattice.squared_radius < 1 << 62
+    assert scale * lattice.squared_radius < 2.0**56
 
 
 def test_too_coarse_lattice_is_refused() -> None:
-    with pytest.raises(ValueError, match="too coarse"):
-        Lattice(1000, 10, together=1e5)
+    with raises(problems.lattice_too_coarse, bits=10, columns=1000, rows=1e5):
+        Lattice(1000, 10, rows_in_ball=1e5)
 
 
 def test_table_that_changes_between_passes_is_refused(
@@ -312,48 +318,48 @@ def test_table_that_changes_between_passes_is_refused(
 
     for text in ("someone,1,1,1\n", "id-3,5,5,5\n" * 100):
         monkeypatch.setattr(Persons, "factors", changing(text))
-        with pytest.raises(TableError, match="changed while it was read"):
+        with raises(problems.table_changed):
             summed(frame(10), tmp_path, 10)
 
 
 def test_persons_of_two_tables_are_merged() -> None:
-    one, two = Persons(), Persons()
-    one.add(one.places(pa.array(["a", "b", "a", None])), np.array([1.0, 2.0, 4.0, 8.0]))
-    two.add(two.places(pa.array(["c", "a"])), np.array([16.0, 32.0]))
-    both = one + two
+    first, second = Persons(), Persons()
+    first.add(first.indices(pa.array(["a", "b", "a", None])), np.array([1.0, 2.0, 4.0, 8.0]))
+    second.add(second.indices(pa.array(["c", "a"])), np.array([16.0, 32.0]))
+    both = first + second
     assert both.names == ["a", "b", "c"]
-    assert both.nobodys == 1
-    other = two + one
+    assert both.rows_without_person == 1
+    reverse = second + first
     lattice = Lattice(2, 2)
-    order = [other.names.index(name) for name in both.names]
-    np.testing.assert_array_equal(other.factors(lattice)[order], both.factors(lattice))
-    assert not both.within(lattice)
-    assert Persons().within(lattice)
+    order = [reverse.names.index(name) for name in both.names]
+    np.testing.assert_array_equal(reverse.factors(lattice)[order], both.factors(lattice))
+    assert not both.are_in_ball(lattice)
+    assert Persons().are_in_ball(lattice)
 
 
 def test_person_with_overflowing_squares_contributes_nothing() -> None:
     persons, lattice = Persons(), Lattice(1, 20)
-    place = persons.places(pa.array(["a", "b"]))
+    indices = persons.indices(pa.array(["a", "b"]))
     for _ in range(1025):
-        persons.add(place, np.array([2.0**52, 1.0]))
+        persons.add(indices, np.array([2.0**52, 1.0]))
     assert persons.factors(lattice).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "problem", "key"),
     [
-        ({"persons": None}, "'persons' has to say how many"),
-        ({"unit": "row"}, "'persons' needs a column"),
-        ({"unit": "c0"}, "one of 'columns'"),
-        ({"persons": 0}, "persons"),
-        ({"persons": 10_000}, "'persons' are more than 'rows'"),
-        ({"unit": " who"}, "blanks"),
-        ({"unit": "w\no"}, "control"),
+        ({"persons": None}, contract_problems.persons_missing, ""),
+        ({"privacy_unit": "row"}, contract_problems.persons_without_unit, ""),
+        ({"privacy_unit": "c0"}, contract_problems.unit_is_published, ""),
+        ({"persons": 0}, keys.out_of_range, "persons"),
+        ({"persons": 10_000}, contract_problems.more_persons_than_rows, ""),
+        ({"privacy_unit": " who"}, contract_problems.unit_not_a_name, ""),
+        ({"privacy_unit": "w\no"}, contract_problems.unit_not_a_name, ""),
     ],
 )
 def test_inconsistent_person_contract_is_refused(
-    change: dict[str, Any], words: str, tmp_path: Path
+    change: dict[str, Any], problem: Problem[..., Any], key: str
 ) -> None:
-    facts = contract_facts("t.csv", p=P) | {"unit": "who", "persons": 7}
-    with pytest.raises(ValueError, match=words):
-        Contract.model_validate(facts | change)
+    facts = contract_facts("t.csv", p=P) | {"privacy_unit": "who", "persons": 7}
+    with raises(problem, key=key):
+        parse(Contract, facts | change, "c.yaml", ContractError)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gramercy.schemas.errors import TableError
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import table as problems
 from gramercy.tables.column_types import column_types
-from gramercy.tables.csv_reader import Malformed
-from gramercy.tables.read import cells
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
+from tests.support.problems import raises
 from tests.support.table_reading import read
 
 NAN = float("nan")
@@ -27,34 +30,38 @@ def test_files_are_read_in_name_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "problem", "facts"),
     [
-        ("t.csv", b"", "is empty"),
-        ("t.csv", b"\n1,2\n", "is empty"),
-        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8"),
-        ("t.csv", b"a,a\n1,2\n", "columns 1 and 2 have the same name"),
-        ("t.csv.gz", b"not gzip", "cannot be read"),
-        ("t.parquet", b"not parquet", "cannot be read as Parquet"),
-        ("t.xlsx", b"", "is not .csv"),
+        ("t.csv", b"", problems.header_missing, {}),
+        ("t.csv", b"\n1,2\n", problems.header_missing, {}),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), problems.header_not_utf8, {}),
+        ("t.csv", b"a,a\n1,2\n", problems.column_repeated, {"first": 1, "second": 2}),
+        ("t.csv.gz", b"not gzip", problems.file_not_readable, {"format": "CSV"}),
+        ("t.parquet", b"not parquet", problems.file_not_readable, {"format": "Parquet"}),
+        ("t.xlsx", b"", problems.unknown_format, {}),
     ],
 )
 def test_unusable_file_is_refused_by_name(
-    tmp_path: Path, name: str, content: bytes, words: str
+    tmp_path: Path,
+    name: str,
+    content: bytes,
+    problem: Problem[..., Any],
+    facts: dict[str, Any],
 ) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(TableError, match=words) as caught:
-        column_types(*open_source(str(tmp_path / name)).files)
-    assert name in str(caught.value)
+    path = tmp_path / name
+    path.write_bytes(content)
+    with raises(problem, file=str(path), **facts):
+        column_types(*open_source(str(path)).files)
 
 
 def test_missing_source_is_refused(tmp_path: Path) -> None:
-    for url, words in (
-        (tmp_path / "no.csv", "no such file"),
-        (tmp_path / "*.parquet", "no such file"),
-        (tmp_path, "is a folder without CSV or Parquet files"),
-        ("nowhere://x/t.csv", "cannot be opened"),
+    for url, problem in (
+        (tmp_path / "no.csv", problems.source_missing),
+        (tmp_path / "*.parquet", problems.source_missing),
+        (tmp_path, problems.folder_without_tables),
+        ("nowhere://x/t.csv", problems.source_not_opened),
     ):
-        with pytest.raises(TableError, match=words):
+        with raises(problem, source=str(url)):
             open_source(str(url))
 
 
@@ -71,7 +78,7 @@ def test_non_utf8_partition_names_are_ordinary_cells(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "t.csv").write_text("b\n1\n")
     source = open_source(str(tmp_path))
-    batches = list(cells(source, {"g": ("A",), "b": None}, Malformed()))
+    batches = list(cell_batches(source, {"g": ("A",), "b": None}, MalformedLines()))
     found = np.concatenate(batches, axis=1)
     np.testing.assert_array_equal(np.sort(found[0]), [0, NAN, NAN])
     np.testing.assert_array_equal(found[1], [1, 1, 1])
@@ -99,13 +106,13 @@ def test_folder_source_reads_all_tables_below_it(tmp_path: Path) -> None:
         "region": "any",
     }
     columns = {"region": ["north sea", "south"], "a": None, "year": None}
-    batches = list(cells(source, columns, Malformed()))
+    batches = list(cell_batches(source, columns, MalformedLines()))
     np.testing.assert_array_equal(
         np.concatenate(batches, axis=1),
         [[0, 0, 0, NAN, NAN, NAN], [1, NAN, 11, 2, NAN, 12], [2024] * 3 + [2025] * 3],
     )
-    with pytest.raises(TableError, match="all declared columns are names of folders"):
-        list(cells(source, {"year": None}, Malformed()))
+    with raises(problems.only_partition_columns, file=source.files[0].display_name):
+        list(cell_batches(source, {"year": None}, MalformedLines()))
     (tmp_path / "none").mkdir()
-    with pytest.raises(TableError, match="is a folder without CSV or Parquet files"):
+    with raises(problems.folder_without_tables, source=str(tmp_path / "none")):
         open_source(str(tmp_path / "none"))

@@ -16,17 +16,18 @@ from hypothesis import strategies as st
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.column import Column, Levels
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Clip, Unit
-from gramercy.tables.csv_reader import Malformed
+from gramercy.schemas.problems.table import row_count_differs, row_limit_exceeded
+from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.normalise import normalise
-from gramercy.tables.read import cells
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.repair import Repairs, repair
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated, accumulate
 from gramercy.tables.sums import Sum
-from gramercy.tables.values import _parsed
+from gramercy.tables.values import _parse_numbers
 from tests.support.factories import contract_facts
+from tests.support.problems import raises
 
 NAN = float("nan")
 
@@ -57,10 +58,22 @@ def test_row_count_is_checked_only_under_replace_one(tmp_path: Path, rows: int) 
     if rows == 1:
         assert accumulate(source, contract, Unit(), lattice).rows == 1
     else:
-        with pytest.raises(TableError, match=f"has {rows} rows"):
+        with raises(row_count_differs, source=str(file), rows=rows, declared=1):
             accumulate(source, contract, Unit(), lattice)
     hidden = contract.model_copy(update={"neighbours": "add-remove"})
     assert accumulate(source, hidden, Unit(), lattice).rows == rows
+
+
+def test_reading_stops_far_beyond_the_declared_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("c0,c1,c2\n" + "1,2,3\n" * 100)
+    for module in ("passes", "streaming"):
+        monkeypatch.setattr(f"gramercy.tables.{module}.EXCESS_ROWS", 10)
+    contract = Contract.model_validate(contract_facts(file, rows=7))
+    with raises(row_limit_exceeded, source=str(file), limit=17, declared=7):
+        accumulate(open_source(str(file)), contract, Unit(), Lattice(3, 10))
 
 
 def test_malformed_rows_count_as_zero_rows(tmp_path: Path) -> None:
@@ -76,16 +89,16 @@ def test_sums_of_parts_are_exact_beyond_64_bits() -> None:
     big = Sum(np.array([[1 << 61]], dtype=np.int64), 1)
     beyond = Sum(np.array([[1 << 70]], dtype=object), 1)
     for parts, expected in (((big, big), 1 << 62), ((big, beyond), (1 << 61) + (1 << 70))):
-        sums = Accumulated(parts, Repairs.none(1), 0, 2)
+        sums = Accumulated(parts, Repairs.zeros(1), 0, 2)
         assert sums.gram is not None
         assert int(sums.gram[0, 0]) == expected
     small = Sum(np.array([[5]], dtype=np.int64), 2)
-    assert Accumulated((small, small), Repairs.none(1), 0, 4).gram.dtype == np.int64
+    assert Accumulated((small, small), Repairs.zeros(1), 0, 4).gram.dtype == np.int64
 
 
 def test_repair_uses_public_constants() -> None:
     columns = [Column(lower=0, upper=10, centre=4, scale=2), Column(lower=-1, upper=3)]
-    repairs = Repairs.none(2)
+    repairs = Repairs.zeros(2)
     cells_ = np.array([[1.0, NAN, np.inf, 99.0], [-5.0, 1.0, 3.0, -np.inf]])
     scaled = repair(cells_, columns, repairs)
     np.testing.assert_array_equal(scaled, [[-1.5, 0, 0, 3], [-1, 0, 1, 0]])
@@ -96,13 +109,15 @@ def test_repair_uses_public_constants() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="0123456789+-.eEinfatyNxX_() ", max_size=8))
 def test_cell_is_parsed_independently_of_other_cells(cell: str) -> None:
-    alone = _parsed(pa.array([cell]))
-    assert alone.equals(_parsed(pa.array([cell, "junk"])).slice(0, 1)) or np.isnan(alone[0].as_py())
+    alone = _parse_numbers(pa.array([cell]))
+    assert alone.equals(_parse_numbers(pa.array([cell, "junk"])).slice(0, 1)) or np.isnan(
+        alone[0].as_py()
+    )
 
 
 def test_levels_and_intercept_become_columns(tmp_path: Path) -> None:
     columns = [Levels(levels=("M", "F")), Column(lower=0, upper=4, scale=1), Levels(levels=(0, 2))]
-    repairs = Repairs.none(3)
+    repairs = Repairs.zeros(3)
     cells_ = np.array([[1.0, NAN, 0.0], [4.0, 2.0, 0.0], [0.0, 1.0, NAN]])
     spread = repair(cells_, columns, repairs, intercept=True)
     expected = [[1, 1, 1], [0, 0, 1], [1, 0, 0], [2, 0, -2], [1, 0, 0], [0, 1, 0]]
@@ -117,7 +132,7 @@ NUMBER_LEVELS = {"s": (0.0, 2.5), "k": None}
 
 
 @pytest.mark.parametrize(
-    ("values", "levels", "places"),
+    ("values", "levels", "indices"),
     [
         (["F", " M ", "f", "", None, "M"], TEXT_LEVELS, [1, 0, NAN, NAN, NAN, 0]),
         (pa.array(["F", "M", "x"]).dictionary_encode(), TEXT_LEVELS, [1, 0, NAN]),
@@ -130,7 +145,7 @@ NUMBER_LEVELS = {"s": (0.0, 2.5), "k": None}
     ids=str,
 )
 def test_level_cells_become_level_indices(
-    tmp_path: Path, values: Any, levels: Any, places: list[float]
+    tmp_path: Path, values: Any, levels: Any, indices: list[float]
 ) -> None:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     table = pa.table({"k": pa.nulls(len(array), pa.float64()), "s": array})
@@ -138,9 +153,9 @@ def test_level_cells_become_level_indices(
     table.to_pandas().to_csv(tmp_path / "t.csv", index=False)
     for name in ("t.parquet", "t.csv"):
         if name == "t.csv" and array.type == pa.bool_():
-            continue  # a CSV says True, which is no number
-        batches = list(cells(open_source(str(tmp_path / name)), levels, Malformed()))
-        np.testing.assert_array_equal(np.concatenate(batches, axis=1)[0], places)
+            continue  # a CSV says True, which is not a number
+        batches = list(cell_batches(open_source(str(tmp_path / name)), levels, MalformedLines()))
+        np.testing.assert_array_equal(np.concatenate(batches, axis=1)[0], indices)
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-170, 1.0, 1e200, 1e308])
@@ -167,12 +182,16 @@ def test_fitted_lattice_adds_little_error_and_cannot_overflow(
 ) -> None:
     lattice = Lattice.fitting(p, rows, scale)
     assert 10 <= lattice.bits <= 20
-    assert rows * lattice.ball < 1 << 62
-    assert scale * lattice.ball < 2.0**56
-    finest = lattice.bits == 20 or rows * lattice.ball * 4 >= 1 << 62
-    assert finest or rows / 12 / lattice.ball <= scale / 1000
-    slow = scale * lattice.ball * 4 >= 2.0**32
-    assert finest or slow or 1 / lattice.shrink**2 - 1 <= 1.1e-3
-    assert 1 / lattice.shrink**2 - 1 <= 5e-3 or rows * lattice.ball * 4 >= 1 << 62 or scale > 1e3
+    assert rows * lattice.squared_radius < 1 << 62
+    assert scale * lattice.squared_radius < 2.0**56
+    finest = lattice.bits == 20 or rows * lattice.squared_radius * 4 >= 1 << 62
+    assert finest or rows / 12 / lattice.squared_radius <= scale / 1000
+    slow = scale * lattice.squared_radius * 4 >= 2.0**32
+    assert finest or slow or 1 / lattice.shrinkage**2 - 1 <= 1.1e-3
+    assert (
+        1 / lattice.shrinkage**2 - 1 <= 5e-3
+        or rows * lattice.squared_radius * 4 >= 1 << 62
+        or scale > 1e3
+    )
     # Rounding moves a row of length c 2^K by sqrt(p)/2 at most: it stays in the ball.
-    assert lattice.cell + np.sqrt(p) / 2 <= 2.0**lattice.bits
+    assert lattice.unit_length + np.sqrt(p) / 2 <= 2.0**lattice.bits

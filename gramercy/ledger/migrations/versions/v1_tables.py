@@ -1,4 +1,4 @@
-"""Data sets, budgets, charges and marks, a table each: SQLite's schema before the journal."""
+"""SQLite's schema before the journal: tables of data sets, budgets, charges and marks."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Nothing: a ledger that has these tables was made with them, and a new one needs none."""
+    """Do nothing: only older ledgers have these tables."""

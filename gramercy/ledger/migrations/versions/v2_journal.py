@@ -1,4 +1,4 @@
-"""One journal, chained by hashes. Whatever the four tables hold is entered in it."""
+"""One journal, chained by hashes, into which the four older tables are copied."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _APPEND_ONLY = {
             f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
             for verb in ("UPDATE", "DELETE")
         ),
-        # INSERT OR REPLACE would ask neither.
+        # INSERT OR REPLACE fires neither of them.
         "CREATE TRIGGER entries_in_order BEFORE INSERT ON entries "
         "WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM entries) "
         f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
@@ -50,7 +50,7 @@ _APPEND_ONLY = {
 
 
 def upgrade() -> None:
-    """Make the journal, and open it."""
+    """Create the journal and its first entry."""
     text, real = sa.String, sa.Float(53)
     op.create_table(
         "entries",
@@ -81,7 +81,7 @@ def upgrade() -> None:
         sa.Column("seq", _NUMBER, nullable=False),
         sa.Column("hash", text, nullable=False),
     )
-    # A release is reserved once, drawn once, published once; a data set registered once.
+    # A release enters each state once, and a data set is registered once.
     op.create_index("once", "entries", ["dataset", "release", "kind"], unique=True)
     registered = sa.text("kind = 'registered'")
     op.create_index(

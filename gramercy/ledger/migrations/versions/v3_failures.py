@@ -1,7 +1,7 @@
-"""A share of every budget's delta is set aside for failures; a file's place names the machine.
+"""A share of every budget's delta is set aside for failures; a file's location names the machine.
 
-Both are entered in the journal; the tables stay as they are. Version 0.1, which would go on
-charging by the older rule, refuses a ledger of this version.
+Both are recorded as entries; the tables stay as they are. Version 0.1 refuses a ledger of this
+version, because it would charge by the older rule.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from sqlalchemy import Connection, select
 from gramercy.ledger.database_tables import entries
 from gramercy.ledger.entry import Entry
 from gramercy.ledger.journal import append, read
-from gramercy.ledger.place import place, resolved
-from gramercy.schemas.model import canonical
+from gramercy.ledger.location import location_of, resolved_path
+from gramercy.schemas.model import canonical_json
 
 revision = "3"
 down_revision = "2"
 
 _REFUSAL = "the ledger was upgraded"
-# A process of version 0.1 that had opened the ledger before would go on charging by its own rule.
-# Its charges do not state their source.
+# A process of version 0.1 that opened the ledger before the upgrade could still charge by its own
+# rule. It is recognised by its charges, which do not state their source.
 _ONLY_NEW_CHARGES = {
     "sqlite": [
         "CREATE TRIGGER charges_of_this_version BEFORE INSERT ON entries "
@@ -37,28 +37,28 @@ _ONLY_NEW_CHARGES = {
     ],
 }
 _BUDGETS = entries.c.kind.in_(["registered", "raised", "lowered"])
-_PLACES = entries.c.kind.in_(["opened", "moved"])
+_MOVES = entries.c.kind.in_(["opened", "moved"])
 
 
 def upgrade() -> None:
-    """Enter the same budget again, with its share; and the same place, with its machine."""
+    """Repeat the budgets with their failure shares, and the location with its machine."""
     db = op.get_bind()
     registered = select(entries.c.dataset).where(entries.c.kind == "registered")
     for dataset in sorted(db.scalars(registered)):
         (last,) = read(db, entries.c.dataset == dataset, _BUDGETS, last=True)
-        append(db, _with_failures(last))
-    _name_the_machine(db)
+        append(db, _with_failure_share(last))
+    _record_machine(db)
     for statement in _ONLY_NEW_CHARGES[op.get_context().dialect.name]:
         op.execute(statement)
 
 
-def _with_failures(last: Entry) -> Entry:
+def _with_failure_share(last: Entry) -> Entry:
     budget = last.budget
     facts = {
         "reason": "upgraded: a tenth of delta is set aside for failures",
-        "rows": last.says("rows", int),
+        "rows": last.fact("rows", int),
         "per": budget.per,
-        "failures": budget.failures,
+        "failures": budget.failure_share,
         "upgraded": True,
     }
     return Entry(
@@ -66,13 +66,13 @@ def _with_failures(last: Entry) -> Entry:
         last.dataset,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        facts=canonical(facts),
+        facts=canonical_json(facts),
     )
 
 
-def _name_the_machine(db: Connection) -> None:
-    """Not of a copy: it still belongs elsewhere."""
-    (last,) = read(db, _PLACES, last=True)
-    if db.dialect.name == "sqlite" and last.says("place", str) == resolved(db):
-        facts = {"place": place(db), "reason": "upgraded", "upgraded": True}
-        append(db, Entry("moved", facts=canonical(facts)))
+def _record_machine(db: Connection) -> None:
+    """Except for a copy, which keeps the location of its original."""
+    (last,) = read(db, _MOVES, last=True)
+    if db.dialect.name == "sqlite" and last.fact("place", str) == resolved_path(db):
+        facts = {"place": location_of(db), "reason": "upgraded", "upgraded": True}
+        append(db, Entry("moved", facts=canonical_json(facts)))

@@ -1,5 +1,5 @@
 (() => {
-  const box = document.getElementById("search"), found = document.getElementById("found");
+  const box = document.getElementById("search"), status = document.getElementById("found");
   const plain = text => text.normalize("NFKC").toUpperCase().toLowerCase().replaceAll("ς", "σ");
   const rows = [...document.querySelectorAll("[data-text]")];
   const shelves = [...document.querySelectorAll(".shelf")];
@@ -14,7 +14,7 @@
     }
     for (const shelf of shelves)
       shelf.hidden = words.length > 0 && !shelf.querySelector("[data-text]:not([hidden])");
-    found.textContent = words.length ? `${count} of ${rows.length} releases` : "";
+    status.textContent = words.length ? `${count} of ${rows.length} releases` : "";
   };
   box.addEventListener("input", () => {
     history.replaceState(null, "", box.value ? "#" + encodeURIComponent(box.value) : "#");
@@ -22,7 +22,7 @@
   });
   const follow = () => {
     try { box.value = decodeURIComponent(location.hash.slice(1)); }
-    catch { box.value = ""; }  // somebody else's link
+    catch { box.value = ""; }  // a malformed link
     look();
   };
   addEventListener("hashchange", follow);

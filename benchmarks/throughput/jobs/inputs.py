@@ -1,0 +1,70 @@
+"""Tables, and what a steward says of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gramercy.common.lattice import Lattice
+from gramercy.schemas.contract import Contract
+
+Array = NDArray[np.float64]
+
+LATTICE_BITS = 16
+_AT_ONCE = 1 << 20  # cells
+
+
+def table(rows: int, columns: int, seed: int = 0) -> Array:
+    """Standard normal, shape (columns, rows), as Arrow has them."""
+    return np.random.default_rng(seed).standard_normal((columns, rows))
+
+
+def batches(cells: Array) -> Iterator[Array]:
+    """As they come from a file."""
+    step = max(1, _AT_ONCE // len(cells))
+    for start in range(0, cells.shape[1], step):
+        yield cells[:, start : start + step]
+
+
+def names(columns: int) -> list[str]:
+    return [f"c{k}" for k in range(columns)]
+
+
+def arrow(cells: Array) -> pa.Table:
+    return pa.table(list(cells), names=names(len(cells)))
+
+
+def facts(source: str, rows: int, columns: int, **more: Any) -> dict[str, Any]:
+    """A contract; the budget holds what is asked for many times."""
+    return {
+        "id": "throughput",
+        "title": "Made-up numbers",
+        "curator": "Benchmark",
+        "source": source,
+        "rows": rows,
+        "budget": {"epsilon": 100.0, "delta": 1e-9},
+        "columns": {name: {"lower": -4.0, "upper": 4.0} for name in names(columns)},
+    } | more
+
+
+def contract(source: str, rows: int, columns: int, **more: Any) -> Contract:
+    return Contract.model_validate(facts(source, rows, columns, **more))
+
+
+def lattice(columns: int) -> Lattice:
+    return Lattice(columns, LATTICE_BITS)
+
+
+def request(folder: Path, of: dict[str, Any], mechanism: dict[str, Any], version: str) -> Path:
+    """Write a request and its contract; JSON is YAML."""
+    (folder / "contract.yaml").write_text(json.dumps(of))
+    path = folder / f"{version}.yaml"
+    asked = {"dataset": "contract.yaml", "version": version, "mechanism": mechanism}
+    path.write_text(json.dumps(asked))
+    return path

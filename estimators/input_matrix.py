@@ -1,0 +1,65 @@
+"""The denoised matrix as input of estimators, and the share of noise that is left in it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.problems.estimation import matrix_is_zero
+
+Array = NDArray[np.float64]
+
+_FLOOR = 0.1  # times the noise's standard deviation on the diagonal
+_MIN_FLOOR = 1e-6  # times the average diagonal entry
+_MIN_SHARE = 0.02
+
+
+def with_diagonal_floor(evidence: Evidence) -> Array:
+    """The denoised matrix plus a small multiple of the identity; positive definite, shape (p, p).
+
+    Raises
+    ------
+    RequestError
+        If the matrix is zero and the release has no noise.
+
+    Notes
+    -----
+    The floor is a tenth of the noise's standard deviation on the diagonal, since denoising leaves
+    eigenvalues of zero. It is at least a millionth of the average diagonal entry, since a table
+    without noise may have fewer rows than columns.
+    """
+    p = len(evidence.repaired)
+    average = max(float(np.trace(evidence.repaired)) / p, 0.0)
+    floor = max(_FLOOR * evidence.law.sd_diagonal, _MIN_FLOOR * average)
+    if not floor > 0:
+        raise matrix_is_zero()
+    matrix: Array = evidence.repaired + floor * np.eye(p)
+    return matrix
+
+
+def correlation_matrix(evidence: Evidence) -> tuple[Array, Array]:
+    """`with_diagonal_floor`, scaled to a unit diagonal.
+
+    Returns
+    -------
+    correlation
+        Positive definite, shape (p, p).
+    root
+        Square roots of the diagonal before scaling, shape (p,).
+    """
+    matrix = with_diagonal_floor(evidence)
+    root: Array = np.sqrt(np.diagonal(matrix))
+    scaled: Array = matrix / np.outer(root, root)
+    np.fill_diagonal(scaled, 1.0)
+    return (scaled + scaled.T) / 2, root
+
+
+def retained_share(evidence: Evidence) -> float:
+    """Off-diagonal norm after denoising over that before: the share of the noise that is left."""
+    before, after = (_off_diagonal_norm(matrix) for matrix in (evidence.raw, evidence.repaired))
+    return min(max(after / before, _MIN_SHARE), 1.0) if before > 0 else 1.0
+
+
+def _off_diagonal_norm(matrix: Array) -> float:
+    return float(np.linalg.norm(matrix - np.diag(np.diagonal(matrix))))

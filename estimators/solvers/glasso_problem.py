@@ -1,0 +1,150 @@
+"""A graphical lasso problem: a matrix and the penalties of its entries, validated and scaled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramercy.schemas.problems import estimation as problems
+
+Array = NDArray[np.float64]
+
+_MAX_PENALTY = 1e150  # forces an entry to zero; sums of larger penalties could overflow
+_MAX_ENTRY = 1e100  # larger entries, on a unit diagonal, would overflow when squared
+
+
+def checked_symmetric(given: ArrayLike, argument: str = "S") -> Array:
+    """An exactly symmetric copy; raises ValueError if the asymmetry is more than rounding."""
+    matrix = _real(given, argument)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise problems.not_square(argument)
+    if not np.isfinite(matrix).all():
+        raise problems.not_finite(argument)
+    if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
+        raise problems.not_symmetric(argument)
+    mean: Array = matrix / 2 + matrix.T / 2
+    return mean
+
+
+def _real(given: ArrayLike, argument: str) -> Array:
+    if np.iscomplexobj(given):
+        raise problems.not_real(argument)
+    return np.array(given, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class GlassoProblem:
+    """A graphical lasso problem.
+
+    Parameters
+    ----------
+    S
+        Symmetric, shape (p, p).
+    penalty
+        One number, or a symmetric matrix.
+    penalize_diagonal
+        Whether the penalty applies to the diagonal.
+    """
+
+    S: Array
+    penalty: float | Array
+    penalize_diagonal: bool
+
+    @classmethod
+    def checked(cls, S: Array, penalty: ArrayLike, penalize_diagonal: bool) -> GlassoProblem:
+        """The problem with a validated penalty; `S` is from `checked_symmetric`."""
+        if np.ndim(penalty) == 0:
+            number = float(_real(penalty, "penalty"))
+            if not 0 < number < math.inf:
+                raise problems.not_positive("penalty")
+            return cls(S, number, penalize_diagonal)
+        given = _real(penalty, "penalty")
+        if given.shape != S.shape:
+            raise problems.shapes_differ("penalty", "S")
+        if not penalize_diagonal:
+            np.fill_diagonal(given, 0.0)
+        given = checked_symmetric(given, "penalty")
+        if given.min() < 0:
+            raise problems.negative_entries("penalty")
+        return cls(S, given, penalize_diagonal)
+
+    @property
+    def penalties(self) -> Array:
+        """Penalties of all entries; zero on the diagonal unless it is penalised; shape (p, p)."""
+        penalties = np.full_like(self.S, self.penalty)
+        if not self.penalize_diagonal:
+            np.fill_diagonal(penalties, 0.0)
+        return penalties
+
+    def is_below(self, other: GlassoProblem) -> bool:
+        """Whether some entry has a smaller penalty than in another problem."""
+        if isinstance(self.penalty, float) and isinstance(other.penalty, float):
+            return self.penalty < other.penalty
+        return bool((self.penalties < other.penalties).any())
+
+    @property
+    def penalty_range(self) -> tuple[float, float]:
+        """The smallest and the largest penalty off the diagonal."""
+        off = self.penalties[~np.eye(len(self.S), dtype=bool)]
+        return float(off.min(initial=math.inf)), float(off.max(initial=0.0))
+
+    def diagonal(self) -> Array:
+        """Diagonal of S plus its penalties, shape (p,)."""
+        diagonal: Array = np.diagonal(self.S).copy()
+        if self.penalize_diagonal:
+            is_number = isinstance(self.penalty, float)
+            diagonal += self.penalty if is_number else np.diagonal(self.penalty)
+        return diagonal
+
+
+@dataclass(frozen=True)
+class UnitScaling:
+    """A matrix scaled to a unit diagonal.
+
+    Parameters
+    ----------
+    matrix
+        Symmetric, shape (p, p).
+    diagonal
+        Replaces the diagonal of the matrix and is scaled to 1; positive, shape (p,).
+    """
+
+    matrix: Array
+    diagonal: Array
+
+    @cached_property
+    def scale(self) -> Array:
+        """Divisors of the entries, and factors of those of the inverse; shape (p, p)."""
+        root = np.sqrt(self.diagonal)
+        scale: Array = np.outer(root, root)
+        np.fill_diagonal(scale, self.diagonal)  # exact, without the rounding of the roots
+        return scale
+
+    @cached_property
+    def penalty_scale(self) -> Array:
+        """Factors that scale a penalty; zero on the diagonal, shape (p, p)."""
+        factors: Array = 1 / self.scale
+        np.fill_diagonal(factors, 0.0)
+        return factors
+
+    @cached_property
+    def unit(self) -> Array:
+        """The matrix with a unit diagonal, shape (p, p)."""
+        with np.errstate(over="ignore"):  # see `overflows`
+            unit: Array = self.matrix / self.scale
+        np.fill_diagonal(unit, 1.0)
+        return unit
+
+    def penalties(self, penalty: float | Array) -> Array:
+        """The scaled penalties; zero on the diagonal, shape (p, p)."""
+        with np.errstate(over="ignore"):
+            return np.minimum(penalty * self.penalty_scale, _MAX_PENALTY)
+
+    @cached_property
+    def overflows(self) -> bool:
+        """Whether the solvers would overflow."""
+        return not np.abs(self.unit).max() < _MAX_ENTRY

@@ -1,0 +1,59 @@
+"""How often each edge of an estimate recurs in simulated releases, with public seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.estimator import Estimator
+from gramercy.estimators.noise.draws import stream
+from gramercy.estimators.tuning.parallel import parallel_map
+from gramercy.estimators.tuning.penalty_rule import derived_evidence
+from gramercy.estimators.tuning.selection import Rule
+from gramercy.estimators.tuning.stability import DRAWS, redraw
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.evidence import Evidence
+
+Array = NDArray[np.float64]
+
+
+def edge_frequencies(
+    evidence: Evidence, estimator: Estimator, tuning: Mapping[str, float], draws: int = DRAWS
+) -> Array:
+    """Share of draws in which every pair is an edge; shape (p, p).
+
+    Parameters
+    ----------
+    evidence
+        Evidence of the release; its denoised matrix is used as the truth.
+    estimator
+        Estimator of a graph. If a rule chose its penalty, that penalty is kept.
+    tuning
+        Tuning parameters of the estimate.
+    draws
+        Number of draws. A draw without an estimate counts as an empty graph.
+
+    Notes
+    -----
+    A parametric bootstrap: see `estimators.tuning.stability.redraw`.
+    """
+    if getattr(estimator, "penalty", None) in get_args(Rule):
+        estimator = estimator.model_copy(update={"penalty": tuning["penalty"]})
+    source = stream()
+    raw = [redraw(evidence, evidence.repaired, source) for _ in range(draws)]
+    edges = parallel_map(partial(_edges, evidence, estimator), raw)
+    frequencies: Array = np.mean(edges, axis=0, dtype=np.float64)
+    return frequencies
+
+
+def _edges(evidence: Evidence, estimator: Estimator, raw: Array) -> NDArray[np.bool_]:
+    drawn = derived_evidence(evidence, raw, evidence.law, evidence.rows)
+    try:
+        edges = estimator.fit(drawn).edges
+    except RequestError:
+        edges = None
+    return np.zeros(raw.shape, dtype=bool) if edges is None else edges != 0

@@ -1,0 +1,63 @@
+"""Preview what a planned release would do to the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gramercy.application.context import Context
+from gramercy.application.planning import Plan
+from gramercy.ledger import Charge, Statement, check_budget, spent_failure
+from gramercy.ledger.sources import datasets_with_same_source
+from gramercy.schemas.budget_effect import BudgetEffect
+from gramercy.schemas.errors import BudgetRefused
+
+
+@dataclass(frozen=True)
+class BudgetPreview:
+    """The ledger's facts about a plan.
+
+    Parameters
+    ----------
+    statement
+        The budget before the release, registered or as the contract declares it.
+    previous_charge
+        The charge of an earlier run of the same request, published or spent.
+    sharing_datasets
+        Other data sets that read the same table; their budgets are separate from this one.
+    """
+
+    statement: Statement
+    previous_charge: Charge | None
+    sharing_datasets: tuple[str, ...] = ()
+
+
+def preview_budget(context: Context, plan: Plan) -> BudgetPreview:
+    """Look up a plan in the ledger; changes nothing.
+
+    Raises
+    ------
+    TermsChanged
+        If the data set was registered with other terms.
+    """
+    ledger, contract = context.ledger, plan.contract
+    statement = ledger.preview(contract, plan.request.version)
+    sharing = datasets_with_same_source(ledger.sources(), contract.id, [contract.source])
+    return BudgetPreview(statement, ledger.find_charge(contract.id, plan.key), sharing)
+
+
+def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
+    """Whether the release would be charged, be free or be refused, as the ledger is now."""
+    dataset, previous = plan.contract.id, preview.previous_charge
+    if previous and previous.state == "published":
+        words = f"Already published as {previous.release}: nothing would be charged."
+        return BudgetEffect("free", words)
+    if previous and previous.state == "sealed":
+        words = f"Already sealed as {previous.release}: its publication would be completed."
+        return BudgetEffect("free", words)
+    if previous and plan.request.new_charge != previous.release:
+        return BudgetEffect("refused", str(spent_failure(dataset, previous)))
+    try:
+        check_budget(dataset, preview.statement, plan.guarantee)
+    except BudgetRefused as refusal:
+        return BudgetEffect("refused", str(refusal))
+    return BudgetEffect("charged", "It would be charged, and never refunded.")

@@ -1,0 +1,108 @@
+"""Sum the noisy reports of several sources, from their sealed bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.application.context import Context
+from gramercy.application.planning import Plan
+from gramercy.archive.bundle import file_digest
+from gramercy.archive.release_bundle import ReleaseBundle, read_release, rows_file
+from gramercy.schemas.model import digest
+from gramercy.schemas.problems import publication as problems
+
+# Facts that all sources must share, so that their reports can be summed.
+_SHARED_FACTS = ("columns", "intercept", "neighbours", "privacy_unit", "normalisation", "mechanism")
+
+
+@dataclass(frozen=True)
+class ReportSum:
+    """The sum of noisy reports.
+
+    Parameters
+    ----------
+    total
+        The sum of all reports; shape (p, p).
+    rows
+        Number of reports.
+    sources
+        The releases with the reports, and the checksums of their SHA256SUMS.
+    """
+
+    total: NDArray[np.float64]
+    rows: int
+    sources: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the sources."""
+        return digest(self.sources)
+
+
+def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
+    """Read and verify reports, and sum them.
+
+    Parameters
+    ----------
+    plan
+        The release that the server publishes.
+    places
+        Folders of sealed releases of reports.
+
+    Raises
+    ------
+    BundleError
+        If a folder is not what was sealed.
+    RequestError
+        If a release has no reports or differently made ones, two are of one data set, or the number
+        of reports is not the number of rows in the contract.
+    """
+    total, rows = np.zeros((plan.columns, plan.columns)), 0
+    sources, datasets, digests = dict[str, str](), set[str](), set[str]()
+    for place in map(Path, places):
+        bundle = read_release(place)
+        _check_compatible(plan, place, bundle)
+        facts = bundle.manifest
+        rows_digest = file_digest(place / str(rows_file(facts)))
+        if facts.dataset.id in datasets or rows_digest in digests:
+            raise problems.reports_given_twice(str(place), facts.dataset.id)
+        datasets.add(facts.dataset.id)
+        digests.add(rows_digest)
+        sources[f"{facts.dataset.id}/{facts.release}"] = bundle.sha256
+        total += bundle.raw * facts.rows.value
+        rows += round(facts.rows.value)
+    if rows != plan.contract.rows:
+        raise problems.wrong_number_of_reports(rows, plan.contract.rows)
+    return ReportSum(total, rows, sources)
+
+
+def check_same_sources(context: Context, plan: Plan, release: str, places: Sequence[str]) -> None:
+    """Refuse to answer a request with the published average of other reports.
+
+    Raises
+    ------
+    RequestError
+        If the published average has other sources.
+    """
+    place = context.archive.release(plan.contract.id, release)
+    averaged = set(read_release(place).manifest.sources.values())
+    if averaged != {read_release(Path(each)).sha256 for each in places}:
+        raise problems.other_reports_averaged(f"{plan.contract.id}/{release}")
+
+
+def _check_compatible(plan: Plan, place: Path, bundle: ReleaseBundle) -> None:
+    if bundle.manifest.kind != "reports":
+        raise problems.not_reports(str(place))
+    theirs, requested = bundle.manifest.model_dump(), plan.spec.model_dump()
+    for key in _SHARED_FACTS:
+        if theirs[key] != requested[key]:
+            if key == "columns":
+                raise problems.reports_of_other_columns(str(place))
+            raise problems.reports_made_differently(
+                str(place), key, str(theirs[key]), str(requested[key])
+            )

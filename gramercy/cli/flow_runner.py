@@ -1,0 +1,193 @@
+"""Run the flows in this process, one after the other.
+
+Prefect takes seconds to import, and reads its settings at import. So the flows are imported where
+they are run, after `start_prefect`, and errors in the input are reported before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from rich.text import Text
+
+from gramercy.api.release import Release
+from gramercy.application.audit_record import new_audit_folder
+from gramercy.application.budget_preview import BudgetPreview
+from gramercy.application.context import Context
+from gramercy.application.estimating import estimator_from_settings
+from gramercy.application.planning import Plan
+from gramercy.application.progress import PROGRESS_VARIABLE
+from gramercy.archive.bundle import SUMS
+from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.protocol import Archive
+from gramercy.cli.options import split_name
+from gramercy.cli.output import terminal
+from gramercy.estimators import Estimator
+from gramercy.schemas.errors import Discrepancies, GramercyError
+from gramercy.schemas.problems.command_line import flow_not_run, not_a_sealed_release
+from gramercy.tables.source import open_source
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Published:
+    """The result of a request.
+
+    Parameters
+    ----------
+    release, path
+        DATASET/RELEASE, and its location for display.
+    estimates, report
+        Ids of the requested estimates that were made; path of the report, if there is one.
+    problems
+        Messages of the steps after the release that failed.
+    replayed
+        Whether the release had been charged before.
+    """
+
+    release: str
+    path: str
+    estimates: list[str]
+    report: str | None
+    problems: list[str]
+    replayed: bool
+
+
+def publish(
+    context: Context, plan: Plan, preview: BudgetPreview, reports: Sequence[str] = ()
+) -> Published:
+    """Publish a release, or the average of reports; then run its estimates and its report.
+
+    Parameters
+    ----------
+    context
+        Ledger and archive.
+    plan, preview
+        The planned release and its effect on the budget.
+    reports
+        Folders of the reports to average, if that is the plan.
+
+    Raises
+    ------
+    RequestError
+        If a folder is not a sealed release.
+    ServerError
+        If Prefect itself fails.
+    """
+    archive, dataset = context.archive, plan.contract.id
+    charged = context.ledger.releases(dataset)
+    if preview.previous_charge is None and not plan.averaging:
+        open_source(plan.contract.source)
+    for folder in reports:
+        if not (Path(folder) / SUMS).is_file():
+            raise not_a_sealed_release(folder)
+    start_prefect()
+    from gramercy.flows.aggregate import aggregate_as_planned
+    from gramercy.flows.estimate import estimate as estimate_flow
+    from gramercy.flows.release import release_as_planned
+    from gramercy.flows.report import report as report_flow
+
+    request = plan.request
+    if plan.averaging:
+        done = _run(aggregate_as_planned(context, plan), request, list(reports))
+    else:
+        done = _run(release_as_planned(context, plan), request)
+    _, name = split_name(done)
+    problems: list[str] = []
+    with collect_problems(problems):
+        _run(estimate_flow, done, request.estimates)
+    with collect_problems(problems):
+        _run(report_flow, done, request.estimates)
+    requested = {estimator.id for estimator in request.estimates}
+    return Published(
+        release=done,
+        path=archive.display_path(archive.release(dataset, name)),
+        estimates=[each for each in archive.estimates(dataset, name) if each in requested],
+        report=_report_path(archive, done),
+        problems=problems,
+        replayed=name in charged,
+    )
+
+
+@contextlib.contextmanager
+def collect_problems(problems: list[str]) -> Iterator[None]:
+    """Collect the message of a step that fails after the main result is complete."""
+    try:
+        yield
+    except GramercyError as error:
+        problems.append(str(error))
+
+
+def estimate(
+    context: Context, release: str, estimator: Estimator
+) -> tuple[str, str | None, list[str]]:
+    """Estimate from a release, and make a report with all its estimates.
+
+    Returns
+    -------
+    tuple
+        Id of the estimate, path of the report, and messages of later steps that failed.
+    """
+    start_prefect()
+    from gramercy.flows.estimate import estimate as estimate_flow
+    from gramercy.flows.report import report as report_flow
+
+    (done,) = _run(estimate_flow, release, (estimator,))
+    archive, (dataset, name) = context.archive, split_name(release)
+    problems: list[str] = []
+    with collect_problems(problems):
+        ids = archive.estimates(dataset, name)
+        folders = [archive.estimate(dataset, name, each) for each in ids]
+        estimators = tuple(
+            estimator_from_settings(read_estimate(folder).manifest.estimator) for folder in folders
+        )
+        _run(report_flow, release, estimators)
+    return done, _report_path(archive, release), problems
+
+
+def audit(context: Context, folder: Path | None) -> Path:
+    """Audit with Prefect's run history; returns the path of the page.
+
+    Discrepancies do not raise: the caller reads them from the record.
+    """
+    start_prefect()
+    from gramercy.flows.audit import audit as audit_flow
+
+    target = folder or new_audit_folder(context.home)
+    with contextlib.suppress(Discrepancies):
+        _run(audit_flow, str(target.absolute()))
+    return target / "audit.html"
+
+
+def start_prefect() -> None:
+    """Set Prefect's defaults for the command line: a long start-up time, no output."""
+    os.environ[PROGRESS_VARIABLE] = "1"
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    message = "Starting Prefect (takes half a minute if no server is running) ..."
+    terminal.say(Text(message, style="dim"), to=terminal.err)
+
+
+def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+    """Run a flow; an error that is not a `GramercyError` comes from Prefect itself."""
+    reason = ""
+    try:
+        return flow(*arguments, **named)
+    except GramercyError:
+        raise
+    except Exception as caught:
+        reason = type(caught).__name__
+    raise flow_not_run(reason)
+
+
+def _report_path(archive: Archive, release: str) -> str | None:
+    """The report with the most estimates, even if a later step failed."""
+    page = Release(archive, *split_name(release)).report
+    return archive.display_path(page) if page else None

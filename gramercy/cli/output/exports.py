@@ -1,0 +1,100 @@
+"""Exports of the catalogue: timelines of budgets, registry entries, one data package."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gramercy.api.release import Release
+from gramercy.archive.bundle import SUMS, file_digest
+from gramercy.archive.collection import CollectedRelease, write_collection
+from gramercy.archive.listing import list_release
+from gramercy.archive.protocol import Archive
+from gramercy.archive.registry_entry import (
+    RegistryAnswers,
+    entry_file_name,
+    entry_text,
+    registry_entry,
+)
+from gramercy.archive.withdrawal_notice import read_withdrawal
+from gramercy.cli.output.output_files import write_errors
+from gramercy.common import disk
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problems.command_line import package_folder_not_empty
+from gramercy.schemas.timeline import Timeline
+
+if TYPE_CHECKING:
+    from gramercy.ledger import Ledger
+
+
+def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str] = ()) -> list[Timeline]:
+    """The timelines of data sets, with the mechanisms of releases that the archive contains."""
+    mechanisms: dict[str, dict[str, str]] = {name: {} for name in datasets}
+    for dataset, release in archive.releases():
+        if dataset in mechanisms:
+            with contextlib.suppress(GramercyError):  # `gramercy verify` reports damage
+                facts = list_release(archive, dataset, release).facts
+                mechanisms[dataset][release] = str(facts.mechanism["name"])
+    return [each for name in datasets for each in ledger.timelines(name, mechanisms[name])]
+
+
+def sealed_releases(archive: Archive, chosen: Sequence[tuple[str, str]]) -> list[CollectedRelease]:
+    """Releases with their withdrawal notices, after verifying their seals.
+
+    Raises
+    ------
+    BundleError
+        If a file differs from what was sealed, with its name.
+    """
+    return [_sealed_release(archive, *each) for each in chosen]
+
+
+def _sealed_release(archive: Archive, dataset: str, name: str) -> CollectedRelease:
+    release = Release(archive, dataset, name)
+    notice = None
+    if release.withdrawn is not None:
+        notice = read_withdrawal(archive.withdrawal(dataset, name)).manifest
+    digest = file_digest(release.path / SUMS)
+    return CollectedRelease(release.manifest, digest, release.path, release.signed_by, notice)
+
+
+def write_registry(
+    folder: Path, releases: Sequence[CollectedRelease], answers: RegistryAnswers
+) -> list[Path]:
+    """Write an entry of the OpenDP Deployments Registry for each release; keep other files."""
+    entries = [registry_entry(e.manifest, e.sha256, answers, e.withdrawn) for e in releases]
+    paths = [folder / entry_file_name(each) for each in entries]
+    with write_errors("--registry", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, entry in zip(paths, entries, strict=True):
+            disk.write_atomically(path, entry_text(entry).encode())
+    return paths
+
+
+def write_package(
+    folder: Path, releases: Sequence[CollectedRelease], timelines: Sequence[Timeline] | None
+) -> None:
+    """Write one data package of all releases; see `archive.collection.write_collection`.
+
+    It is written next to its folder and moved there when it is complete.
+
+    Raises
+    ------
+    RequestError
+        If the folder is not empty, or cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise package_folder_not_empty(str(folder))
+    target = folder.resolve()
+    staging = target.with_name(f".{uuid.uuid4().hex}")
+    with write_errors("--package", folder):
+        try:
+            staging.mkdir(parents=True)
+            write_collection(staging, releases, timelines)
+            staging.replace(target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)

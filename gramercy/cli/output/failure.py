@@ -1,0 +1,43 @@
+"""Errors as the terminal and ``--json`` show them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.text import Text
+
+from gramercy.cli.output import terminal
+from gramercy.schemas.errors import GramercyError, InvalidValue, Refused
+
+
+def as_facts(error: GramercyError) -> dict[str, Any]:
+    """An error as plain data: its code, what it says, and the names and numbers in it."""
+    return {
+        "code": error.code,
+        "error": error.message,
+        "hint": error.hint,
+        "kind": type(error).__name__,
+        "facts": {name: _plain(value) for name, value in error.facts.items()},
+        "details": [_detail(each) for each in error.details],
+    }
+
+
+def report_failure(error: GramercyError, *, json: bool) -> None:
+    """Print an error on the terminal, and on request as JSON too."""
+    if json:
+        terminal.print_json(as_facts(error) | {"exit_code": error.exit_code})
+    label = "Refused" if isinstance(error, Refused) else "Error"
+    code = f" {error.code}" if error.code else ""
+    omitted = error.facts.get("left_out")
+    more = f"\n  ... and {omitted} more" if omitted else ""
+    terminal.say(Text(f"{label}{code}: ", style="red"), error.message + more, to=terminal.err)
+
+
+def _detail(error: InvalidValue) -> dict[str, Any]:
+    return {"key": error.key, **as_facts(error)}
+
+
+def _plain(value: Any) -> Any:
+    """A fact as JSON has it, which knows no infinity."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

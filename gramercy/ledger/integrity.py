@@ -1,0 +1,180 @@
+"""Check a journal: every entry follows from those before it, and all charges fit the budget."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from gramercy.ledger.entry import (
+    BUDGET_CHANGES,
+    FIRST_PREVIOUS,
+    LEDGER_KINDS,
+    STATES_BEFORE,
+    Entry,
+)
+from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, LegacyFilter, Total
+from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.budget import Budget, budget_window
+from gramercy.schemas.errors import RequestError, UntrustedLedger
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems import ledger as problems
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An inconsistency in a ledger.
+
+    Parameters
+    ----------
+    entry
+        Number of the entry, or of the first one that is missing.
+    subject
+        The data set or the release that it is about, or ``ledger``.
+    notice
+        What is wrong.
+    """
+
+    entry: int
+    subject: str
+    notice: Notice
+
+
+@dataclass
+class _Dataset:
+    """The state of a data set after the entries read so far."""
+
+    budget: Budget
+    rule: Filter | LegacyFilter
+    rows: int
+    charge_count: int = 0
+    totals: dict[str, Total] = field(default_factory=dict)
+    # Charges since the last change of the budget, with the total after each, by window.
+    since: dict[str, list[tuple[Entry, Total]]] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+
+
+def find_inconsistencies(
+    journal: Iterable[Entry], head: Anchor, anchors: Iterable[Anchor]
+) -> list[Finding]:
+    """All inconsistencies of a journal; a change to any entry is found and named.
+
+    Parameters
+    ----------
+    journal
+        All its entries, in order.
+    head
+        The last entry, as the ledger's head names it.
+    anchors
+        Earlier heads, as they were written outside the ledger.
+    """
+    findings: list[Finding] = []
+    datasets: dict[str, _Dataset] = {}
+    expected, previous = 1, FIRST_PREVIOUS
+    anchored = {each.seq: each.hash for each in anchors if each.ledger == head.ledger}
+    for entry in journal:
+        notices = list(_chain_errors(entry, expected, previous))
+        if anchored.pop(entry.seq, entry.hash) != entry.hash:
+            notices.append(problems.differs_from_anchor(entry.seq))
+        try:
+            notices += _accounting_errors(entry, datasets, findings)
+        except (UntrustedLedger, RequestError, TypeError):
+            notices.append(problems.malformed(entry.seq))
+        findings += [Finding(entry.seq, entry.subject, notice) for notice in notices]
+        expected, previous = entry.seq + 1, entry.hash
+    findings += [finding for dataset in datasets.values() for finding in _overspent(dataset)]
+    last = expected - 1
+    if (last, previous) != (head.seq, head.hash):
+        findings.append(Finding(expected, "ledger", problems.head_mismatch(last, head.seq)))
+    for seq in sorted(anchored):
+        findings.append(Finding(expected, "ledger", problems.behind_anchor(last, seq)))
+    return findings
+
+
+def _chain_errors(entry: Entry, expected: int, previous: str) -> Iterator[Notice]:
+    if entry.seq != expected:
+        yield problems.entries_missing(entry.seq, entry.seq - expected)
+    if entry.previous != previous:
+        yield problems.not_chained(entry.seq)
+    if entry.digest() != entry.hash:
+        yield problems.hash_mismatch(entry.seq)
+
+
+def _accounting_errors(
+    entry: Entry, datasets: dict[str, _Dataset], findings: list[Finding]
+) -> Iterator[Notice]:
+    """Whether budget, total and state follow from all entries before."""
+    if (entry.kind in LEDGER_KINDS) != (entry.dataset is None):
+        yield problems.subject_mismatch(entry.seq, entry.kind)
+    if (entry.kind == "opened") != (entry.seq == 1):
+        yield problems.opened_elsewhere(entry.seq, entry.kind)
+    if entry.dataset is None:
+        return
+    dataset = datasets.get(entry.dataset)
+    if entry.kind == "registered":
+        if dataset is not None:
+            yield problems.registered_twice(entry.seq)
+        rows = entry.fact("rows", int)
+        datasets[entry.dataset] = dataset = _Dataset(entry.budget, entry.rule, rows)
+        yield from _delta_errors(entry, dataset)
+    elif dataset is None:
+        yield problems.not_registered(entry.seq)
+    elif entry.kind in BUDGET_CHANGES:
+        findings += _overspent(dataset)
+        yield from _budget_change_errors(entry, dataset)
+    elif entry.kind == "reserved":
+        yield from _charge_errors(entry, dataset)
+    else:
+        state = dataset.states.get(str(entry.release), "unknown")
+        if state not in STATES_BEFORE.get(entry.kind, ()):
+            yield problems.state_out_of_order(entry.seq, state, entry.kind)
+        dataset.states[str(entry.release)] = entry.kind
+
+
+def _delta_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
+    if dataset.budget.delta >= 1 / dataset.rows:
+        yield problems.budget_delta_too_large(entry.seq)
+
+
+def _budget_change_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
+    """A budget is raised or lowered in both parts, and stays per lifetime or per year."""
+    before, after = dataset.budget, entry.budget
+    grows = (after.epsilon >= before.epsilon, after.delta >= before.delta)
+    shrinks = (after.epsilon <= before.epsilon, after.delta <= before.delta)
+    if not all(grows if entry.kind == "raised" else shrinks) or before.per != after.per:
+        yield problems.wrong_budget_change(entry.seq, entry.kind)
+    if isinstance(entry.rule, LegacyFilter) and isinstance(dataset.rule, Filter):
+        yield problems.older_budget_rule(entry.seq)
+    dataset.budget, dataset.rule, dataset.rows = after, entry.rule, entry.fact("rows", int)
+    yield from _delta_errors(entry, dataset)
+
+
+def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
+    version, window = entry.fact("version", str), str(entry.window)
+    total = dataset.totals.get(window, NO_CHARGES).plus(entry.guarantee)
+    dataset.charge_count += 1
+    if (entry.total, entry.fact("turn", int)) != (total, dataset.charge_count):
+        yield problems.total_mismatch(entry.seq)
+    if window != budget_window(dataset.budget, version):
+        yield problems.charged_to_wrong_year(entry.seq, window)
+    if entry.release != f"{version}-r{dataset.charge_count}" or entry.release in dataset.states:
+        yield problems.release_out_of_sequence(entry.seq)
+    dataset.totals[window] = total
+    dataset.since.setdefault(window, []).append((entry, total))
+    dataset.states[str(entry.release)] = "reserved"
+
+
+def _overspent(dataset: _Dataset) -> Iterator[Finding]:
+    """The first charge of every window that did not fit the budget of its time.
+
+    Sums only grow: where the last one fits, all before it did.
+    """
+    rule = dataset.rule
+    for charges in dataset.since.values():
+        fitting = bisect.bisect_left(
+            charges, 1, key=lambda each: not rule.admits(each[1].guarantee)
+        )
+        if fitting < len(charges):
+            entry, _ = charges[fitting]
+            yield Finding(entry.seq, entry.subject, problems.budget_overspent(entry.seq))
+    dataset.since.clear()

@@ -1,0 +1,75 @@
+"""The quality of a release: stability of its edges, and its effective number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy import estimators
+from gramercy.archive.estimate_bundle import EstimateBundle
+from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
+from gramercy.estimators.uncertainty.entries import covariance
+
+Array = NDArray[np.float64]
+
+_MOST_COLUMNS = 64  # more would take longer than some seconds
+
+
+def edge_stability(release: ReleaseBundle, estimate: EstimateBundle) -> Array | None:
+    """Share of redraws of the release in which each pair is an edge; shape (p, p).
+
+    None for an estimate without edges or with all edges, and for more columns than can be redrawn
+    in some seconds.
+    """
+    facts, p = estimate.manifest, len(estimate.manifest.names)
+    if (
+        estimate.edges is None
+        or p > _MOST_COLUMNS
+        or np.count_nonzero(estimate.edges) == p * (p - 1)
+    ):
+        return None
+    estimator = estimators.registry[facts.estimator["name"]].model_validate(facts.estimator)
+    return edge_frequencies(release.evidence, estimator, facts.tuning)
+
+
+@dataclass(frozen=True)
+class EffectiveRows:
+    """Number of rows without noise that would give covariances of the same precision.
+
+    Parameters
+    ----------
+    median, low, high
+        Median, 10 % and 90 % quantile over the pairs of columns.
+    share
+        The median divided by the number of rows.
+    """
+
+    median: float
+    low: float
+    high: float
+    share: float
+
+
+def effective_rows(release: ReleaseBundle) -> EffectiveRows | None:
+    """The number of rows at which sampling error alone equals the total error.
+
+    n s^2 / (s^2 + v^2) for an entry with sampling error s and noise v. None for a precision matrix
+    or if no sampling error can be estimated; and if persons are protected, because a person's
+    contribution combines several rows.
+    """
+    facts = release.manifest
+    if facts.kind == "precision" or facts.privacy_unit == "person" or len(facts.names) < 2:
+        return None
+    errors = covariance(release.evidence)
+    pairs = np.triu_indices(len(errors.estimable), 1)
+    sampling, noise = errors.sampling_error[pairs] ** 2, errors.noise_error[pairs] ** 2
+    estimable = errors.estimable[pairs] & (sampling > 0)
+    if not estimable.any():
+        return None
+    share = sampling[estimable] / (sampling[estimable] + noise[estimable])
+    rows = facts.rows.value
+    low, middle, high = (float(np.quantile(share, q)) for q in (0.1, 0.5, 0.9))
+    return EffectiveRows(rows * middle, rows * low, rows * high, middle)

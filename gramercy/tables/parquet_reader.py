@@ -1,0 +1,212 @@
+"""Read Parquet as batches of numbers, in bounded memory for pages of any decompressed size."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+from numpy.typing import NDArray
+
+from gramercy.tables.blocks import blocks
+from gramercy.tables.parquet_guard.memory import (
+    StoredColumn,
+    fits_in_memory,
+    memory_budget,
+    stored_columns,
+)
+from gramercy.tables.parquet_guard.page_headers import check_footer
+from gramercy.tables.source_file import SourceFile
+from gramercy.tables.values import Coding, is_text, to_floats
+
+Array = NDArray[np.float64]
+
+BATCH_CELLS = 1 << 21
+
+# Bytes of memory.
+_TURN = 64 << 20  # for the pages of columns that are read together, while others wait
+_BLOCK = 96 << 20  # for numbers that wait for the other columns
+_BUFFERS = 64 << 20  # for read-ahead of all columns
+_BUFFER = 256 << 10  # for read-ahead of one column
+
+
+@contextmanager
+def open_parquet(
+    file: SourceFile, columns: Mapping[str, Coding] | None = None
+) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
+    """Open a Parquet file with Arrow, after a check that its footer fits into memory.
+
+    Parameters
+    ----------
+    file
+        The file.
+    columns
+        The columns to read. Text stays dictionary-encoded: a long text that is stored once and
+        referenced a million times would fill the memory if it were repeated.
+
+    Raises
+    ------
+    MemoryLimitError
+        If the footer is too large.
+    """
+    with _open_bytes(file) as stream:
+        check_footer(stream)
+        with pq.ParquetFile(stream, pre_buffer=False) as table:
+            texts = _dictionary_columns(table.metadata, columns or {})
+            buffer_size = _read_ahead(table, columns or {})
+        with pq.ParquetFile(
+            stream, read_dictionary=texts, buffer_size=buffer_size, pre_buffer=False
+        ) as table:
+            yield stream, table
+
+
+def _open_bytes(file: SourceFile) -> Any:
+    """The file as a stream; local files by Arrow's own reader, which releases the GIL."""
+    fs, path = file.fs, file.path
+    local = isinstance(fs, LocalFileSystem) and path.isprintable()  # Arrow needs UTF-8 paths
+    return pa.OSFile(path) if local else fs.open(path, "rb")
+
+
+def _read_ahead(table: pq.ParquetFile, columns: Collection[str]) -> int:
+    """Read-ahead of each column, in bytes; 0 to read a row group's whole column at once.
+
+    Columns are identified by position, because a column chunk may state any name.
+    """
+    leaves = [k for k in range(len(table.schema)) if table.schema.column(k).path in columns]
+    groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
+    sizes = (sum(max(0, g.column(k).total_compressed_size) for k in leaves) for g in groups)
+    if max(sizes, default=0) <= _BUFFERS:
+        return 0
+    return max(4096, min(_BUFFER, _BUFFERS // len(leaves)))
+
+
+def _dictionary_columns(metadata: Any, columns: Mapping[str, Coding]) -> list[str]:
+    """Text columns to read as dictionaries, which Arrow cannot do for delta encodings."""
+    chunks = [
+        metadata.row_group(group).column(leaf)
+        for group in range(metadata.num_row_groups)
+        for leaf in range(metadata.num_columns)
+    ]
+    excluded = {
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.physical_type != "BYTE_ARRAY" or any("DELTA" in x for x in chunk.encodings)
+    }
+    return [name for name, coding in columns.items() if is_text(coding) and name not in excluded]
+
+
+def cell_batches(file: SourceFile, columns: Mapping[str, Coding], rows: int) -> Iterator[Array]:
+    """Batches of about `rows` rows; see `tables.reader.cell_batches`.
+
+    Raises
+    ------
+    TableError
+        If a page does not fit into memory.
+    KeyError
+        If a column is missing.
+    """
+    with open_parquet(file, columns) as (stream, table):
+        reader = _Reader(stream, table, rows)
+        groups = range(table.num_row_groups) if file.row_groups is None else file.row_groups
+        stored = stored_columns(stream, table, file.display_name, columns, groups)
+        if not groups:
+            return
+        if fits_in_memory(stored):
+            yield from reader.read_together(stored, groups)
+            return
+        for group in groups:
+            in_group = stored_columns(stream, table, file.display_name, columns, [group])
+            if fits_in_memory(in_group):
+                yield from reader.read_together(in_group, [group])
+            else:
+                yield from reader.read_in_turns(in_group, group)
+
+
+class _Reader:
+    """Reads as many columns of one file at once as fit into memory.
+
+    Parameters
+    ----------
+    stream, table
+        The file.
+    rows
+        Rows of a batch.
+    """
+
+    def __init__(self, stream: IO[bytes], table: pq.ParquetFile, rows: int) -> None:
+        self._stream, self._table, self._rows = stream, table, rows
+
+    def read_together(
+        self, columns: Sequence[StoredColumn], groups: Sequence[int]
+    ) -> Iterator[Array]:
+        """All columns at once, over several row groups."""
+        parts = self._column_groups(columns, memory_budget(columns))
+        if len(parts) == 1:
+            yield from self._read(parts[0], groups, self._rows)
+            return
+        index = {column.name: k for k, column in enumerate(columns)}
+        order = np.argsort([index[column.name] for part in parts for column in part])
+        streams = [blocks(self._read(part, groups, self._rows), self._rows) for part in parts]
+        for aligned in zip(*streams, strict=True):
+            yield np.concatenate(aligned)[order]
+
+    def read_in_turns(self, columns: Sequence[StoredColumn], group: int) -> Iterator[Array]:
+        """Some columns after others, over one row group, rescanned for every block of rows.
+
+        Used where one page of every column would not fit into memory.
+        """
+        count = self._table.metadata.row_group(group).num_rows
+        size = max(1, _BLOCK // (8 * len(columns)))
+        parts = self._column_groups(columns, _TURN)
+        index = {column.name: k for k, column in enumerate(columns)}
+        for start in range(0, count, size):
+            block = np.empty((len(columns), min(size, count - start)))
+            for part in parts:
+                filled, rows = 0, max(1, BATCH_CELLS // len(part))
+                for batch in self._read(part, [group], rows, start):
+                    used = batch[:, : block.shape[1] - filled]
+                    stop = filled + used.shape[1]
+                    for column, numbers in zip(part, used, strict=True):
+                        block[index[column.name], filled:stop] = numbers
+                    filled = stop
+                    if filled == block.shape[1]:
+                        break
+                if filled < block.shape[1]:
+                    raise ValueError
+            for first in range(0, block.shape[1], self._rows):
+                yield block[:, first : first + self._rows].copy()  # a view would keep the block
+            del block
+
+    def _column_groups(
+        self, columns: Sequence[StoredColumn], budget: int
+    ) -> list[list[StoredColumn]]:
+        """Columns that can be read together, by the memory of their pages and cells."""
+        parts: list[list[StoredColumn]] = []
+        weight = full = budget + 1
+        for column in columns:
+            alone = column.rows_at_once(self._rows) < self._rows
+            if not alone and weight + column.weight <= budget:
+                parts[-1].append(column)
+                weight += column.weight
+            else:
+                parts.append([column])
+                weight = full if alone else column.weight
+        return parts
+
+    def _read(
+        self, part: Sequence[StoredColumn], groups: Sequence[int], rows: int, skip: int = 0
+    ) -> Iterator[Array]:
+        rows = min(column.rows_at_once(rows) for column in part)
+        names = [column.name for column in part]
+        for batch in self._table.iter_batches(rows, row_groups=list(groups), columns=names):
+            kept = batch.select(names).slice(skip)
+            skip -= batch.num_rows - kept.num_rows
+            if kept.num_rows or not batch.num_rows:
+                numbers = np.empty((len(part), kept.num_rows))
+                for k, cells in enumerate(kept.columns):
+                    numbers[k] = to_floats(cells, part[k].coding)
+                yield numbers

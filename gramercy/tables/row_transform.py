@@ -1,0 +1,70 @@
+"""From cells to integer rows: repair, normalisation and rounding, with public constants only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.common.lattice import Lattice
+from gramercy.schemas.column import Column, Levels
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.tables.integers import integer_rows
+from gramercy.tables.normalise import normalise
+from gramercy.tables.normalise_kernel import NormaliseKernel
+from gramercy.tables.repair import Repairs, repair
+
+_LARGE = 1 << 24  # cells from which compiled code is worth the second that loading it takes
+
+
+@dataclass(frozen=True)
+class RowTransform:
+    """From cells to integer rows.
+
+    Parameters
+    ----------
+    columns
+        The declared columns.
+    intercept
+        Whether a column of ones comes first.
+    normalisation
+        Normalisation of rows.
+    lattice
+        Lattice of the integer rows.
+    kernel
+        The three steps as one compiled function, for large tables. Its results are identical.
+    """
+
+    columns: tuple[Column | Levels, ...]
+    intercept: bool
+    normalisation: Unit | Clip | Whole
+    lattice: Lattice
+    kernel: NormaliseKernel | None = None
+
+    @classmethod
+    def of(
+        cls, contract: Contract, normalisation: Unit | Clip | Whole, lattice: Lattice
+    ) -> RowTransform:
+        """The transform of a contract's rows."""
+        columns = tuple(contract.columns.values())
+        kernel = None
+        if contract.rows * lattice.p >= _LARGE:
+            kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
+        return cls(columns, contract.intercept, normalisation, lattice, kernel)
+
+    def integers(self, cells: NDArray[np.float64], repairs: Repairs) -> NDArray[np.float64]:
+        """Integer rows, shape (p, rows).
+
+        Parameters
+        ----------
+        cells
+            See `tables.repair.repair`.
+        repairs
+            Counts, updated in place.
+        """
+        if self.kernel is not None:
+            return self.kernel(cells, repairs)
+        scaled = repair(cells, self.columns, repairs, intercept=self.intercept)
+        return integer_rows(normalise(scaled, self.normalisation), self.lattice)

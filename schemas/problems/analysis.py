@@ -1,0 +1,116 @@
+"""Releases as analysts open them with `gramercy.open`: codes 680 to 699."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import RequestError, UnknownRelease
+from gramercy.schemas.problem import problem
+
+# The catalogue.
+
+
+@problem(
+    "GRM-680", UnknownRelease, "{archive} has no release of '{dataset}'.", "Data sets: {known}."
+)
+def unknown_dataset(archive: str, dataset: str, known: tuple[str, ...]) -> None:
+    """The archive has no release of this data set."""
+
+
+@problem(
+    "GRM-681",
+    UnknownRelease,
+    "{archive}: all releases of '{dataset}' were withdrawn.",
+    "Open one by its name to see why; .history() lists them.",
+)
+def all_withdrawn(archive: str, dataset: str) -> None:
+    """The curator has withdrawn every release of this data set."""
+
+
+@problem(
+    "GRM-682",
+    RequestError,
+    "'key' must name at least one file.",
+    "Give the file of the curator's public key, or leave 'key' out to accept any signature.",
+)
+def no_key_file() -> None:
+    """An empty list of public keys would trust no signature."""
+
+
+# A release.
+
+
+@problem("GRM-683", RequestError, "'{release}' is a precision matrix.", "Use .precision.")
+def not_a_second_moment(release: str) -> None:
+    """A release that is a precision matrix has no second moment, covariance or correlation."""
+
+
+@problem("GRM-684", RequestError, "'{release}' is a second moment.", "Use .estimates.")
+def not_a_precision_matrix(release: str) -> None:
+    """Most releases are a second moment; precision matrices are estimated from it."""
+
+
+@problem(
+    "GRM-685",
+    RequestError,
+    "'{release}' has no denoised matrix: its noise is of the family {family}.",
+    "Use .projected.",
+)
+def not_denoised(release: str, family: str) -> None:
+    """Eigenvalue shrinkage is defined for some noise laws only."""
+
+
+@problem("GRM-686", RequestError, "'{release}' has no rows.", "Its matrix is .second_moment.")
+def no_rows(release: str) -> None:
+    """The release is a matrix; only the row mechanisms publish rows."""
+
+
+@problem(
+    "GRM-687",
+    RequestError,
+    "'{release}' has no graph '{estimate}'.",
+    "Estimates with a graph: {known}.",
+)
+def unknown_graph(release: str, estimate: str, known: tuple[str, ...]) -> None:
+    """The release has no estimate of this id, or that estimate has no graph."""
+
+
+@problem("GRM-688", RequestError, "'{release}' has no graph.", "Estimate one with .estimate().")
+def no_graph(release: str) -> None:
+    """None of the estimates that were published with this release has a graph."""
+
+
+# Entries with their errors.
+
+
+@problem(
+    "GRM-689",
+    RequestError,
+    "This matrix was changed, so its errors are unknown now.",
+    "Take the matrix from the release again, and change a .copy().",
+)
+def matrix_changed() -> None:
+    """Errors and intervals belong to the matrix of the release, not to a changed one."""
+
+
+@problem(
+    "GRM-690", RequestError, "'level' must be greater than 0.5 and less than 1.", "0.95 is usual."
+)
+def level_out_of_range() -> None:
+    """The confidence level of intervals is a probability above one half."""
+
+
+# Estimates.
+
+
+@problem("GRM-691", RequestError, "'{name}' is not the name of an estimator.", "Known: {known}.")
+def unknown_estimator(name: str, known: tuple[str, ...]) -> None:
+    """The name in .estimate() is unknown."""
+
+
+@problem(
+    "GRM-692",
+    RequestError,
+    "The estimator 'intervals' is not available in .estimate().",
+    "Use .correlation.interval() or .covariance.interval().",
+)
+def intervals_not_an_estimate() -> None:
+    """Intervals of an opened release come with its matrices."""

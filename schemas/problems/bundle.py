@@ -1,0 +1,214 @@
+"""Sealed bundles, their signatures and keys: codes 430 to 499."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import ArchiveError, BundleError, InvalidValue, RequestError
+from gramercy.schemas.problem import problem
+
+
+@problem("GRM-430", InvalidValue, "'failure_share' must be the failure share of 'delta'.")
+def failure_share() -> None:
+    """A manifest states a share of delta for failures that is not the one in use."""
+
+
+@problem("GRM-431", InvalidValue, "'budget' must be given from manifest format 6 on, not before.")
+def budget_of_format() -> None:
+    """A manifest has a budget that its format does not know, or lacks one."""
+
+
+# Files and their seal.
+
+_FETCH_AGAIN = "Fetch the bundle again from its curator."
+
+
+@problem("GRM-432", BundleError, "{path} is missing.", _FETCH_AGAIN)
+def file_missing(path: str) -> None:
+    """A file that belongs to a bundle is not there."""
+
+
+@problem(
+    "GRM-433",
+    BundleError,
+    "{path}: the signature is missing.",
+    "Fetch the bundle again from its curator; bundles of format 4 and older have no signature.",
+)
+def signature_missing(path: str) -> None:
+    """The bundle has no SHA256SUMS.sig."""
+
+
+@problem("GRM-434", BundleError, "{path} is not what was sealed.", _FETCH_AGAIN)
+def file_changed(path: str) -> None:
+    """A file's checksum is not the one in SHA256SUMS, or a file of the seal is malformed."""
+
+
+@problem("GRM-435", BundleError, "{path} is not what {signature} signs.", _FETCH_AGAIN)
+def sums_not_signed(path: str, signature: str) -> None:
+    """The list of checksums or its signature was changed."""
+
+
+@problem("GRM-436", BundleError, "{path} was added after the bundle was sealed.", _FETCH_AGAIN)
+def file_added(path: str) -> None:
+    """The folder of a bundle has a file that SHA256SUMS does not list."""
+
+
+@problem(
+    "GRM-437",
+    BundleError,
+    "{url} was added after the bundle was sealed.",
+    "Ask its curator to remove it.",
+)
+def object_added(url: str) -> None:
+    """An archive at a URL has an object in a bundle that SHA256SUMS does not list."""
+
+
+@problem("GRM-438", BundleError, "{path} is not a regular file.", _FETCH_AGAIN)
+def not_a_file(path: str) -> None:
+    """A bundle contains a folder, a link, a pipe or a device."""
+
+
+@problem("GRM-439", BundleError, "{path} cannot be read.", _FETCH_AGAIN)
+def file_unreadable(path: str) -> None:
+    """The operating system refused to read a file, or the file is not valid UTF-8."""
+
+
+@problem("GRM-440", BundleError, "{path} cannot be read.", "Check the path.")
+def folder_unreadable(path: str) -> None:
+    """The folder of a bundle does not exist, or may not be read."""
+
+
+@problem(
+    "GRM-441",
+    BundleError,
+    "{path} is signed by the key {signer}, which is not trusted (trusted keys: {trusted}).",
+    "If it is the curator's, ask for its public key, and name it with the others.",
+)
+def untrusted_signer(path: str, signer: str, trusted: tuple[str, ...]) -> None:
+    """The signature is valid, and by none of the public keys that are to be trusted."""
+
+
+# The description.
+
+
+@problem("GRM-442", BundleError, "{path} is not the description of a bundle.", _FETCH_AGAIN)
+def not_a_descriptor(path: str) -> None:
+    """The file datapackage.json is missing, or is not a JSON object."""
+
+
+@problem(
+    "GRM-443",
+    BundleError,
+    "{path} has format {stated}; this version reads {known}.",
+    "Use the version of Gramercy that wrote it; its manifest names it under 'software'.",
+)
+def unknown_format(path: str, stated: str, known: tuple[int, ...]) -> None:
+    """The bundle was written by a newer, or a much older, version of Gramercy."""
+
+
+@problem(
+    "GRM-444",
+    BundleError,
+    "{path} describes a release other than '{release}'.",
+    "Ask the curator for the bundle that belongs here.",
+)
+def wrong_release(path: str, release: str) -> None:
+    """A genuine bundle is in the place of another one, or is attached to another release."""
+
+
+@problem("GRM-445", BundleError, "{path} contradicts its manifest.", _FETCH_AGAIN)
+def descriptor_contradicts_manifest(path: str) -> None:
+    """The list of files in datapackage.json does not follow from the manifest in it."""
+
+
+@problem("GRM-446", BundleError, "{path} does not say what the manifest says.", _FETCH_AGAIN)
+def notice_contradicts_manifest(path: str) -> None:
+    """The text of a notice of withdrawal was changed, or does not follow from its manifest."""
+
+
+# Matrices, tables, rows and graphs.
+
+
+@problem(
+    "GRM-447", BundleError, "{path} is not a symmetric matrix of {columns} columns.", _FETCH_AGAIN
+)
+def not_a_matrix(path: str, columns: int) -> None:
+    """A .npy file has another shape or type, or entries that are not finite or not symmetric."""
+
+
+@problem(
+    "GRM-448", BundleError, "{path} does not contain the same numbers as {other}.", _FETCH_AGAIN
+)
+def formats_differ(path: str, other: str) -> None:
+    """Files that hold one matrix, table or graph in several formats contradict each other."""
+
+
+@problem("GRM-449", BundleError, "{path} is not a table.", _FETCH_AGAIN)
+def not_a_table(path: str) -> None:
+    """A Parquet or CSV file of an estimate cannot be parsed."""
+
+
+@problem("GRM-450", BundleError, "{path} is not a graph of these columns.", _FETCH_AGAIN)
+def not_a_graph(path: str) -> None:
+    """A GraphML file cannot be parsed, or has nodes that are not columns of the release."""
+
+
+@problem(
+    "GRM-451",
+    BundleError,
+    "{path} does not contain the {rows} rows that were published.",
+    _FETCH_AGAIN,
+)
+def rows_differ(path: str, rows: int) -> None:
+    """The file of published rows has wrong columns, a wrong number of rows, or invalid numbers."""
+
+
+# Keys.
+
+
+@problem(
+    "GRM-452",
+    RequestError,
+    "{path} is not an Ed25519 public key in PEM format.",
+    "Ask the curator for it: 'gramercy keys' names its file.",
+)
+def not_a_public_key(path: str) -> None:
+    """A file that should contain a curator's public key contains something else, or is missing."""
+
+
+@problem(
+    "GRM-453",
+    ArchiveError,
+    "{path} is not an Ed25519 private key.",
+    "Restore it from a backup, or run 'gramercy keys new'.",
+)
+def not_a_private_key(path: str) -> None:
+    """The steward's key file was damaged, replaced or encrypted."""
+
+
+@problem(
+    "GRM-454",
+    ArchiveError,
+    "{path} is a private key, and others may read it (mode {mode}).",
+    "Run 'chmod 600 {path}'; if anyone has read it, also run 'gramercy keys new'.",
+)
+def private_key_exposed(path: str, mode: str) -> None:
+    """The permissions of the private key let other users of this machine read it."""
+
+
+@problem(
+    "GRM-455",
+    ArchiveError,
+    "{path} disappeared after it was created.",
+    "Find out which program removes it.",
+)
+def private_key_removed(path: str) -> None:
+    """Something removes the private key while Gramercy creates it."""
+
+
+@problem(
+    "GRM-456",
+    ArchiveError,
+    "{folder}: cannot use the folder for keys ({reason}).",
+    "Free disk space, or make the folder writable.",
+)
+def key_folder_unusable(folder: str, reason: str) -> None:
+    """The operating system refused to read or write the folder of keys."""

@@ -1,0 +1,72 @@
+"""Packages, files and folders of this machine: codes 050 to 099."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import (
+    ArchiveError,
+    GramercyError,
+    LedgerError,
+    MissingPackages,
+    RequestError,
+)
+from gramercy.schemas.problem import problem
+
+
+@problem("GRM-050", MissingPackages, "Publishing needs more packages:", "{command}.")
+def publishing_packages(command: str) -> None:
+    """Gramercy was installed for analysts; publishing, auditing and pages need one more extra."""
+
+
+@problem("GRM-051", GramercyError, "{path}: {reason}.")
+def operating_system(path: str, reason: str) -> None:
+    """The operating system refused to read or write a file: permissions, space, a missing disk."""
+
+
+@problem(
+    "GRM-052",
+    ArchiveError,
+    "{path}: cannot write to the archive ({reason}).",
+    "Free some space, or make the archive writable.",
+)
+def archive_not_writable(path: str, reason: str) -> None:
+    """The disk of the archive is full, read-only, not mounted, or closed to this user."""
+
+
+@problem(
+    "GRM-053",
+    ArchiveError,
+    "{path}: cannot read the archive ({reason}).",
+    "Make the archive readable.",
+)
+def archive_not_readable(path: str, reason: str) -> None:
+    """The archive is not a folder, is not mounted, or is closed to this user."""
+
+
+@problem(
+    "GRM-054",
+    LedgerError,
+    "{path}: another process still holds this lock.",
+    "Wait for the other run to end, or end it.",
+)
+def lock_timeout(path: str) -> None:
+    """Runs of one data set take turns, and this one waited an hour for its turn."""
+
+
+@problem(
+    "GRM-055",
+    LedgerError,
+    "{path}: cannot create or lock this file.",
+    "Check the folder, its permissions, and that the disk is not full.",
+)
+def lock_not_possible(path: str) -> None:
+    """The operating system refused the lock file that lets runs of one data set take turns."""
+
+
+@problem(
+    "GRM-056",
+    RequestError,
+    "key 'dataset': no contract at {path}.",
+    "Name the contract's YAML file, or put it at {folder}/<id>.yaml.",
+)
+def contract_missing(path: str, folder: str) -> None:
+    """The key 'dataset' of a request names a contract file, or an id in the folder of contracts."""

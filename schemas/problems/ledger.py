@@ -1,0 +1,286 @@
+"""The budget ledger: codes 330 to 399."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import LedgerError, UntrustedLedger
+from gramercy.schemas.problem import Notice, problem
+
+# Opening and using a ledger.
+
+
+@problem(
+    "GRM-330",
+    LedgerError,
+    "GRAMERCY_LEDGER_URL must be the URL of a PostgreSQL database, or of an SQLite file by its "
+    "absolute path.",
+    "Write postgresql://user@host/database or sqlite:////path/of/ledger.sqlite.",
+)
+def url_not_supported() -> None:
+    """The URL cannot be parsed, or names another kind of database."""
+
+
+@problem(
+    "GRM-331",
+    LedgerError,
+    "GRAMERCY_LEDGER_URL needs the PostgreSQL driver, which is not installed.",
+    "Run pip install 'gramercy[postgresql]'.",
+)
+def driver_missing() -> None:
+    """The ledger is on PostgreSQL, and the package psycopg is missing."""
+
+
+@problem(
+    "GRM-332",
+    LedgerError,
+    "{ledger}: the ledger cannot be used ({reason}).",
+    "Check that the disk has free space, you may write to the file, the database server answers, "
+    "and no other process keeps the ledger locked.",
+)
+def ledger_unusable(ledger: str, reason: str) -> None:
+    """The database or the disk reported an error, or the ledger stayed locked for a minute."""
+
+
+@problem(
+    "GRM-333",
+    LedgerError,
+    "The ledger has schema version {schema:.20}, but this version of Gramercy supports at most "
+    "{newest}.",
+    "Use the version of Gramercy that upgraded the ledger, or a newer one.",
+)
+def schema_too_new(schema: str, newest: str) -> None:
+    """A newer version of Gramercy has upgraded the ledger."""
+
+
+@problem(
+    "GRM-334",
+    LedgerError,
+    "The ledger's database does not make writers wait for each other.",
+    "Keep the ledger on SQLite or PostgreSQL, with the tables as Gramercy created them.",
+)
+def writers_not_serialised() -> None:
+    """Two writers changed the ledger at the same time, which its database must prevent."""
+
+
+@problem(
+    "GRM-335",
+    LedgerError,
+    "{path}: this machine has no id, and none could be stored ({reason}).",
+    "Make the folder writable, or set XDG_STATE_HOME to a writable folder outside GRAMERCY_HOME.",
+)
+def machine_id_not_stored(path: str, reason: str) -> None:
+    """A ledger in a file is bound to its machine, and the system provides no machine id."""
+
+
+@problem(
+    "GRM-336",
+    LedgerError,
+    "{ledger}: the lock '{lock}' could not be acquired ({reason}).",
+    "Another run may still hold it; otherwise check that the database server answers.",
+)
+def lock_not_acquired(ledger: str, lock: str, reason: str) -> None:
+    """Another run held the lock of the data set for an hour, or the server did not answer."""
+
+
+@problem(
+    "GRM-337",
+    LedgerError,
+    "{ledger}: the lock '{lock}' was lost and could not be acquired again ({reason}).",
+    "Another run may hold it now; otherwise check that the database server answers. Then run the "
+    "same command again.",
+)
+def lock_lost(ledger: str, lock: str, reason: str) -> None:
+    """The connection that holds the lock of the data set ended, such as by a server restart."""
+
+
+# Whether a ledger can be trusted.
+
+
+@problem(
+    "GRM-338",
+    UntrustedLedger,
+    "{ledger}: this is a copy of the ledger at {location}. A copy would spend the same budget "
+    "twice.",
+    "Use the original. If the ledger was moved and the original is no longer used, run 'gramercy "
+    "budget --moved --reason WHY'.",
+)
+def ledger_copied(ledger: str, location: str) -> None:
+    """A ledger is bound to its place, and this one is at another."""
+
+
+@problem(
+    "GRM-339",
+    UntrustedLedger,
+    "{ledger}: the ledger has drawn noise, but {witness} has no anchor of it.",
+    "Restore the ledger and the archive that belong together; if the archive is lost for good, run "
+    "'gramercy budget --moved --reason WHY'.",
+)
+def anchor_missing(ledger: str, witness: str) -> None:
+    """The archive is empty, lost, or of another ledger."""
+
+
+@problem(
+    "GRM-340",
+    UntrustedLedger,
+    "{ledger}: {witness} belongs to another ledger.",
+    "Restore the ledger and the archive that belong together: charges that are missing here are "
+    "spent all the same.",
+)
+def anchor_of_another_ledger(ledger: str, witness: str) -> None:
+    """The archive or the run history has an anchor of another ledger: this one may be new."""
+
+
+@problem(
+    "GRM-341",
+    UntrustedLedger,
+    "{ledger}: the ledger ends at entry {last}, but {witness} has an anchor of entry {anchored}.",
+    "Restore the ledger and the archive that belong together: charges that are missing here are "
+    "spent all the same.",
+)
+def ledger_behind_anchor(ledger: str, last: int, witness: str, anchored: int) -> None:
+    """The ledger is older than its anchor: it was restored from a copy, and lacks charges."""
+
+
+@problem(
+    "GRM-342",
+    UntrustedLedger,
+    "{ledger}: entry {entry} differs from the anchor in {witness}.",
+    "Restore the ledger and the archive that belong together: charges that are missing here are "
+    "spent all the same.",
+)
+def ledger_differs_from_anchor(ledger: str, entry: int, witness: str) -> None:
+    """The ledger was changed, or continued from an older copy, after the anchor was written."""
+
+
+@problem(
+    "GRM-343",
+    UntrustedLedger,
+    "Entry {entry} ({subject}) is malformed: it was changed after it was written.",
+    "Run 'gramercy audit' to list all changes, and restore the ledger from a copy.",
+)
+def entry_malformed(entry: int, subject: str) -> None:
+    """A field that every entry of this kind has is missing, or has an impossible value."""
+
+
+@problem(
+    "GRM-344",
+    UntrustedLedger,
+    "{ledger}: the first entry or the head of the ledger is missing or was changed.",
+    "Restore the ledger from a copy.",
+)
+def head_missing(ledger: str) -> None:
+    """The database has the ledger's tables, but not what Gramercy writes when it creates them."""
+
+
+# Findings of an audit: what is wrong with an entry.
+
+
+@problem("GRM-345", Notice, "Entry {entry} is malformed.", "It was changed after it was written.")
+def malformed(entry: int) -> None:
+    """A field that every entry of this kind has is missing, or has an impossible value."""
+
+
+@problem("GRM-346", Notice, "Entries are missing before entry {entry}: {count}.")
+def entries_missing(entry: int, count: int) -> None:
+    """Entries are numbered without gaps: these were removed."""
+
+
+@problem("GRM-347", Notice, "Entry {entry} does not follow from the entry before it.")
+def not_chained(entry: int) -> None:
+    """An entry states the hash of the entry before it, and this one states another."""
+
+
+@problem("GRM-348", Notice, "Entry {entry} was changed: its hash does not match its content.")
+def hash_mismatch(entry: int) -> None:
+    """The hash of an entry is computed from everything that it states."""
+
+
+@problem("GRM-349", Notice, "Entry {entry} differs from its anchor outside the ledger.")
+def differs_from_anchor(entry: int) -> None:
+    """The archive or the run history has another hash of this entry: the ledger was rewritten."""
+
+
+@problem("GRM-350", Notice, "The ledger ends at entry {last}, but its head names entry {head}.")
+def head_mismatch(last: int, head: int) -> None:
+    """The head has the number and the hash of the last entry: one of the two was changed."""
+
+
+@problem(
+    "GRM-351",
+    Notice,
+    "The ledger ends at entry {last}, but there is an anchor of entry {anchored}.",
+)
+def behind_anchor(last: int, anchored: int) -> None:
+    """Entries were removed from the end, or the ledger was restored from an older copy."""
+
+
+@problem("GRM-352", Notice, "Entry {entry} of kind '{kind}' has the wrong subject.")
+def subject_mismatch(entry: int, kind: str) -> None:
+    """Entries about the ledger itself name no data set, and all others name one."""
+
+
+@problem("GRM-353", Notice, "Entry {entry} is of kind '{kind}'; only the first opens the ledger.")
+def opened_elsewhere(entry: int, kind: str) -> None:
+    """The first entry, and no other, opens the ledger."""
+
+
+@problem("GRM-354", Notice, "Entry {entry} registers its data set a second time.")
+def registered_twice(entry: int) -> None:
+    """A data set is registered by its first charge only."""
+
+
+@problem("GRM-355", Notice, "Entry {entry} is about a data set that was not registered.")
+def not_registered(entry: int) -> None:
+    """A data set is registered before it is charged."""
+
+
+@problem("GRM-356", Notice, "Entry {entry} marks a release as {new_state} that was {state}.")
+def state_out_of_order(entry: int, state: str, new_state: str) -> None:
+    """A release passes through its states once and in order."""
+
+
+@problem("GRM-357", Notice, "Entry {entry} sets a budget whose delta is 1/rows or more.")
+def budget_delta_too_large(entry: int) -> None:
+    """At such a delta, publishing a whole row would be allowed."""
+
+
+@problem(
+    "GRM-358", Notice, "Entry {entry} is of kind '{kind}', but changes the budget in another way."
+)
+def wrong_budget_change(entry: int, kind: str) -> None:
+    """A raised budget must not be smaller in epsilon or delta, and a lowered one not larger.
+
+    What a budget is per, lifetime or year, never changes.
+    """
+
+
+@problem("GRM-359", Notice, "Entry {entry} returns to the budget rule of version 0.1.")
+def older_budget_rule(entry: int) -> None:
+    """Since the ledger was upgraded, a share of every delta is set aside for failures."""
+
+
+@problem(
+    "GRM-360",
+    Notice,
+    "Entry {entry} states a total that is not the sum of all charges up to it.",
+)
+def total_mismatch(entry: int) -> None:
+    """Every charge states the sum of all charges of its data set, and its number among them."""
+
+
+@problem(
+    "GRM-361",
+    Notice,
+    "Entry {entry} is charged to the year '{window}', which is not that of its version.",
+)
+def charged_to_wrong_year(entry: int, window: str) -> None:
+    """Where a budget is per year, a version is charged to the year at its start."""
+
+
+@problem("GRM-362", Notice, "Entry {entry} is a charge for a release out of sequence.")
+def release_out_of_sequence(entry: int) -> None:
+    """The name of a release ends with the number of its charge."""
+
+
+@problem("GRM-363", Notice, "Entry {entry} exceeds the budget of its time.")
+def budget_overspent(entry: int) -> None:
+    """The sum of all charges up to this one is more than the budget allowed when it was made."""

@@ -1,0 +1,436 @@
+"""Planning, validating, publishing, averaging, estimating, withdrawing: codes 700 to 749."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import (
+    BundleError,
+    ContractError,
+    GuaranteeRefused,
+    InvalidValue,
+    LateRun,
+    RequestError,
+    SpentFailure,
+    StepFailed,
+    TableError,
+    UntrustedLedger,
+)
+from gramercy.schemas.problem import problem
+
+_REPORT_IT = "This is a defect of Gramercy: please report it."
+
+# Reading contracts and requests.
+
+
+@problem(
+    "GRM-700",
+    ContractError,
+    "{file}: this contract does not exist.",
+    "Check 'dataset' in the request: it names a file in the folder 'contracts' of the home, or "
+    "is a path.",
+)
+def contract_not_found(file: str) -> None:
+    """The contract that a request or a command names does not exist."""
+
+
+@problem("GRM-701", RequestError, "{file}: no such file.", "Check the path of the request.")
+def request_not_found(file: str) -> None:
+    """The request that a command names does not exist."""
+
+
+@problem("GRM-702", ContractError, "{file} is a folder.", "Name the contract's YAML file in it.")
+def contract_is_folder(file: str) -> None:
+    """A folder is given where a contract is expected."""
+
+
+@problem("GRM-703", RequestError, "{file} is a folder.", "Name the request's YAML file in it.")
+def request_is_folder(file: str) -> None:
+    """A folder is given where a request is expected."""
+
+
+@problem(
+    "GRM-704",
+    InvalidValue,
+    "The file cannot be read ({reason}).",
+    "It must be UTF-8 text that you may read.",
+)
+def file_unreadable(reason: str) -> None:
+    """The operating system refused to read a YAML file, or the file is not UTF-8 text."""
+
+
+@problem(
+    "GRM-705",
+    InvalidValue,
+    "A value is impossible, such as the date 2026-02-31.",
+    "Correct the value.",
+)
+def yaml_value_impossible() -> None:
+    """A YAML file has a date that does not exist, or a number or a list without end."""
+
+
+@problem("GRM-706", InvalidValue, "Line {line}: {reason}.", "Correct the YAML there.")
+def yaml_malformed(line: int, reason: str) -> None:
+    """The file is not YAML: a quote, a bracket or an indentation is wrong, or a key is repeated."""
+
+
+@problem(
+    "GRM-707",
+    InvalidValue,
+    "The file has a control character that YAML does not allow.",
+    "Remove it, or save the file as plain UTF-8 text.",
+)
+def yaml_character() -> None:
+    """The file contains a character that cannot be part of YAML, such as a null byte."""
+
+
+@problem(
+    "GRM-708",
+    ContractError,
+    "{file}: the folder of the contract must not have '{{year}}' in its name.",
+    "Rename the folder.",
+)
+def folder_named_year(file: str) -> None:
+    """In the pattern of yearly files, '{year}' would be replaced in the folder's name as well."""
+
+
+@problem(
+    "GRM-709",
+    RequestError,
+    "'dataset' is '{dataset}', but the contract of that name has the id '{id}'.",
+    "Give the contract's file the name of its id.",
+)
+def contract_has_other_id(dataset: str, id: str) -> None:
+    """The name of a contract in the folder 'contracts' differs from the id in it."""
+
+
+# What a request combines.
+
+
+@problem(
+    "GRM-710",
+    RequestError,
+    "'estimates' must be empty: this release is already a precision matrix.",
+    "Write 'estimates: []'.",
+)
+def precision_has_no_estimates() -> None:
+    """Estimates are computed from a second moment, and this mechanism publishes none."""
+
+
+@problem(
+    "GRM-711",
+    RequestError,
+    "'engine' cannot be used with '{mechanism}', which publishes rows in their order.",
+    "Leave the key out: one process reads the table.",
+)
+def rows_need_one_process(mechanism: str) -> None:
+    """A mechanism that publishes noisy rows cannot run on a cluster."""
+
+
+@problem(
+    "GRM-712",
+    RequestError,
+    "'mechanism.name' is '{mechanism}', which does not make reports.",
+    "Write 'name: local'.",
+)
+def mechanism_makes_no_reports(mechanism: str) -> None:
+    """Only reports of the mechanism 'local' can be averaged."""
+
+
+@problem(
+    "GRM-713",
+    RequestError,
+    "The normalisation 'whole' and the mechanism 'integer-rows' require each other.",
+    "Use both, or neither.",
+)
+def whole_numbers_mismatch() -> None:
+    """'integer-rows' publishes rows of whole numbers, which no other normalisation leaves whole."""
+
+
+@problem(
+    "GRM-714",
+    RequestError,
+    "'folds' cannot be used with '{mechanism}'.",
+    "Use 'gaussian' or 'gaussian-iid': sums of their noise have a law of the same kind.",
+)
+def folds_not_supported(mechanism: str) -> None:
+    """Folds are summed to one matrix, whose noise law must be known exactly."""
+
+
+@problem(
+    "GRM-715",
+    RequestError,
+    "'folds' cannot be used where persons are protected.",
+    "Leave the key out.",
+)
+def folds_of_persons() -> None:
+    """Folds are random parts of the rows, and a person's rows would be in several of them."""
+
+
+@problem(
+    "GRM-716",
+    RequestError,
+    "'folds' is {folds}, but the table has only {rows} rows.",
+    "Ask for fewer folds.",
+)
+def more_folds_than_rows(folds: int, rows: int) -> None:
+    """There are more folds than rows."""
+
+
+@problem(
+    "GRM-717",
+    GuaranteeRefused,
+    "{mechanism}: this noise has no finite epsilon at delta={delta:g}.",
+    "Ask for more noise, or a larger delta.",
+)
+def no_finite_epsilon(mechanism: str, delta: float) -> None:
+    """The mechanism may fail with a probability greater than the requested delta."""
+
+
+@problem(
+    "GRM-718",
+    GuaranteeRefused,
+    "{mechanism}: requested were epsilon={epsilon:g} and delta={delta:g}; this noise has "
+    "delta={exact_delta:.4g} at that epsilon, and epsilon={exact_epsilon:.4g} at that delta.",
+    "Use 'calibration: exact', which finds the noise that is needed.",
+)
+def guarantee_too_weak(
+    mechanism: str, epsilon: float, delta: float, exact_delta: float, exact_epsilon: float
+) -> None:
+    """The exact guarantee of the noise, such as of a published scale, is weaker than requested."""
+
+
+@problem(
+    "GRM-719",
+    LateRun,
+    "This run was scheduled for version '{scheduled}', but the version is now '{current}', and "
+    "the table may have changed. Nothing was charged.",
+    "Start the deployment again, or wait for the next scheduled run.",
+)
+def run_too_late(scheduled: str, current: str) -> None:
+    """A run starts more than an hour late, and would give today's data the label of another day."""
+
+
+# Publishing.
+
+
+@problem(
+    "GRM-720",
+    UntrustedLedger,
+    "The archive has '{release}', but the ledger does not: the ledger is older than the archive.",
+    "Restore the ledger that belongs to the archive: its charges are spent, recorded or not.",
+)
+def ledger_lacks_release(release: str) -> None:
+    """A release in the archive was never charged in this ledger, so charges may be missing."""
+
+
+@problem(
+    "GRM-721",
+    BundleError,
+    "{path} is missing, but it was published.",
+    "Restore it from a copy: noise is never drawn again for a published release.",
+)
+def bundle_missing(path: str) -> None:
+    """The ledger records the publication of a bundle that is not in the archive."""
+
+
+@problem(
+    "GRM-722",
+    BundleError,
+    "{path} is not the bundle that was published.",
+    "Restore it from a copy: noise is never drawn again for a published release.",
+)
+def bundle_replaced(path: str) -> None:
+    """The checksum of a bundle differs from the one that the ledger recorded at publication."""
+
+
+@problem(
+    "GRM-723",
+    StepFailed,
+    "{path}: the internal record cannot be written ({reason}).",
+    "Free disk space, or make the folder writable. The release is published: the same request "
+    "returns it.",
+)
+def internal_record_not_written(path: str, reason: str) -> None:
+    """After publication, the steward's private record of the release could not be saved."""
+
+
+@problem("GRM-724", StepFailed, "The sums of the table are not those of the request.", _REPORT_IT)
+def sums_not_as_planned() -> None:
+    """The step that reads the table and the step that draws noise disagree; nothing was drawn."""
+
+
+@problem("GRM-725", StepFailed, "Noise of '{mechanism}' cannot be drawn.", _REPORT_IT)
+def mechanism_not_drawable(mechanism: str) -> None:
+    """A mechanism is of a kind that the step which draws noise does not know."""
+
+
+# Averaging reports.
+
+
+@problem(
+    "GRM-726",
+    RequestError,
+    "{path}: the reports of '{dataset}' are given twice.",
+    "Name one release of each source: counting a person twice doubles their privacy loss.",
+)
+def reports_given_twice(path: str, dataset: str) -> None:
+    """Two of the releases to average hold reports of the same persons."""
+
+
+@problem(
+    "GRM-727",
+    RequestError,
+    "There are {reports} reports, but the contract's 'rows' is {rows}.",
+    "Name all sources, or correct the contract.",
+)
+def wrong_number_of_reports(reports: int, rows: int) -> None:
+    """The sources together do not have as many reports as the contract declares rows."""
+
+
+@problem(
+    "GRM-728",
+    RequestError,
+    "'{release}' answered this request with the average of other reports.",
+    "Use another version; it is a new charge.",
+)
+def other_reports_averaged(release: str) -> None:
+    """The same request and version were published before, from other sources."""
+
+
+@problem(
+    "GRM-729",
+    RequestError,
+    "{path} does not contain reports.",
+    "Name releases that 'gramercy randomize' made.",
+)
+def not_reports(path: str) -> None:
+    """A release to average was published by another mechanism than 'local'."""
+
+
+@problem(
+    "GRM-730",
+    RequestError,
+    "{path}: its reports have other columns than the request.",
+    "Sources and server must use the same columns, bounds and scales.",
+)
+def reports_of_other_columns(path: str) -> None:
+    """The columns of a source differ from those of the server's contract."""
+
+
+@problem(
+    "GRM-731",
+    RequestError,
+    "{path}: its reports were made with {key}: {theirs}, and the request has {key}: {requested}.",
+    "Sources and server must use the same value.",
+)
+def reports_made_differently(path: str, key: str, theirs: str, requested: str) -> None:
+    """A source used another mechanism, normalisation or protection than the server asks for."""
+
+
+# Estimating and withdrawing.
+
+
+@problem(
+    "GRM-732",
+    RequestError,
+    "'{release}' is already a precision matrix.",
+    "Estimate from a release of the second moment.",
+)
+def release_is_precision(release: str) -> None:
+    """Estimators take a second moment, and this release does not have one."""
+
+
+@problem(
+    "GRM-733",
+    RequestError,
+    "{estimator}: these settings give no finite matrix.",
+    "Use a larger penalty.",
+)
+def estimate_not_finite(estimator: str) -> None:
+    """With so small a penalty, the result overflows double precision."""
+
+
+@problem(
+    "GRM-734",
+    UntrustedLedger,
+    "{ledger}: '{release}' was not charged in this ledger.",
+    "Withdraw the release where it was charged.",
+)
+def not_charged_here(ledger: str, release: str) -> None:
+    """A release can be withdrawn only with the ledger that records its charge."""
+
+
+@problem(
+    "GRM-735",
+    SpentFailure,
+    "Publication of '{release}' was interrupted before its end.",
+    "Repeat its request, which finishes the publication; then withdraw the release.",
+)
+def publication_unfinished(release: str) -> None:
+    """The bundle is sealed, but the ledger does not record its publication yet."""
+
+
+# Validating the table, before it is read.
+
+
+@problem(
+    "GRM-736",
+    TableError,
+    "{file}: columns of the contract are missing: {columns} (the file has {count} columns).",
+    "Correct 'columns' or 'privacy_unit' in the contract, or the file.",
+)
+def columns_missing(file: str, columns: tuple[str, ...], count: int) -> None:
+    """A Parquet file does not have all columns of the contract; at most ten are named."""
+
+
+@problem(
+    "GRM-737",
+    TableError,
+    "{file}: columns of the contract are missing: {columns} (the file has {count} columns).",
+    "Correct 'columns' or 'privacy_unit' in the contract, or give the file a header line.",
+)
+def header_lacks_columns(file: str, columns: tuple[str, ...], count: int) -> None:
+    """The header of a CSV file is missing, or does not have all columns of the contract.
+
+    The header itself is not shown: without one, it would be a row of the private table.
+    """
+
+
+@problem(
+    "GRM-738",
+    TableError,
+    "{file}: columns of the contract are missing: {columns}; the fields seem to be separated by "
+    "something other than commas.",
+    "Save the file with commas between fields.",
+)
+def separator_not_comma(file: str, columns: tuple[str, ...]) -> None:
+    """A CSV file has one column, whose name contains semicolons, tabs or bars."""
+
+
+@problem(
+    "GRM-739",
+    TableError,
+    "{file}: columns have other types than the contract declares: {columns}.",
+    "Remove them from 'columns', or store numbers as numbers, and levels that are text as text.",
+)
+def column_types_differ(file: str, columns: tuple[str, ...]) -> None:
+    """A file states a column's type, and it is not the one that the contract needs."""
+
+
+@problem(
+    "GRM-740",
+    TableError,
+    "{file}: column '{column}' identifies persons, but has the type {type}.",
+    "Store it as whole numbers or text.",
+)
+def person_column_type(file: str, column: str, type: str) -> None:
+    """Persons are identified by whole numbers or text; other types have no single spelling."""
+
+
+@problem(
+    "GRM-741",
+    TableError,
+    "{file}: column '{column}' has whole numbers, but text in other files.",
+    "Store it as text in all files, with the same spelling (a CSV file has text).",
+)
+def person_column_mixed(file: str, column: str) -> None:
+    """7 and 007 are one number and two texts, so that one person would count as two."""

@@ -1,0 +1,319 @@
+"""Verifying and auditing: codes 800 to 849."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import BundleError, Invalid, RequestError, UnknownRelease
+from gramercy.schemas.problem import Notice, problem
+
+_ASK = "Ask the curator for the bundle that was published."
+_COMPARE = "Verify with the version of Gramercy that the manifest names under 'software'."
+
+# What to verify.
+
+
+@problem(
+    "GRM-800",
+    UnknownRelease,
+    "{archive}: no release or data set is named '{name}'.",
+    "'gramercy list' shows all.",
+)
+def unknown_name(archive: str, name: str) -> None:
+    """A name to verify or to export is in neither the archive nor the ledger."""
+
+
+@problem(
+    "GRM-801",
+    RequestError,
+    "{path}: the ledger does not exist.",
+    "Set GRAMERCY_HOME or GRAMERCY_LEDGER_URL to its location.",
+)
+def no_ledger(path: str) -> None:
+    """An audit needs the ledger, and this home does not have one."""
+
+
+# A bundle that contradicts itself.
+
+
+@problem("GRM-802", BundleError, "{path}: '{key}' does not follow from the rest of the file.", _ASK)
+def fact_contradicts(path: str, key: str) -> None:
+    """A stated fact, such as the guarantee, differs from what is recomputed from the others."""
+
+
+@problem("GRM-803", BundleError, "{path} does not follow from {source}.", _ASK)
+def file_contradicts(path: str, source: str) -> None:
+    """The content of a file differs from what is recomputed from other files of the archive."""
+
+
+@problem("GRM-804", BundleError, "{path} is not listed in datapackage.json.", _ASK)
+def file_not_listed(path: str) -> None:
+    """A bundle contains a file that its description does not mention."""
+
+
+@problem("GRM-805", BundleError, "{path} does not describe the folder that it is in.", _ASK)
+def folder_mismatch(path: str) -> None:
+    """The description names another data set, release, estimate or report than its folder does."""
+
+
+@problem("GRM-806", BundleError, "{path} describes an impossible release ({reason}).", _ASK)
+def bundle_malformed(path: str, reason: str) -> None:
+    """The description combines facts so that the release cannot be recomputed."""
+
+
+@problem("GRM-807", BundleError, "{path}: the entries are not on the stated lattice.", _ASK)
+def off_lattice(path: str) -> None:
+    """Noise is drawn in whole units, and the published numbers are not multiples of the unit."""
+
+
+@problem("GRM-808", BundleError, "{path}: entries are larger than the noise explains.", _ASK)
+def entries_too_large(path: str) -> None:
+    """An entry exceeds its public bound by more than 60 standard deviations of the noise."""
+
+
+@problem("GRM-809", BundleError, "{path}: the number of rows is not the noisy one.", _ASK)
+def row_count_not_noisy(path: str) -> None:
+    """Under add-remove, the number of rows must be the noisy trace or a noisy whole number."""
+
+
+@problem("GRM-810", BundleError, "Estimate '{estimate}' is not of this release.", _ASK)
+def estimate_of_other_release(estimate: str) -> None:
+    """A report and the estimates in it must be of one release."""
+
+
+@problem("GRM-811", BundleError, "{path}: '{release}' is not the release that was averaged.", _ASK)
+def source_replaced(path: str, release: str) -> None:
+    """The checksum of a source differs from the one that the average states."""
+
+
+# A bundle that contradicts the ledger.
+
+
+@problem(
+    "GRM-812",
+    BundleError,
+    "{path} was never charged in this ledger.",
+    "If it was charged elsewhere, verify it there, or with '--archive', without the ledger.",
+)
+def never_charged(path: str) -> None:
+    """The ledger does not have a charge for a bundle in the archive."""
+
+
+@problem("GRM-813", BundleError, "{path} states a guarantee other than the one charged.", _ASK)
+def guarantee_not_charged(path: str) -> None:
+    """The guarantee in the bundle differs from the charge in the ledger."""
+
+
+@problem(
+    "GRM-814",
+    Invalid,
+    "{path} exists, but in the ledger the release is '{state}'.",
+    "Restore the archive and the ledger from copies of the same time.",
+)
+def bundle_unexpected(path: str, state: str) -> None:
+    """A bundle or a notice of withdrawal exists, and by the ledger it should not."""
+
+
+@problem(
+    "GRM-815",
+    Invalid,
+    "{path} is missing, but in the ledger the release is withdrawn.",
+    "Run 'gramercy withdraw' again: it writes the notice.",
+)
+def withdrawal_missing(path: str) -> None:
+    """The ledger records a withdrawal, and the archive does not have the notice."""
+
+
+@problem(
+    "GRM-816",
+    Invalid,
+    "{path} differs from the withdrawal in the ledger.",
+    "Restore the notice from a copy.",
+)
+def withdrawal_differs(path: str) -> None:
+    """A notice of withdrawal states another reason or another bundle than the ledger."""
+
+
+@problem(
+    "GRM-817",
+    Invalid,
+    "The release was charged and then interrupted, and the ledger does not record the failure.",
+    "Repeat its request: the release is then finished, or recorded as spent.",
+)
+def failure_not_recorded() -> None:
+    """A release ended between its charge and its publication, and no later run has closed it."""
+
+
+# What an audit finds in the archive and the run history.
+
+
+@problem(
+    "GRM-818",
+    Notice,
+    "No public key is trusted, so no signature could be attributed to a curator.",
+    "Name the curator's public key with '--key'.",
+)
+def no_trusted_key() -> None:
+    """The home does not have keys, and the command names none."""
+
+
+@problem(
+    "GRM-819",
+    Notice,
+    "The bundle is in the archive, but the ledger does not have a charge for it.",
+    "Find out who put it there; a release without a charge breaks the budget.",
+)
+def bundle_without_charge() -> None:
+    """The archive has a release that this ledger never charged."""
+
+
+@problem(
+    "GRM-820",
+    Notice,
+    "The file is in the archive, but does not belong to a bundle.",
+    "Remove it, if it is private.",
+)
+def stray_file() -> None:
+    """The archive is public, and has a file that no release needs."""
+
+
+@problem(
+    "GRM-821",
+    Notice,
+    "The release was published by the flow runs {runs}, but the ledger does not have it.",
+    "Restore the ledger that these runs charged.",
+)
+def run_without_charge(runs: tuple[str, ...]) -> None:
+    """Prefect's history has a release that the ledger does not: the ledger may be an old copy."""
+
+
+# What verification could not check.
+
+
+@problem(
+    "GRM-822",
+    Notice,
+    "The card was not compared: its bundle has the older format {format}.",
+    _COMPARE,
+)
+def card_not_compared(format: int) -> None:
+    """The wording of cards has changed since; all facts in the bundle were recomputed."""
+
+
+@problem(
+    "GRM-823",
+    Notice,
+    "The average was not recomputed: not all of its sources are in this archive.",
+    "Verify it in an archive that has them.",
+)
+def average_not_recomputed() -> None:
+    """An average of reports can be recomputed only from all releases that it averages."""
+
+
+@problem(
+    "GRM-824",
+    Notice,
+    "Report {report}: the page was not compared, because version {version} of Gramercy wrote it.",
+    _COMPARE,
+)
+def page_of_other_version(report: str, version: str) -> None:
+    """Another version lays out pages differently; the facts in the bundle were verified."""
+
+
+@problem(
+    "GRM-825",
+    Notice,
+    "Report {report}: the page was not compared, which needs more packages.",
+    "Install them with: {command}",
+)
+def page_needs_packages(report: str, command: str) -> None:
+    """To compare a page it is rendered again, which an installation for analysts cannot do."""
+
+
+@problem(
+    "GRM-826",
+    Notice,
+    "Report {report}: the figures were not compared, because other versions of libraries drew "
+    "them.",
+    "Verify with the library versions that the manifest names under 'software'.",
+)
+def figures_not_compared(report: str) -> None:
+    """Libraries draw the same figure differently from version to version; the text agrees."""
+
+
+# What an auditor or an analyst should know.
+
+
+@problem(
+    "GRM-827",
+    Notice,
+    "Version 0.1 assigned the rows of '{release}' by their position. If a row's values decide in "
+    "which file or folder of the source it is, the guarantee does not hold.",
+    "See docs/security-history.md, 1.",
+)
+def rows_assigned_by_position(release: str) -> None:
+    """Folds, noisy rows and reports of version 0.1 depend on the order of the source's files."""
+
+
+@problem(
+    "GRM-828",
+    Notice,
+    "{dataset}: the budget is per year and protects persons, whose rows may be in many years. A "
+    "person is protected by the sum of what all years have spent.",
+    "See docs/security-history.md, 2.",
+)
+def yearly_budget_of_persons(dataset: str) -> None:
+    """Version 0.1 accepted such a contract, which later versions refuse."""
+
+
+@problem(
+    "GRM-829",
+    Notice,
+    "{dataset}: {charges} charges were admitted by the rule of version 0.1. Together with all "
+    "later ones they guarantee epsilon at twice the delta of the budget.",
+    "See docs/security-history.md, 3.",
+)
+def adaptive_failure_share(dataset: str, charges: int) -> None:
+    """Version 0.1 let failure probabilities and noise share the same delta."""
+
+
+@problem(
+    "GRM-830",
+    Notice,
+    "On {day} the ledger was upgraded: a tenth of every delta is reserved for failures.",
+)
+def ledger_upgraded(day: str) -> None:
+    """Since manifest format 6, a fixed share of delta covers mechanisms that may fail."""
+
+
+@problem(
+    "GRM-831",
+    Notice,
+    "On {day} the ledger was declared to be moved, or its archive lost: {reason}",
+)
+def ledger_moved(day: str, reason: str) -> None:
+    """A steward ran 'gramercy budget --moved': confirm that the reason is right."""
+
+
+@problem(
+    "GRM-832",
+    Notice,
+    "On {day} the budget of {dataset} was {change} to epsilon={epsilon}, delta={delta}: {reason}",
+)
+def budget_changed(
+    day: str, dataset: str, change: str, epsilon: float | None, delta: float | None, reason: str
+) -> None:
+    """A steward changed a budget: confirm that the reason is right."""
+
+
+@problem(
+    "GRM-833",
+    Notice,
+    "{datasets} read the same table, and each has its own budget.",
+    "Together they may spend the sum of all: keep one, if it is the same data.",
+)
+def table_shared(datasets: tuple[str, ...]) -> None:
+    """Tables that are read under several ids are protected only by the sum of their budgets."""
+
+
+@problem("GRM-834", Notice, "{release}: its flow run is no longer in Prefect's history.")
+def run_forgotten(release: str) -> None:
+    """Prefect's database was cleaned or replaced since the release was published."""

@@ -1,0 +1,305 @@
+"""Changing a record never exceeds the claim, even if the record moves to another file."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.application.accumulation import accumulate
+from gramercy.application.planning import Plan
+from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems import table as problems
+from gramercy.tables.change_detection import store_digest, verify_unchanged
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.repair import Repairs
+from gramercy.tables.source import open_source
+from gramercy.tables.streaming import accumulate as read
+from gramercy.tables.streaming import integer_batches
+from tests.support.factories import as_flow_step, at_scale, read_plan, write_request
+from tests.support.problems import raises
+
+WARDS = ("A", "B", "C")
+ROWS = 12
+TOLERANCE = 1 + 1e-9
+COLUMNS = {
+    "ward": {"levels": ["A", "B"]},
+    "x": {"lower": -1.0, "upper": 1.0},
+    "y": {"lower": -1.0, "upper": 1.0},
+}
+HOSTILE_CELLS = ("", "nan", "1e400", "-7", "0.25", "1", "-1", "text", "5e-324")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row with a number that identifies it in any file."""
+
+    number: int
+    ward: str
+    x: str
+    y: str
+    person: str = ""
+
+
+def random_row(rng: random.Random, number: int, persons: int) -> Row:
+    def cell() -> str:
+        return rng.choice(HOSTILE_CELLS) if rng.random() < 0.3 else f"{rng.uniform(-1, 1):.3f}"
+
+    return Row(number, rng.choice(WARDS), cell(), cell(), f"p{rng.randrange(persons)}")
+
+
+def write_layout(rows: list[Row], folder: Path, layout: str, file_format: str) -> list[int]:
+    """Write a table; return the numbers of its rows in reading order."""
+    shutil.rmtree(folder, ignore_errors=True)
+    files: dict[Path, list[Row]] = {}
+    for row in rows:
+        name = {
+            "one file": "all",
+            "files": row.ward.lower(),
+            "folders": f"ward={row.ward}/part",
+            "other folders": f"place={row.ward}/part",
+        }[layout]
+        files.setdefault(folder / f"{name}.{file_format}", []).append(row)
+    columns = ["x", "y", "person"] if layout == "folders" else ["ward", "x", "y", "person"]
+    for file, file_rows in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        frame = pd.DataFrame([[getattr(row, name) for name in columns] for row in file_rows])
+        frame.columns = pd.Index(columns)
+        if file_format == "csv":
+            frame.to_csv(file, index=False)
+        else:
+            frame[["x", "y"]] = frame[["x", "y"]].apply(pd.to_numeric, errors="coerce")
+            frame.to_parquet(file, index=False)
+    return [row.number for file in sorted(files) for row in files[file]]
+
+
+def source_of(folder: Path, layout: str, file_format: str) -> str:
+    return f"{folder}/*.{file_format}" if layout == "files" else str(folder)
+
+
+def neighbours(rng: random.Random, relation: str, persons: int | None) -> tuple[Any, Any]:
+    """Two tables that differ in one row, or in all rows of one person: replaced or removed."""
+    base = [random_row(rng, number, persons or 3) for number in range(ROWS)]
+    if persons is None:
+        changed = {rng.randrange(ROWS)}
+    else:
+        person = rng.choice(base).person
+        changed = {row.number for row in base if row.person == person}
+    if relation == "add-remove":
+        return base, [row for row in base if row.number not in changed]
+    changed_table = [
+        replace(random_row(rng, row.number, 1), person=row.person) if row.number in changed else row
+        for row in base
+    ]
+    if persons and rng.random() < 0.2:
+        rng.shuffle(changed_table)
+    return base, changed_table
+
+
+def plan_for(folder: Path, source: str, relation: str, folds: int, persons: int | None) -> Plan:
+    facts: dict[str, Any] = {"columns": COLUMNS, "neighbours": relation, "rows": ROWS}
+    if persons is not None:
+        facts |= {"privacy_unit": "person", "persons": persons}
+    request = {
+        "mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6},
+        "folds": folds,
+        "estimates": [],
+    }
+    return read_plan(write_request(folder, source=source, request=request, **facts))
+
+
+def sums(plan: Plan, order: list[int], fold_of: dict[int, int]) -> list[Any]:
+    """The exact matrix of every fold; a row's number determines its fold."""
+    remaining: Iterator[int] = iter(order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            sampler,
+            "uniform_integers",
+            lambda count, size: np.array(
+                [fold_of[next(remaining)] for _ in range(size)], dtype=int
+            ),
+        )
+        parts = as_flow_step(accumulate)(plan).sums.fold_sums
+    return [part.gram.astype(float) / plan.mechanism.lattice.squared_radius for part in parts]
+
+
+@pytest.mark.parametrize("turn", range(at_scale(8, 50)))
+def test_changed_record_changes_one_fold_within_the_claim(turn: int, tmp_path: Path) -> None:
+    """Twenty pairs of tables per turn, over every layout, format, relation and unit."""
+    rng = random.Random(turn)
+    farthest = 0.0
+    for pair in range(20):
+        layout = rng.choice(("one file", "files", "folders", "folders", "other folders"))
+        file_format = rng.choice(("csv", "parquet"))
+        relation = rng.choice(("replace-one", "add-remove"))
+        persons = rng.choice((None, None, 3))
+        folds = 1 if persons else rng.choice((1, 2, 3))
+        fold_of = {number: rng.randrange(folds) for number in range(ROWS)}
+        fold_sums = []
+        for rows in neighbours(rng, relation, persons):
+            folder = tmp_path / f"{pair}" / "t"
+            order = write_layout(rows, folder, layout, file_format)
+            source = source_of(folder, layout, file_format)
+            plan = plan_for(tmp_path / f"{pair}", source, relation, folds, persons)
+            fold_sums.append(sums(plan, order, fold_of))
+        distances = [
+            float(np.linalg.norm(first - second)) for first, second in zip(*fold_sums, strict=True)
+        ]
+        claim = plan.mechanism.scale * plan.guarantee.mu  # type: ignore[attr-defined]
+        assert sum(distance > 0 for distance in distances) <= 1, (
+            layout,
+            file_format,
+            relation,
+            persons,
+        )
+        assert max(distances) <= claim * TOLERANCE, (layout, file_format, relation, persons)
+        farthest = max(farthest, max(distances) / claim)
+    assert farthest > 0.3  # the pairs come close to the claim
+
+
+def rows_plan(folder: Path, source: str, columns: Any, **facts: Any) -> Plan:
+    request = {
+        "mechanism": {"name": "rows", "epsilon": 8.0, "delta": 1e-6},
+        "estimates": [],
+        **facts.pop("request", {}),
+    }
+    request_path = write_request(
+        folder, source=source, columns=columns, rows=ROWS, request=request, **facts
+    )
+    return read_plan(request_path)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+@pytest.mark.parametrize("partition", ["ward", "Ward", "w%61rd"])
+def test_published_rows_refuse_declared_partition_columns(
+    partition: str, file_format: str, tmp_path: Path
+) -> None:
+    """Also with patterns, other capitalisation or guarantees per cell; no charge is made."""
+    rng = random.Random(3)
+    rows = [random_row(rng, number, 3) for number in range(ROWS)]
+    write_layout(rows, tmp_path / "t", "folders", file_format)
+    for folder in (tmp_path / "t").iterdir():
+        folder.rename(folder.with_name(folder.name.replace("ward=", f"{partition}=")))
+    columns = {name: COLUMNS[name] for name in ("x", "y")}
+    per_cell = {"privacy_unit": "cell", "request": {"normalisation": "box"}}
+    for source in ("t", f"t/*/part.{file_format}"):
+        for changes in ({}, per_cell) if file_format == "parquet" else ({},):
+            plan = rows_plan(tmp_path, str(tmp_path / source), columns | COLUMNS, **changes)
+            with raises(problems.column_decides_row_order, column="ward"):
+                as_flow_step(accumulate)(plan)
+    assert not (tmp_path / "home" / "ledger.sqlite").exists()
+
+
+def test_undeclared_partition_folders_are_public(tmp_path: Path) -> None:
+    """Only the changed row of the published rows differs, by at most its bound."""
+    rng = random.Random(5)
+    rows = [random_row(rng, number, 3) for number in range(ROWS)]
+    changed_rows = [replace(rows[0], x="1", y="-1"), *rows[1:]]
+    columns = {name: COLUMNS[name] for name in ("x", "y")}
+    published = []
+    for table in (rows, changed_rows):
+        write_layout(table, tmp_path / "t", "other folders", "csv")
+        plan = rows_plan(tmp_path, str(tmp_path / "t"), columns)
+        source = open_source(plan.contract.source)
+        arguments = (source, plan.contract, Unit(), plan.mechanism.lattice)
+        read(*arguments, keep_malformed=True)
+        batches = integer_batches(
+            *arguments, Repairs.zeros(2), MalformedLines(), keep_malformed=True
+        )
+        published.append(np.concatenate(list(batches), axis=1) / 2.0**plan.mechanism.lattice.bits)
+    distances = np.linalg.norm(published[0] - published[1], axis=0)
+    assert (distances > 0).sum() <= 1
+    assert distances.max() <= 2 * TOLERANCE
+
+
+def test_table_changed_while_read_is_not_charged(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that moves between two reads may count twice without changing the row count."""
+    rng = random.Random(1)
+    write_layout(
+        [random_row(rng, number, 3) for number in range(ROWS)], tmp_path / "t", "files", "csv"
+    )
+    plan = plan_for(tmp_path, f"{tmp_path}/t/*.csv", "replace-one", 1, None)
+    last = max((tmp_path / "t").iterdir())
+
+    def accumulate_and_rewrite(*arguments: Any, **options: Any) -> Any:
+        accumulated = read(*arguments, **options)
+        last.write_text(last.read_text())  # the same bytes, written again
+        return accumulated
+
+    monkeypatch.setattr(
+        "gramercy.application.accumulation.streaming.accumulate", accumulate_and_rewrite
+    )
+    with raises(problems.table_changed):
+        as_flow_step(accumulate)(plan)
+    assert not (home / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("change", ["added", "removed", "replaced"])
+def test_every_change_of_the_files_is_detected(change: str, tmp_path: Path) -> None:
+    rng = random.Random(2)
+    write_layout(
+        [random_row(rng, number, 3) for number in range(ROWS)], tmp_path / "t", "files", "csv"
+    )
+    source = f"{tmp_path}/t/*.csv"
+    digest = store_digest(open_source(source))
+    verify_unchanged(digest, source)
+    file = min((tmp_path / "t").iterdir())
+    if change == "added":
+        shutil.copy(file, file.with_name("z.csv"))
+    elif change == "removed":
+        file.unlink()
+    else:
+        copy = file.with_name("copy")
+        shutil.copy2(file, copy)
+        copy.replace(file)
+    with raises(problems.table_changed):
+        verify_unchanged(digest, source)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """A file served over HTTP with a date and without an ETag."""
+    (tmp_path / "t.csv").write_text("x,y\n1,1\n")
+    handler = partial(QuietHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/t.csv"
+        server.shutdown()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_change_behind_a_url_is_detected(served: str, tmp_path: Path) -> None:
+    digest = store_digest(open_source(served))
+    verify_unchanged(digest, served)
+    (tmp_path / "t.csv").write_text("x,y\n2,2\n")  # the same size
+    os.utime(tmp_path / "t.csv", (1, 1))
+    with raises(problems.table_changed):
+        verify_unchanged(digest, served)
+
+
+def test_store_that_states_only_a_size_is_refused(
+    served: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_source(served)
+    file = type(source.files[0])
+    monkeypatch.setattr(file, "info", lambda self: {"name": self.path, "size": 8})
+    with raises(problems.change_not_detectable, file=source.files[0].display_name):
+        store_digest(source)

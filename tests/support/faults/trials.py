@@ -1,0 +1,129 @@
+"""Trials of one request: processes are killed or fail, then another one recovers."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gramercy.schemas.problems.budget import charge_interrupted
+from tests.support.databases import ledger_location
+from tests.support.factories import MECHANISM, at_scale, write_request
+from tests.support.faults.forkserver import ChildResult, ForkServer
+from tests.support.faults.kill_points import Point
+
+UNFINISHED = {"reserved", "drawn"}
+SEALED = {"sealed", "published"}
+
+# Changes of the request and of the contract, and whether the home has an earlier release.
+VARIANTS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
+    ({}, {}, False),
+    ({}, {}, True),
+    ({"folds": 3}, {"neighbours": "add-remove"}, False),
+    ({"mechanism": MECHANISM | {"name": "rows"}}, {}, True),
+][: at_scale(1, 4)]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Runs trials of one request, each in a home of its own."""
+
+    fork_server: ForkServer
+    folder: Path
+    kind: str
+    variant: int = 0
+    archive: str = ""
+
+    @property
+    def request(self) -> str:
+        folder = self.folder / f"request-{self.variant}"
+        if not folder.exists():
+            folder.mkdir()
+            request, terms, _ = VARIANTS[self.variant]
+            (folder / "before").mkdir()
+            write_request(folder / "before", request=request | {"version": "v0"}, **terms)
+            write_request(folder, request=request, **terms)
+        return str(folder / "request.yaml")
+
+    def home(self) -> dict[str, str]:
+        """The environment of a fresh home."""
+        folder = self.folder / f"home-{next(_NUMBERS)}"
+        folder.mkdir()
+        environ = {"GRAMERCY_HOME": str(folder), "TMPDIR": str(folder)}
+        environ |= {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        if self.kind != "sqlite":
+            environ["GRAMERCY_LEDGER_URL"] = str(ledger_location(self.kind, folder))
+        if self.archive:
+            environ["GRAMERCY_ARCHIVE_URL"] = f"{self.archive}/{uuid.uuid4().hex}"
+        if VARIANTS[self.variant][2]:
+            earlier_request = str(Path(self.request).parent / "before/request.yaml")
+            done = self.fork_server.fork("release", environ, request=earlier_request)
+            assert done.message("answered") == ["published", "v0-r1", {}]
+        return environ
+
+    def trace(self, *killed_at: Point) -> tuple[list[Point], float]:
+        """The points that a release passes after others were killed there, and its seconds."""
+        home = self.home()
+        for point in killed_at:
+            self.fork_server.fork("release", home, request=self.request, die_at=point)
+        done = self.fork_server.fork("release", home, request=self.request, trace=True)
+        passed = done.message("passed")
+        assert passed is not None
+        return [(name, count) for name, count in passed], done.seconds
+
+    def run(self, *faults: dict[str, Any], home: dict[str, str] | None = None) -> list[ChildResult]:
+        """Run releases that are killed or fail, one after the other; check the recovery."""
+        home = home or self.home()
+        results = [
+            self.fork_server.fork("release", home, request=self.request, **fault)
+            for fault in faults
+        ]
+        after = self.fork_server.fork("recover", home, request=self.request)
+        try:
+            for fault, result in zip(faults, results, strict=True):
+                if "die_at" in fault and "delay" not in fault:
+                    assert result.signal == signal.SIGKILL
+            check_outcome(results, after)
+        except AssertionError as failure:
+            messages = [result.messages for result in results]
+            raise AssertionError(faults, messages, after.messages) from failure
+        shutil.rmtree(home["GRAMERCY_HOME"])
+        return results
+
+
+_NUMBERS = itertools.count()
+
+
+def check_outcome(results: list[ChildResult], after: ChildResult) -> None:
+    """Check the invariants that hold wherever the releases were killed."""
+    (state, sealed), answers = after.message("charge before") or [], after.message("answers") or []
+    draws = [
+        *(each.message("drawing") for each in results),
+        ["drawn"] if after.message("draws")[0] else None,
+    ]
+    # Acknowledged charges are durable; noise is drawn only for a durable charge, and once.
+    assert state is not None or not any(each.message("charged") for each in results)
+    assert [each for each in draws if each] in ([], [["drawn"]])
+    assert state not in {None, "reserved"} or not any(each.message("drawing") for each in results)
+    # Readers see only complete bundles, each after its charge.
+    visible = after.message("visible before")
+    assert visible == [] or (visible == [sealed] and state in SEALED)
+    # The answer is the bundle or a spent failure, and a second run gives the same answer.
+    assert answers[0] == answers[1]
+    (kind, code, _), final = answers[0], after.message("charge after") or []
+    if state in UNFINISHED | {"spent"}:
+        assert kind == "SpentFailure"
+        assert code == charge_interrupted.code
+        assert (final[0], after.message("visible after")) == ("spent", [])
+    else:
+        assert kind == "published"
+        assert final[0] == "published"
+        assert after.message("visible after") == [final[1]]
+        assert state is None or sealed == final[1]
+    assert (state is None) == (after.message("draws") != [0])
+    assert after.message("findings") == []

@@ -1,0 +1,60 @@
+"""Expect a problem by its code and facts, so that no test asserts prose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gramercy.schemas.errors import GramercyError, InvalidValue
+from gramercy.schemas.problem import Problem
+
+
+@dataclass
+class Raised:
+    """The exception; set when the `with` block has ended."""
+
+    value: Any = None
+
+
+@contextmanager
+def raises(problem: Problem[..., Any], key: str | None = None, **facts: object) -> Iterator[Raised]:
+    """Expect a problem with these facts, raised itself or as a detail of another.
+
+    Parameters
+    ----------
+    problem
+        The expected problem type.
+    key
+        The key of the file that it is about.
+    facts
+        Some or all of its facts.
+    """
+    raised = Raised()
+    with pytest.raises((GramercyError, ValidationError)) as caught:
+        yield raised
+    raised.value = caught.value
+    errors = list(_errors_in(caught.value))
+    assert problem.code in [each.code for each in errors], caught.value
+    matching = [
+        each
+        for each in errors
+        if each.code == problem.code
+        and (key is None or (isinstance(each, InvalidValue) and each.key == key))
+        and facts.items() <= each.facts.items()
+    ]
+    assert matching, [(getattr(each, "key", ""), each.facts) for each in errors]
+    assert all(isinstance(each, problem.kind) for each in matching)
+
+
+def _errors_in(error: GramercyError | ValidationError) -> Iterator[GramercyError]:
+    if isinstance(error, ValidationError):
+        details = (each.get("ctx", {}).get("error") for each in error.errors())
+        yield from (each for each in details if isinstance(each, GramercyError))
+    else:
+        yield error
+        yield from error.details

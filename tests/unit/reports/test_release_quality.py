@@ -1,0 +1,155 @@
+"""The quality of a release: recurring edges and the effective number of rows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.estimators import registry
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.noise.draws import draw, stream
+from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
+from gramercy.estimators.user_evidence import evidence_from_matrix
+from gramercy.reports.estimate_summary import EstimateSummary
+from gramercy.reports.page import release_page
+from gramercy.reports.release_quality import edge_stability, effective_rows
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
+from tests.support.factories import MECHANISM, run_pipeline, write_request
+from tests.test_architecture import ROOT
+
+
+def chain_evidence(
+    noise: float, rows: int = 4000, p: int = 6, law: NoiseLaw | None = None
+) -> Evidence:
+    """A release of a chain: neighbours depend on each other, no others do."""
+    precision = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
+    moment = np.linalg.inv(precision)
+    white = NoiseLaw(family="gaussian-isotropic", sd_diagonal=noise * 2**0.5, sd_off_diagonal=noise)
+    law = law or white
+    return evidence_from_matrix(moment + draw(stream(), p, law), rows, law)
+
+
+def test_strong_edges_recur_and_chance_edges_do_not() -> None:
+    near = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
+    seen = chain_evidence(0.001)
+    shares = edge_frequencies(seen, GraphicalLasso(penalty=0.1), {"penalty": 0.1})
+    assert (shares[near] == 1).all()
+    assert (shares == shares.T).all()
+    assert (np.diag(shares) == 0).all()
+    far = ~near & ~np.eye(6, dtype=bool)
+    hidden = edge_frequencies(chain_evidence(1.0), GraphicalLasso(penalty=0.5), {"penalty": 0.5})
+    assert hidden[near].mean() < 0.8
+    assert hidden[near].mean() == pytest.approx(hidden[far].mean(), abs=0.35)
+
+
+def test_selected_penalty_is_reused_in_redraws() -> None:
+    seen, chosen = chain_evidence(0.05), GraphicalLasso(penalty="ebic")
+    tuning = chosen.fit(seen).tuning
+    kept = edge_frequencies(seen, GraphicalLasso(penalty=tuning["penalty"]), tuning, draws=5)
+    np.testing.assert_array_equal(edge_frequencies(seen, chosen, tuning, draws=5), kept)
+
+
+@pytest.mark.parametrize("name", [n for n in registry if n not in {"discriminant", "intervals"}])
+def test_every_graph_estimator_can_be_redrawn(name: str) -> None:
+    seen, known = chain_evidence(0.01), registry[name].model_validate({"name": name})
+    found = known.fit(seen)
+    assert found.edges is not None
+    shares = edge_frequencies(seen, known, found.tuning, draws=5)
+    strong = np.abs(found.edges) > 0.25
+    assert strong.any()
+    assert (shares[strong] == 1).all()
+
+
+def bundle(folder: Path, epsilon: float) -> tuple[Path, ReleaseBundle]:
+    request = {
+        "mechanism": MECHANISM | {"epsilon": epsilon},
+        "estimates": [{"name": "graphical-lasso", "penalty": 0.03}, {"name": "ridge"}],
+    }
+    budget = {"epsilon": 1000.0, "delta": 1e-5}
+    root = run_pipeline(
+        write_request(folder, request=request, budget=budget, id=f"toy-{epsilon:.0f}")
+    )
+    return root, read_release(root / "release")
+
+
+@pytest.mark.slow
+def test_effective_rows_under_noise(tmp_path: Path) -> None:
+    _, little = bundle(tmp_path, 900.0)
+    _, much = bundle(tmp_path, 5.0)
+    precise, noisy = effective_rows(little), effective_rows(much)
+    assert precise is not None
+    assert noisy is not None
+    assert 39 < precise.median <= 40
+    assert noisy.low <= noisy.median <= noisy.high < precise.low
+    assert noisy.share == pytest.approx(noisy.median / 40)
+    # By the errors themselves: n s^2 / (s^2 + v^2).
+    from gramercy.estimators.uncertainty.entries import second_moment
+
+    errors = second_moment(much.evidence)
+    pairs = np.triu_indices(3, 1)
+    s, v = errors.sampling_error[pairs], errors.noise_error[pairs]
+    assert noisy.median == pytest.approx(np.median(40 * s**2 / (s**2 + v**2)))
+
+
+@pytest.mark.slow
+def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None:
+    root, release = bundle(tmp_path, 900.0)
+    estimates = [read_estimate(each) for each in sorted(root.glob("estimates/*"))]
+    page = release_page(release, estimates)
+    assert "Effective number of rows" in page
+    sparse, dense = (
+        next(
+            e
+            for e in estimates
+            if e.manifest.kind == "precision" and e.manifest.estimator["name"] == name
+        )
+        for name in ("graphical-lasso", "ridge")
+    )
+    assert edge_stability(release, dense) is None
+    stability = edge_stability(release, sparse)
+    assert stability is not None
+    summary = EstimateSummary.of(sparse, stability)
+    assert 0 <= summary.stable_edges <= summary.edges == 2
+    counts = re.search(r"(\d+)</span> of the (\d+) edges recur", page)
+    assert counts
+    assert [int(x) for x in counts.groups()] == [summary.stable_edges, summary.edges]
+    assert page.count("stability</th>") == 1
+
+
+REDRAWS = """
+import numpy as np
+from tests.unit.reports.test_release_quality import chain_evidence
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
+from gramercy.schemas.noise import NoiseLaw
+rows = NoiseLaw(family="noisy-rows", sd_diagonal=0.1, sd_off_diagonal=0.1, cell_variance=0.5)
+for law, count in ((None, 40), (rows, 4000)):
+    seen = chain_evidence(0.3, count, law=law)
+    print(edge_frequencies(seen, GraphicalLasso(penalty=0.2), {"penalty": 0.2}).tolist())
+"""
+
+
+@pytest.mark.slow
+def test_redraws_are_equal_across_blas_kernels() -> None:
+    """Kernels round differently, and rotate eigenvectors of ties differently."""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", REDRAWS],
+            env=os.environ | {"OPENBLAS_CORETYPE": core},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for core in ("Haswell", "Nehalem")
+    }
+    assert len(outputs) == 1
