@@ -1,1 +1,1 @@
-"""Measurements of Gramercy against others. Nothing here releases anything: noise is seeded."""
+"""Benchmarks of Gramercy against other methods. Noise is seeded, so nothing here may be released."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_CODE = re.compile(r"(`[^`]*`|\]\([^)]*\))")  # code, and targets of links
+_CODE = re.compile(r"(`[^`]*`|\]\([^)]*\))")  # code spans and link targets
 _LETTERS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ", "sqrt2": "√2", "X^T X": "XᵀX"}
 _LETTER = re.compile(r"\b(" + "|".join(re.escape(name) for name in _LETTERS) + r")\b")
 _VALUE = re.compile(r"\b(epsilon|delta) (?=\d)")
@@ -17,7 +17,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def table(head: Iterable[str], body: Iterable[Iterable[str]]) -> Iterator[str]:
-    """The lines of a table, and an empty line."""
+    """Yield the lines of a Markdown table, followed by an empty line."""
     titles = list(head)
     yield "| " + " | ".join(titles) + " |"
     yield "|" + "---|" * len(titles)
@@ -31,7 +31,7 @@ def write(path: Path, lines: Iterable[str]) -> None:
 
 
 def text(lines: Iterable[str]) -> str:
-    """A page, with mathematical symbols for their names."""
+    """Join the lines to a page, with mathematical symbols instead of their names."""
     return symbols("\n".join(lines)).rstrip() + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Run the cells of a benchmark in processes, and store one line each in a file."""
+"""Run the cells of a benchmark in processes, and store one line per cell in a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def argument_parser(package: str, quick: str) -> argparse.ArgumentParser:
-    """Options of every benchmark; `quick` is the help of ``--quick``."""
+    """Command line options shared by all benchmarks; `quick` is the help text of ``--quick``."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {package}", description="Measure the missing cells, and write the page."
     )
@@ -63,12 +63,15 @@ def run_cells(
 
 
 def report(out: Path, started: float) -> None:
-    """Print where the page is."""
+    """Print the location of the page and the elapsed time."""
     Console().print(f"{out / 'results.md'}, after {time.monotonic() - started:.0f} s")
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Results in the file; a line cut short by an interruption is skipped, to be measured again."""
+    """Yield the results in the file.
+
+    A line cut short by an interruption is skipped; its cell is measured again.
+    """
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
             fields = json.loads(line)
@@ -78,7 +81,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append(path: Path, result: Any) -> None:
-    """Append a line; a line cut short by an interruption is ended first."""
+    """Append a line. If an interruption cut the last line short, start a new line first."""
     with path.open("ab+") as file:
         if file.tell() and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
             file.write(b"\n")

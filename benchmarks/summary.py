@@ -1,4 +1,4 @@
-"""`docs/results.md`: one page of results, from all that is stored."""
+"""The page `docs/results.md`, which summarises all stored results."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ PEERS = ("admm", "scikit-learn", "gglasso")
 
 @dataclass(frozen=True)
 class Findings:
-    """What the page says of a paper.
+    """The results of one paper for the summary page.
 
     Parameters
     ----------
     title, page
         Heading and link.
     holds
-        Of each claim tested, whether it holds.
+        For each tested claim, whether it holds.
     comparisons
-        Tasks at the same exact guarantee.
+        Tasks compared at the same exact guarantee.
     """
 
     title: str
@@ -55,13 +55,13 @@ class Findings:
 
     @property
     def link(self) -> str:
-        """Label, authors and year, linked to the page of the paper."""
+        """Label, authors and year, as a link to the page of the paper."""
         label, source = self.title.split(":")[0].removeprefix("[").split("] ")
         return f"[{label}{'' if source.startswith('(') else ':'} {source}]({self.page})"
 
 
 def page(findings: list[Findings], claims: Measured) -> Iterator[str]:
-    """The lines of the page."""
+    """Yield the lines of the page."""
     yield "# Results: accuracy, coverage, speed and five papers\n"
     yield (
         "For everyone who wants to know how accurate releases are, whether the intervals can be "

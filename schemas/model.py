@@ -7,15 +7,14 @@ import difflib
 import hashlib
 import json
 import math
-import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from copy import copy
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from gramercy.schemas.error_details import details_of
 from gramercy.schemas.errors import (
     BundleError,
     ContractError,
@@ -127,6 +126,7 @@ _NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
     ContractError: problems.contract_not_valid,
     RequestError: problems.request_not_valid,
     BundleError: problems.manifest_not_valid,
+    InvalidValue: problems.settings_not_valid,
 }
 
 
@@ -142,7 +142,7 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     where
         Name of the file or option, for the error.
     error
-        Class of the error: for a contract, a request or a manifest.
+        Class of the error: for a contract, a request, a manifest, or settings in Python.
 
     Raises
     ------
@@ -156,9 +156,7 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
         try:
             return model.model_validate(dict(data))
         except ValidationError as caught:
-            # What concerns the whole file first: there may be hundreds of columns.
-            errors = sorted(caught.errors(include_url=False), key=lambda each: len(each["loc"]))
-        details += _distinct(map(_detail, errors))
+            details += details_of(caught)
     failure = _NOT_VALID[error](where)
     failure.details = tuple(details[:_MOST_LISTED])
     failure.facts["left_out"] = max(0, len(details) - _MOST_LISTED)
@@ -178,76 +176,3 @@ def canonical_json(data: Any) -> str:
 def digest(data: Any) -> str:
     """SHA-256 of `canonical_json(data)`, in hexadecimal."""
     return hashlib.sha256(canonical_json(data).encode()).hexdigest()
-
-
-def _without_tags(loc: list[str | int]) -> list[str]:
-    """The path in the file: pydantic adds the tag of a union after an index or these keys."""
-    path = [
-        part
-        for before, part in zip([None, *loc], loc, strict=False)
-        if isinstance(part, int)
-        or not (isinstance(before, int) or before in {"normalisation", "mechanism", "engine"})
-    ]
-    return [str(part) for part in path]
-
-
-_BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-)")
-
-
-def _distinct(details: Iterable[InvalidValue]) -> list[InvalidValue]:
-    """Without repetitions: each branch of a union reports for itself."""
-    return list({(each.key, each.message): each for each in details}.values())
-
-
-def _detail(error: Any) -> InvalidValue:
-    """The problem for one pydantic error; it never contains the input."""
-    # Pydantic names the branches of a union, too: "literal['auto']", "float".
-    path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
-    if path[-1:] == ["[key]"]:
-        detail, path = problems.name_not_quoted(), path[:-1]
-    else:
-        path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
-        detail = _problem_of(error)
-    detail.key = without_secrets(".".join(path))
-    return detail
-
-
-_EXPECTED = {
-    "float_type": "a number, without quotes",
-    "int_type": "a whole number, without quotes",
-    "bool_type": "true or false",
-    "dict_type": "keys and values",
-    "model_type": "keys and values",
-    "model_attributes_type": "keys and values",
-    "string_type": "text",
-    "tuple_type": "a list",
-    "finite_number": "a finite number",
-}
-_RELATIONS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
-
-
-_PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
-    "missing": lambda _: problems.key_missing(),
-    "too_long": lambda context: problems.too_many_entries(context["max_length"]),
-    "too_short": lambda _: problems.no_entries(),
-    "union_tag_invalid": lambda context: problems.unknown_choice(context["expected_tags"]),
-    "union_tag_not_found": lambda _: problems.choice_missing(),
-    "string_pattern_mismatch": lambda _: problems.not_a_short_name(),
-    "value_error": lambda context: copy(context["error"]),
-}
-
-
-def _problem_of(error: Any) -> InvalidValue:
-    kind, context = error["type"], error.get("ctx", {})
-    if error["input"] is None and kind.endswith("_type"):
-        return problems.value_empty()
-    if kind in _EXPECTED:
-        return problems.wrong_type(_EXPECTED[kind])
-    has_problem = "error" not in context or isinstance(context["error"], InvalidValue)
-    if kind in _PROBLEMS and has_problem:
-        return _PROBLEMS[kind](context)
-    for short, relation in _RELATIONS.items():
-        if short in context:
-            return problems.out_of_range(relation, context[short])
-    reason = error["msg"].removeprefix("Value error, ").rstrip(".")
-    return problems.value_not_allowed(reason.replace("Input should be", "Must be"))

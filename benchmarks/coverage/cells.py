@@ -1,4 +1,4 @@
-"""Cells (a graph, columns, rows and their distribution, with every noise), and their file."""
+"""The cells (graph, columns, rows, row distribution; all noise laws) and their results file."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from gramercy.schemas.noise import Family
 Kind = tuple[Family, float]
 SIZES = (1000, 10_000, 50_000)
 COLUMNS = (10, 30)
-PRECISE = 0.005  # standard error of a coverage, at which there are releases enough
+PRECISE = 0.005  # stop drawing releases at this standard error of a coverage
 LEAST, MOST, QUICK = 16, 150, 8
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Noises that are measured on the same rows.
+    """A configuration whose noise laws are all measured on the same rows.
 
     Parameters
     ----------
     graph
-        Of the precision matrix.
+        Graph of the precision matrix.
     p, n
         Columns and rows.
     rows
-        ``gaussian``, or ``unit``: such rows divided by their length.
+        ``gaussian``, or ``unit``: Gaussian rows divided by their length.
     """
 
     graph: str
@@ -54,18 +54,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Setting:
-    """One noise in a cell, measured.
+    """The measurements of one noise law in a cell.
 
     Parameters
     ----------
     family, strength
-        Of the noise; its deviation over the average diagonal entry.
+        Noise law, and its standard deviation over the average diagonal entry.
     releases
-        How many.
+        Number of releases.
     coverage
-        By quantity.
+        Coverage by quantity.
     found
-        By kind of correlation, if some pairs are uncorrelated; then by rate.
+        Discovery rates by kind of correlation (if some pairs are uncorrelated), then by rate.
     """
 
     family: Family
@@ -77,16 +77,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell measured.
+    """The measurements of one cell.
 
     Parameters
     ----------
     most
-        Releases, at most.
+        Maximum number of releases.
     stray
         The largest true correlation of pairs without an edge, if there are such pairs.
     seconds
-        Of one core.
+        Seconds on one core.
     """
 
     cell: Cell
@@ -113,7 +113,7 @@ class Result:
 
 
 def plan(quick: bool) -> Iterator[tuple[Cell, int]]:
-    """All cells and their releases at most: some 30 s each."""
+    """Yield all cells, each with its maximum number of releases; about 30 s per cell."""
     if quick:
         laws: tuple[Rows, ...] = ("unit", "gaussian", "unit")
         for graph, rows in zip(GRAPHS, laws, strict=True):
@@ -124,7 +124,7 @@ def plan(quick: bool) -> Iterator[tuple[Cell, int]]:
 
 
 def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int, list[Kind]]]:
-    """Of the plan, what is not done; in a cell of which a part is done, the rest."""
+    """Yield the planned cells that are not complete, each with its missing noise laws."""
     for cell, most in plan(quick):
         have = done[cell].kinds if cell in done and done[cell].most >= most else set()
         wanted = [kind for kind in kinds() if kind not in have]
@@ -133,7 +133,7 @@ def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int, 
 
 
 def measure(cell: Cell, most: int, wanted: list[Kind]) -> Result:
-    """Some noises on the same samples of rows; every seed is the cell's and the noise's own."""
+    """Measure the wanted noise laws on the same samples; seeds depend on cell and law only."""
     started = time.process_time()
     sampled = population(cell.graph, cell.p, cell.rows)
     moments = Samples(sampled.moments(cell.n, zlib.crc32(repr(cell).encode())))
@@ -143,7 +143,7 @@ def measure(cell: Cell, most: int, wanted: list[Kind]) -> Result:
 
 
 class Samples:
-    """Second moments, drawn when they are first asked for."""
+    """Second moments, each drawn at first use and then cached."""
 
     def __init__(self, source: Iterator[Array]) -> None:
         self.source, self.drawn = source, list[Array]()
@@ -157,7 +157,7 @@ class Samples:
 def _setting_of(
     cell: Cell, family: Family, strength: float, sampled: Population, moments: Samples, most: int
 ) -> Setting:
-    """Releases until every coverage is precise; only its error says when, never the coverage."""
+    """Draw releases until every coverage is precise; only standard errors decide when to stop."""
     law = law_of(family, cell.p, cell.n, sampled.power, strength)
     source = Stream(zlib.crc32(f"{cell} {family} {strength}".encode()))
     entries = [Entries(of, sampled.targets[of]) for of in QUANTITIES]
@@ -174,7 +174,7 @@ def _setting_of(
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """Results in the file."""
+    """Read the results in the file, by cell."""
     found: dict[Cell, Result] = {}
     for fields in read_lines(path):
         cell = Cell(**fields.pop("cell"))

@@ -1,4 +1,4 @@
-"""The results page, from the stored results."""
+"""Write the results page from the stored results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BAND = f"{BAND[0]:.0%} to {BAND[1]:.0%}"
 
 
 def write(folder: Path) -> None:
-    """`results.md` and its figures, from `results.jsonl` in the same folder."""
+    """Write `results.md` and its figures from `results.jsonl` in the same folder."""
     results = cells.read(folder / "results.jsonl")
     held, found = intervals(results), discoveries(results)
     (folder / "figures").mkdir(exist_ok=True)
@@ -170,7 +170,7 @@ def _false(results: Results, found: pd.DataFrame) -> Iterator[str]:
 
 
 def _where(lines: pd.DataFrame) -> Iterator[str]:
-    """Settings in which more are false than allowed, counted by what they are."""
+    """Describe the settings with more false discoveries than allowed, with counts."""
     if not len(lines):
         yield "No setting exceeds its rate.\n"
         return

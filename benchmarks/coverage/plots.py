@@ -1,4 +1,4 @@
-"""Coverage and power against the noise, one colour a family."""
+"""Plots of coverage and power against the noise, one colour per noise law."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from benchmarks.coverage.scores import LEVEL, RATES
 from benchmarks.coverage.tables import BAND, with_enough_known
 
 _LEVELS = (0.0, *STRENGTHS)
-_APART = 0.1  # of the families, where they would hide each other
+_APART = 0.1  # shift between families that would otherwise overlap
 
 
 def coverage(lines: pd.DataFrame, path: Path) -> None:
-    """Means over settings, with the range from the least to the most; as SVG."""
+    """Plot coverage as SVG: means over settings, with the range from minimum to maximum."""
     some = with_enough_known(lines)
     with _canvas(path, (13, 4.5)) as canvas:
         panels = canvas.subplots(1, len(QUANTITIES), sharey=True)
@@ -43,7 +43,7 @@ def coverage(lines: pd.DataFrame, path: Path) -> None:
 
 
 def power(lines: pd.DataFrame, path: Path) -> None:
-    """Of partial correlations at the first rate: means over graphs and laws of the rows."""
+    """Plot the power for partial correlations at the first rate, averaged over graphs and rows."""
     some = lines[(lines["of"] == "partial-correlation") & (lines["rate"] == RATES[0])]
     with _canvas(path, (13, 6.5)) as canvas:
         panels = canvas.subplots(len(COLUMNS), len(SIZES), sharex=True, sharey=True).flat

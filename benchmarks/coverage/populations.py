@@ -1,4 +1,4 @@
-"""What is sampled: rows whose second moment, correlations and graph are known."""
+"""The sampled populations: their second moments, correlations and graphs are known."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ QUANTITIES: tuple[Quantity, ...] = ("covariance", "correlation", "partial-correl
 RELATIONS: tuple[Quantity, ...] = QUANTITIES[1:]
 ROWS: dict[Rows, str] = {"gaussian": "Gaussian", "unit": "unit"}
 GRAPHS = KINDS
-POWER = {"gaussian": 0.5, "unit": 1.0}  # E |x|^2: Gaussian rows are rarely longer than 1
+POWER = {"gaussian": 0.5, "unit": 1.0}  # E |x|^2; Gaussian rows are rarely longer than 1
 _NONE = 1e-9  # a correlation below this is rounding error
 
 
 @dataclass(frozen=True)
 class Population:
-    """Rows of one law.
+    """A population of rows with one distribution.
 
     Parameters
     ----------
     targets
         The population's second moment, and its correlations, by quantity; shape (p, p) each.
     related
-        Pairs of columns that are truly related, by kind of correlation; shape (p, p). Of unit rows
-        those of the Gaussian rows before they were divided.
+        Pairs of columns that are truly related, by kind of correlation; shape (p, p). For unit
+        rows, the pairs of the Gaussian rows before normalisation.
     moments
-        Second moments of n rows, again and again.
+        Endless stream of second moments of n rows.
     """
 
     targets: dict[Quantity, Array]
@@ -56,13 +56,13 @@ class Population:
         return [of for of, related in self.related.items() if related.sum() < pairs]
 
     def stray(self, of: Quantity) -> float:
-        """The largest correlation among pairs that are not related: 0 for Gaussian rows."""
+        """Return the largest correlation of an unrelated pair, which is 0 for Gaussian rows."""
         off = ~self.related[of] & ~np.eye(len(self.related[of]), dtype=bool)
         return float(np.abs(self.targets[of][off]).max(initial=0.0))
 
 
 def population(graph: str, p: int, rows: Rows) -> Population:
-    """One graph of each kind and size; the random one has a public seed."""
+    """Build the population of a graph; the random graph has a fixed seed."""
     made = truth(graph, p, np.random.default_rng(zlib.crc32(f"{graph} {p}".encode())))
     covariance = made.root @ made.root.T * (POWER["gaussian"] / p)
     plain = _targets(covariance)
@@ -89,7 +89,7 @@ def _correlations(matrix: Array) -> Array:
 
 
 def _gaussian(covariance: Array) -> Callable[[int, int], Iterator[Array]]:
-    """Without the rows: their second moment is a Wishart matrix."""
+    """Draw second moments of Gaussian rows directly, as Wishart matrices."""
     root = np.linalg.cholesky(covariance)
 
     def moments(n: int, seed: int) -> Iterator[Array]:

@@ -1,4 +1,4 @@
-"""One release of every law of noise, at a stated strength; seeded noise (benchmarks only)."""
+"""One release of every noise law at a given strength; seeded noise (benchmarks only)."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ from gramercy.schemas.noise import Family, NoiseLaw
 Array = NDArray[np.float64]
 FAMILIES: tuple[Family, ...] = ("none", *(each for each in get_args(Family) if each != "none"))
 STRENGTHS = (0.001, 0.01, 0.02, 0.05, 0.2)
-WEAK = 0.015  # below, denoising changes little and takes most of the time: projected
+WEAK = 0.015  # below it use the projection: denoising is slow and changes little
 
 
 def kinds() -> Iterator[tuple[Family, float]]:
-    """Every law and strength."""
+    """Yield every noise law with every strength."""
     yield "none", 0.0
     yield from product(FAMILIES[1:], STRENGTHS)
 
 
 def law_of(family: Family, p: int, n: int, power: float, strength: float) -> NoiseLaw:
-    """Noise with a deviation off the diagonal of `strength` times the average diagonal entry.
+    """Noise law whose off-diagonal deviation is `strength` times the average diagonal entry.
 
     Parameters
     ----------
     family
-        Of the noise. Wishart matrices have the fewest degrees of freedom a mechanism gives, p + 1.
+        Family of the law. Wishart matrices have p + 1 degrees of freedom, the fewest that a
+        mechanism uses.
     p, n
-        Columns, rows.
+        Numbers of columns and rows.
     power
         The average diagonal entry.
     strength
-        Of noisy rows, for columns without correlation: 2 v power + v^2 = n sd^2.
+        Relative deviation. For noisy rows, the variance v of a cell solves
+        2 v power + v^2 = n sd^2, which holds for uncorrelated columns.
     """
     if family == "none":
         return NoiseLaw.none()
@@ -55,7 +57,7 @@ def law_of(family: Family, p: int, n: int, power: float, strength: float) -> Noi
 
 
 def release(moment: Array, n: int, law: NoiseLaw, source: Stream, *, unit: bool) -> Evidence:
-    """The second moment of n rows as it is published, and its repair."""
+    """Release the second moment of n rows with noise, and add the repaired matrix."""
     raw = moment
     if law.cell_variance is not None:
         raw = moment + draw_row_noise(source, equivalent_rows(moment, n), law.cell_variance, n)

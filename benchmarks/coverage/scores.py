@@ -1,6 +1,6 @@
-"""What is counted over the releases of one setting, with its error over them.
+"""Coverage and discovery rates over the releases of one setting, with standard errors.
 
-The entries of one release err together, so that releases are what is counted, not entries.
+The entries of one release are dependent, so standard errors are taken over releases.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 LEVEL = 0.95
 RATES = (0.05, 0.1)
-_SOME = 5  # releases that know something, for an error over them
+_SOME = 5  # releases with bounded intervals that a standard error requires
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class DiscoveryRates:
     false
         Mean share of false discoveries; 0 in a release without discoveries.
     error
-        Its standard error, over releases.
+        Standard error of `false`, over releases.
     power
         Mean share of the true edges that are discovered.
     """
@@ -68,7 +68,7 @@ class DiscoveryRates:
 
 @dataclass
 class Entries:
-    """The intervals of one quantity, release by release."""
+    """Collects the intervals of one quantity, release by release."""
 
     of: Quantity
     target: Array
@@ -88,9 +88,9 @@ class Entries:
         self.estimates.append(result["estimate"][pairs])
 
     def error(self) -> float:
-        """Standard error of the quotient of the held and the known, over releases; 0 of none.
+        """Standard error of the share of known entries that are covered; 0 without releases.
 
-        Infinite where a few releases know something.
+        Infinite if too few releases have known entries.
         """
         held, counts = (np.sum(each, axis=1) for each in (self.held, self.known))
         if np.count_nonzero(counts) < _SOME:
@@ -115,14 +115,14 @@ class Entries:
 
 @dataclass
 class Edges:
-    """The discoveries of one kind of correlation, release by release."""
+    """Collects the discoveries of one kind of correlation, release by release."""
 
     of: Quantity
     related: Flags
     shares: dict[float, list[tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, evidence: Evidence) -> None:
-        """Discoveries at every rate, from one fit."""
+        """Add the discoveries of one release at every rate, from one fit."""
         adjusted = Discoveries.model_validate({"of": self.of}).fit(evidence).matrices["adjusted"]
         upper = np.triu(np.ones_like(self.related), 1)
         true = self.related & upper

@@ -1,4 +1,4 @@
-"""From measured cells to one line a setting, and to summaries of lines."""
+"""Tables of the measured cells: one row per setting, and selections of rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from benchmarks.coverage.cells import Cell, Result
 
 Results = dict[Cell, Result]
 BAND = (0.93, 0.97)
-FEW = 0.2  # share of the entries: where fewer are known, coverage is of a selection
-SURE = 2.0  # standard errors
+FEW = 0.2  # with a smaller share of known entries, coverage describes a selection
+SURE = 2.0  # standard errors that a deviation has to exceed
 
 
 def intervals(results: Results) -> pd.DataFrame:
@@ -63,11 +63,11 @@ def with_enough_known(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def outside(lines: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `intervals` with coverage outside the band, lowest first."""
+    """Rows of `intervals` whose coverage is outside the tolerance, lowest first."""
     some = known(lines)
     return some[~some["held"].between(*BAND)].sort_values("held", kind="stable")
 
 
 def over(lines: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `discoveries` with more false ones than the rate allows, beyond chance."""
+    """Rows of `discoveries` with significantly more false discoveries than the rate allows."""
     return lines[lines["false"] - SURE * lines["error"] > lines["rate"]]

@@ -1,4 +1,4 @@
-"""Graphs and precision matrices from a release, at the same exact guarantee: ours and the papers'.
+"""Graphs and precision matrices: Gramercy and the papers' methods at one exact guarantee.
 
 ``python -m benchmarks.graphs`` measures the cells missing in `results.jsonl` and writes the page.
 """

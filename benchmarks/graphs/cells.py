@@ -1,4 +1,4 @@
-"""Cells (a table, a number of rows, an epsilon, a repetition), and their file."""
+"""The cells (table, number of rows, epsilon, repetition) and their results file."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ COLUMNS = (20, 60)
 ROWS = (500, 5000, 50_000)
 EPSILONS = (0.5, 1.0, 4.0)
 REPETITIONS = 2
-_REPEATABLE = 1e-10  # of the largest eigenvalue: above it a table has a precision matrix
+_REPEATABLE = 1e-10  # smallest eigenvalue over the largest that inversion requires
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The unit of measurement.
+    """The unit of measurement: one repetition of one setting.
 
     Parameters
     ----------
     source
-        A kind of graph, or a table.
+        Kind of graph, or name of a table.
     p, n
-        Columns and rows.
+        Numbers of columns and rows.
     epsilon
-        At delta = 1e-6, replace-one.
+        Epsilon at delta = 1e-6, for replace-one neighbours.
     repetition
-        From 0.
+        Index of the repetition, from 0.
     """
 
     source: str
@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell measured: scores by method, and seconds."""
+    """The measurements of one cell: scores by method, and seconds."""
 
     cell: Cell
     seconds: float
@@ -62,7 +62,7 @@ class Result:
 
 
 def plan(quick: bool, repetitions: int = REPETITIONS) -> Iterator[Cell]:
-    """All cells, a whole repetition before the next: some 5 s each, in about 15 minutes."""
+    """Yield all cells, repetition by repetition; about 5 s per cell and 15 minutes in total."""
     if quick:
         yield from (Cell(kind, 20, n, 1.0, 0) for kind in KINDS for n in ROWS[:2])
         yield from (Cell(name, *_shape(name), 1.0, 0) for name in data.present()[:2])
@@ -75,7 +75,7 @@ def plan(quick: bool, repetitions: int = REPETITIONS) -> Iterator[Cell]:
 
 
 def measure(cell: Cell) -> Result:
-    """Every method on one release of each kind, from a seed that is the cell's own."""
+    """Apply every method to one release of each kind; the seed depends on the cell only."""
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     started = time.perf_counter()
     if cell.synthetic:
@@ -93,7 +93,7 @@ def measure(cell: Cell) -> Result:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """Results in the file."""
+    """Read the results in the file, by cell."""
     result: dict[Cell, Result] = {}
     for fields in read_lines(path):
         cell = Cell(**fields["cell"])

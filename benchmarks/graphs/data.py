@@ -1,4 +1,4 @@
-"""Tables on disk, where there are any: rows of length one by public constants."""
+"""Real tables on disk, if available, with rows normalised to length one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from benchmarks.utility.data import unit
 
 Array = NDArray[np.float64]
-# Next to the checkout, unless the variable names another folder.
+# Next to the checkout, unless the environment variable names another folder.
 FOLDER = Path(os.environ.get("GRAMERCY_TABLES", Path(__file__).parents[3] / "shared" / "data"))
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the folder.
+    """A table in the data folder.
 
     Parameters
     ----------
     title
-        What the page says of it.
+        Description on the page.
     logarithm
-        Whether its columns are taken as logarithms of 1 + x.
+        Whether columns x are replaced by log(1 + x).
     """
 
     title: str
@@ -44,34 +44,34 @@ TABLES = {
 
 
 def present() -> list[str]:
-    """Those that are there."""
+    """Return the names of the tables that are on disk."""
     return [name for name in TABLES if (FOLDER / name / "data.csv").exists()]
 
 
 def load(name: str) -> Array:
-    """The table of that name, with rows of length one."""
+    """Load the table of that name, with rows of length one."""
     table = pd.read_csv(FOLDER / name / "data.csv").dropna().to_numpy(float)
     return normalised(np.log1p(table) if TABLES[name].logarithm else table)
 
 
 def normalised(table: Array) -> Array:
-    """Rows of length one; a centre and scale a column, known to one digit.
+    """Centre and scale the columns by constants of one digit, and scale rows to length one.
 
-    A steward would declare them in the contract. Columns that are constant are left out.
+    A data steward would declare these constants in the contract. Constant columns are dropped.
     """
     table = table[:, table.std(axis=0) > 0]
     return unit((table - centres(table)) / scales(table))
 
 
 def centres(table: Array) -> Array:
-    """To one digit of the scale."""
+    """Return the centre of every column, rounded to one digit of its scale."""
     scale = scales(table)
     result: Array = np.round(table.mean(axis=0) / scale) * scale
     return result
 
 
 def scales(table: Array) -> Array:
-    """The deviation of every column, to one digit."""
+    """Return the standard deviation of every column, rounded to one digit."""
     deviations = table.std(axis=0)
     power = 10.0 ** np.floor(np.log10(deviations))
     rounded: Array = np.round(deviations / power) * power

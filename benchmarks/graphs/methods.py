@@ -1,7 +1,7 @@
-"""The methods compared: ours as an analyst would ask for them, the papers' with the best tuning.
+"""The compared methods: Gramercy's with default tuning, the papers' with the best tuning.
 
-The papers tune on the private rows, which no guarantee covers. Here they get the penalty that is
-best for each measure, which requires the truth: an advantage that no user could have.
+The papers tune on the private rows, which no guarantee covers. Here their methods get the penalty
+that is best for each measure. That requires the truth, an advantage that no user could have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Method:
-    """What the page says of a method."""
+    """A method and its description on the page."""
 
     title: str
     note: str
@@ -85,7 +85,7 @@ REFERENCE = GraphicalLasso(penalty="ebic", refit=True)
 
 
 def measured(rows: Array, target: Target, epsilon: float, rng: Rng) -> Iterator[tuple[str, Scores]]:
-    """Every method once, with the scores of its estimate."""
+    """Apply every method once, and yield the scores of its estimate."""
     whole = releases.isotropic(rows, epsilon, rng)
     folds = releases.folded(rows, epsilon, rng)
     independent = releases.independent(rows, epsilon, rng)
@@ -147,7 +147,7 @@ def _of(estimate: Estimate, target: Target, ranked: float | None = None) -> Scor
 
 
 def _dense(result: Scores) -> Scores:
-    """Without F1: all pairs are edges."""
+    """Scores of a dense estimate, without F1, because all pairs are edges."""
     return Scores(result.auc, None, result.stein, result.covariance)
 
 
@@ -168,7 +168,7 @@ def _best_lasso(estimator: GraphicalLasso, evidence: Evidence, target: Target) -
 
 
 def _grid(estimator: GraphicalLasso, evidence: Evidence) -> Array:
-    """Up to where a penalty on the diagonal, too, makes a minimiser of any raw matrix."""
+    """Penalties up to one at which any raw matrix has a minimiser (the diagonal is penalised)."""
     matrix = estimator.matrix(evidence)
     usual = penalty_grid(matrix)
     if estimator.input == "denoised":

@@ -1,4 +1,4 @@
-"""The results page, from the stored results."""
+"""Write the results page from the stored results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ COMPARED: dict[Measure, tuple[str, ...]] = {
 
 
 def write(folder: Path) -> None:
-    """`results.md` and its figures, from `results.jsonl` in the same folder."""
+    """Write `results.md` and its figures from `results.jsonl` in the same folder."""
     results = cells.read(folder / "results.jsonl")
     (folder / "figures").mkdir(exist_ok=True)
     plots.draw(results, COMPARED["f1"], folder / "figures" / "graphs.svg")

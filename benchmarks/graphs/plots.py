@@ -1,4 +1,4 @@
-"""F1 against epsilon: a panel for every number of columns and of rows."""
+"""Plots of F1 against epsilon, one panel per table size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Where = Callable[[Cell], bool]
 
 
 def draw(results: Results, methods: Sequence[str], path: Path) -> None:
-    """One line a method, the first of them in black, as SVG."""
+    """Draw one line per method, the first one in black, as SVG."""
     with mpl.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none", "font.size": 9}):
         canvas = Figure(figsize=(12, 6), layout="constrained")
         panels = canvas.subplots(len(COLUMNS), len(ROWS), sharex=True, sharey=True).flat

@@ -1,4 +1,4 @@
-"""The releases compared: one exact guarantee, replace-one, seeded noise (benchmarks only)."""
+"""The compared releases: one exact replace-one guarantee, seeded noise (benchmarks only)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MECHANISMS: dict[str, type[Gaussian | Rows]] = {
 
 @lru_cache
 def scale(mechanism: str, p: int, epsilon: float) -> float:
-    """Of the noise on the Gram matrix, or on a cell: it does not depend on the rows."""
+    """Scale of the noise on the Gram matrix, or on a cell; it does not depend on the rows."""
     made = _MECHANISMS[mechanism].calibrated(
         p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=DELTA
     )
@@ -37,7 +37,7 @@ def scale(mechanism: str, p: int, epsilon: float) -> float:
 
 
 def isotropic(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """Ours: white noise in svec."""
+    """Gramercy's default release: white noise in svec coordinates."""
     n, p = rows.shape
     s = scale("gaussian", p, epsilon) / n
     law = _law("gaussian-isotropic", s, s / math.sqrt(2))
@@ -45,7 +45,7 @@ def isotropic(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def folded(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """Ours in folds: every one with the noise of a whole release, since a row touches one fold."""
+    """Gramercy's release in folds. Each fold has full noise, because a row is in one fold only."""
     n, p = rows.shape
     s = scale("gaussian", p, epsilon)
     folds = []
@@ -58,7 +58,7 @@ def folded(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def independent(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """Su, Guo and Zhang; Wang and Xu; Li and Wang: one scale on the upper triangle."""
+    """The release of SGZ, WX and LW: independent noise of one scale on the upper triangle."""
     n, p = rows.shape
     s = scale("gaussian-iid", p, epsilon) / n
     noise = triangle(lambda shape: rng.standard_normal(shape) * s, p)
@@ -66,7 +66,7 @@ def independent(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def noisy_rows(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """GPP: every row noisy by itself, and the variance subtracted."""
+    """The release of GPP: noise on every row, and its variance subtracted from the moment."""
     n, p = rows.shape
     s = scale("rows", p, epsilon)
     noisy = rows + rng.standard_normal(rows.shape) * s
@@ -81,7 +81,7 @@ def noisy_rows(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def exact(rows: Array) -> Evidence:
-    """No privacy at all."""
+    """The exact second moment, without privacy."""
     n = len(rows)
     return _evidence(rows.T @ rows / n, NoiseLaw.none(), n)
 
@@ -91,7 +91,7 @@ def _law(family: Family, diagonal: float, off_diagonal: float) -> NoiseLaw:
 
 
 def _evidence(raw: Array, law: NoiseLaw, n: int, folds: tuple[Fold, ...] = ()) -> Evidence:
-    """Ours are denoised; the papers' methods take the raw matrix."""
+    """Build the evidence. Gramercy's methods use a denoised matrix, the papers' the raw matrix."""
     ours = law.family == "gaussian-isotropic"
     repaired = denoise(raw, law, 1.0, float(n)) if ours else project(raw)
     return Evidence(raw, repaired, law, float(n), folds=folds)

@@ -1,4 +1,4 @@
-"""How good a graph, a precision matrix and a covariance matrix are."""
+"""Scores of estimated graphs, precision matrices and covariance matrices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Edges = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Target:
-    """What is aimed at.
+    """The truth that an estimate is compared with.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Target:
     edges
         Graph, shape (p, p).
     invertible
-        Whether the moment has a precision matrix to compare with.
+        Whether the moment has an inverse, which precision matrices are compared with.
     """
 
     moment: Array
@@ -34,18 +34,18 @@ class Target:
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one estimate; None where it has no such thing.
+    """Scores of one estimate; None for each score that does not apply.
 
     Parameters
     ----------
     auc
-        Area under the curve of true against false edges, as pairs are ranked.
+        Area under the ROC curve of the ranked pairs.
     f1
-        Of the edges.
+        F1 score of the edges.
     stein
-        tr(P T) - log det(P T) - p, of the precision matrix T, P the second moment.
+        Stein loss tr(P T) - log det(P T) - p of the precision matrix T; P is the true moment.
     covariance
-        Frobenius error of the covariance over the norm of P.
+        Frobenius error of the covariance, divided by the norm of P.
     """
 
     auc: float | None = None
@@ -55,7 +55,7 @@ class Scores:
 
 
 def auc(ranks: Array, edges: Edges) -> float | None:
-    """Of pairs ranked by a number each, shape (p, p)."""
+    """Area under the ROC curve of pairs ranked by `ranks`, shape (p, p)."""
     upper = np.triu_indices(len(ranks), 1)
     true = edges[upper]
     if true.all() or not true.any():
@@ -64,7 +64,7 @@ def auc(ranks: Array, edges: Edges) -> float | None:
 
 
 def entry(path: list[Array | None]) -> Array:
-    """Pairs ranked by how early they enter a path, and then by weight at its end."""
+    """Rank pairs by how early they enter a path, then by their weight at its end."""
     known = [T for T in path if T is not None]
     if not known:
         return np.zeros((1, 1))

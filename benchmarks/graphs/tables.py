@@ -1,4 +1,4 @@
-"""From measured cells to means and comparisons."""
+"""Means over the measured cells, and comparisons between methods."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MEASURES: dict[Measure, str] = {
     "stein": "Stein loss of the precision matrix",
     "covariance": "relative Frobenius error of the covariance",
 }
-LARGER: frozenset[Measure] = frozenset({"f1", "auc"})  # is better
-# Ours that are compared with the papers', in each measure.
+LARGER: frozenset[Measure] = frozenset({"f1", "auc"})  # larger is better
+# Gramercy's methods that are compared with the papers', by measure.
 OURS: dict[Measure, tuple[str, ...]] = {
     "f1": (HEADLINE, "lasso-auto", "lasso-oracle"),
     "auc": ("lasso-oracle", "ridge-auto"),
@@ -32,7 +32,7 @@ OURS: dict[Measure, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Mean:
-    """Over cells, with the standard error of the mean."""
+    """Mean over cells, with its standard error."""
 
     mean: float
     error: float
@@ -54,7 +54,7 @@ class Mean:
 def values(
     results: Results, method: str, measure: Measure, where: Callable[[Cell], bool]
 ) -> dict[Cell, float]:
-    """What was measured, by cell."""
+    """Return the measured values of one method and measure, by cell."""
     found = {}
     for cell, result in results.items():
         scores = result.methods.get(method)
@@ -72,16 +72,16 @@ def mean(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours and another in the synthetic cells of one measure, release by release.
+    """Gramercy's method and another one on the synthetic cells, for one measure.
 
     Parameters
     ----------
     better, tie, worse
-        In how many cells ours is.
+        Number of cells where Gramercy's method is better, equal or worse.
     median
-        Of the ratio theirs / ours; of the difference ours - theirs where larger is better.
+        Median of the ratio theirs / ours; of the difference ours - theirs if larger is better.
     lost
-        Where ours is worse by most.
+        The cell where Gramercy's method is worse by most.
     """
 
     method: str
@@ -93,7 +93,7 @@ class Comparison:
 
 
 def comparison(results: Results, measure: Measure, own: str, method: str) -> Comparison | None:
-    """Cells are the means over repetitions of one table, size and epsilon."""
+    """Compare two methods; a cell is the mean over repetitions of one table, size and epsilon."""
     ours = _grouped(values(results, own, measure, lambda cell: cell.synthetic))
     theirs = _grouped(values(results, method, measure, lambda cell: cell.synthetic))
     both = [cell for cell in ours if cell in theirs]
@@ -105,7 +105,7 @@ def comparison(results: Results, measure: Measure, own: str, method: str) -> Com
         else math.log(theirs[cell] / ours[cell])
         for cell in both
     }
-    slack = 0.01  # of F1 or of a ratio: no difference worth a name
+    slack = 0.01  # smaller differences of F1, or of a ratio, count as a tie
     better = sum(gain > slack for gain in gains.values())
     worse = sum(gain < -slack for gain in gains.values())
     middle = float(np.median(list(gains.values())))

@@ -1,4 +1,4 @@
-"""Where the truth is known: three kinds of graphs, Gaussian rows of length one."""
+"""Synthetic populations with known truth: three kinds of graphs, normalised Gaussian rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("ar1", "hub", "random")
 
 @dataclass(frozen=True)
 class Truth:
-    """What a release is measured against.
+    """The truth that a release is compared with.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Truth:
     edges
         The graph, shape (p, p).
     root
-        Of the covariance that rows are drawn with, before they are divided by their length.
+        Square root of the covariance of the Gaussian rows before normalisation.
     """
 
     moment: Array
@@ -31,14 +31,14 @@ class Truth:
     root: Array
 
     def rows(self, n: int, rng: Rng) -> Array:
-        """Rows of length one."""
+        """Draw n rows of length one."""
         drawn = rng.standard_normal((n, len(self.root))) @ self.root.T
         unit: Array = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
         return unit
 
 
 def truth(kind: str, p: int, rng: Rng) -> Truth:
-    """A graph of that kind, its covariance with a unit diagonal."""
+    """Build a graph of that kind; its covariance has a unit diagonal."""
     precision = {"ar1": _ar1, "hub": _hub, "random": _random}[kind](p, rng)
     covariance = np.linalg.inv(precision)
     root = np.sqrt(np.diag(covariance))
@@ -49,7 +49,7 @@ def truth(kind: str, p: int, rng: Rng) -> Truth:
 
 
 def of_unit_rows(covariance: Array) -> Array:
-    """E[x x^T / |x|^2] for x ~ N(0, covariance).
+    """Return E[x x^T / |x|^2] for x ~ N(0, covariance).
 
     The eigenvectors stay; an eigenvalue w_i becomes the integral over t > 0 of
     w_i / (1 + 2 w_i t) prod_j (1 + 2 w_j t)^(-1/2). So a zero of the precision matrix stays nearly
@@ -79,7 +79,7 @@ def _hub(p: int, _rng: Rng) -> Array:
 
 
 def _random(p: int, rng: Rng) -> Array:
-    """Three edges a column on average, of both signs."""
+    """Draw a precision matrix with three edges per column on average, of both signs."""
     some = np.triu(rng.random((p, p)) < 3 / p, 1)
     links = some * rng.uniform(0.3, 0.6, (p, p)) * rng.choice([-1, 1], (p, p))
     return _definite(links + links.T)

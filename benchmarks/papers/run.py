@@ -1,4 +1,4 @@
-"""The command line: measure what is missing, one process a core, and write the page."""
+"""The command: measure the missing cells, one process per core, and write the pages."""
 
 from __future__ import annotations
 

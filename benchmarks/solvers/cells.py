@@ -1,4 +1,4 @@
-"""One cell: a matrix, and what every solver takes for its path and for one penalty of it."""
+"""One cell: the time of every solver on one matrix, for a path and for a single penalty."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ What = Literal["path", "single"]
 
 COLUMNS = (20, 50, 100, 200, 500, 1000)
 ACCURACY = 1e-6  # largest certified suboptimality of any solution, per column
-AT = 13  # of the path: the penalty that is solved alone
-LIMIT = 60.0  # seconds, after which a solver is given up
-_REPEATS, _ENOUGH = 5, 2.0  # a quick one is measured again, as often, or for so many seconds
-_BEST = 1e-10  # gap per column of the solutions that the others are compared with
-LARGE = 1000  # columns, from which on every solver has its loosest tolerance only
+AT = 13  # index in the path of the penalty that is also solved alone
+LIMIT = 60.0  # seconds after which a solver is stopped
+_REPEATS, _ENOUGH = 5, 2.0  # a fast solver is repeated this often, or for this many seconds
+_BEST = 1e-10  # duality gap per column of the reference solutions
+LARGE = 1000  # from this many columns, only the loosest tolerance is run
 _OF_LARGE = {
     ("ar1", "clean", "path"),
     ("ar1", "debiased", "path"),
@@ -42,7 +42,7 @@ _OF_LARGE = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured together, in one process, one solver after the other."""
+    """A matrix and a task; all solvers are measured in turn in one process."""
 
     kind: str
     regime: str
@@ -52,17 +52,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Measured:
-    """One solver.
+    """The measurements of one solver.
 
     Parameters
     ----------
     seconds
-        Median; of the part that was done, where it was given up.
+        Median time; if the solver was stopped, the time of the part that it solved.
     accuracy
-        The worst suboptimality per column on the path, at most; infinite where a solution is not
-        positive definite, or there is none.
+        Upper bound on the worst suboptimality per column on the path; infinite if a solution is
+        not positive definite or missing.
     solved
-        Penalties that it went through.
+        Number of penalties that it solved.
     """
 
     seconds: float
@@ -72,18 +72,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell measured.
+    """The measurements of one cell.
 
     Parameters
     ----------
     seconds
-        All of it took.
+        Total time of the cell.
     density
         Share of pairs that are edges, at the last penalty.
     floor
-        Seconds of one Cholesky factorisation and one inverse from it, in double precision.
+        Seconds for one Cholesky factorisation and the inverse from it, in double precision.
     solvers
-        By name.
+        Measurements by name of the solver.
     """
 
     cell: Cell
@@ -94,7 +94,7 @@ class Result:
 
 
 def plan(quick: bool) -> Iterator[Cell]:
-    """Some 45 minutes in all; of the largest, a few."""
+    """Yield all cells, with few of the largest size; about 45 minutes in total."""
     for p in COLUMNS[:2] if quick else COLUMNS:
         for kind, regime, what in product(KINDS, REGIMES, ("path", "single")):
             if p < LARGE or (kind, regime, what) in _OF_LARGE:
@@ -102,7 +102,7 @@ def plan(quick: bool) -> Iterator[Cell]:
 
 
 def measure(cell: Cell) -> Result:
-    """Every solver, at the same accuracy."""
+    """Measure every solver on a cell, at the same accuracy."""
     began = time.perf_counter()
     rng = np.random.default_rng(zlib.crc32(repr((cell.kind, cell.regime, cell.p)).encode()))
     S = matrix(cell.kind, cell.regime, cell.p, rng)
@@ -120,7 +120,7 @@ def measure(cell: Cell) -> Result:
 
 
 def objective(S: Array, penalty: float, T: Array) -> float:
-    """Of the lasso with a free diagonal; infinite unless T is positive definite."""
+    """Graphical lasso objective without diagonal penalty; infinite unless T is definite."""
     T = (T + T.T) / 2
     try:
         logs = np.log(np.diagonal(np.linalg.cholesky(T)))
@@ -131,7 +131,7 @@ def objective(S: Array, penalty: float, T: Array) -> float:
 
 
 def _measured(peer: Peer, S: Array, grid: Array, least: list[float]) -> Measured:
-    """At the first of its tolerances that does; if none does, at the last."""
+    """Measure a solver at its first tolerance that reaches the accuracy, or else at its last."""
     result, tolerance = Measured(0.0, math.inf, 0), 0.0
     tolerances = peer.tolerances if len(S) < LARGE else peer.tolerances[:1]
     for tolerance in tolerances:
@@ -152,7 +152,7 @@ def _once(
     tolerance: float,
     only_if: bool = False,
 ) -> Measured:
-    """One run; `only_if` it is accurate, else it ends with the first solution that is not."""
+    """Run a solver once; with `only_if`, stop at the first solution that is not accurate."""
     seconds, worst, solved = 0.0, 0.0, 0
     try:
         for took, T in peer.run(S, grid, tolerance * ACCURACY * len(S)):
@@ -176,7 +176,7 @@ def _floor(T: Array) -> float:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """Results in the file."""
+    """Read the results in the file, by cell."""
     result: dict[Cell, Result] = {}
     for fields in read_lines(path):
         cell = Cell(**fields["cell"])

@@ -1,4 +1,4 @@
-"""What is solved: three kinds of graphs, clean and with the noise of a release."""
+"""The test matrices: three kinds of graphs, without noise and with the noise of a release."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Rng = np.random.Generator
 
 EPSILON = 2.0
 STEPS = 20
-_ROWS = 20  # for every column
-_REACH = 20.0  # from the largest penalty to the least
-_CLEAR = 1.1  # of the least penalty at which soft-thresholding is positive definite
+_ROWS = 20  # rows per column
+_REACH = 20.0  # ratio of the largest penalty to the smallest
+_CLEAR = 1.1  # times the least penalty at which soft-thresholding is positive definite
 REGIMES = {
     "clean": "the second moment of 20 rows a column",
     "noisy": f"and the isotropic noise of a release at epsilon = {EPSILON:g}: indefinite",
     "debiased": "of rows with noise of their own length, less its variance: often indefinite",
     "clipped": "the noisy one without its negative eigenvalues, and a floor",
 }
-DENSE = "clipped"  # the one whose graphs are
+DENSE = "clipped"  # the kind of matrix with dense graphs
 
 __all__ = ["DENSE", "EPSILON", "KINDS", "REGIMES", "STEPS", "matrix", "penalties"]
 
 
 def matrix(kind: str, regime: str, p: int, rng: Rng) -> Array:
-    """Symmetric, of mean diagonal 1, shape (p, p)."""
+    """Draw a symmetric matrix with mean diagonal 1, shape (p, p)."""
     rows = _ROWS * p
     moment = truth(kind, p, rng).moment
     if regime == "debiased":
@@ -50,7 +50,7 @@ def matrix(kind: str, regime: str, p: int, rng: Rng) -> Array:
 
 
 def penalties(S: Array) -> Array:
-    """Falling, from that of the empty graph to where the graph is dense, or there is none."""
+    """Descending penalties from the empty graph to a dense graph, or to no minimiser."""
     p = len(S)
     off = S - np.diag(np.diagonal(S))
     largest = float(np.abs(off).max())
@@ -60,7 +60,7 @@ def penalties(S: Array) -> Array:
 
 
 def _sample(moment: Array, rows: int, rng: Rng) -> Array:
-    """The second moment of so many Gaussian rows: Bartlett's decomposition of a Wishart matrix."""
+    """Draw a second moment of `rows` Gaussian rows by Bartlett's decomposition."""
     p = len(moment)
     half = np.tril(rng.standard_normal((p, p)), -1)
     half[np.diag_indices(p)] = np.sqrt(rng.chisquare(rows - np.arange(p)))

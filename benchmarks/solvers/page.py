@@ -1,4 +1,4 @@
-"""The results page, from the stored results."""
+"""Write the results page from the stored results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.solvers.matrices import DENSE, REGIMES, STEPS
 from benchmarks.solvers.peers import OURS
 from benchmarks.solvers.tables import Results, at, failed, ratios, reached, sizes, solvers
 
-# Also of those that are not installed where the page is written.
+# Titles of all solvers, also of libraries not installed where the page is written.
 TITLES = {
     OURS: "proximal Newton",
     "admm": "accelerated ADMM",
@@ -28,7 +28,7 @@ _TITLE: dict[What, str] = {
 
 
 def write(folder: Path) -> None:
-    """`results.md` and its figures, from `results.jsonl` in the same folder."""
+    """Write `results.md` and its figures from `results.jsonl` in the same folder."""
     results = cells.read(folder / "results.jsonl")
     (folder / "figures").mkdir(exist_ok=True)
     for what in get_args(What):

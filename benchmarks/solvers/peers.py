@@ -1,4 +1,4 @@
-"""The solvers compared: each runs down a path of penalties, warm, as its own library does it."""
+"""The compared solvers. Each follows a path of penalties with its library's warm starts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from gramercy.estimators.solvers.blockwise import Solver
 from gramercy.estimators.solvers.path import graphical_lasso_path
 
 Array = NDArray[np.float64]
-# From penalty to penalty: the seconds that it took, and the precision matrix, shape (p, p).
+# For each penalty: the seconds, and the precision matrix of shape (p, p).
 Steps = Iterator[tuple[float, Array]]
 Run = Callable[[Array, Array, float], Steps]
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One of them.
+    """A solver of the comparison.
 
     Parameters
     ----------
     title
-        As the page has it.
+        Name on the page.
     run
-        Takes the matrix, falling penalties and a tolerance of its own kind.
+        Function of the matrix, descending penalties and the solver's own tolerance.
     tolerances
-        Falling: the first that brings every solution to the accuracy asked for is measured. In
-        units of p times that accuracy.
+        Descending, in units of p times the requested accuracy. The first one at which every
+        solution reaches that accuracy is measured.
     """
 
     title: str
@@ -53,12 +53,12 @@ def _ours(solver: Solver) -> Run:
 
 
 def _scikit_learn(S: Array, penalties: Array, tolerance: float) -> Steps:
-    """As its `graphical_lasso_path` does, which takes rows: from one covariance to the next."""
+    """Warm starts as in scikit-learn's `graphical_lasso_path`, which accepts rows only."""
     covariance = None
     for penalty in penalties:
         began = time.perf_counter()
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # that it did not converge: its accuracy is measured
+            warnings.simplefilter("ignore")  # convergence warnings: the accuracy is measured here
             covariance, precision, *_ = _graph_lasso._graphical_lasso(
                 S, float(penalty), cov_init=covariance, tol=tolerance,
                 eps=np.finfo(np.float64).eps,
@@ -72,7 +72,7 @@ def _gglasso(S: Array, penalties: Array, tolerance: float) -> Steps:
     start, dual = np.eye(len(S)), np.zeros_like(S)
     for penalty in penalties:
         began = time.perf_counter()
-        with redirect_stdout(io.StringIO()):  # it has something to say of every penalty
+        with redirect_stdout(io.StringIO()):  # it prints a line for every penalty
             result, _ = ADMM_SGL(
                 S, float(penalty), start, X_0=dual, tol=tolerance, rtol=tolerance, max_iter=5000
             )

@@ -1,4 +1,4 @@
-"""Seconds against the number of columns, on log axes: a panel for every regime."""
+"""Plots of seconds against the number of columns on log axes, one panel per regime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.solvers.tables import Results, at, floor, seconds, sizes, solver
 
 
 def draw(results: Results, what: What, titles: dict[str, str], path: Path) -> None:
-    """One line a solver, ours in black; dashed, what one Cholesky and inverse take, as SVG."""
+    """Draw one line per solver, Gramercy in black, and dashed one Cholesky and inverse; as SVG."""
     with mpl.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none", "font.size": 9}):
         canvas = Figure(figsize=(12, 3.6), layout="constrained")
         panels = canvas.subplots(1, len(REGIMES), sharex=True, sharey=True)

@@ -1,4 +1,4 @@
-"""The command line: measure what is missing, a cell at a time, and write the page."""
+"""The command: measure the missing cells one by one, and write the page."""
 
 from __future__ import annotations
 

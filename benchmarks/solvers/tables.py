@@ -1,4 +1,4 @@
-"""What the page says of the results: medians over regimes, and the ratios of one run."""
+"""Figures for the page: medians over regimes, and ratios of times in one run."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Where = Callable[[Cell], bool]
 
 @dataclass(frozen=True)
 class Ratios:
-    """How many times as long as ours a solver took, over the regimes of one size.
+    """Time of a solver over the time of Gramercy, over the regimes of one size.
 
     Parameters
     ----------
     median, least
-        Where a solver was given up, or not accurate enough, its time counts all the same: they are
-        too small rather than too large. Where it failed nothing counts.
+        Median and smallest ratio. Runs that were stopped or not accurate enough count, so these
+        ratios are lower bounds. Failed runs do not count.
     cells
-        How many.
+        Number of cells.
     short
-        In how many of them it was given up, or not accurate enough.
+        Number of cells where it was stopped, or not accurate enough.
     failed
-        In how many of them it raised an error, or gave a matrix that is not positive definite.
+        Number of cells where it raised an error or returned a matrix that is not definite.
     """
 
     median: float
@@ -39,22 +39,22 @@ class Ratios:
 
 
 def at(p: int, what: What, *regimes: str) -> Where:
-    """Cells of one size; of some regimes, if they are given."""
+    """Return a condition that selects cells of one size and, if given, of some regimes."""
     return lambda cell: (cell.p, cell.what) == (p, what) and (not regimes or cell.regime in regimes)
 
 
 def reached(measured: Measured) -> bool:
-    """Whether it got to the accuracy asked for."""
+    """Whether the solver reached the requested accuracy."""
     return measured.accuracy <= ACCURACY
 
 
 def failed(measured: Measured) -> bool:
-    """Whether it gave nothing, though there was time."""
+    """Whether the solver returned no valid solution although time was left."""
     return math.isinf(measured.accuracy) and measured.seconds <= LIMIT
 
 
 def ratios(results: Results, name: str, where: Where) -> Ratios | None:
-    """None where the solver was not measured."""
+    """Ratios of a solver's times to Gramercy's; None if the solver was not measured."""
     pairs = [
         (result.solvers[name], result.solvers[OURS])
         for cell, result in results.items()
@@ -71,7 +71,7 @@ def ratios(results: Results, name: str, where: Where) -> Ratios | None:
 
 
 def seconds(results: Results, name: str, where: Where) -> float | None:
-    """Median of those that got there; None if none did."""
+    """Median time of the accurate runs; None without any."""
     found = [
         result.solvers[name].seconds
         for cell, result in results.items()
@@ -81,18 +81,18 @@ def seconds(results: Results, name: str, where: Where) -> float | None:
 
 
 def floor(results: Results, where: Where) -> float | None:
-    """Of one Cholesky factorisation and inverse."""
+    """Median time of one Cholesky factorisation and inverse; None without cells."""
     found = [result.floor for cell, result in results.items() if where(cell)]
     return statistics.median(found) if found else None
 
 
 def sizes(results: Results) -> list[int]:
-    """Numbers of columns that were measured."""
+    """Return the measured numbers of columns."""
     return sorted({cell.p for cell in results})
 
 
 def solvers(results: Results) -> list[str]:
-    """Those that were measured, ours first."""
+    """Return the names of the measured solvers, Gramercy first."""
     found: dict[str, None] = {OURS: None}
     found.update(dict.fromkeys(name for result in results.values() for name in result.solvers))
     return list(found)

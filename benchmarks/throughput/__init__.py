@@ -1,4 +1,4 @@
-"""Time and memory of publishing: reading, summing, noise, rows, a cluster, and the flow.
+"""Time and memory of a release: reading, summing, noise, noisy rows, a cluster, and the flow.
 
-Each cell runs in its own process; its contenders take turns, round by round.
+Each cell runs in its own process. Its contenders are timed in turn, round by round.
 """

@@ -1,4 +1,4 @@
-"""One cell: the contenders for one job on one size, in turn; seconds, and memory of each."""
+"""One cell: time and memory of the contenders for one job at one table size."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.measuring import read_lines
 
-ROUNDS, ENOUGH = 7, 40.0  # of every contender; a slow one as often as it can in so many seconds
-ONCE = frozenset({"stream"})  # what is measured for its memory, not for its time
+ROUNDS, ENOUGH = 7, 40.0  # rounds per contender; a slow one stops after this many seconds
+ONCE = frozenset({"stream"})  # jobs measured for their memory, not for their time
 _PLAN = [
     *(("gram", rows, 50) for rows in (100_000, 300_000, 1_000_000, 3_000_000)),
     *(("gram", 100_000, columns) for columns in (25, 100, 200, 400, 800)),
@@ -46,7 +46,7 @@ _QUICK = [
 
 @dataclass(frozen=True)
 class Cell:
-    """A job, and how large its table is; of noise, how many values."""
+    """A job and the size of its table; for noise, the number of values."""
 
     what: str
     rows: int
@@ -55,14 +55,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Measured:
-    """One contender.
+    """The measurements of one contender.
 
     Parameters
     ----------
     seconds
-        Of every round.
+        Seconds of every round.
     before, peak
-        Resident memory before the first round, and the most that there was in it, in megabytes.
+        Resident memory before the first round, and its peak during that round, in megabytes.
     """
 
     seconds: list[float]
@@ -72,7 +72,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell measured: all of it took `seconds`; its contenders by name."""
+    """The measurements of one cell: total `seconds`, and the contenders by name."""
 
     cell: Cell
     seconds: float
@@ -81,31 +81,31 @@ class Result:
 
 @dataclass(frozen=True)
 class Contender:
-    """What is timed; where it does a share of the job only, `share` of it."""
+    """A timed function; if it does only part of the job, `share` is that part."""
 
     run: Callable[[], object]
     share: float = 1.0
 
 
-# Of one cell, in a folder that is empty; what it needs is made before, and goes afterwards.
+# Creates the contenders of a cell in an empty folder; inputs exist only within the context.
 Job = Callable[[Cell, Path], AbstractContextManager[dict[str, Contender]]]
 
 
 def plan(quick: bool) -> Iterator[Cell]:
-    """Some twenty minutes in all."""
+    """Yield all cells; about twenty minutes in total."""
     for what, rows, columns in _QUICK if quick else _PLAN:
         yield Cell(what, rows, columns)
 
 
 def measure(cell: Cell) -> Result:
-    """All contenders, round by round."""
+    """Measure all contenders of a cell, round by round."""
     began = time.perf_counter()
     job: Job = importlib.import_module(f"benchmarks.throughput.jobs.{cell.what}").job
     with tempfile.TemporaryDirectory() as folder, job(cell, Path(folder)) as contenders:
         result = {name: _once(each) for name, each in contenders.items()}
         for _ in range(0 if cell.what in ONCE else ROUNDS):
             for name, each in contenders.items():
-                # The first has warmed caches up, compiled and imported: it counts if it is alone.
+                # The first round warms caches, compiles and imports, so it counts only if it is alone.
                 if sum(result[name].seconds) < ENOUGH:
                     result[name].seconds.append(_once(each).seconds[0])
     for each in result.values():
@@ -129,7 +129,7 @@ def _memory(key: str) -> float:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """Results in the file."""
+    """Read the results in the file, by cell."""
     result: dict[Cell, Result] = {}
     for fields in read_lines(path):
         cell = Cell(**fields["cell"])

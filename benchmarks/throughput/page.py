@@ -1,4 +1,4 @@
-"""The results page, from the stored results."""
+"""Write the results page from the stored results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRODUCT = "numpy: X.T @ X"
 
 
 def write(folder: Path) -> None:
-    """`results.md` and its figures, from `results.jsonl` in the same folder."""
+    """Write `results.md` and its figures from `results.jsonl` in the same folder."""
     results = cells.read(folder / "results.jsonl")
     (folder / "figures").mkdir(exist_ok=True)
     plots.growth(results, OURS, folder / "figures" / "growth.svg")

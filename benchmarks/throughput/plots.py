@@ -1,4 +1,4 @@
-"""Seconds against rows and columns, memory against rows, nanoseconds a value."""
+"""Plots of seconds against rows and columns, memory against rows, nanoseconds per value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.throughput.tables import Results, of, seconds, series
 
 
 def growth(results: Results, ours: str, path: Path) -> None:
-    """On log axes, a line a contender; ours thick and black."""
+    """Plot times on log axes, one line per contender; Gramercy's is thick and black."""
     with _canvas(path, 10, 3.6) as canvas:
         names = dict.fromkeys(name for each in of(results, "gram") for name in each.contenders)
         for axes, over_rows in zip(canvas.subplots(1, 2, sharey=True), (True, False), strict=True):
@@ -33,7 +33,7 @@ def growth(results: Results, ours: str, path: Path) -> None:
 
 
 def memory(results: Results, path: Path) -> None:
-    """Of a stream; from zero on."""
+    """Plot the memory of a stream, with an axis from zero."""
     found = [each for each in of(results, "stream")]
     rows = [each.cell.rows for each in found]
     with _canvas(path, 5, 3) as canvas:
@@ -48,7 +48,7 @@ def memory(results: Results, path: Path) -> None:
 
 
 def noise(results: Results, path: Path) -> None:
-    """Bars on a log axis, of the largest number of values."""
+    """Plot bars on a log axis for the largest number of values."""
     result = of(results, "noise")[-1]
     names = list(result.contenders)
     values = [1e9 * seconds(result.contenders[name]) / result.cell.rows for name in names]

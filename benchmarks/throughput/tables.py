@@ -1,4 +1,4 @@
-"""What the page says of the results: medians of rounds, and of ratios in one round."""
+"""Figures for the page: medians over rounds of times, and of ratios within a round."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Results = dict[Cell, Result]
 
 
 def of(results: Results, what: str) -> list[Result]:
-    """Results of one job, by size."""
+    """Return the results of one job, by size."""
     found = (result for cell, result in results.items() if cell.what == what)
     return sorted(found, key=lambda each: (each.cell.columns, each.cell.rows))
 
 
 def seconds(measured: Measured) -> float:
-    """Median."""
+    """Median time over rounds."""
     return statistics.median(measured.seconds)
 
 
 def ratio(result: Result, name: str, to: str) -> float | None:
-    """How many times as long as another; None where one of them was not measured."""
+    """Median ratio of a contender's time to another's; None if either was not measured."""
     one, other = result.contenders.get(name), result.contenders.get(to)
     if one is None or other is None:
         return None
@@ -32,18 +32,18 @@ def ratio(result: Result, name: str, to: str) -> float | None:
 
 
 def added(measured: Measured) -> float:
-    """Memory above what there was before, in megabytes."""
+    """Peak memory minus the memory before, in megabytes."""
     return measured.peak - measured.before
 
 
 def slope(points: list[tuple[int, float]]) -> float:
-    """Of a line through the logarithms."""
+    """Slope of the line fitted to the logarithms of the points."""
     x, y = ([math.log(value) for value in values] for values in zip(*points, strict=True))
     return statistics.linear_regression(x, y).slope
 
 
 def series(results: Results, name: str, *, over_rows: bool) -> list[tuple[int, float]]:
-    """Seconds of `gram` against rows, or against columns, where the other is the same for most."""
+    """Seconds of `gram` against rows or columns; the other size is the most frequent one."""
     cells = [each.cell for each in of(results, "gram")]
     fixed = statistics.mode(cell.columns if over_rows else cell.rows for cell in cells)
     return sorted(_points(of(results, "gram"), name, fixed, over_rows=over_rows))

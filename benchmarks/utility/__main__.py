@@ -2,7 +2,7 @@
 
 import os
 
-# One BLAS thread a process, set before numpy loads: processes share the cores, not threads.
+# One BLAS thread per process, set before numpy loads: the parallel processes use all cores.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 

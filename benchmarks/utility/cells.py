@@ -1,4 +1,4 @@
-"""Cells (a table, a guarantee, a method), and the file of their results."""
+"""The cells (table, guarantee, method) and their results file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.utility.ours import OURS
 from benchmarks.utility.peers import PEERS
 
 METHODS: dict[str, Method] = {method.name: method for method in OURS + PEERS}
-# Cells with expected errors, and a few more; two minutes at most.
+# Cells with expected errors, and a few more; at most two minutes.
 QUICK = {("digits", "zcdp", 0.1), ("digits", "approx", 1.0), ("digits", "pure", 1.0)}
 QUICK |= {("breast-cancer", "approx", 1.0), ("breast-cancer", "pure", 1.0)}
 QUICK_REPETITIONS = 10
@@ -28,7 +28,7 @@ QUICK_REPETITIONS = 10
 
 @dataclass(frozen=True)
 class Cell:
-    """The unit of measurement.
+    """The unit of measurement: a method with one guarantee on one table.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell measured: one error a form, and seconds a release with its forms."""
+    """The measurements of one cell: an error per form, and seconds per release with its forms."""
 
     cell: Cell
     repetitions: int
@@ -67,7 +67,7 @@ class Result:
 
 
 def plan(quick: bool, leave: frozenset[str]) -> Iterator[tuple[Cell, int]]:
-    """All cells with their repetitions, without the methods in `leave`."""
+    """Yield all cells with their numbers of repetitions, without the methods in `leave`."""
     for (dataset, table), kind, method in product(TABLES.items(), GRID, METHODS.values()):
         times = method.repeats(table.p)
         if kind not in method.kinds or times == 0 or method.name in leave:
@@ -80,7 +80,7 @@ def plan(quick: bool, leave: frozenset[str]) -> Iterator[tuple[Cell, int]]:
 
 
 def measure(cell: Cell, times: int) -> Result:
-    """Release `times` times, from a seed that is the cell's own."""
+    """Measure `times` releases; the seed depends on the cell only."""
     data = load(cell.dataset)
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     errors: dict[str, list[tuple[float, float]]] = {}
@@ -104,7 +104,7 @@ def _summary(pairs: Array) -> Error:
 
 
 def read(path: Path) -> dict[Cell, Result]:
-    """Results in the file."""
+    """Read the results in the file, by cell."""
     result: dict[Cell, Result] = {}
     for fields in read_lines(path):
         forms = {form: Error(**error) for form, error in fields["forms"].items()}

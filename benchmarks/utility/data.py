@@ -1,4 +1,4 @@
-"""The tables: rows in the unit ball, normalised with public constants alone."""
+"""The test tables: rows in the unit ball, normalised with public constants only."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CONTRACT = Path(__file__).parents[2] / "gramercy/application/demo/contract.yaml"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A table and its exact second moment, which no release knows.
+    """A table and its exact second moment, which releases are compared with.
 
     Parameters
     ----------
     name
         Key in `TABLES`.
     rows
-        Shape (n, p), every row of length at most 1.
+        Rows of length at most 1, shape (n, p).
     """
 
     name: str
@@ -46,7 +46,7 @@ class Dataset:
 
 
 def unit(rows: Array) -> Array:
-    """Every row divided by its length; the zero row stays."""
+    """Divide every row by its length; zero rows stay zero."""
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
@@ -66,7 +66,7 @@ _KEYS = ("lower", "upper", "centre", "scale")
 
 
 def _gaussian(n: int, p: int, power: float) -> Array:
-    """Rows N(0, Sigma), Sigma with eigenvalues k^-power in a random basis, and then unit rows."""
+    """Draw N(0, Sigma) rows, then normalise; Sigma has eigenvalues k^-power, a random basis."""
     rng = np.random.default_rng([n, p])
     basis = np.linalg.qr(rng.standard_normal((p, p)))[0]
     deviations = np.arange(1, p + 1) ** (-power / 2)
@@ -74,14 +74,14 @@ def _gaussian(n: int, p: int, power: float) -> Array:
 
 
 def _short() -> Array:
-    """The Zipf rows with lengths min(1, .1 e^Z): the public radius fits few of them."""
+    """Zipf rows with lengths min(1, .1 e^Z), most of them far below the public radius."""
     rng = np.random.default_rng(7)
     return _gaussian(2000, 64, 1.0) * np.minimum(1, 0.1 * np.exp(rng.standard_normal((2000, 1))))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the page says of a table, and how it is made."""
+    """A test table: its description on the page and the function that draws it."""
 
     title: str
     n: int
@@ -120,5 +120,5 @@ TABLES: Mapping[str, Recipe] = {
 
 @lru_cache(maxsize=2)
 def load(name: str) -> Dataset:
-    """The table of that name."""
+    """Load the table of that name."""
     return Dataset(name, TABLES[name].build())

@@ -1,6 +1,6 @@
-"""One privacy guarantee in the currencies of the methods compared: mu, rho, epsilon.
+"""One privacy guarantee in the parameters of the compared methods: mu, rho, epsilon.
 
-Neighbours are replace-one everywhere: n is public and one row of the unit ball changes.
+Neighbouring tables differ by the replacement of one row in the unit ball; n is public.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TITLES: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Privacy:
-    """What every method has to guarantee.
+    """The privacy guarantee that every method has to satisfy.
 
     Parameters
     ----------
@@ -60,15 +60,15 @@ class Privacy:
 
     @cached_property
     def rho(self) -> float:
-        """The largest rho for which rho-zCDP has this guarantee, by the optimal conversion."""
+        """The largest rho for which rho-zCDP implies this guarantee, by the optimal conversion."""
         if self.kind == "zcdp":
             return self.value
         return largest(lambda rho: zcdp_delta(rho, self.epsilon) <= DELTA)
 
     def rho_by_gdp(self, mu: Callable[[float], float]) -> float:
-        """The largest rho at which a mechanism that is mu(rho)-GDP, and rho-zCDP, fits.
+        """The largest rho at which a mu(rho)-GDP and rho-zCDP mechanism has this guarantee.
 
-        The same mechanism may be accounted for either way; the better is taken.
+        The mechanism may be accounted for in either way; the better one is used.
         """
         if self.kind == "zcdp":
             return self.value
@@ -76,9 +76,10 @@ class Privacy:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """The smallest delta of rho-zCDP at `epsilon` known: Canonne, Kamath, Steinke (2020), Cor. 13.
+    """The smallest known delta of rho-zCDP at `epsilon`.
 
-    The infimum over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) (1 - 1/a)^a.
+    Infimum over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) (1 - 1/a)^a: Canonne, Kamath
+    and Steinke (2020), Corollary 13.
     """
 
     def log_delta(log_order: float) -> float:
@@ -91,7 +92,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def largest(fits: Callable[[float], bool]) -> float:
-    """The largest positive number that fits, where all smaller ones do; by bisection."""
+    """The largest positive number for which `fits` is true, by bisection; it is monotone."""
     low, high = 0.0, 1.0
     while fits(high):
         low, high = high, 2 * high

@@ -1,4 +1,4 @@
-"""Symmetric matrices: noise of several laws, and what any method may do to its output for free."""
+"""Symmetric random matrices for noise, and projections that any method may apply for free."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Rng = np.random.Generator
 
 
 def goe(rng: Rng, p: int, scale: float) -> Array:
-    """White noise in svec: N(0, scale^2) on the diagonal, N(0, scale^2 / 2) off it."""
+    """Draw white noise in svec: N(0, scale^2) on the diagonal, N(0, scale^2 / 2) elsewhere."""
     half = rng.standard_normal((p, p)) * (scale / 2)
     return half + half.T
 
 
 def triangle(draw: Callable[[tuple[int, int]], Array], p: int) -> Array:
-    """Independent entries of one law on the upper triangle, mirrored."""
+    """Draw a symmetric matrix with independent entries of one law in the upper triangle."""
     upper = np.triu(draw((p, p)))
     return upper + np.triu(upper, 1).T
 
 
 def haar(rng: Rng, p: int) -> Array:
-    """A uniformly random orthogonal matrix."""
+    """Draw a uniformly random orthogonal matrix."""
     q, r = np.linalg.qr(rng.standard_normal((p, p)))
     return q * np.sign(np.diag(r))
 
@@ -36,7 +36,7 @@ def assemble(vectors: Array, values: Array) -> Array:
 
 
 def clipped(matrix: Array) -> Array:
-    """Every eigenvalue into [0, 1]: what Dong, Liang and Yi's code does to its outputs."""
+    """Clip every eigenvalue to [0, 1], as the code of Dong, Liang and Yi does."""
     values, vectors = np.linalg.eigh(matrix)
     return assemble(vectors, np.clip(values, 0, 1))
 

@@ -1,4 +1,4 @@
-"""What a method of the comparison is."""
+"""The description of a compared method."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Method:
     Parameters
     ----------
     name, title, note
-        Key in the results, name on the page, and what was adapted, with the source.
+        Key in the results, name on the page, and a note on source and adaptations.
     kinds
-        Guarantees it can give.
+        Kinds of guarantee that it supports.
     draws
         Independent releases, each in one or more forms of post-processing: their names and the
         matrices, shape (p, p).
     headline
-        Our form that peers are measured against; None for peers.
+        Gramercy's form that peers are compared with; None for peers.
     repetitions, many_columns
-        How often, and how often with more than 100 columns.
+        Numbers of repetitions, with up to 100 columns and with more.
     up_to
-        The largest epsilon or rho that is measured.
+        The largest measured epsilon or rho.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Method:
     up_to: float = math.inf
 
     def repeats(self, p: int) -> int:
-        """Repetitions for p columns."""
+        """Number of repetitions for p columns."""
         return self.many_columns if p > 100 else self.repetitions
 
 
 def independent_draws(release: Callable[[Dataset, Privacy, Rng], Forms]) -> Draws:
-    """Independent draws of a function that releases once."""
+    """Turn a function for one release into a stream of independent releases."""
 
     def draws(data: Dataset, privacy: Privacy, rng: Rng, times: int) -> Iterator[Forms]:
         return (release(data, privacy, rng) for _ in range(times))

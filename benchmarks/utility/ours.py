@@ -29,7 +29,7 @@ def scale(name: str, data: Dataset, privacy: Privacy) -> float:
 
 
 def unit_noise(name: str, p: int) -> float:
-    """Root mean square of the noise on the Gram matrix, Frobenius, at mu or epsilon of one."""
+    """Root mean square Frobenius norm of the noise on the Gram matrix at mu or epsilon of 1."""
     dimension = p * (p + 1) / 2
     return {
         "gaussian": math.sqrt(2 * dimension),
@@ -40,13 +40,13 @@ def unit_noise(name: str, p: int) -> float:
 
 
 def gaussian(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
-    """White noise in svec."""
+    """Gaussian mechanism: white noise in svec."""
     s = scale("gaussian", data, privacy) / data.n
     return _invariant(data.moment + goe(rng, data.p, s), "gaussian-isotropic", s / math.sqrt(2))
 
 
 def k_norm(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
-    """A uniform direction in svec and a length Gamma(D, s), s = sqrt2 / epsilon."""
+    """K-norm mechanism: uniform direction in svec, length Gamma(D, s), s = sqrt2 / epsilon."""
     p, s = data.p, scale("k-norm", data, privacy) / data.n
     dimension = p * (p + 1) // 2
     direction = goe(rng, p, 1.0)
@@ -55,7 +55,7 @@ def k_norm(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
 
 
 def matrix_laplace(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
-    """W - W', independent W_p(p + 1, s I), s = 1 / epsilon."""
+    """Matrix Laplace: W - W' with independent W_p(p + 1, s I), s = 1 / epsilon."""
     p, s = data.p, scale("matrix-laplace", data, privacy) / data.n
     left, right = (rng.standard_normal((p, p + 1)) for _ in range(2))
     noisy = data.moment + s * (left @ left.T - right @ right.T)
@@ -70,7 +70,7 @@ def laplace(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
 
 
 def _invariant(noisy: Array, family: Family, deviation: float, dof: float | None = None) -> Forms:
-    """The forms of a release whose noise knows no direction; `deviation` is off the diagonal."""
+    """The forms of a release with rotation-invariant noise; `deviation` is off the diagonal."""
     law = NoiseLaw(
         family=family,
         sd_diagonal=deviation * math.sqrt(2),

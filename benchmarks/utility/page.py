@@ -1,4 +1,4 @@
-"""The results page, from the stored results."""
+"""Write the results page from the stored results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from benchmarks.utility.tables import (
 )
 from gramercy.mechanisms.accounting.gdp import gaussian_mu, gdp_delta
 
-# What is expected, from earlier measurements and the literature: kind, value, method, form, figure.
+# Expected figures, from earlier measurements and the literature:
+# kind, value, method, form, figure.
 JUDGED: tuple[tuple[Kind, float, str, str, str], ...] = (
     ("zcdp", 0.1, "gaussian", "projected", "at most .050"),
     ("zcdp", 0.1, "gaussian", "denoised", "at most .045"),
@@ -46,7 +47,7 @@ CAPITAL: dict[Norm, str] = {"frobenius": "Frobenius", "spectral": "Spectral"}
 
 
 def write(folder: Path) -> None:
-    """`results.md` and one figure a table, from `results.jsonl` in the same folder."""
+    """Write `results.md` and one figure per table from `results.jsonl` in the same folder."""
     results = cells.read(folder / "results.jsonl")
     measured = [name for name in TABLES if any(cell.dataset == name for cell in results)]
     (folder / "figures").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Error against epsilon or rho, log-log: one figure a table."""
+"""Log-log plots of error against epsilon or rho, one figure per table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RIVALS = tuple(name for name, method in METHODS.items() if method.headline is No
 
 
 def draw(results: Results, dataset: str, path: Path) -> None:
-    """Draw Gramercy's Frobenius error and every other method's in its best form, as SVG."""
+    """Draw the Frobenius errors of Gramercy and of each peer in its best form, as SVG."""
     with mpl.rc_context({"svg.hashsalt": dataset, "svg.fonttype": "none", "font.size": 9}):
         canvas = Figure(figsize=(12, 4), layout="constrained")
         for axes, kind in zip(canvas.subplots(1, len(GRID), sharey=True), GRID, strict=True):

@@ -1,4 +1,4 @@
-"""From measured cells to rows, comparisons and losses."""
+"""Rows and comparisons for the page, from the measured cells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Figure:
         return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
 
     def below(self, other: Figure) -> bool:
-        """Whether this is smaller, beyond what chance explains."""
+        """Whether this error is significantly smaller than the other."""
         return other.mean - self.mean > SURE * math.hypot(self.error, other.error)
 
 
@@ -53,7 +53,7 @@ class Row:
 
 
 def rows(results: Results, dataset: str, kind: Kind, norm: Norm) -> list[Row]:
-    """Every form of every method measured there, in the order of `METHODS`."""
+    """Return every measured form of every method, in the order of `METHODS`."""
     found: dict[tuple[str, str], dict[float, Figure]] = {}
     for name in METHODS:
         for value in GRID[kind]:
@@ -64,24 +64,24 @@ def rows(results: Results, dataset: str, kind: Kind, norm: Norm) -> list[Row]:
 
 
 def chosen(kind: Kind, p: int) -> str:
-    """Our mechanism for p columns: the one with the least noise."""
+    """Name of Gramercy's mechanism with the least noise for p columns."""
     able = [method.name for method in OURS if kind in method.kinds]
     return min(able, key=lambda name: unit_noise(name, p))
 
 
 def headline(result: list[Row], kind: Kind, p: int) -> Row | None:
-    """The row of our mechanism and form: chosen by public facts, not by these errors."""
+    """The row of Gramercy's mechanism and form, chosen by public facts, not by these errors."""
     name = chosen(kind, p)
     return next((r for r in result if (r.method, r.form) == (name, METHODS[name].headline)), None)
 
 
 def rivals(result: list[Row]) -> list[Row]:
-    """The rows of the peers."""
+    """Return the rows of the peers."""
     return [row for row in result if METHODS[row.method].headline is None]
 
 
 def best(result: list[Row]) -> list[Row]:
-    """One row a method: in every cell its form with the smallest error there."""
+    """Return one row per method: in every cell, its form with the smallest error."""
     merged: dict[str, dict[float, tuple[Figure, str]]] = {}
     for row in result:
         held = merged.setdefault(row.method, {})
@@ -96,7 +96,7 @@ def best(result: list[Row]) -> list[Row]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours and a rival in its best form, in one cell and norm."""
+    """Gramercy and a rival in its best form, compared in one cell and norm."""
 
     dataset: str
     kind: Kind
@@ -108,7 +108,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Literal["less", "tie", "more"]:
-        """Our error against theirs."""
+        """Whether Gramercy's error is less, more, or not significantly different."""
         if self.ours.below(self.theirs):
             return "less"
         return "more" if self.theirs.below(self.ours) else "tie"
@@ -119,7 +119,7 @@ class Comparison:
 
 
 def comparisons(results: Results) -> Iterator[Comparison]:
-    """All that were measured, in both norms."""
+    """Yield all measured comparisons, in both norms."""
     for dataset, table in TABLES.items():
         for kind, norm in ((kind, norm) for kind in GRID for norm in NORMS):
             found = rows(results, dataset, kind, norm)

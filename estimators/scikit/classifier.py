@@ -16,8 +16,10 @@ from gramercy.estimators.estimator import Estimator
 from gramercy.estimators.scikit.fitted import evidence_in, name_columns
 from gramercy.estimators.user_evidence import evidence_from_classes
 from gramercy.schemas.column import matrix_columns
+from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import LevelsFacts
+from gramercy.schemas.model import parse
 from gramercy.schemas.problems.estimation import one_class
 
 Array = NDArray[np.float64]
@@ -96,7 +98,7 @@ class DiscriminantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._fit(evidence, self.get_params() | {"classes": None}, classes)
 
     def _fit(self, evidence: Evidence, settings: dict[str, Any], classes: Any) -> Self:
-        estimate = self.spec(**settings).fit(evidence)
+        estimate = parse(self.spec, settings, type(self).__name__, InvalidValue).fit(evidence)
         table = estimate.tables["coefficients"]
         codes = table["class"].to_numpy()
         self.classes_ = codes if classes is None else classes[codes.astype(np.intp)]

@@ -20,7 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
+from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems.estimation import no_graph, no_precision
 
@@ -107,7 +109,8 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         return self._fit(evidence)
 
     def _fit(self, evidence: Evidence) -> Self:
-        estimate = self.spec(**self.get_params()).fit(evidence)
+        name, settings = type(self).__name__, self.get_params()
+        estimate = parse(self.spec, settings, name, InvalidValue).fit(evidence)
         for stale in ("covariance_", "precision_"):
             if hasattr(self, stale):
                 delattr(self, stale)

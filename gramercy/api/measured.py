@@ -132,6 +132,6 @@ class Measured(pd.DataFrame):  # type: ignore[misc]
 
 
 def measured(entries: Entries, names: Sequence[str]) -> Measured:
-    """The matrix of these entries, labelled by the last of the names, one for each column."""
+    """The matrix of these entries; if they have no intercept, its name is left out."""
     values = np.where(entries.estimable, entries.estimate, np.nan)
     return Measured(values, names[len(names) - len(values) :], lambda: entries)

@@ -24,7 +24,7 @@ from gramercy.tables.source import open_source
 
 @dataclass(frozen=True, repr=False)
 class PrivateSums:
-    """The exact sums, and the fingerprint and the state of their source files. Private."""
+    """The exact sums, and the fingerprint and state of the files that they were computed from. Private."""
 
     sums: streaming.Accumulated = field(repr=False)
     fingerprint: str = field(repr=False)

@@ -39,12 +39,12 @@ class Discrepancy:
 
     @property
     def words(self) -> str:
-        """What is wrong, in words."""
+        """The problem as a message."""
         return self.problem.message
 
     @property
     def code(self) -> str:
-        """Stable code of what is wrong."""
+        """The stable code of the problem."""
         return self.problem.code
 
 
@@ -98,7 +98,7 @@ class Audit:
     discrepancies
         All contradictions.
     notes
-        What an auditor should know or confirm, though nothing is contradictory.
+        Facts for the auditor to consider or confirm; they are not contradictions.
     """
 
     ledger: str

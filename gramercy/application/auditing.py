@@ -78,7 +78,9 @@ def make_audit(
         try:
             audit.statements += [(dataset, each) for each in ledger.statements(dataset)]
             charges = ledger.charges(dataset)
-        except UntrustedLedger as error:  # its entries are named above, one by one
+        except (
+            UntrustedLedger
+        ) as error:  # `_ledger_discrepancies` has reported its inconsistent entries
             audit.discrepancies.append(Discrepancy(dataset, error))
             continue
         for charge in charges:
@@ -86,7 +88,7 @@ def make_audit(
             audit.releases.append(_audit_charge(ledger, archive, dataset, charge, history, audit))
     audit.discrepancies += _unexpected_files(archive, bundles, charged)
     audit.notes += [*_steward_changes(ledger), *_shared_tables(ledger)]
-    with contextlib.suppress(UntrustedLedger):  # reported above
+    with contextlib.suppress(UntrustedLedger):  # reported as a discrepancy
         audit.notes += security_advisories(ledger, archive)
     if history is not None:
         audit.discrepancies += _runs_without_charge(history, audit.releases)
@@ -97,12 +99,12 @@ def make_audit(
 def _ledger_discrepancies(
     ledger: Ledger, archive: Archive, history: History | None, audit: Audit
 ) -> Iterator[Discrepancy]:
-    """Whether the ledger is consistent, and agrees with its anchors; counts the anchors."""
+    """Inconsistencies of the ledger, in itself and with its anchors; counts the anchors."""
     anchors: list[Anchor] = list(history.anchors) if history else []
     try:
         anchor = archive.anchor()
         if anchor is not None and anchor.ledger == audit.head.ledger:
-            anchors.append(anchor)  # compared below, entry by entry
+            anchors.append(anchor)  # `find_inconsistencies` compares it with the entries
         else:
             verify_ledger_anchor(ledger, archive)
     except (LedgerError, Invalid) as error:
@@ -136,7 +138,7 @@ def _steward_changes(ledger: Ledger) -> Iterator[Notice]:
         if entry.has_fact("upgraded"):
             continue
         reason, day = "the reason is lost", str(entry.at).partition("T")[0]
-        with contextlib.suppress(UntrustedLedger):  # reported above
+        with contextlib.suppress(UntrustedLedger):  # reported as a discrepancy
             reason = entry.fact("reason", str)
         if entry.kind == "moved":
             yield problems.ledger_moved(day, reason)
@@ -178,7 +180,7 @@ def _audit_charge(
 def _check_charge(
     ledger: Ledger, archive: Archive, dataset: str, charge: Charge
 ) -> tuple[str, GramercyError | None]:
-    """The state of the bundle in a few words, and what is wrong with it."""
+    """The state of the bundle in a few words, and the error if the check fails."""
     check = _check_published if charge.state in _PUBLISHED else _check_unpublished
     try:
         return check(ledger, archive, dataset, charge), None
@@ -226,12 +228,14 @@ def _check_unpublished(ledger: Ledger, archive: Archive, dataset: str, charge: C
 def _runs_without_charge(
     history: History, releases: Sequence[AuditedCharge]
 ) -> Iterator[Discrepancy]:
+    """Runs in Prefect's history whose releases the ledger does not list as published."""
     published = {each.id for each in releases if each.charge.state in _PUBLISHED}
     for name in sorted(history.runs.keys() - published):
         yield Discrepancy(name, problems.run_without_charge(tuple(history.runs[name])))
 
 
 def _forgotten_runs(releases: Iterable[AuditedCharge]) -> Iterator[Notice]:
+    """Published releases whose runs are no longer in Prefect's history."""
     for each in releases:
         if each.charge.state in _PUBLISHED and not each.runs:
             yield problems.run_forgotten(each.id)

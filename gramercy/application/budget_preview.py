@@ -14,7 +14,7 @@ from gramercy.schemas.errors import BudgetRefused
 
 @dataclass(frozen=True)
 class BudgetPreview:
-    """The ledger's facts about a plan.
+    """What the ledger records about the budget and the request of a plan.
 
     Parameters
     ----------
@@ -60,4 +60,4 @@ def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
         check_budget(dataset, preview.statement, plan.guarantee)
     except BudgetRefused as refusal:
         return BudgetEffect("refused", str(refusal))
-    return BudgetEffect("charged", "It would be charged, and never refunded.")
+    return BudgetEffect("charged", "It would be charged. A charge is never refunded.")

@@ -1,4 +1,4 @@
-"""Calibrate the noise of a release: its law and its exact guarantee, from public facts alone."""
+"""Calibrate the noise of a release, and state its law and exact guarantee, from public facts alone."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from gramercy.reports.catalogue_page import (
 from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.schemas.errors import BundleError, Invalid
 
-_ATTEMPTS = 5  # others may publish while the pages are written
+_ATTEMPTS = 5  # other processes may publish while this one writes the pages
 
 OnRelease = Callable[[str], None]
 
@@ -161,7 +161,7 @@ def _estimates(
     for name in archive.estimates(dataset, release):
         try:
             estimate = read_estimate(archive.estimate(dataset, release, name))
-        except BundleError:  # left out
+        except BundleError:  # a damaged estimate is left out of the page
             continue
         if estimate.manifest.release_sha256 == sha256:
             yield estimate

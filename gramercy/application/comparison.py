@@ -1,4 +1,4 @@
-"""Compare stated with recomputed content, to the digits that all machines agree on."""
+"""Compare stated with recomputed content, up to rounding differences between machines."""
 
 from __future__ import annotations
 

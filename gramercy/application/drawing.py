@@ -40,7 +40,7 @@ from gramercy.tables.streaming import Accumulated, integer_batches
 
 Array = NDArray[np.float64]
 
-_CELLS = 1 << 20  # cells of rows that are published at once
+_CELLS = 1 << 20  # cells per batch of published rows
 
 
 def draw_into(folder: Path, plan: Plan, data: PrivateSums, release: str) -> None:
@@ -76,7 +76,7 @@ def draw_into(folder: Path, plan: Plan, data: PrivateSums, release: str) -> None
 def _noisy_sum(
     plan: Plan, mechanism: Additive, sums: Accumulated, release: str
 ) -> tuple[ReleaseManifest, Array, list[Array]]:
-    """The manifest, the noisy second moment, and those of the folds, if there are several.
+    """The manifest, the noisy second moment, and the second moments of the folds, if any.
 
     A second moment is a sum divided by the number of rows, which is public or noisy itself. Each
     fold has independent noise.
@@ -107,7 +107,7 @@ def _require(gram: NDArray[Any] | None) -> NDArray[Any]:
 
 
 def average_into(folder: Path, plan: Plan, reports: ReportSum, release: str) -> None:
-    """Write the average of reports, which are already noisy; nothing is drawn."""
+    """Write the average of reports. They are already noisy, so no noise is drawn."""
     manifest = _manifest(plan, release, sources=reports.sources)
     write_matrices(folder, manifest, reports.total / manifest.rows.value)
 
@@ -174,5 +174,5 @@ def _publish_rows(
     verify_unchanged(data.state, plan.contract.source)
     if writer.rows != rows:
         raise table_changed()
-    # From the published rows alone.
+    # Computed from the published rows alone, so that it is post-processing.
     return sum(mechanism.gram(noisy - offset) for noisy in read_rows(file, columns, rows))

@@ -2,7 +2,7 @@
 
 The severity of an expectation determines what happens when it fails. Columns and their types are
 `critical`: they are public, and a release is refused. Values are a `warning`: a refusal would
-reveal something about them, so the steward is informed and the release continues.
+reveal something about them, so the steward is warned and the release continues.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA, VALUES = "critical", "warning"
 _SIZES = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-# All pandas types of numbers: those of numpy, and those with missing values.
+# All numeric pandas types: those of numpy, and those that allow missing values.
 _NUMBERS = [
     *("bool", *(size.lower() for size in _SIZES), "float16", "float32", "float64"),
     *("BooleanDtype", *(f"{size}Dtype" for size in _SIZES), "Float32Dtype", "Float64Dtype"),
@@ -34,7 +34,7 @@ _NUMBERS = [
 
 @contextlib.contextmanager
 def silence_great_expectations() -> Iterator[None]:
-    """Suppress the warnings of Great Expectations' import, and its logging, which has values."""
+    """Suppress Great Expectations' import warnings, and its logging, which contains values."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     before = logging.root.manager.disable
     with warnings.catch_warnings():
@@ -63,9 +63,9 @@ def expectation_suite(contract: Contract) -> ExpectationSuite:
     Returns
     -------
     ExpectationSuite
-        The columns of the table, and the types and values of the columns to publish. Without the
-        type of the column that identifies persons: it may be whole numbers or text, and no
-        expectation accepts both.
+        The columns of the table, and the types and values of the columns to publish. The type of
+        the column that identifies persons is not checked: it may be whole numbers or text, and
+        no expectation accepts both.
     """
     import great_expectations as gx
     from great_expectations import expectations
@@ -105,7 +105,7 @@ def _type_expectation(gxe: Any, contract: Contract, name: str) -> Any:
 
 
 def _value_expectations(gxe: Any, contract: Contract, name: str) -> list[Any]:
-    """Two for each column, because expectations about values ignore missing ones."""
+    """Two expectations per column: one for missing cells, which the one for values ignores."""
     column = contract.columns[name]
     present = gxe.ExpectColumnValuesToNotBeNull(column=name, severity=VALUES)
     if isinstance(column, Levels):

@@ -1,6 +1,6 @@
 """The page of a plan: its guarantee, predicted errors at other guarantees, and the budget.
 
-From public facts and the ledger alone; the table is not read, and nothing is charged.
+It uses public facts and the ledger alone; the table is not read, and nothing is charged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.specs import MechanismSpec
 
 _FACTOR, _STEPS = 8.0, 7  # from an eighth of the requested epsilon to eight times as much
-_LEAST, _MOST = 1e-4, 1e3  # epsilons that a request may have
+_LEAST, _MOST = 1e-4, 1e3  # range of epsilon that a request may state
 
 Curves = dict[str, list[tuple[float, float]]]
 

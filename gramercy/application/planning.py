@@ -34,7 +34,7 @@ class Plan:
     Parameters
     ----------
     contract, request
-        The declared contract and the request; the version is a label, no longer a pattern.
+        The declared contract, and the request with the label that its version pattern gave.
     spec
         The public facts that determine the release.
     mechanism
@@ -134,7 +134,7 @@ def make_plan(
     Parameters
     ----------
     context
-        Its home has the contracts.
+        The home that contains the contracts.
     request
         The release request.
     at
@@ -145,7 +145,7 @@ def make_plan(
     Raises
     ------
     ContractError, RequestError
-        If either cannot be used, before anything is registered or charged.
+        If the contract or the request cannot be used. Nothing was registered or charged.
     """
     planned_for = at or utc_now()
     pattern, request = request.version, request.at(planned_for)
@@ -178,7 +178,7 @@ def load_contract(context: Context, request: Request) -> Contract:
     Raises
     ------
     ContractError, RequestError
-        If it cannot be used, or not with this request.
+        If the contract cannot be used, or cannot be used with this request.
     """
     contract = read_contract(context.home.contract(request.dataset))
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
@@ -195,14 +195,14 @@ def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
     Parameters
     ----------
     plan
-        Its version may have been a pattern of the date.
+        The planned release; its version may come from a date pattern.
     moment
         When the run starts.
 
     Raises
     ------
     LateRun
-        If it is more than an hour late, and a run that started now would have another version.
+        If the run is more than an hour late, and a run scheduled for now would have another version.
     """
     unlabelled = plan.request.model_copy(update={"version": plan.pattern})
     scheduled, current = plan.request.version, unlabelled.at(moment).version

@@ -24,7 +24,7 @@ PROGRESS_VARIABLE = "GRAMERCY_PROGRESS"
 
 @contextlib.contextmanager
 def announce_step(step: str) -> Iterator[None]:
-    """Print when a step begins and ends, if the environment variable asks for it."""
+    """Print when a step begins and ends, if ``GRAMERCY_PROGRESS`` is 1."""
     if os.environ.get(PROGRESS_VARIABLE) != "1":
         yield
         return

@@ -40,7 +40,7 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         sensitivity_bounds=bounds,
         mean_squared_norm=mean_squared_norm,
         failure_share=spec.budget.failure_share if spec.budget else None,
-        format=FORMAT if spec.budget else 5,  # only bundles before format 6 state no budget
+        format=FORMAT if spec.budget else 5,  # bundles of formats before 6 do not state a budget
     )
 
 
@@ -51,7 +51,7 @@ def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:
 
 
 def published_offset(spec: ReleaseSpec) -> NDArray[np.float64]:
-    """What is added to published rows: whole numbers get their centre back; shape (p, 1)."""
+    """Offset of published rows: the centres of whole-number columns, else zero; shape (p, 1)."""
     offset = [0.0] if spec.intercept else []
     for column in spec.columns:
         if isinstance(column, LevelsFacts):
@@ -77,16 +77,16 @@ def _mean_squared_norm(spec: ReleaseSpec, norm: float) -> float:
 def _sensitivity_bounds(
     columns: Sequence[AnyFacts], norm: float, per_unit: float, squared_norm: int
 ) -> SensitivityBounds:
-    """How far integer rows can move, rounded exactly as rows are.
+    """Upper bounds on the change of a row and of a cell, and on the norm of a row, in lattice units.
 
     Parameters
     ----------
     columns
         The columns of the table.
     norm
-        What a row of scaled cells is divided by.
+        The divisor of a row of scaled cells.
     per_unit
-        Lattice units in a row of length 1.
+        Length of a unit row in lattice units.
     squared_norm
         The largest squared norm of an integer row.
     """

@@ -161,11 +161,11 @@ class Publication:
         return charge, charge is not None and self.archive.contains(self.bundle_path(charge))
 
     def _finish_sealed(self) -> None:
-        """Complete sealed releases that interrupted runs left, of any request, byte for byte."""
+        """Commit the sealed releases that interrupted runs of any request left, byte for byte."""
         for charge in self.ledger.sealed_charges(self.dataset):
             path = self.bundle_path(charge)
-            # If another run marks the charge as spent meanwhile, or another bundle is in its place,
-            # its own request reports it.
+            # Another run may mark the charge as spent, or another bundle may be in its place. The
+            # request of that charge then reports the problem; this request continues.
             with contextlib.suppress(SpentFailure, BundleError):
                 if not self.archive.contains(path):
                     confirm = self._confirm(charge)
@@ -189,19 +189,19 @@ class Publication:
             self.ledger.mark(self.dataset, charge.release, "spent", reason=_INTERRUPTED)
 
     def _mark_sealed(self, charge: Charge, digest: str) -> None:
-        """Record the digest, by which a bundle can be recognised as this release later."""
+        """Record the digest that identifies the sealed bundle of this release."""
         try:
             self.ledger.mark(self.dataset, charge.release, "sealed", sha256=digest)
         except LedgerError:
-            # The mark may have been recorded nevertheless, and then the holder of the lock may
-            # finish the release. With the lock, it is certain that no other run does so.
+            # The ledger may have recorded the mark before the error. Whoever holds the lock could
+            # then finish the release, so the charge is marked as spent only with the lock.
             with contextlib.suppress(LedgerError, SpentFailure):
                 self.lock.renew()
                 self._mark_spent(charge)
             raise
 
     def _mark_published(self, charge: Charge) -> None:
-        """Record the publication, unless another run that completed it has done so."""
+        """Record the publication, unless another run has already done so."""
         try:
             self.ledger.mark(self.dataset, charge.release, "published")
         except SpentFailure:
@@ -211,7 +211,7 @@ class Publication:
         self.archive.write_anchor(self.ledger.head())
 
     def _confirm(self, charge: Charge) -> Callable[[], None]:
-        """What `Archive.commit` calls just before its rename: raises if the charge is spent."""
+        """The `confirm` argument of `Archive.commit`: raises if the charge is spent."""
 
         def confirm() -> None:
             self.lock.renew()
@@ -224,7 +224,7 @@ class Publication:
 
 @contextlib.contextmanager
 def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
-    """Hold the lock of a data set, which one run at a time has.
+    """Hold the lock of a data set; only one run at a time can hold it.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def replay(context: Context, plan: Plan) -> str | None:
     BudgetRefused
         If the request is new, and its charge would not fit.
     UntrustedLedger
-        If the ledger is behind its anchor in the archive, or a copy.
+        If the ledger is behind its anchor in the archive, or is a copy.
     """
     with locked_publication(context, plan) as run:
         statement = run.ledger.preview(plan.contract, plan.request.version)
@@ -82,7 +82,7 @@ def publish(context: Context, plan: Plan, data: PrivateSums | ReportSum) -> str:
         try:
             charge = run.charge(data.fingerprint, draw)
         except SpentFailure:
-            # The lock was lost, and another run has charged this request, or closed its charge.
+            # The lock was lost, and another run has charged this request or closed its charge.
             if published := run.published_charge():
                 return published.release
             raise
@@ -124,5 +124,5 @@ def _person_counts(plan: Plan, sums: Accumulated) -> dict[str, int]:
     return {
         "persons": sums.rows,
         "persons_declared": plan.contract.persons,
-        "rows_of_nobody": sums.rows_without_person,
+        "rows_without_person": sums.rows_without_person,
     }

@@ -77,7 +77,7 @@ def rank_mechanisms(
             keys = requested.model_copy(update={"calibration": "exact"}).non_default_keys()
             keys.pop("paper", None)
             ranked.append(_calibrated(spec, mechanism_type, keys))
-        elif target["delta"] == 0 and not _pure(mechanism_type):
+        elif target["delta"] == 0 and not _is_pure(mechanism_type):
             unsuitable.append(UnsuitableMechanism(name, "is not pure epsilon-DP: needs a delta"))
         elif (level := next(iter(target))) not in mechanism_type.spec.level_keys:
             unsuitable.append(UnsuitableMechanism(name, f"cannot be calibrated by {level}"))
@@ -91,7 +91,7 @@ def rank_mechanisms(
 
 
 def _target(spec: ReleaseSpec, requested: MechanismSpec) -> dict[str, float]:
-    """Epsilon or mu, and delta; the exact mu, if the request gives neither."""
+    """The requested epsilon or mu, with delta; if neither is requested, the exact mu."""
     if requested.epsilon is not None:
         return {"epsilon": requested.epsilon, "delta": requested.delta}
     mu = requested.mu
@@ -101,7 +101,7 @@ def _target(spec: ReleaseSpec, requested: MechanismSpec) -> dict[str, float]:
     return {"mu": mu, "delta": requested.delta}
 
 
-def _pure(mechanism_type: type[Mechanism]) -> bool:
+def _is_pure(mechanism_type: type[Mechanism]) -> bool:
     spec = mechanism_type.spec
     return issubclass(spec, PureSpec) and not issubclass(spec, ClaimedPureSpec)
 

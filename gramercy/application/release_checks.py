@@ -135,7 +135,7 @@ def check_average(
     Returns
     -------
     tuple
-        What was verified, in words, or an empty text and what could not be verified.
+        What was verified, in words; or an empty text and a notice of what could not be verified.
     """
     facts = bundle.manifest
     total = np.zeros_like(bundle.raw)
@@ -171,7 +171,7 @@ def _check_files(place: Path, bundle: ReleaseBundle) -> None:
     check_no_extra_files(place)
 
 
-# By what the check establishes.
+# Each check, by the result that `gramercy verify` prints if it passes.
 RELEASE_CHECKS: dict[str, Callable[[Path, ReleaseBundle], None]] = {
     "guarantee: recomputed from the request, and exactly as stated": _check_manifest,
     "rows: the matrix is divided by the stated number": _check_rows,

@@ -59,8 +59,8 @@ def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
     BundleError
         If a folder is not what was sealed.
     RequestError
-        If a release has no reports or differently made ones, two are of one data set, or the number
-        of reports is not the number of rows in the contract.
+        If a release has no reports or incompatible ones, if two releases are of one data set, or
+        if the number of reports is not the number of rows in the contract.
     """
     total, rows = np.zeros((plan.columns, plan.columns)), 0
     sources, datasets, digests = dict[str, str](), set[str](), set[str]()

@@ -13,7 +13,7 @@ from gramercy.schemas.model import digest
 
 @contextmanager
 def seal_once(context: Context, place: Path) -> Iterator[Path | None]:
-    """Yield an empty folder that is then sealed and committed at `place`, or None if that exists.
+    """Yield an empty folder, to seal and commit at `place`; or None if that bundle exists.
 
     An event may be delivered twice, and the command line may run at the same time as a worker: the
     second process waits for the first, and uses its result.

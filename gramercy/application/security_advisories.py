@@ -43,7 +43,7 @@ def security_advisories(ledger: Ledger, archive: Archive) -> Iterator[Notice]:
 
 
 def assigned_rows_by_position(facts: ReleaseManifest) -> bool:
-    """Whether version 0.1 distinguished the rows of a release by their position in the files."""
+    """Whether the release depends on the positions of rows in the files, as in version 0.1."""
     if facts.format >= 6:
         return False
     in_folds = facts.folds > 1 and facts.neighbours == "replace-one"

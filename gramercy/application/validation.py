@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
 
 _SAMPLE_ROWS = 10_000
-_BATCH = 100  # expectations: the time of one validation grows with the square of their number
+_BATCH = 100  # expectations per validation, whose time grows with the square of their number
 # Types that a file may state for a column, as pandas types; CSV states none, and gets `object`.
 _PANDAS_TYPES = {"whole": "int64", "double": "float64", "text": "string", "any": "object"}
-_OTHER_TYPE = "binary[pyarrow]"  # dates, lists: neither numbers nor text
+_OTHER_TYPE = "binary[pyarrow]"  # stands for all other types, such as dates and lists
 _PERSON_TYPES = {"whole", "text", "any"}
 _NOT_NULL = "expect_column_values_to_not_be_null"
 _MOST_NAMED = 10
@@ -48,7 +48,7 @@ def validate(contract: Contract) -> dict[str, Any]:
     Returns
     -------
     dict
-        Names of the columns whose sampled values fail their expectations. Private.
+        The columns with sampled values that fail their expectations. Private.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def validate(contract: Contract) -> dict[str, Any]:
         Naming the file and the columns.
     """
     source, suite = open_source(contract.source), expectation_suite(contract)
-    person_types: dict[str, str] = {}  # with a file that states it
+    person_types: dict[str, str] = {}  # each type, with the first file that states it
     checked: set[tuple[str | None, ...]] = set()
     for file in source.files:
         stated = column_types(file)
@@ -69,14 +69,14 @@ def validate(contract: Contract) -> dict[str, Any]:
     _check_persons(contract, person_types, "csv" in source.formats)
     try:
         return {"sample": _check_values(_sample(source, contract), suite)}
-    except Exception:  # cells must never refuse a release
+    except Exception:  # an error that cells cause must never refuse a release
         return {"sample": "could not be checked"}
 
 
 def _check_schema(
     file: str, stated: dict[str, str], contract: Contract, suite: ExpectationSuite
 ) -> None:
-    """Validate an empty table with the columns and types that a file states."""
+    """Check a file's stated columns and types, on an empty table with the same schema."""
     names = required_columns(contract)
     table = pd.DataFrame(
         {

@@ -57,7 +57,7 @@ class VerificationResult:
 
 
 def readable_ledger(context: Context) -> tuple[Ledger | None, str]:
-    """The ledger of the home, if it exists; and the command that installs what reading it needs."""
+    """The ledger of the home, or None; and, if packages are missing, the command to install them."""
     try:
         return context.existing_ledger, ""
     except MissingPackages:
@@ -104,7 +104,7 @@ def verify_release(
     *,
     recompute_derived: bool = True,
 ) -> VerificationResult:
-    """Recompute a release and its estimates.
+    """Verify a release, its estimates and its reports by recomputing them.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _check_seal(archive: Archive, place: Path) -> None:
 
 
 def _run_check(place: Path, check: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a check; any unexpected exception means that the bundle was forged."""
+    """Run a check; any unexpected exception is reported as a forged bundle."""
     reason = ""
     try:
         return check(*args, **kwargs)

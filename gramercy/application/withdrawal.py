@@ -1,4 +1,4 @@
-"""Withdraw a release: it is marked in ledger and catalogue, stays readable, and stays charged."""
+"""Withdraw a release: mark it in ledger and catalogue. It stays readable, and stays charged."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _not_valid(error: type[Invalid], path: Path, detail: InvalidValue) -> Invali
 
 
 def _yaml_problem(caught: YAMLError) -> InvalidValue:
-    """The problem, without keys and values of the file: a URL in it may have a password."""
+    """The problem, without keys and values: a URL in the file may contain a password."""
     mark = getattr(caught, "problem_mark", None)
     if mark is None:
         return problems.yaml_character()
@@ -101,5 +101,5 @@ def _yaml_problem(caught: YAMLError) -> InvalidValue:
     if isinstance(caught, DuplicateKeyError):
         reason = "a key is repeated"
     elif isinstance(caught, ScannerError | ParserError) and caught.problem:
-        reason = str(caught.problem)  # quotes single characters only
+        reason = str(caught.problem)  # quotes no more than single characters of the file
     return problems.yaml_malformed(mark.line + 1, reason)

@@ -17,7 +17,7 @@ from gramercy.schemas.problems import bundle as problems
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
-SEAL = frozenset({SUMS, SIGNATURE})  # of every bundle; all other files are its content
+SEAL = frozenset({SUMS, SIGNATURE})  # the two files of the seal; all other files are content
 
 
 def seal(folder: Path, keys: Path | None = None) -> str:
@@ -73,14 +73,14 @@ def check(folder: Path) -> str:
 
 
 def same_content(folder: Path, other: Path) -> bool:
-    """Whether two bundles are complete and have the same content."""
+    """Whether two bundles are intact and have the same content."""
     with contextlib.suppress(BundleError):
         return check(folder) == check(other)
     return False
 
 
 def check_file(folder: Path, name: str) -> None:
-    """Verify one file of a bundle, and the signed list of all.
+    """Verify one file of a bundle, and the signed list of all files.
 
     Raises
     ------

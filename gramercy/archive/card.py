@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gramercy.common.notation import epsilon_delta, significant
 from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts, RowsFacts
 from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
@@ -35,8 +36,10 @@ def guarantee_sentence(spec: ReleaseSpec, kind: ReleaseKind, guarantee: Guarante
     else:
         # The sensitivity of a precision matrix is not known exactly, only bounded.
         bounded = failure or kind == "precision"
-        level = f"{'at most' if bounded else 'exactly'} {level}, and epsilon = "
-        level += f"{guarantee.epsilon:.4g} at delta = {guarantee.delta:.3g}"
+        level = (
+            f"{'at most' if bounded else 'exactly'} {level}, and (ε, δ)-differential privacy with "
+        )
+        level += epsilon_delta(guarantee.epsilon, guarantee.delta)
     return (
         "Anyone who sees this release, regardless of their other knowledge, learns almost the same "
         f"as if any one {spec.privacy_unit} had been {change}: {level}."
@@ -113,8 +116,8 @@ def _accounting(spec: ReleaseSpec) -> str:
         return rule
     scope = "lifetime budget" if budget.per == "lifetime" else "budget for each year of the data"
     return (
-        f"{rule} against a {scope} of epsilon {budget.epsilon:g} and delta {budget.delta:g}, of "
-        f"which {budget.failure_share:g} is set aside for mechanisms that may fail"
+        f"{rule} against a {scope} of {epsilon_delta(budget.epsilon, budget.delta)}, of which "
+        f"δ = {significant(budget.failure_share, 3)} is set aside for mechanisms that may fail"
     )
 
 

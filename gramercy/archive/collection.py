@@ -74,7 +74,9 @@ def write_collection(
         path.parent.mkdir(parents=True)
         shutil.copyfile(release.folder / release.matrix, path)
         facts = resource(path, release.id.replace("/", ".").lower(), folder)
-        del facts["bytes"]  # frictionless cannot check it for Parquet, and the digest suffices
+        del facts[
+            "bytes"
+        ]  # frictionless cannot check the size of a Parquet file; the digest suffices
         facts |= {"title": _title(release), "schema": {"fields": fields(path)}}
         resources.append(facts)
     curators = sorted({release.manifest.dataset.curator for release in releases})
@@ -147,7 +149,7 @@ def _release_row(release: CollectedRelease) -> dict[str, Any]:
 
 
 def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
-    """Rows for the public: days without times, which would reveal how long reading a table took.
+    """Public rows of a timeline: days only, because times would reveal how long a table was read.
 
     The reason of a budget change stays in the ledger.
     """

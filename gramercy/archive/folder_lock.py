@@ -23,7 +23,7 @@ def try_lock(folder: Path) -> Iterator[bool]:
     Parameters
     ----------
     folder
-        It need not exist. The lock is a file next to it, which is removed at the end.
+        The folder; it need not exist. The lock is a file next to it, which is removed at the end.
 
     Yields
     ------

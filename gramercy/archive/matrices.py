@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gramercy.schemas.problems.bundle import formats_differ, not_a_matrix
 
-CSV_UP_TO = 500  # columns; larger matrices have no CSV file
+CSV_UP_TO = 500  # columns; a matrix with more has no CSV file
 
 
 def matrix_files(stem: str, p: int) -> list[str]:

@@ -21,7 +21,7 @@ from gramercy.common.disk import disk_errors, rename_folder
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problems.bundle import object_added
 
-_METADATA = ".metadata"  # in the mirror: bundles of which only seal and description were fetched
+_METADATA = ".metadata"  # folder of bundles of which only seal and description were fetched
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Mirror:
         return path.relative_to(self.folder).as_posix()
 
     def url(self, path: Path) -> str:
-        """The URL that a path of the mirror is a copy of, without credentials."""
+        """The URL of the object at a path of the mirror, without credentials."""
         return self.objects.display_url(self.name(path).removeprefix(f"{_METADATA}/"))
 
     @contextmanager
@@ -111,9 +111,8 @@ class Mirror:
         with disk_errors(self.folder), self.temporary() as incoming, _rewrite(incoming, url):
             yield incoming
             path.parent.mkdir(parents=True, exist_ok=True)
-            rename_folder(
-                incoming, path
-            )  # fails where another thread was faster, with the same content
+            # Fails if another thread has fetched the same content in the meantime.
+            rename_folder(incoming, path)
 
     def _download(
         self, name: str, to: Path, sizes: Mapping[str, int], files: Collection[str]

@@ -21,7 +21,7 @@ from gramercy.schemas.problems import archive as problems
 from gramercy.schemas.url import user_in_name, without_secrets
 
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
-_CHUNK = 1 << 24  # bytes that are in memory at a time
+_CHUNK = 1 << 24  # bytes to hold in memory at a time
 _S3 = {"s3", "s3a"}
 # An unreachable store is reported within a minute.
 _S3_TIMEOUTS = {
@@ -56,7 +56,7 @@ class ObjectStore:
     url: str = field(repr=False)
 
     def check_driver(self) -> None:
-        """Find the driver of the URL, without network access.
+        """Check that the URL has an installed driver, without network access.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class ObjectStore:
 
     def create(self, name: str, data: bytes) -> bool:
         """Create an object unless one of this name exists; returns whether it was created."""
-        # The memory:// of fsspec first looks and then creates; creation on S3 is atomic.
+        # Creation on S3 is atomic. With memory://, fsspec checks first and then creates.
         lock = _MEMORY_LOCK if self.url.startswith("memory:") else contextlib.nullcontext()
         with self._store_errors(name, "write"), lock:
             system, path = self._writable(name)
@@ -139,7 +139,7 @@ class ObjectStore:
             failure = error
         stored = self.read(name)
         if failure is not None and stored != data:
-            raise failure  # otherwise only the response was lost
+            raise failure  # if the data are there, only the response was lost
         return stored == data
 
     def write(self, name: str, data: bytes) -> None:
@@ -149,7 +149,7 @@ class ObjectStore:
             system.pipe_file(path, data)
 
     def upload(self, name: str, source: Path) -> None:
-        """Create or replace an object by a file."""
+        """Upload a file as an object, replacing an older one."""
         with self._store_errors(name, "write"):
             system, path = self._writable(name)
             system.put_file(str(source), path)

@@ -1,4 +1,4 @@
-"""Opening an archive at its address: a folder, or a URL of a protocol that fsspec supports."""
+"""Open an archive by its address: a folder, or a URL of a protocol that fsspec supports."""
 
 from __future__ import annotations
 

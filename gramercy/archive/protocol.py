@@ -1,6 +1,6 @@
 """The interface of archives; `gramercy.archive.opening` chooses the class for an address.
 
-An abstract class, not a structural protocol: all archives name, stage and seal bundles in the same
+Archives are an abstract class, not a structural protocol: all of them name, stage and seal bundles in the same
 way, and differ only in how bundles are committed, found and read.
 """
 
@@ -157,12 +157,12 @@ class Archive(ABC):
 
     @contextmanager
     def staging(self, owner: str, *, sweep_first: bool = False) -> Iterator[Path]:
-        """An empty folder, locked during the block; removed after it unless committed.
+        """Yield an empty folder, locked during the block; removed after the block unless committed.
 
         Parameters
         ----------
         owner
-            Names the folder.
+            Owner of the folder, whose name begins with it.
         sweep_first
             Whether to `sweep` this owner's abandoned folders first. To commit a bundle that was
             sealed already, see `gramercy.archive.recovery`.
@@ -195,7 +195,7 @@ class Archive(ABC):
         return digest
 
     def preserve_sealed(self, staged: Path) -> Path:
-        """Let a sealed folder outlive its block; returns its new path.
+        """Keep a sealed folder after its `staging` block ends; returns its new path.
 
         It stays until it is committed, discarded or swept.
         """
@@ -277,7 +277,7 @@ class Archive(ABC):
 
     @abstractmethod
     def _path(self, *names: str) -> Path:
-        """The path of a bundle; if it was committed, it can be read there."""
+        """The path at which a bundle can be read if it was committed."""
 
     @abstractmethod
     def _ids(self, dataset: str, release: str, kind: str) -> list[str]: ...

@@ -55,5 +55,7 @@ def commit_leftover(
             check(copy)
             archive.commit(copy, place, confirm)
     except (ArchiveError, BundleError):
-        if leftover.exists() or not archive.contains(place):  # otherwise its owner was faster
+        if leftover.exists() or not archive.contains(
+            place
+        ):  # otherwise its owner has committed it in the meantime
             raise

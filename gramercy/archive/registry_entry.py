@@ -105,7 +105,7 @@ def registry_entry(
 
 
 def entry_file_name(entry: RegistryEntry) -> str:
-    """A file name as the registry requires it: lower-case letters, digits and underscores."""
+    """A file name in the registry's format: lower-case letters, digits and underscores."""
     return entry.url_slug.replace("-", "_") + ".yaml"
 
 

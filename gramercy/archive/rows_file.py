@@ -32,7 +32,7 @@ class RowWriter:
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self._schema = pa.schema([(name, pa.float64()) for name in columns])
-        self._file = pq.ParquetWriter(path, self._schema, use_dictionary=False)  # few repeat
+        self._file = pq.ParquetWriter(path, self._schema, use_dictionary=False)  # few values repeat
         self.rows = 0
 
     def write(self, cells: Array) -> None:

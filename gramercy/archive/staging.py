@@ -19,7 +19,7 @@ from gramercy.archive.folder_lock import LOCK_SUFFIX, try_lock
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problems.archive import write_behind_link
 
-_SEALED_SUFFIX = ".sealed"  # of a staged folder that outlives its block
+_SEALED_SUFFIX = ".sealed"  # suffix of a sealed folder that is kept after its block
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class StagingArea:
 
     @contextmanager
     def new(self, owner: str) -> Iterator[Path]:
-        """An empty folder, locked during the block, and removed after it with all that is in it.
+        """Yield an empty folder, locked during the block; removed with its content after the block.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class StagingArea:
                     shutil.rmtree(_sealed_path(staged), ignore_errors=True)
 
     def preserve_sealed(self, staged: Path) -> Path:
-        """Let a sealed folder outlive its block; returns its new path."""
+        """Keep a sealed folder after the block of `new` ends; returns its new path."""
         return staged.rename(_sealed_path(staged))
 
     def leftover(self, owner: str, digest: str) -> Path | None:

@@ -27,11 +27,15 @@ def budget(
     dataset: DatasetName = None,
     raise_to: Annotated[
         tuple[float, float] | None,
-        typer.Option("--raise", metavar="EPSILON DELTA", help="BudgetChange the budget to these."),
+        typer.Option("--raise", metavar="EPSILON DELTA", help="Raise the budget to these values."),
     ] = None,
     lower_to: Annotated[
         tuple[float, float] | None,
-        typer.Option("--lower", metavar="EPSILON DELTA", help="Lower it; charges stay spent."),
+        typer.Option(
+            "--lower",
+            metavar="EPSILON DELTA",
+            help="Lower the budget to these values; charges stay spent.",
+        ),
     ] = None,
     plan: Annotated[
         Path | None,

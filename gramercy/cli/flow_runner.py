@@ -155,7 +155,7 @@ def estimate(
 def audit(context: Context, folder: Path | None) -> Path:
     """Audit with Prefect's run history; returns the path of the page.
 
-    Discrepancies do not raise: the caller reads them from the record.
+    Discrepancies raise no error: the caller reads them from the audit's JSON file.
     """
     start_prefect()
     from gramercy.flows.audit import audit as audit_flow

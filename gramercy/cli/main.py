@@ -32,7 +32,7 @@ _INTERRUPTED = 130
 
 
 @app.callback(invoke_without_command=True)
-def front(
+def global_options(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
@@ -49,7 +49,7 @@ def front(
 
 def main() -> None:
     """Run the command; turn errors into messages and exit codes."""
-    # Before Prefect is imported: nothing about a steward's work is sent to anyone.
+    # No telemetry about a steward's work. Prefect reads these variables when it is imported.
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     failure: GramercyError
@@ -104,7 +104,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a name that was replaced as a warning with a code; other libraries' as they are."""
+    """Print a `FormerName` warning with its code; show all other warnings as Python does."""
     if issubclass(category, FormerName):
         terminal.say(Text("Warning ", style="yellow"), str(message), to=terminal.err)
     else:

@@ -37,7 +37,7 @@ def new(
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Columns to publish; default: all that can be."),
+        typer.Option(metavar="A,B", help="Columns to publish; default: all that can be published."),
     ] = None,
     no_ask: Annotated[
         bool,
@@ -67,7 +67,11 @@ def new(
         files = {"contract": str(contract), "request": str(request)}
         terminal.print_json({**files, **columns_of, "next": next_command})
         return
-    left_out = f"; {len(proposal.left_out)} left out, see there" if proposal.left_out else ""
+    left_out = (
+        f"; {len(proposal.left_out)} left out, for reasons given in the file"
+        if proposal.left_out
+        else ""
+    )
     count = len(proposal.columns)
     counted = "1 column" if count == 1 else f"{count} columns"
     terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")

@@ -71,7 +71,7 @@ def server(home: Home, port: int) -> Iterator[tuple[str, Process | None]]:
     log = home.root / "serve" / "server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = ("server", "start", "--host", "127.0.0.1", "--port", str(port))
-    pages = {"PREFECT_SERVER_UI_API_URL": api}  # or the pages would use port 4200
+    pages = {"PREFECT_SERVER_UI_API_URL": api}  # otherwise Prefect's pages would use port 4200
     with log.open("wb") as out, _prefect(pages, *command, out=out) as process:
         end = time.monotonic() + _START_SECONDS
         while not _answers(api):
@@ -88,7 +88,7 @@ def worker(home: Home, api: str, pool: str) -> Iterator[Process]:
     Yields
     ------
     Process
-        It prints when a run begins and ends.
+        The worker; it prints when a run begins and ends.
     """
     settings = {
         "PREFECT_API_URL": api,

@@ -61,7 +61,7 @@ def aggregate(
     reports: Annotated[
         list[Path],
         typer.Argument(
-            metavar="REPORTS...", help="Folders 'release' that 'gramercy randomize' published."
+            metavar="REPORTS...", help="Release folders that 'gramercy randomize' published."
         ),
     ],
     yes: Yes = False,

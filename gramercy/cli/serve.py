@@ -27,7 +27,9 @@ def serve(
         list[Path] | None,
         typer.Argument(metavar="[REQUEST]...", help="YAML files of the requests to schedule."),
     ] = None,
-    cron: Annotated[str, typer.Option(help="When they run: five fields of cron.")] = "0 6 * * 1",
+    cron: Annotated[
+        str, typer.Option(help="Schedule in cron syntax, with five fields.")
+    ] = "0 6 * * 1",
     timezone: Annotated[
         str | None, typer.Option(help="Time zone of the schedule; default: the request's, or UTC.")
     ] = None,

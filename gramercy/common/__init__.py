@@ -1,1 +1,1 @@
-"""Used by several packages, and not a schema: the home, the machine, the integer lattice."""
+"""Modules that several packages use: the home, the disk, the machine, the integer lattice."""

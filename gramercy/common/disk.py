@@ -16,7 +16,7 @@ from gramercy.schemas.problems.installation import archive_not_readable, archive
 
 @contextlib.contextmanager
 def disk_errors(root: Path, *, reading: bool = False) -> Iterator[None]:
-    """Turn an OSError into an ArchiveError that names the file, or else the root."""
+    """Turn an OSError into an ArchiveError that names the file, or the root if no file is known."""
     reason, path = "", str(root)
     try:
         yield
@@ -105,7 +105,7 @@ class Files:
         self.root.mkdir(parents=True, exist_ok=True)
         for folder in reversed([path.parent, *path.parent.parents]):
             if folder.is_relative_to(self.root) and folder != self.root:
-                folder.mkdir(exist_ok=True, mode=0o700)  # only for the steward and auditors
+                folder.mkdir(exist_ok=True, mode=0o700)  # readable by the steward and auditors only
         write_atomically(path, data)
         for folder in path.parent.relative_to(self.root).parents:
             make_durable(self.root / folder)

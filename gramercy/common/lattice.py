@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gramercy.schemas.problems.table import lattice_too_coarse
 
 MIN_BITS, MAX_BITS = 10, 20
-_MIN_RATIO = 5.0  # 2^K / sqrt(m p) at least, so that c is at least 0.9
+_MIN_RATIO = 5.0  # lower bound on 2^K / sqrt(m p), so that c is at least 0.9
 ROW_BITS = 16
 
 
@@ -88,7 +88,7 @@ class Lattice:
         entry (n 2^-2K / 12), and dividing by c adds less than 0.1 % to the noise (sqrt(m p) 2^-K,
         with m = 1, or sixteen times `rows_per_person` where that is not one); but n 2^2K stays
         below 2^62. The cost of c may be larger, up to a tenth, where a finer lattice would make the
-        noise larger than 2^32 units; where it would exceed that, m is reduced.
+        noise larger than 2^32 units; if the cost would exceed a tenth, m is reduced.
         """
         bits, rows_in_ball = MIN_BITS, 1.0 if rows_per_person == 1 else 16 * rows_per_person
         shift = math.sqrt(p * rows_in_ball)

@@ -1,7 +1,7 @@
 """The catalogue's pages: the archive, each data set, each release, and a glossary.
 
 Their links to each other and to the bundles are relative, so that they work from a disk and from
-any web server. They load nothing else.
+any web server. They load no other resources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from gramercy.reports.page import render, with_figure
 from gramercy.schemas.timeline import Timeline
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")
-_LISTED_RELEASES = 3  # of a data set on the first page; the search covers all
+_LISTED_RELEASES = (
+    3  # newest releases of a data set that the first page shows; the search covers all
+)
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ class DatasetEntry:
     dataset
         Its id.
     releases
-        Oldest first; releases whose descriptions are as sealed.
+        Its releases with intact descriptions, oldest first.
     damaged
-        Names of the other releases.
+        Names of the releases with damaged descriptions.
     timelines
         Spending of its budgets, if a ledger was read.
     """

@@ -13,7 +13,9 @@ from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name, median_largest_noise
 
 _LISTED_ENTRIES = 10
-_TAIL = 0.0455  # probability that a normal variable is beyond two standard deviations
+_TAIL = (
+    0.0455  # probability that a normal variable is more than two standard deviations from its mean
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class ReleaseComparison:
 
 
 def change_facts(comparison: ReleaseComparison) -> dict[str, Any]:
-    """The entries that changed most, and how many would by chance, as plain data."""
+    """The comparison as plain data: the largest changes, and how many are expected by chance."""
     change = comparison.change
     upper = np.triu_indices(len(change.deviations))
     deviations = change.deviations[upper]

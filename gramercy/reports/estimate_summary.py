@@ -30,7 +30,7 @@ class EstimateSummary:
     settings
         The settings that differ from their defaults, for display.
     quantity
-        What the weights of its edges are.
+        Name of the quantity that the edges' weights are, such as a partial correlation.
     weights
         Weights of the edges, zero for other pairs, shape (p, p); None without a graph.
     edges
@@ -60,7 +60,7 @@ class EstimateSummary:
 
     @property
     def sparse(self) -> bool:
-        """Whether it is a graph with an edge missing, so that a figure is useful."""
+        """Whether it is a graph without some edges, so that a figure is useful."""
         p = len(self.names)
         return self.weights is not None and self.edges < p * (p - 1) // 2
 

@@ -58,7 +58,7 @@ def best_attacker_accuracy(guarantee: GuaranteeFacts) -> float:
 
 
 def attack_scenario(neighbours: str, unit: str) -> str:
-    """The worst case that a guarantee bounds; `unit` is a row, a cell or a person."""
+    """The attack that a guarantee bounds, in words; `unit` is a row, a cell or a person."""
     if neighbours == "replace-one":
         return (
             f"suppose an attacker knows every {unit} but one, and knows two equally likely "
@@ -155,7 +155,9 @@ def median_largest_noise(entries: int, family: Family = "gaussian-isotropic") ->
     3.16), ``k-norm`` had 1.78 and 3.16, ``matrix-laplace`` 1.78 and 3.22, ``wishart`` with p + 1
     degrees of freedom 1.77 and 3.29.
     """
-    tail = -math.expm1(-math.log(2) / max(entries, 1))  # of one entry; of the maximum it is 1/2
+    tail = -math.expm1(
+        -math.log(2) / max(entries, 1)
+    )  # of one entry, where that of the maximum is 1/2
     if family == "laplace":
         return -math.log(tail) / math.sqrt(2)
     return float(-ndtri(tail / 2))

@@ -17,9 +17,9 @@ from gramercy.schemas.facts import GuaranteeFacts
 
 Array = NDArray[np.float64]
 
-_LEAST_SCALE = 5  # standard deviations that a scale of changes covers at least
+_LEAST_SCALE = 5  # smallest range of the colour scale for changes, in standard deviations
 _UNSTABLE = 0.5  # share of redraws; an edge that recurs less often is dashed
-_MOST_LABELS = 40  # columns whose names fit next to a heat map
+_MOST_LABELS = 40  # largest number of columns whose names fit next to a heat map
 _POSITIVE, _NEGATIVE, _MUTED = (37, 99, 235), (217, 87, 14), (128, 128, 128)
 
 

@@ -14,10 +14,10 @@ from gramercy.reports.page import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.schemas.timeline import Event, Timeline
 
-_MARGIN = datetime.timedelta(hours=12)  # around events at a single moment
+_MARGIN = datetime.timedelta(hours=12)  # on both sides, if all events are at a single moment
 _ONE_DAY = datetime.timedelta(days=1)
 _FEW_DAYS = datetime.timedelta(days=4)
-_MOST_MARKS = 60  # charges; more marks would hide the line
+_MOST_MARKS = 60  # charges; the marks of more would hide the line
 
 # How a charge is marked, by its state.
 _MARKS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -104,7 +104,7 @@ def spending(events: Sequence[Event], name: str = "spent", *, days: bool = False
                 axes.annotate("∞", (next(group)[0], top), (1, 1), **text)
         locator = dates.AutoDateLocator(minticks=2, maxticks=6)
         formatter = dates.ConciseDateFormatter(locator)
-        if days and last - first < _FEW_DAYS:  # the other locator would add hours
+        if days and last - first < _FEW_DAYS:  # the automatic locator would add hours
             locator, formatter = dates.DayLocator(), dates.DateFormatter("%Y-%m-%d")
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(formatter)
@@ -125,7 +125,7 @@ def _times(events: Sequence[Event]) -> list[datetime.datetime]:
 
 
 def _by_day(times: Sequence[datetime.datetime]) -> list[datetime.datetime]:
-    """Days of events; events of one day are a small step apart, before the next day."""
+    """The day of each event; events of one day are drawn a small step apart."""
     grouped = itertools.groupby(each.astimezone(datetime.UTC).date() for each in times)
     counts = {date: len(list(group)) for date, group in grouped}
     midnight = datetime.time(tzinfo=datetime.UTC)

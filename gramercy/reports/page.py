@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle, rows_file, stems
+from gramercy.common.notation import significant
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
@@ -128,9 +129,9 @@ def parameters(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, st
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
     """Columns of the table with their entries on the diagonal of the matrix."""
     first = int(release.manifest.intercept)
-    entries = [_significant(x, 3) for x in np.diag(release.unbiased)]
+    entries = [significant(x, 3) for x in np.diag(release.unbiased)]
     if release.manifest.noise.family == "noisy-rows":
-        deviations = [_significant(x, 2) for x in np.diag(release.deviations)]
+        deviations = [significant(x, 2) for x in np.diag(release.deviations)]
         entries = [f"{x} ± {sd}" for x, sd in zip(entries, deviations, strict=True)]
     diagonal = iter(entries[first:])
     columns = []
@@ -149,11 +150,11 @@ def _environment() -> Environment:
         loader=PackageLoader("gramercy.reports"), autoescape=True, undefined=StrictUndefined
     )
     environment.filters |= {
-        "sig": _significant,
+        "sig": significant,
         "count": lambda number: f"{number:,.0f}",
         "capitalise": lambda text: text[:1].upper() + text[1:],
         "display_name": display_name,
-        "cell": lambda value: _significant(value, 3) if isinstance(value, float) else str(value),
+        "cell": lambda value: significant(value, 3) if isinstance(value, float) else str(value),
         "parameters": parameters,
         "bytes": _bytes,
     }
@@ -170,18 +171,3 @@ def _bytes(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} GB"
-
-
-def _significant(number: float, digits: int) -> str:
-    """A number with this many significant digits, and with powers of ten as superscripts."""
-    if math.isnan(number):
-        return "–"
-    text = f"{number:.{digits}g}"
-    if 1 <= abs(number) < 1e6 and "e" in text:
-        text = f"{number:.0f}"
-    if "e" not in text:
-        return text.replace("-", "−")
-    mantissa, _, exponent = text.partition("e")
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    factor = mantissa.removesuffix("1") if mantissa in {"1", "-1"} else f"{mantissa}·"
-    return f"{factor}10{raised}".replace("-", "−")

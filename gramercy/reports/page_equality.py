@@ -17,7 +17,7 @@ _REFERENCE = re.compile(r"#([A-Za-z][\w-]*)")
 _IMAGE = "data:image/png;base64,"
 _TOLERANCE = 0.5  # pixels
 _REDRAWN = re.compile(r'(?<=<span class="drawn">)([0-9.]+)(?=</span>)')
-_REDRAW_TOLERANCE = 10  # two redraws of twenty, in percent; or edges
+_REDRAW_TOLERANCE = 10  # percentage points (two redraws of twenty), or edges
 
 
 def same_text(first: str, second: str) -> bool:
@@ -56,7 +56,7 @@ def _same_figure(first: str, second: str) -> bool:
 
 
 def _parts(svg: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
-    """(element, attribute or '', value) in order; ids are hashes, so they are numbered instead."""
+    """(element, attribute or '', value) in order; ids, which are hashes, become numbers."""
     ids: dict[str, str] = {}
 
     def renamed(value: str) -> str:

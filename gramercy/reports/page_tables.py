@@ -14,7 +14,7 @@ from gramercy.estimators.moments import means
 from gramercy.reports.correlations import repaired_correlations
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 
-_MAX_LINES = 25  # of a table on the page; the files have all lines
+_MAX_LINES = 25  # lines of a table that the page shows; the files have all
 
 
 @dataclass(frozen=True)

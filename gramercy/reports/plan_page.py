@@ -27,7 +27,7 @@ from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 
 _LISTED_COLUMNS = 60
-_CHART_RANGE = 30  # multiple of the planned error that the chart shows
+_CHART_RANGE = 30  # the chart shows errors up to this multiple of the planned one
 _LEVELS = {"charged": "good", "free": "good", "refused": "warning"}
 _HEADS = {
     "charged": "It fits the budget",
@@ -100,7 +100,7 @@ class PlanFacts:
     effect, budget
         The effect on the budget.
     ranking, declined
-        Mechanisms at this guarantee by increasing error, and why others cannot answer.
+        Mechanisms at this guarantee by increasing error; and, for the others, why they cannot answer.
     curves
         Pairs of epsilon and error by mechanism.
     """
@@ -135,7 +135,7 @@ class PlanFacts:
 
     @property
     def own_norm(self) -> tuple[float, float] | None:
-        """Bounds of the Frobenius norm of the exact matrix, if its trace is 1."""
+        """Bounds on the Frobenius norm of the exact matrix; None unless its trace is known to be 1."""
         has_unit_trace = isinstance(self.normalisation, Unit) and self.privacy_unit == "row"
         has_unit_trace &= self.publishes != "precision"
         return (1 / math.sqrt(self.columns), 1.0) if has_unit_trace else None
@@ -194,14 +194,14 @@ def error_curves(planned: PlanFacts) -> Markup:
         axes.set_xticks(ticks, [f"{each:.3g}" for each in ticks])
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.margins(x=0.02)
-        # A mechanism with a much larger error would squeeze the others.
+        # Otherwise a much larger error would compress the lines of the other mechanisms.
         axes.set_ylim(top=min(axes.get_ylim()[1], _CHART_RANGE * max(planned.error, 1.0)))
         _names(axes, planned)
     return drawing.svg
 
 
 def _names(axes: Any, planned: PlanFacts) -> None:
-    """The mechanisms' names at the ends of their lines, without overlap."""
+    """Write the mechanisms' names at the ends of their lines, without overlap."""
     ends = sorted((points[-1][1], name) for name, points in planned.curves.items())
     low, high = map(math.log, axes.get_ylim())
     spacing, height = 0.055, -math.inf

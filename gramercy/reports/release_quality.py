@@ -15,14 +15,14 @@ from gramercy.estimators.uncertainty.entries import covariance
 
 Array = NDArray[np.float64]
 
-_MOST_COLUMNS = 64  # more would take longer than some seconds
+_MOST_COLUMNS = 64  # redraws of wider releases would take more than a few seconds
 
 
 def edge_stability(release: ReleaseBundle, estimate: EstimateBundle) -> Array | None:
     """Share of redraws of the release in which each pair is an edge; shape (p, p).
 
-    None for an estimate without edges or with all edges, and for more columns than can be redrawn
-    in some seconds.
+    None if the estimate has no edges or all edges, or if there are too many columns to redraw in a
+    few seconds.
     """
     facts, p = estimate.manifest, len(estimate.manifest.names)
     if (

@@ -77,9 +77,9 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
         "ytick.labelcolor": INK,
     }
     with _LOCK, matplotlib.rc_context(), warnings.catch_warnings():
-        matplotlib.rcdefaults()  # ignores the user's settings
+        matplotlib.rcdefaults()  # so that the user's settings have no effect
         matplotlib.rcParams.update(settings)
-        # The reader's browser draws the text; here it is only measured.
+        # Only measures text: the reader's browser has the glyphs to draw it.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         canvas = Canvas(figsize=(width, height), dpi=144, layout="constrained")
         FigureCanvasSVG(canvas)

@@ -23,6 +23,11 @@ def manifest_not_valid(file: str) -> None:
     """A description in a bundle is not what this or an earlier version of Gramercy writes."""
 
 
+@problem("GRM-120", InvalidValue, "Settings of {name} are not valid:")
+def settings_not_valid(name: str) -> None:
+    """One or more settings of an estimator in Python are unknown or out of range."""
+
+
 # A single key.
 
 

@@ -86,12 +86,12 @@ class Tables:
         self._cache: dict[Any, Any] = {}
 
     def sums(self, plan: Plan, label: str | None) -> Accumulated:
-        return self._once(sums, plan, label)  # type: ignore[no-any-return]
+        return self._cached_result(sums, plan, label)  # type: ignore[no-any-return]
 
     def rows(self, plan: Plan, label: str) -> Array:
-        return self._once(integers, plan, label)  # type: ignore[no-any-return]
+        return self._cached_result(integers, plan, label)  # type: ignore[no-any-return]
 
-    def _once(self, read: Callable[..., Any], plan: Plan, label: str | None) -> Any:
+    def _cached_result(self, read: Callable[..., Any], plan: Plan, label: str | None) -> Any:
         key = read, label, repr(row_normalisation(plan.spec)), plan.mechanism.lattice
         if key not in self._cache:
             self._cache[key] = read(plan, self._file(label))

@@ -49,7 +49,7 @@ CHANGES: dict[str, tuple[str, str]] = {
 }
 
 
-def lines(changed: str | None) -> str:
+def csv_text(changed: str | None) -> str:
     rows = [",".join(map(str, row)) for row in BASE]
     if changed is not None:
         rows.insert(4, changed)
@@ -70,9 +70,9 @@ def largest_share(plan: Plan, folder: Path, *changes: str) -> float:
     shares = []
     for change in changes or CHANGES:
         first, second = CHANGES[change]
-        pairs = [(lines(first), lines(second))]
+        pairs = [(csv_text(first), csv_text(second))]
         if plan.contract.neighbours == "add-remove":
-            pairs = [(lines(first), lines(None))]
+            pairs = [(csv_text(first), csv_text(None))]
         shares += [claimed_share(plan, folder, *pair) for pair in pairs]
     return max(shares)
 
@@ -139,7 +139,7 @@ def test_correct_code_passes_every_check(name: str, neighbours: str, tmp_path: P
 
 def test_correct_code_publishes_only_the_noisy_matrix(tmp_path: Path) -> None:
     first, second = published_with_frozen_matrix(
-        tmp_path, [lines("5,0,0"), lines("1e9,,x")], rows=ROWS
+        tmp_path, [csv_text("5,0,0"), csv_text("1e9,,x")], rows=ROWS
     )
     assert first == second
 
@@ -400,6 +400,6 @@ def test_quality_report_with_true_values_is_detected(
 
     monkeypatch.setattr(gramercy.application.publishing, "draw_into", draw_with_quality)
     first, second = published_with_frozen_matrix(
-        tmp_path, [lines("5,0,0"), lines("0,5,0")], rows=ROWS
+        tmp_path, [csv_text("5,0,0"), csv_text("0,5,0")], rows=ROWS
     )
     assert first != second

@@ -73,7 +73,7 @@ class LeakyError(Exception):
         self.add_note(f"input: {inputs}")
 
 
-def raising(*inputs: Any) -> Any:
+def failing_with(*inputs: Any) -> Any:
     def fails(*args: Any, **kwargs: Any) -> Any:
         try:
             raise KeyError(NUMBERS[0], WORDS[0])
@@ -238,7 +238,7 @@ def test_failures_in_the_code_leak_nothing(
     from gramercy.flows.release import release
 
     request = read_request(write_secret_request(tmp_path))
-    monkeypatch.setattr(place, raising(NUMBERS, WILD, WORDS))
+    monkeypatch.setattr(place, failing_with(NUMBERS, WILD, WORDS))
     if place == "gramercy.application.validation._check_values":
         release(request)  # the check of values never refuses a release
         assert isinstance(read_record(Home.default(), "toy", "v1-r1")["sample"], str)
@@ -279,7 +279,7 @@ def test_mechanisms_that_reread_rows_leak_nothing(
     if place is None:
         release(request)
     else:
-        monkeypatch.setattr(place, raising(NUMBERS, WILD, WORDS))
+        monkeypatch.setattr(place, failing_with(NUMBERS, WILD, WORDS))
         with pytest.raises(GramercyError) as caught:
             release(request)
         assert not [w for w in needles() if w in str(caught.value).encode()]

@@ -29,32 +29,32 @@ def write_malformed_table(path: Path, rows: int = 40) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def refused(folder: Path, change: Callable[[Path], Any], **facts: Any) -> None:
+def assert_refused(folder: Path, change: Callable[[Path], Any], **facts: Any) -> None:
     request = write_request(folder, **facts)
     change(folder / "table.csv")
     with pytest.raises(GramercyError):
         run_release(request)
 
 
-def interrupted(folder: Path) -> None:
+def interrupt(folder: Path) -> None:
     def broken(*_: Any) -> None:
         raise OSError(28, "no space left")
 
     with pytest.MonkeyPatch.context() as broke:
         broke.setattr("gramercy.application.drawing.denoise", broken)
-        refused(folder, lambda _: None)
+        assert_refused(folder, lambda _: None)
     with raises(charge_interrupted):
         run_release(folder / "request.yaml")
 
 
 REFUSALS: dict[str, Callable[[Path], None]] = {
-    "budget": lambda f: refused(f, lambda _: None, budget={"epsilon": 0.01, "delta": 1e-5}),
-    "rows": lambda f: refused(f, lambda _: None, rows=41),
-    "one row less": lambda f: refused(f, lambda path: write_table(path, rows=39)),
-    "unreadable": lambda f: refused(f, lambda path: path.write_bytes(b"\x00\xff" * 99)),
-    "gone": lambda f: refused(f, Path.unlink),
-    "column": lambda f: refused(f, lambda path: path.write_text("a,b\n1,2\n")),
-    "interrupted": interrupted,
+    "budget": lambda f: assert_refused(f, lambda _: None, budget={"epsilon": 0.01, "delta": 1e-5}),
+    "rows": lambda f: assert_refused(f, lambda _: None, rows=41),
+    "one row less": lambda f: assert_refused(f, lambda path: write_table(path, rows=39)),
+    "unreadable": lambda f: assert_refused(f, lambda path: path.write_bytes(b"\x00\xff" * 99)),
+    "gone": lambda f: assert_refused(f, Path.unlink),
+    "column": lambda f: assert_refused(f, lambda path: path.write_text("a,b\n1,2\n")),
+    "interrupted": interrupt,
     "never requested": lambda f: None,
 }
 
@@ -81,7 +81,7 @@ def test_every_refusal_looks_the_same_to_analysts(reason: str, tmp_path: Path, h
     )
 
 
-def public(request: Path) -> dict[str, bytes]:
+def publish_all(request: Path) -> dict[str, bytes]:
     """Publish a release, its estimates and its report; return all published files."""
     root = run_pipeline(request)
     files = sorted(p for p in root.rglob("*") if p.is_file())
@@ -107,7 +107,7 @@ def test_public_files_depend_on_data_only_through_the_noisy_matrix(
         write(folder / "table.csv")
         shutil.copytree(tmp_path / "keys", home / "keys")
         monkeypatch.setenv("GRAMERCY_HOME", str(home))
-        published.append(public(write_request(folder, neighbours=neighbours)))
+        published.append(publish_all(write_request(folder, neighbours=neighbours)))
     assert any(name.startswith("reports/") for name in published[0])
     assert published[0] == published[1] == published[2]
     # Only the steward's internal record states the repairs.

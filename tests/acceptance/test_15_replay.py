@@ -16,8 +16,8 @@ from gramercy.ledger import Ledger
 from tests.support.factories import at_scale, bundle_bytes, run_release, write_request, write_table
 
 
-def once(request: str, turn: int) -> str:
-    """Publish in one process; every seventh call changes the table, which replay ignores."""
+def publish_and_change_table(request: str, turn: int) -> str:
+    """Publish in one process; every seventh call then changes the table, which replay ignores."""
     path = Path(request)
     release = run_release(path)
     if turn % 7 == 0:
@@ -31,7 +31,7 @@ def test_parallel_identical_requests_give_one_release(tmp_path: Path, home: Path
     request = write_request(tmp_path)
     turns = at_scale(12, 200)
     with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
-        releases = list(pool.map(once, [str(request)] * turns, range(turns)))
+        releases = list(pool.map(publish_and_change_table, [str(request)] * turns, range(turns)))
     assert set(releases) == {"v1-r1"}
     charges = Ledger(Home.default().ledger).charges("toy")
     assert [c.state for c in charges] == ["published"]

@@ -117,7 +117,7 @@ def quoted(name: str) -> str:
     return '"' + "".join(x if x in plain else f"\\U{ord(x):08x}" for x in name) + '"'
 
 
-def with_name(path: Path, key: str, name: str) -> None:
+def set_value(path: Path, key: str, name: str) -> None:
     """Replace the value of one key of a YAML file."""
     text = re.sub(rf"(?m)^{key}: .*$", lambda _: f"{key}: {quoted(name)}", path.read_text())
     path.write_text(text)
@@ -126,7 +126,7 @@ def with_name(path: Path, key: str, name: str) -> None:
 def test_hostile_data_set_ids(names: list[str], tmp_path: Path) -> None:
     request = write_request(tmp_path / "inputs")
     for name in names:
-        with_name(tmp_path / "inputs/contract.yaml", "id", name)
+        set_value(tmp_path / "inputs/contract.yaml", "id", name)
         if ID.fullmatch(name):
             assert read_plan(request).contract.id == name
             continue
@@ -138,7 +138,7 @@ def test_hostile_data_set_ids(names: list[str], tmp_path: Path) -> None:
 def test_hostile_versions(names: list[str], tmp_path: Path) -> None:
     request = write_request(tmp_path / "inputs")
     for name in names:
-        with_name(request, "version", name)
+        set_value(request, "version", name)
         if LABEL.fullmatch(name):
             assert read_plan(request).request.version == name
             continue
@@ -151,7 +151,7 @@ def test_hostile_contract_names_in_requests(names: list[str], tmp_path: Path) ->
     """A name refers to a contract or is refused; only the contract's id is used in the archive."""
     request = write_request(tmp_path / "inputs")
     for name in names:
-        with_name(request, "dataset", name)
+        set_value(request, "dataset", name)
         with pytest.raises(Invalid) as caught:
             read_plan(request)
         str(caught.value).encode()  # printable
@@ -234,13 +234,13 @@ def test_hostile_command_arguments(
             assert code == 2, (words, out, err)
             assert "Traceback" not in out + err
     for name in sample(names, at_scale(25, 60)):
-        with_name(request, "version", name)
+        set_value(request, "version", name)
         code, out, err = run_command("plan", request, capsys=capsys)
         assert code == (0 if LABEL.fullmatch(name) else 2), (name, out, err)
-        with_name(request, "version", "v1")
-        with_name(request, "dataset", name)
+        set_value(request, "version", "v1")
+        set_value(request, "dataset", name)
         assert run_command("plan", request, capsys=capsys)[0] == 2
-        with_name(request, "dataset", "contract.yaml")
+        set_value(request, "dataset", "contract.yaml")
 
 
 class Page(html.parser.HTMLParser):
@@ -455,8 +455,8 @@ def test_archive_may_be_reached_through_a_link(tmp_path: Path, home: Path) -> No
 
 
 def test_yaml_helper_preserves_every_character(tmp_path: Path) -> None:
-    """`with_name` passes every character unchanged."""
+    """`set_value` passes every character unchanged."""
     write_yaml(tmp_path / "inputs/contract.yaml", contract_facts())
     for name in ("a\u0301", "\U0001f4a9", "x\\y", '"'):
-        with_name(tmp_path / "inputs/contract.yaml", "title", name)
+        set_value(tmp_path / "inputs/contract.yaml", "title", name)
         assert read_contract(tmp_path / "inputs/contract.yaml").title == name

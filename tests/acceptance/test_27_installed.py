@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 USER_FOLDERS = ("flows", "tasks", "schemas", "estimators", "tables", "ledger")
 
 
-def built(source: Path, kind: str, folder: Path) -> Path:
+def build_distribution(source: Path, kind: str, folder: Path) -> Path:
     """Build a distribution of a source tree."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
@@ -29,10 +29,10 @@ def built(source: Path, kind: str, folder: Path) -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the sdist, as an index would."""
     folder = tmp_path_factory.mktemp("dist")
-    sdist = built(ROOT, "sdist", folder / "sdist")
+    sdist = build_distribution(ROOT, "sdist", folder / "sdist")
     with tarfile.open(sdist) as packed:
         packed.extractall(folder / "source", filter="data")
-    return built(next((folder / "source").iterdir()), "wheel", folder / "wheel")
+    return build_distribution(next((folder / "source").iterdir()), "wheel", folder / "wheel")
 
 
 @pytest.fixture(scope="module")

@@ -57,8 +57,10 @@ def test_every_file_and_module_named_exists(page: Path) -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = (DOCS / "README.md").read_text(encoding="utf-8")
-    linked = {target for target, _ in LINK.findall(index)}
+    indexes = [DOCS / "README.md", DOCS / "results.md"]
+    linked = {
+        target for each in indexes for target, _ in LINK.findall(each.read_text(encoding="utf-8"))
+    }
     pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
     assert {page for page in pages if not page.startswith("mechanisms/")} - {"README.md"} <= linked
 

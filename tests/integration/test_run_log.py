@@ -24,13 +24,13 @@ BY_PREFECT = (
 )
 
 
-def lines_of(*begun: str, done: bool = True) -> list[str]:
+def expected_log(*begun: str, done: bool = True) -> list[str]:
     """The log of these steps, the last of which is done or has failed."""
     lines = [f"{SENTENCES[step]}{end}" for step in begun for end in (" ...", ": done.")]
     return lines if done else lines[:-1]
 
 
-def logged(flow: str) -> list[str]:
+def logged_messages(flow: str) -> list[str]:
     """Gramercy's messages in the log of the last run of a flow, in order."""
     from prefect import get_client
     from prefect.client.schemas.filters import (
@@ -68,13 +68,13 @@ def test_runs_log_only_the_fixed_sentences(tmp_path: Path) -> None:
 
     request = read_request(write_request(tmp_path))
     done = release(request)
-    assert logged("release") == lines_of("replay", "validate", "accumulate", "publish")
+    assert logged_messages("release") == expected_log("replay", "validate", "accumulate", "publish")
     release(request)
-    assert logged("release") == lines_of("replay")
+    assert logged_messages("release") == expected_log("replay")
     estimate(done, request.estimates[:1])
-    assert logged("estimate") == lines_of("estimate")
+    assert logged_messages("estimate") == expected_log("estimate")
     report(done, ())
-    assert logged("report") == lines_of("report", "catalogue")
+    assert logged_messages("report") == expected_log("report", "catalogue")
 
 
 @pytest.mark.slow
@@ -88,4 +88,6 @@ def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("gramercy.application.accumulation.open_source", broken)
     with raises(step_failed, step="accumulate", error="ValueError"):
         release(read_request(write_request(tmp_path)))
-    assert logged("release") == lines_of("replay", "validate", "accumulate", done=False)
+    assert logged_messages("release") == expected_log(
+        "replay", "validate", "accumulate", done=False
+    )

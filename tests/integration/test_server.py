@@ -75,7 +75,7 @@ def deployed_on(api: str) -> list[dict[str, Any]]:
     return deployments
 
 
-def answers(api: str) -> bool:
+def is_healthy(api: str) -> bool:
     try:
         with urllib.request.urlopen(f"{api}/health", timeout=2) as reply:
             return bool(reply.status == 200)
@@ -99,7 +99,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
     api, logs = environ["PREFECT_API_URL"], tmp_path / "server.log"
     starting = ("prefect", "server", "start", "--port", str(port))
     with running(environ, logs, *starting):
-        wait_for(lambda: answers(api), 120, logs)
+        wait_for(lambda: is_healthy(api), 120, logs)
         run_prefect(environ, "work-pool", "create", "gramercy", "--type", "process")
         run_prefect(environ, "deploy", "--all")
         deployed = {each["entrypoint"]: each for each in deployed_on(api)}
@@ -209,7 +209,7 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
     log = tmp_path / "serve.log"
     command = ("gramercy", "serve", str(request), "--port", str(port))
     with running(environ, log, *command) as serving:
-        wait_for(lambda: answers(api) and len(deployed_on(api)) > 3, 180, log)
+        wait_for(lambda: is_healthy(api) and len(deployed_on(api)) > 3, 180, log)
         # Its web pages query this server, on any port.
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
             assert json.loads(reply.read())["api_url"] == api
@@ -221,7 +221,7 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
         serving.wait(60)
     assert serving.returncode == 128 + signal.SIGTERM
     assert not remaining_processes(str(port))
-    assert not answers(api)
+    assert not is_healthy(api)
     assert "Traceback" not in log.read_text()
     ((dataset, name), *_) = archive.releases()
     assert (dataset, name[:2]) == ("toy", "20")

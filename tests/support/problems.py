@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from gramercy.schemas.error_details import details_of
 from gramercy.schemas.errors import GramercyError, InvalidValue
 from gramercy.schemas.problem import Problem
 
@@ -51,10 +52,18 @@ def raises(problem: Problem[..., Any], key: str | None = None, **facts: object) 
     assert all(isinstance(each, problem.kind) for each in matching)
 
 
+@contextmanager
+def refuses(key: str) -> Iterator[None]:
+    """Expect that the value of a key is refused, for any reason."""
+    with pytest.raises((GramercyError, ValidationError)) as caught:
+        yield
+    keys = [getattr(each, "key", "") for each in _errors_in(caught.value)]
+    assert any(each.split(".")[0] == key for each in keys), keys
+
+
 def _errors_in(error: GramercyError | ValidationError) -> Iterator[GramercyError]:
     if isinstance(error, ValidationError):
-        details = (each.get("ctx", {}).get("error") for each in error.errors())
-        yield from (each for each in details if isinstance(each, GramercyError))
+        yield from details_of(error)
     else:
         yield error
         yield from error.details

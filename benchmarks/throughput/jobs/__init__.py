@@ -1,1 +1,1 @@
-"""What is measured: a module each, with its contenders; the first of them is ours."""
+"""The measured jobs, one module each, with their contenders; Gramercy is the first one."""

@@ -1,4 +1,4 @@
-"""A Dask cluster on this machine, of one worker and of two; and what two processes gain at all."""
+"""A local Dask cluster with one worker and with two, and the speed-up of two processes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def job(cell: Cell, folder: Path) -> Iterator[dict[str, Contender]]:
 
 
 def _products(pool: ProcessPoolExecutor, columns: int) -> None:
-    """Sixteen jobs that share nothing: how much of a second core there is."""
+    """Run sixteen independent jobs, to measure the speed-up that a second core can give."""
     list(pool.map(_product, [columns] * 16))
 
 

@@ -1,4 +1,4 @@
-"""From CSV on disk."""
+"""The exact Gram matrix from CSV files on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a file on disk to the Gram matrix, end to end before noise."""
+"""The exact Gram matrix from a file on disk: every step before the noise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Reader = Callable[[Path], Any]
 def contenders(
     path: Path, cell: Cell, kind: str, by_arrow: Reader, by_pandas: Reader
 ) -> Iterator[dict[str, Contender]]:
-    """Of a file that is there, in a reader's words."""
+    """Provide the contenders that read the existing file `path`."""
     terms, lattice = (
         inputs.contract(str(path), cell.rows, cell.columns),
         inputs.lattice(cell.columns),
@@ -36,7 +36,7 @@ def contenders(
         return accumulate(open_source(str(path)), terms, Unit(), lattice)
 
     def product() -> Array:
-        """By way of pandas, which makes one matrix of the columns sooner than numpy does."""
+        """Return X^T X through pandas, which stacks the columns faster than numpy."""
         read: pa.Table = by_arrow(path)
         X = read.to_pandas().to_numpy()
         result: Array = X.T @ X

@@ -1,4 +1,4 @@
-"""A release as a Prefect flow on a server that runs, against its steps alone."""
+"""A release as a Prefect flow on a running server, against the same steps without Prefect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In memory: the exact Gram matrix against matrix products in doubles."""
+"""In memory: the exact Gram matrix against matrix products in double precision."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gramercy.tables.threads import thread_count, worker_pool
 
 
 class Adding:
-    """Integer rows of one thread."""
+    """Accumulator of integer rows in one thread."""
 
     def __init__(self, lattice: Lattice) -> None:
         self._lattice, self.gram = lattice, ExactGram(lattice)
@@ -78,7 +78,7 @@ def _side_by_side(make: Callable[[], Any], cells: Array, threads: int | None = N
 
 
 def _opendp(rows: Array) -> dict[str, Contender]:
-    """Where it is installed: rows clamped to the ball, and summed in doubles."""
+    """OpenDP, if installed: clamp rows to the unit ball and sum them in double precision."""
     try:
         import opendp.prelude as dp
         from opendp.extras.numpy import then_np_clamp

@@ -1,4 +1,4 @@
-"""Tables, and what a steward says of them."""
+"""Test tables with their contracts and requests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _AT_ONCE = 1 << 20  # cells
 
 
 def table(rows: int, columns: int, seed: int = 0) -> Array:
-    """Standard normal, shape (columns, rows), as Arrow has them."""
+    """Draw standard normal cells, shape (columns, rows), the layout of Arrow."""
     return np.random.default_rng(seed).standard_normal((columns, rows))
 
 
 def batches(cells: Array) -> Iterator[Array]:
-    """As they come from a file."""
+    """Yield batches of rows of the size that a file reader yields."""
     step = max(1, _AT_ONCE // len(cells))
     for start in range(0, cells.shape[1], step):
         yield cells[:, start : start + step]
@@ -41,7 +41,7 @@ def arrow(cells: Array) -> pa.Table:
 
 
 def facts(source: str, rows: int, columns: int, **more: Any) -> dict[str, Any]:
-    """A contract; the budget holds what is asked for many times."""
+    """Return a contract whose budget suffices for many releases."""
     return {
         "id": "throughput",
         "title": "Made-up numbers",
@@ -62,7 +62,7 @@ def lattice(columns: int) -> Lattice:
 
 
 def request(folder: Path, of: dict[str, Any], mechanism: dict[str, Any], version: str) -> Path:
-    """Write a request and its contract; JSON is YAML."""
+    """Write a request and its contract as JSON, which is valid YAML."""
     (folder / "contract.yaml").write_text(json.dumps(of))
     path = folder / f"{version}.yaml"
     asked = {"dataset": "contract.yaml", "version": version, "mechanism": mechanism}

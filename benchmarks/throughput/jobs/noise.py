@@ -1,4 +1,4 @@
-"""Noise, per value: exact integers against OpenDP's, and against numpy's insecure doubles."""
+"""Noise per value: exact integers, OpenDP's integers, and numpy's insecure doubles."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks.throughput.cells import Cell, Contender
 from gramercy.mechanisms.sampling import sampler
 
-SCALE = 2.0**30 / 3  # in lattice units, of a release of 500 columns or so
+SCALE = 2.0**30 / 3  # in lattice units, for a release of about 500 columns
 _NARROW = 1000.0
-_FEW = 20_000  # values of OpenDP's at once
+_FEW = 20_000  # values that OpenDP draws at once
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
 
 
 def opendp(size: int) -> dict[str, Contender]:
-    """Where it is installed; of many values, a share."""
+    """OpenDP, if installed; of many values it draws only a share."""
     try:
         import opendp.prelude as dp
     except ImportError:

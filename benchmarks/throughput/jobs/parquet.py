@@ -1,4 +1,4 @@
-"""From Parquet on disk."""
+"""The exact Gram matrix from Parquet files on disk."""
 
 from __future__ import annotations
 

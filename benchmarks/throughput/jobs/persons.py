@@ -1,4 +1,4 @@
-"""Whole persons protected, of ten rows each, against rows: two passes against one."""
+"""Protecting persons with ten rows each (two passes) against protecting rows (one pass)."""
 
 from __future__ import annotations
 

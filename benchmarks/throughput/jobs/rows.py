@@ -1,4 +1,4 @@
-"""Rows with noise, from Parquet to Parquet, against OpenDP's sampler alone."""
+"""Noisy rows from Parquet to Parquet, against OpenDP's sampler without reading or writing."""
 
 from __future__ import annotations
 

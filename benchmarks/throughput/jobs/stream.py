@@ -1,4 +1,4 @@
-"""A table of any length that is made while it is read: what memory it takes."""
+"""Memory for a table of any length, which is generated while it is read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gramercy.schemas.normalisation import Unit
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
 
-_ROWS = 100_000  # of one file
+_ROWS = 100_000  # rows per file
 
 
 class GeneratedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
-    """Files of Parquet that are written when they are opened, ``made://COLUMNS/FILES/k.parquet``."""
+    """File system of Parquet files written when opened, ``made://COLUMNS/FILES/k.parquet``."""
 
     protocol = "made"
 

@@ -3,7 +3,7 @@
 A noisy trace, then a radius by the sparse vector technique over 1, 1/2, 1/4 ..., rows clipped to
 it, and the better of GaussCov and SeparateCov by their bounds. Constants are those of the authors'
 code (github.com/hkustDB/PrivateCovariance, AdaptiveCov and AdaptiveLapCov), with two errors
-corrected: the Gaussian bound shrinks with the square of the radius in the search as well, and the
+corrected: the Gaussian bound also shrinks with the square of the radius in the search, and the
 Laplace bound is divided by n epsilon. Replace-one: the trace changes by 1/n, each query by 1.
 """
 
@@ -30,19 +30,19 @@ MAIN = 0.75  # of rho or epsilon, for the matrix
 
 @dataclass(frozen=True)
 class Bounds:
-    """Error bounds at radius r: whole r^2, and separate r + of_values r^2."""
+    """Error bounds at radius r: `whole` r^2, and `separate` r + `of_values` r^2."""
 
     whole: float
     separate: float
     of_values: float
 
     def at(self, r: float) -> tuple[float, float]:
-        """GaussCov's bound and SeparateCov's."""
+        """Return the bounds of GaussCov and SeparateCov at radius r."""
         return r * r * self.whole, r * self.separate + r * r * self.of_values
 
 
 def total_mu(rho: float) -> float:
-    """GDP of the three steps at rho: rho/8 Gaussian, sqrt(rho)/2 pure, 3 rho/4 Gaussian."""
+    """Total mu of the three steps at rho: rho/8 Gaussian, sqrt(rho)/2 pure, 3 rho/4 Gaussian."""
     search = Guarantee.from_pure(math.sqrt(rho) / 2).mu
     return math.sqrt(2 * rho / 8 + 2 * MAIN * rho + search**2)
 
@@ -92,7 +92,7 @@ def _finish(
     steps = _search(lengths, bounds, search, rng)
     r = min(2.0 ** (1 - steps), 1.0)
     moment = data.moment
-    if r < 1:  # rows of the unit ball again, in units of r
+    if r < 1:  # rescale the clipped rows to the unit ball
         rows = data.rows * np.minimum(1 / r, 1 / np.maximum(lengths, 1e-300))[:, None]
         moment = rows.T @ rows / data.n
     by_whole, by_separate = bounds.at(2.0**-steps)
@@ -102,7 +102,7 @@ def _finish(
 
 
 def _search(lengths: Array, bounds: Bounds, epsilon: float, rng: Rng) -> int:
-    """AboveThreshold: the first k for which clipping at 2^-k costs more than the noise saved."""
+    """AboveThreshold: the first k at which clipping to 2^-k adds more error than it saves."""
     threshold = rng.laplace(0, 2 / epsilon)
     bins = np.maximum(1, np.ceil(-np.log2(np.maximum(lengths, 2.0**-STEPS)) + 1e-9).astype(int))
     counts = np.bincount(bins, minlength=STEPS + 2)[: STEPS + 1]  # lengths in (2^-k, 2^(1-k)]

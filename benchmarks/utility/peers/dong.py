@@ -28,12 +28,12 @@ from benchmarks.utility.method import Forms, Method, independent_draws
 
 
 def gauss_scale(mu: float) -> float:
-    """sqrt2 / mu on the Gram matrix: sqrt2 / sqrt(2 rho) at mu = sqrt(2 rho)."""
+    """Gaussian scale on the Gram matrix, sqrt2 / mu; mu = sqrt(2 rho) under rho-zCDP."""
     return math.sqrt(2) / mu
 
 
 def laplace_scale(p: int, epsilon: float) -> float:
-    """Delta_1 / epsilon. The paper takes Delta_1 = sqrt2 p; here it gets our sqrt((p^2+3p)/2)."""
+    """Laplace scale Delta_1 / epsilon. Delta_1 is Gramercy's sqrt((p^2+3p)/2), not sqrt2 p."""
     return math.sqrt((p * p + 3 * p) / 2) / epsilon
 
 
@@ -58,7 +58,7 @@ def lap_cov(moment: Array, n: int, epsilon: float, rng: Rng) -> Forms:
 
 
 def separate_cov(moment: Array, n: int, mu: float, rng: Rng) -> Forms:
-    """Half of rho, mu / sqrt2, on each of eigenvectors and eigenvalues."""
+    """SeparateCov: half of rho (mu / sqrt2) each for eigenvectors and eigenvalues."""
     half = mu / math.sqrt(2)
     values = np.linalg.eigvalsh(moment)
     values += rng.normal(0, gauss_scale(half) / n, values.size)
@@ -66,14 +66,14 @@ def separate_cov(moment: Array, n: int, mu: float, rng: Rng) -> Forms:
 
 
 def separate_lap_cov(moment: Array, n: int, epsilon: float, rng: Rng) -> Forms:
-    """Half of epsilon on each of eigenvectors and eigenvalues."""
+    """Pure SeparateCov: half of epsilon each for eigenvectors and eigenvalues."""
     values = np.linalg.eigvalsh(moment)
     values += rng.laplace(0, 2 / (epsilon / 2) / n, values.size)
     return _separate(noisy_laplace(moment, n, epsilon / 2, rng), values)
 
 
 def _separate(noisy: Array, values: Array) -> Forms:
-    """`as coded` pairs by singular values, with the signs of singular pairs."""
+    """Combine vectors and values; `as coded` pairs them by singular value, with its sign."""
     vectors = np.linalg.eigh(noisy)[1]
     left, _, right = np.linalg.svd(noisy)
     kept = np.clip(values, 0, 1)

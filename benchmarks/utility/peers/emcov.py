@@ -1,18 +1,19 @@
 """EMCov: Amin, Dick, Kulesza, Munoz Medina, Vassilvitskii (NeurIPS 2019).
 
 "Differentially private covariance estimation", Algorithms 1 and 2: noisy eigenvalues, then
-eigenvectors one by one, each by the exponential mechanism on what the earlier ones leave over: a
-Bingham law, drawn by rejection from an angular central Gaussian (Kent, Ganeiban, Mardia 2018).
+eigenvectors one by one, each by the exponential mechanism in the orthogonal complement of the
+earlier ones: a Bingham law, drawn by rejection from an angular central Gaussian (Kent, Ganeiban,
+Mardia 2018).
 
 Adapted to replace-one: u^T G u moves by at most 1, so the law is exp(epsilon_i/2 u^T G u), where
 the paper, without that bound, has epsilon_i/4; the eigenvalues move by 2 in l1 norm. Half of
 epsilon goes to the eigenvalues, the rest to the vectors in proportion to sqrt(lambda + tau), as the
 paper advises.
 
-Under zCDP, for the peer's benefit: Gaussian noise on the eigenvalues (sqrt2 in l2 norm) with half
-of rho, and epsilon_i^2 / 8 per vector, because the exponential mechanism has bounded range
-epsilon_i (Cesar and Rogers 2021); epsilon_i in proportion to (lambda + tau)^(1/3), which minimises
-the sum of lambda / epsilon_i. Under (epsilon, delta), rho by the optimal conversion.
+Under zCDP the method is improved: the eigenvalues get Gaussian noise (sqrt2 in l2 norm) with half
+of rho. Each vector costs epsilon_i^2 / 8, because the exponential mechanism has bounded range
+epsilon_i (Cesar and Rogers 2021). The epsilon_i are proportional to (lambda + tau)^(1/3), which
+minimises the sum of lambda / epsilon_i. Under (epsilon, delta), rho is from the optimal conversion.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BETA = 0.1
 
 
 def emcov(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
-    """One release."""
+    """Release a second moment by EMCov."""
     gram = data.moment * data.n
     values = np.linalg.eigvalsh(gram)[::-1]
     if privacy.kind == "pure":
@@ -58,7 +59,7 @@ def _weights(noisy: Array, n: int, tau: float, power: float) -> Array:
 
 
 def eigenvectors(gram: Array, epsilons: Array, rng: Rng) -> Array:
-    """Orthonormal columns, each by the exponential mechanism in the complement of the last."""
+    """Draw orthonormal columns by the exponential mechanism, each orthogonal to the earlier."""
     p = len(gram)
     basis, left, result = np.eye(p), gram, np.empty((p, p))
     for i, epsilon in enumerate(epsilons):
@@ -74,7 +75,7 @@ def eigenvectors(gram: Array, epsilons: Array, rng: Rng) -> Array:
 
 
 def bingham(matrix: Array, strength: float, rng: Rng) -> Array:
-    """A unit vector with density proportional to exp(strength u^T matrix u)."""
+    """Draw a unit vector u with density proportional to exp(strength u^T matrix u)."""
     values, vectors = np.linalg.eigh(matrix)
     a, q = strength * (values[-1] - values), len(values)
     if q == 1:

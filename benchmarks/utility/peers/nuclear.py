@@ -4,7 +4,7 @@ Pure epsilon: noise with density proportional to exp(-epsilon ||Z||_* / 2) on th
 nuclear norm moves by at most 2 under replace-one; then projection onto plausible matrices (the
 paper: onto a nuclear-norm ball). Here the noise is Haar eigenvectors, an exact length Gamma(D, 2 /
 epsilon), and a shape from a Markov chain on the eigenvalues, density prod |l_i - l_j| exp(-sum
-|l_i|): good enough to measure errors, no exact sampler, which a release would need.
+|l_i|). That is accurate enough to measure errors; a release would need an exact sampler.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHAINS, SWEEPS, TUNING = 30, 200, 50
 
 
 def nuclear(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
-    """One release."""
+    """Release a second moment with nuclear-norm noise."""
     p = data.p
     length = rng.gamma(p * (p + 1) / 2, 2 / privacy.epsilon) / data.n
     shape = shapes(p)[rng.integers(CHAINS)]
@@ -32,7 +32,7 @@ def nuclear(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
 
 @lru_cache(maxsize=2)
 def shapes(p: int) -> Array:
-    """Eigenvalues of independent chains, divided by their nuclear norm; shape (CHAINS, p).
+    """Draw eigenvalues from independent chains, divided by their nuclear norm; shape (CHAINS, p).
 
     Every chain starts from independent draws of the limiting law (Ullman's: a uniform times an
     arcsine variable) and takes single-site Metropolis sweeps.
@@ -49,7 +49,7 @@ def shapes(p: int) -> Array:
 
 
 def _move(state: Array, i: int, step: float, rng: Rng) -> float:
-    """One Metropolis step of every chain's i-th eigenvalue, in place; the share accepted."""
+    """Make a Metropolis step of every chain's eigenvalue i; return the acceptance rate."""
     old = state[:, i].copy()
     new = old + step * rng.standard_normal(len(state))
     others = np.delete(state, i, axis=1)

@@ -1,4 +1,4 @@
-"""OpenDP's DP-PCA (its implementation of EMCov), run by an interpreter of its own.
+"""OpenDP's DP-PCA (its implementation of EMCov), run in a separate interpreter.
 
 OpenDP is not a dependency of this project: install it into a separate environment, ``python -m venv
 DIR && DIR/bin/pip install "opendp[scikit-learn]"``, and set OPENDP_PYTHON to DIR/bin/python.
@@ -24,7 +24,7 @@ WORKER = Path(__file__).with_name("opendp_worker.py")
 
 
 def draws(data: Dataset, privacy: Privacy, _: Rng, times: int) -> Iterator[Forms]:
-    """Releases with OpenDP's own generator, which takes no seed."""
+    """Yield releases drawn with OpenDP's own generator, which cannot be seeded."""
     with tempfile.TemporaryDirectory() as folder:
         rows, found = Path(folder, "rows.npy"), Path(folder, "found.npz")
         np.save(rows, data.rows)

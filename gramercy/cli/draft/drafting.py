@@ -24,13 +24,13 @@ from gramercy.tables.source_file import format_of
 NUMBERS, LEVELS = "numbers", "levels"
 _PUBLISHABLE_AS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
 _TYPE_NAMES = {"whole": "whole numbers", "double": "numbers", "text": "text"}
-_MAX_NAME_LENGTH = 1000  # of a key in YAML
+_MAX_NAME_LENGTH = 1000  # characters that a key in YAML can have
 _ANY_YEAR = "[0-9][0-9][0-9][0-9]"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column to publish; what the steward has not stated yet is None.
+    """A column to publish; values that the steward has not stated yet are None.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Column:
 
     @property
     def publishable_as(self) -> tuple[str, ...]:
-        """Whether it may be published as numbers, as levels or as either."""
+        """The ways in which it can be published: numbers, levels or both."""
         return _PUBLISHABLE_AS.get(self.kind, (NUMBERS, LEVELS))
 
     @property
@@ -62,7 +62,7 @@ class Column:
 
     @property
     def note(self) -> str:
-        """A comment with its type in the table, if that is known."""
+        """A comment with its type in the table, if the type is known."""
         return f"  # {_TYPE_NAMES[self.kind]}" if self.kind in _TYPE_NAMES else ""
 
 

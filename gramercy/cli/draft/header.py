@@ -30,7 +30,7 @@ def check_header(table: str, names: Iterable[str]) -> None:
 
 
 def _is_value(name: str) -> bool:
-    """Whether it is a number, date, time or mark for a missing value; an empty name is not."""
+    """Whether a name is a number, date, time or missing-value mark; an empty name is not."""
     try:
         float(name)  # including 1e5, inf and nan
     except ValueError:

@@ -72,7 +72,7 @@ def _ask_rows(draft: Draft) -> Draft:
 
 
 def _ask_columns(draft: Draft) -> dict[str, Column]:
-    """Column by column; skipped columns are never read."""
+    """Ask about each column; a skipped column is not published, and never read."""
     typer.echo(
         "\nColumn by column: bounds or levels from knowledge of the field, not from the data. The\n"
         "first letter is enough; Enter skips a column, 'done' skips all that follow.",
@@ -95,17 +95,17 @@ def _ask_columns(draft: Draft) -> dict[str, Column]:
 
 
 def _ask_bounds(column: Column) -> Column:
-    def once() -> Column:
+    def ask_once() -> Column:
         lower = _ask_number("    lower bound, in the column's units", float)
         upper = _ask_number("    upper bound", float)
         parse(Bounds, {"lower": lower, "upper": upper}, "bounds", RequestError)
         return replace(column, lower=lower, upper=upper)
 
-    return _until_valid(once)
+    return _until_valid(ask_once)
 
 
 def _ask_levels(column: Column) -> Column:
-    def once() -> Column:
+    def ask_once() -> Column:
         answer = _ask_text("    levels, separated by commas")
         texts = [each.strip() for each in answer.split(",") if each.strip()]
         numbers = [_as_number(text) for text in texts]
@@ -113,11 +113,11 @@ def _ask_levels(column: Column) -> Column:
         parsed = parse(Levels, {"levels": levels}, "levels", RequestError)
         return replace(column, levels=parsed.levels)
 
-    return _until_valid(once)
+    return _until_valid(ask_once)
 
 
 def _as_number(text: str) -> float | None:
-    """The number, or None where the text is not one or would lose its spelling, such as 007."""
+    """The text as a number; None if it is not one, or is not the usual spelling of it (007)."""
     try:
         number = float(text)
     except ValueError:
@@ -129,14 +129,14 @@ def _ask_budget(draft: Draft) -> Draft:
     typer.echo("\nThe budget limits all releases of this data set together.", err=True)
     suggested = default_delta(draft.persons or draft.rows or 1)
 
-    def once() -> Draft:
+    def ask_once() -> Draft:
         epsilon = _ask_number("Epsilon of the budget", float, default=3.0)
         delta = _ask_number("Delta of the budget", float, default=suggested)
         parse(Budget, {"epsilon": epsilon, "delta": delta}, "budget", RequestError)
         release_delta = min(suggested, delta) / 10
         return replace(draft, epsilon=epsilon, delta=delta, release_delta=release_delta)
 
-    draft = _until_valid(once)
+    draft = _until_valid(ask_once)
     default = min(1.0, draft.epsilon or 1.0)
     return replace(
         draft, release_epsilon=_ask_number("Epsilon of the first release", float, default)
@@ -144,7 +144,7 @@ def _ask_budget(draft: Draft) -> Draft:
 
 
 def default_delta(count: int) -> float:
-    """A power of ten, at most a tenth of one over the number of rows or persons."""
+    """A power of ten: at most 1e-6, and at most 1/(10 n) for n rows or persons."""
     return 10.0 ** -max(6, math.ceil(math.log10(count)) + 1)
 
 
@@ -164,7 +164,7 @@ def _ask_text(question: str, default: str | None = None) -> str:
 def _ask_number(
     question: str, kind: type[N], default: N | None = None, least: int | None = None
 ) -> N:
-    def once() -> N:
+    def ask_once() -> N:
         number: N = typer.prompt(question, default=default, type=kind, err=True)
         if not math.isfinite(number):
             raise problems.answer_not_a_number()
@@ -172,27 +172,27 @@ def _ask_number(
             raise problems.answer_too_small(least)
         return number
 
-    return _until_valid(once)
+    return _until_valid(ask_once)
 
 
 def _ask_choice(question: str, choices: tuple[str, ...]) -> str:
-    """One of some words, by its first letters; skip by default."""
+    """Ask for one of these choices, by its first letters; the default is skip."""
 
-    def once() -> str:
+    def ask_once() -> str:
         answer = _ask_text(question, _SKIP).lower()
         matches = [choice for choice in choices if answer and choice.startswith(answer)]
         if not matches:
             raise problems.answer_not_a_choice(choices)
         return matches[0]
 
-    return _until_valid(once)
+    return _until_valid(ask_once)
 
 
 def _ask_column(question: str, names: Collection[str], default: str) -> str | None:
-    def once() -> str | None:
+    def ask_once() -> str | None:
         answer = str(typer.prompt(question, default=default, err=True))
         if answer not in names and answer != default:
             raise problems.answer_not_a_column(answer)
         return answer if answer in names else None
 
-    return _until_valid(once)
+    return _until_valid(ask_once)

@@ -48,7 +48,7 @@ def sealed_releases(archive: Archive, chosen: Sequence[tuple[str, str]]) -> list
     Raises
     ------
     BundleError
-        If a file differs from what was sealed, with its name.
+        If a file differs from what was sealed; the error names it.
     """
     return [_sealed_release(archive, *each) for each in chosen]
 

@@ -12,7 +12,7 @@ from gramercy.schemas.errors import GramercyError, InvalidValue, Refused
 
 
 def as_facts(error: GramercyError) -> dict[str, Any]:
-    """An error as plain data: its code, what it says, and the names and numbers in it."""
+    """An error as plain data: its code, message, hint, kind, facts and details."""
     return {
         "code": error.code,
         "error": error.message,
@@ -24,7 +24,7 @@ def as_facts(error: GramercyError) -> dict[str, Any]:
 
 
 def report_failure(error: GramercyError, *, json: bool) -> None:
-    """Print an error on the terminal, and on request as JSON too."""
+    """Print an error to standard error and, on request, also as JSON to standard output."""
     if json:
         terminal.print_json(as_facts(error) | {"exit_code": error.exit_code})
     label = "Refused" if isinstance(error, Refused) else "Error"
@@ -39,5 +39,5 @@ def _detail(error: InvalidValue) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A fact as JSON has it, which knows no infinity."""
+    """A fact as a JSON value; NaN and infinities, which JSON lacks, become text."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,7 +13,7 @@ from gramercy.cli.output import terminal
 from gramercy.schemas.timeline import ChargeRecord, Event, Timeline
 
 _WIDTH, _HEIGHT = 64, 9
-_MARGIN = 4  # columns after the last event, so that it is visible
+_MARGIN = 4  # columns after the last event, so that its step is visible
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BUDGET = "─"
 _STATE_STYLES = {"published": "green", "withdrawn": "red", "spent": "red"}
@@ -31,7 +31,7 @@ def print_timeline(timeline: Timeline) -> None:
 
 
 def chart(events: Sequence[Event]) -> list[Text]:
-    """Spent epsilon over time as filled steps below the budget; lines of text."""
+    """Lines of a text chart: spent epsilon over time as filled steps, and the budget."""
     first, last = events[0].at, events[-1].at
     columns = _columns(events)
     top = max(

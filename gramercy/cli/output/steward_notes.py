@@ -1,4 +1,4 @@
-"""Warnings about the private table, for the steward: on the terminal and nowhere else."""
+"""Warnings for the steward about the private table, printed on a terminal only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gramercy.cli.output import terminal
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import warnings
 
-_LISTED = 5  # columns
+_LISTED_COLUMNS = 5
 
 
 def print_steward_notes(internal: Mapping[str, Any]) -> None:
-    """Print them on a terminal; to a file or a pipe, print nothing.
+    """Print the warnings about a release's table, if standard error is a terminal.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:
 
 
 def _worst(cells: Mapping[str, int]) -> str:
-    """The columns with the most such cells, with their numbers of cells."""
+    """The columns with the highest counts of cells, with these counts."""
     counts = {name: count for name, count in cells.items() if count}
     worst = sorted(counts, key=counts.__getitem__, reverse=True)
-    listed = ", ".join(f"{name} ({counts[name]})" for name in worst[:_LISTED])
-    others = len(worst) - _LISTED
+    listed = ", ".join(f"{name} ({counts[name]})" for name in worst[:_LISTED_COLUMNS])
+    others = len(worst) - _LISTED_COLUMNS
     return listed + (f" and {others} more columns" if others > 0 else "")

@@ -17,7 +17,7 @@ from rich.text import Text
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems.command_line import not_a_terminal
 
-# A file or a pipe does not have a width.
+# A file or a pipe has no width of its own: use a fixed one.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 err = Console(highlight=False, width=None if sys.stderr.isatty() else 110, stderr=True)
 
@@ -82,7 +82,7 @@ def confirm(question: str, hint: str) -> None:
     Raises
     ------
     RequestError
-        With this hint, if standard input is not a terminal.
+        If standard input is not a terminal; the error has this hint.
     """
     if not sys.stdin.isatty():
         raise not_a_terminal(hint)

@@ -34,10 +34,10 @@ from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, lines
 from tests.support.black_box.replay import record_run
 from tests.support.factories import (
     RoundRobin,
+    as_flow_step,
     edit_json,
     read_plan,
     run_release,
-    as_flow_step,
     write_request,
     write_table,
 )

@@ -29,10 +29,10 @@ from gramercy.schemas.problems import publication
 from gramercy.schemas.problems.archive import not_a_release_name, not_an_archive, unknown_release
 from gramercy.schemas.problems.budget import budget_exceeded, terms_changed
 from tests.support.factories import (
+    as_flow_step,
     contract_facts,
     read_plan,
     run_release,
-    as_flow_step,
     write_request,
     write_table,
 )

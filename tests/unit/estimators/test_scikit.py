@@ -40,7 +40,7 @@ from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems import estimation as problems
-from tests.support.problems import raises
+from tests.support.problems import raises, refuses
 
 FACES: list[Any] = [*MatrixEstimator.__subclasses__(), DiscriminantClassifier]
 MATRICES: list[Any] = FACES[:-1]
@@ -155,9 +155,9 @@ def test_score_is_the_mean_log_likelihood() -> None:
 
 
 def test_invalid_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="penalty"):
+    with refuses("penalty"):
         RidgePrecision(penalty=-1.0).fit(rows())
-    with pytest.raises(ValueError, match="input"):
+    with refuses("input"):
         SparsePrecision(input="best").fit(rows())  # type: ignore[arg-type]
 
 
@@ -272,8 +272,9 @@ def test_classifier_on_a_release() -> None:
     best = LinearDiscriminantAnalysis().fit(numbers, kind).score(numbers, kind)
     assert fitted.score(frame, kind) >= best - 0.02
     np.testing.assert_array_equal(fitted.predict(frame), fitted.predict(numbers))
-    with pytest.raises(ValueError, match=r"missing:\n- colour=red"):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 -- scikit-learn's own
         fitted.predict(frame[["size", "kind"]])
+    assert "colour=red" in str(caught.value)
     again = clone(fitted).fit(frame[["size"]], kind)  # now of rows
     assert list(again.feature_names_in_) == ["size"]
 

@@ -14,7 +14,7 @@ from gramercy.estimators.scio import Scio, scio
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems import estimation as problems
-from tests.support.problems import raises
+from tests.support.problems import raises, refuses
 from tests.unit.estimators.test_neighbourhood import correlation, evidence, hub, law
 
 INDEFINITE = np.array(  # rows whose SCIO, at a penalty of 0.1, has a negative eigenvalue
@@ -142,7 +142,7 @@ def test_settings_determine_the_id_and_are_validated() -> None:
     assert len({Scio().id, Scio(penalty=0.1).id, Scio(penalty=0.2).id}) == 3
     assert Scio().id.startswith("scio-")
     for bad in (0.0, 1.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match="penalty"):
+        with refuses("penalty"):
             Scio.model_validate({"penalty": bad})
         with raises(problems.penalty_outside_unit_interval):
             scio(np.eye(2), bad)

@@ -22,6 +22,7 @@ from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, t
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
 from tests.support.factories import at_scale
+from tests.support.problems import refuses
 
 Array = np.ndarray
 
@@ -524,7 +525,7 @@ def test_discoveries_table() -> None:
 
 @pytest.mark.parametrize("bad", [0.5, 1.0, 0.0, math.nan])
 def test_invalid_settings_are_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="level"):
+    with refuses("level"):
         Intervals(level=bad)
-    with pytest.raises(ValueError, match="rate"):
+    with refuses("rate"):
         Discoveries(rate=bad)

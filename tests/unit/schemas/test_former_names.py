@@ -22,7 +22,7 @@ SEALED: dict[str, Any] = {
     "format": 6,
     "unit": "row",
     "trace": 1.0,
-    "rows": {"value": 2.0, "seen": 2.0, "unit": "not a key of ours"},
+    "rows": {"value": 2.0, "seen": 2.0, "unit": "not renamed here"},
     "fold_rows": [{"value": 1.0, "seen": 0.5}],
     "budget": {"delta": 1e-6, "failures": 1e-7},
     "calibration": {"lattice": {"bits": 16, "shrink": 0.9}, "constants": {"on": 1.0}},
@@ -70,7 +70,7 @@ def test_manifest_of_an_earlier_format_is_read_under_the_present_names() -> None
     present = with_present_names(SEALED)
     assert present["privacy_unit"] == "row"
     assert present["trace_bound"] == 1.0
-    assert present["rows"] == {"value": 2.0, "observed": 2.0, "unit": "not a key of ours"}
+    assert present["rows"] == {"value": 2.0, "observed": 2.0, "unit": "not renamed here"}
     assert present["fold_rows"] == [{"value": 1.0, "observed": 0.5}]
     assert present["budget"]["failure_share"] == 1e-7
     assert present["calibration"]["lattice"] == {"bits": 16, "shrinkage": 0.9}

@@ -2,18 +2,18 @@
   const box = document.getElementById("search"), status = document.getElementById("found");
   const plain = text => text.normalize("NFKC").toUpperCase().toLowerCase().replaceAll("ς", "σ");
   const rows = [...document.querySelectorAll("[data-text]")];
-  const shelves = [...document.querySelectorAll(".shelf")];
+  const sections = [...document.querySelectorAll(".dataset")];
   const look = () => {
     const words = plain(box.value).split(/\s+/).filter(Boolean);
     let count = 0;
     for (const row of rows) {
-      const text = row.dataset.text + " " + row.closest(".shelf").dataset.columns;
+      const text = row.dataset.text + " " + row.closest(".dataset").dataset.columns;
       const has = words.every(word => text.includes(word));
       count += has;
       row.hidden = words.length ? !has : "older" in row.dataset;
     }
-    for (const shelf of shelves)
-      shelf.hidden = words.length > 0 && !shelf.querySelector("[data-text]:not([hidden])");
+    for (const section of sections)
+      section.hidden = words.length > 0 && !section.querySelector("[data-text]:not([hidden])");
     status.textContent = words.length ? `${count} of ${rows.length} releases` : "";
   };
   box.addEventListener("input", () => {

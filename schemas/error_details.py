@@ -1,0 +1,90 @@
+"""The errors that pydantic finds, as problems with codes; they never contain the input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any
+
+from pydantic import ValidationError
+
+from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas.problems import keys as problems
+from gramercy.schemas.url import without_secrets
+
+
+def details_of(error: ValidationError) -> list[InvalidValue]:
+    """A problem for each key that is wrong; those of the whole file first."""
+    errors = sorted(error.errors(include_url=False), key=lambda each: len(each["loc"]))
+    details = map(_detail, errors)
+    # Without repetitions: each branch of a union reports for itself.
+    return list({(each.key, each.message): each for each in details}.values())
+
+
+def _without_tags(loc: list[str | int]) -> list[str]:
+    """The path in the file: pydantic adds the tag of a union after an index or these keys."""
+    path = [
+        part
+        for before, part in zip([None, *loc], loc, strict=False)
+        if isinstance(part, int)
+        or not (isinstance(before, int) or before in {"normalisation", "mechanism", "engine"})
+    ]
+    return [str(part) for part in path]
+
+
+_BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-)")
+
+
+def _detail(error: Any) -> InvalidValue:
+    """The problem for one pydantic error; it never contains the input."""
+    # Pydantic names the branches of a union, too: "literal['auto']", "float".
+    path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
+    if path[-1:] == ["[key]"]:
+        detail, path = problems.name_not_quoted(), path[:-1]
+    else:
+        path = path[:-1] if path[-1:] in (["float"], ["int"], ["str"]) else path
+        detail = _problem_of(error)
+    detail.key = without_secrets(".".join(path))
+    return detail
+
+
+_EXPECTED = {
+    "float_type": "a number, without quotes",
+    "int_type": "a whole number, without quotes",
+    "bool_type": "true or false",
+    "dict_type": "keys and values",
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "finite_number": "a finite number",
+}
+_RELATIONS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
+
+
+_PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
+    "missing": lambda _: problems.key_missing(),
+    "too_long": lambda context: problems.too_many_entries(context["max_length"]),
+    "too_short": lambda _: problems.no_entries(),
+    "union_tag_invalid": lambda context: problems.unknown_choice(context["expected_tags"]),
+    "union_tag_not_found": lambda _: problems.choice_missing(),
+    "string_pattern_mismatch": lambda _: problems.not_a_short_name(),
+    "value_error": lambda context: copy(context["error"]),
+}
+
+
+def _problem_of(error: Any) -> InvalidValue:
+    kind, context = error["type"], error.get("ctx", {})
+    if error["input"] is None and kind.endswith("_type"):
+        return problems.value_empty()
+    if kind in _EXPECTED:
+        return problems.wrong_type(_EXPECTED[kind])
+    has_problem = "error" not in context or isinstance(context["error"], InvalidValue)
+    if kind in _PROBLEMS and has_problem:
+        return _PROBLEMS[kind](context)
+    for short, relation in _RELATIONS.items():
+        if short in context:
+            return problems.out_of_range(relation, context[short])
+    reason = error["msg"].removeprefix("Value error, ").rstrip(".")
+    return problems.value_not_allowed(reason.replace("Input should be", "Must be"))
