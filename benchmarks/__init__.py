@@ -1,1 +1,1 @@
-"""Benchmarks of Gramercy against other methods. Noise is seeded, so nothing here may be released."""
+"""Benchmarks of Gramercy and other methods. Noise is seeded: nothing here may be released."""

@@ -1,4 +1,4 @@
-"""Estimators: post-processing of a release. Each has a file, and a line in the registry."""
+"""Estimators: post-processing of a release. Each has a module, and a line in the registry."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
 """Linear discriminant analysis from one released matrix.
 
 Su, Guo and Zhang (2020), 5.2.1; Li and Wang (2023), 4.2, whose quadratic score with one pooled
-covariance is the same score up to a term that all classes share.
+covariance equals this score up to a term that all classes share.
 
 Take rows (x, 1_1, ..., 1_K), with the indicators of K classes, each row multiplied by the weight w
 that normalises it. Their second moment S is sufficient: the weight of class k is S_kk = E[w^2; k],

@@ -78,7 +78,7 @@ class Estimator(EstimatorSpec, ABC):
 
 
 def precision_estimate(matrix: NDArray[np.float64], **tuning: float) -> Estimate:
-    """A precision matrix; its graph has the partial correlations -T_ij / sqrt(T_ii T_jj)."""
+    """Estimate from a precision matrix; its graph has the partial correlations as weights."""
     edges = partial_correlations(matrix) if np.isfinite(matrix).all() else None
     return Estimate("precision", {"precision": matrix}, tuning, edges=edges)
 

@@ -103,7 +103,7 @@ def error_laws(evidence: Evidence) -> pd.DataFrame:
 
 
 def padded(matrix: Array, p: int, fill: float, diagonal: float) -> Array:
-    """The matrix with a row and column for the intercept, if that was left out; shape (p, p)."""
+    """Add a row and column for the intercept, if it was left out; shape (p, p)."""
     offset = p - len(matrix)
     full = np.full((p, p), fill)
     full[offset:, offset:] = matrix

@@ -55,7 +55,7 @@ def centred_moment(raw: Array, law: NoiseLaw) -> CentredMoment | None:
 
     Returns
     -------
-    Centred or None
+    CentredMoment or None
         None if the weight of all rows is lost in the noise, and for noisy rows.
 
     Notes
@@ -90,7 +90,7 @@ class Means:
 
 
 def means(raw: Array, law: NoiseLaw, indicator: int) -> Means | None:
-    """Means over the rows where an indicator column is 1: over all rows, for the intercept.
+    """Means over the rows where an indicator column is 1 (for the intercept, over all rows).
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Ridge(Estimator):
 
 
 def ridge_precision(matrix: Array, penalty: float) -> Array:
-    """The unique minimiser, in closed form.
+    """The ridge estimate, which is the unique minimiser, in closed form.
 
     Parameters
     ----------

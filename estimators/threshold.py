@@ -111,9 +111,9 @@ def threshold_entries(
     matrix
         Symmetric, shape (p, p).
     threshold
-        One for all entries, or one for each entry, shape (p, p).
+        A number for all entries, or an array with one for each entry, shape (p, p).
     rule
-        ``hard``: the others are unchanged. ``soft``: they are moved towards zero by the threshold.
+        ``hard``: other entries are unchanged. ``soft``: they move towards zero by the threshold.
     keep_diagonal
         Whether the diagonal is left unchanged.
 
@@ -192,8 +192,8 @@ def entry_standard_errors(evidence: Evidence) -> Array:
 
     Notes
     -----
-    Of noise and sampling error, which are independent. With Gaussian rows a sample covariance has
-    variance (S_ii S_jj + S_ij^2) / n; the denoised matrix is used for S.
+    It combines noise and sampling error, which are independent. With Gaussian rows
+    a sample covariance has variance (S_ii S_jj + S_ij^2) / n; the denoised matrix is used for S.
     """
     S = evidence.repaired
     power = np.maximum(np.diagonal(S), 0.0)

@@ -1,4 +1,4 @@
-"""The effect of a planned release on the budget, for people."""
+"""The effect of a planned release on the budget, as plans show it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ class BudgetEffect:
     Parameters
     ----------
     kind
-        ``charged``: it would be made and charged; ``free``: it exists already; ``refused``.
+        ``charged``: the release would be made and charged; ``free``: it already exists;
+        ``refused``: it would be refused.
     words
-        The same as a sentence, with a remedy if it would be refused.
+        The effect as a sentence, with a remedy if the release would be refused.
     """
 
     kind: Literal["charged", "free", "refused"]

@@ -18,7 +18,7 @@ MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?
 
 
 def _required(expected: str) -> BeforeValidator:
-    """A value that only a person can give; the error says so where it is empty."""
+    """A validator that refuses an empty value, and says what to write instead."""
 
     def check(value: Any) -> Any:
         if value is None:
@@ -28,7 +28,7 @@ def _required(expected: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-Bound = Annotated[Real, _required("a bound known from the field, not one read off the data")]
+Bound = Annotated[Real, _required("a bound from knowledge of the field, not from the data")]
 
 
 class Column(Model):
@@ -57,7 +57,7 @@ class Column(Model):
     scale: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = None
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def _check_bounds(self) -> Self:
         if not self.lower < self.upper:
             raise problems.bounds_reversed()
         if not self.lower <= self.effective_centre <= self.upper:
@@ -85,18 +85,18 @@ class Levels(Model):
     Parameters
     ----------
     levels
-        The categories, all texts or all numbers. A cell with any other value is 0 in all columns
-        of the levels.
+        The categories, all texts or all numbers. A cell with any other value is 0 in the columns
+        of all levels.
     """
 
     levels: Annotated[
         tuple[str | Real, ...],
         Field(min_length=1, max_length=1000),
-        _required("the levels known from the field, such as [A, B]"),
+        _required("the levels from knowledge of the field, such as [A, B]"),
     ]
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def _check_levels(self) -> Self:
         if len({type(x) for x in self.levels}) > 1:
             raise problems.levels_mixed()
         if len(set(self.levels)) < len(self.levels):

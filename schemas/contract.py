@@ -37,11 +37,11 @@ class Contract(Model):
     id
         Short name of the data set: lower-case letters, digits and hyphens.
     title, curator
-        Title of the data set, and name of the person or body that answers for it.
+        Title of the data set, and name of the person or body that is responsible for it.
     source
         Path, glob or URL of the CSV or Parquet files, or of a folder of them. Subfolders may be
-        named ``column=value``. Relative paths start at the contract's file. With a yearly budget it
-        must contain ``{year}``, and the files of each year must be separate.
+        named ``column=value``. Relative paths are relative to the folder of the contract. With a
+        yearly budget it must contain ``{year}``, and the files of each year must be separate.
     rows
         Under ``replace-one``, the public number of rows, which is checked when the table is read.
         Under ``add-remove``, or if persons are protected, a public planning figure, which is never
@@ -61,7 +61,8 @@ class Contract(Model):
         rows, the name of the column that identifies persons, which must not be one of `columns`.
         Rows without a value in it are left out.
     persons
-        Number of persons, required if persons are protected; used as `rows` is otherwise.
+        Number of persons, required if persons are protected. It is then the divisor of the matrix,
+        in place of `rows`.
     """
 
     id: Slug
@@ -79,7 +80,7 @@ class Contract(Model):
     former_keys: ClassVar[Mapping[str, str]] = {"unit": "privacy_unit"}
 
     @model_validator(mode="after")
-    def _of_persons(self) -> Self:
+    def _check_persons(self) -> Self:
         if self.protected_unit != "person":
             if self.persons is not None:
                 raise problems.persons_without_unit()
@@ -97,7 +98,7 @@ class Contract(Model):
         return self
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.budget.delta >= 1 / self.count:
             raise problems.delta_too_large(self.count_key, 1 / self.count)
         if (YEAR in self.source) != (self.budget.per == "year"):
@@ -139,7 +140,7 @@ class Contract(Model):
 
     @property
     def count_key(self) -> str:
-        """The key of `count`, which is also the word for what it counts."""
+        """``persons`` or ``rows``: the key that `count` comes from, and the unit that it counts."""
         return "persons" if self.persons else "rows"
 
     @property

@@ -15,15 +15,15 @@ from gramercy.schemas.url import without_secrets
 
 
 def details_of(error: ValidationError) -> list[InvalidValue]:
-    """A problem for each key that is wrong; those of the whole file first."""
+    """A problem for each invalid key; problems of the whole file come first."""
     errors = sorted(error.errors(include_url=False), key=lambda each: len(each["loc"]))
     details = map(_detail, errors)
-    # Without repetitions: each branch of a union reports for itself.
+    # Without repetitions: each branch of a union reports its own errors.
     return list({(each.key, each.message): each for each in details}.values())
 
 
 def _without_tags(loc: list[str | int]) -> list[str]:
-    """The path in the file: pydantic adds the tag of a union after an index or these keys."""
+    """The path in the file, without the tags of unions, which pydantic adds after some parts."""
     path = [
         part
         for before, part in zip([None, *loc], loc, strict=False)
@@ -38,7 +38,7 @@ _BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-)")
 
 def _detail(error: Any) -> InvalidValue:
     """The problem for one pydantic error; it never contains the input."""
-    # Pydantic names the branches of a union, too: "literal['auto']", "float".
+    # The location also names branches of unions, such as "literal['auto']" or "float".
     path = _without_tags([part for part in error["loc"] if not _BRANCH.match(str(part))])
     if path[-1:] == ["[key]"]:
         detail, path = problems.name_not_quoted(), path[:-1]

@@ -14,7 +14,7 @@ class FormerName(FutureWarning):
 
 
 def printable(text: str) -> str:
-    """Escape what a terminal would execute, hide or reject: messages quote names from outside."""
+    """Escape characters that a terminal would execute, hide or reject, in names from outside."""
     if text.isprintable():
         return text
     return "".join(x if x.isprintable() else x.encode("unicode_escape").decode() for x in text)
@@ -45,7 +45,7 @@ class GramercyError(Exception):
         code: str = "",
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(sentence, hint)  # as `pickle` and `copy` call it again
+        super().__init__(sentence, hint)  # `pickle` and `copy` recreate the error from these
         self.sentence = printable(sentence)
         self.hint = printable(hint)
         self.code = code
@@ -57,7 +57,7 @@ class GramercyError(Exception):
 
     @property
     def message(self) -> str:
-        """The sentence and the hint, without the code; then its details, one a line."""
+        """The sentence and the hint, without the code; then the details, one per line."""
         first = f"{self.sentence} {self.hint}".strip()
         return "\n".join([first, *(f"  {each.at_key()}" for each in self.details)])
 
@@ -72,7 +72,7 @@ class GramercyError(Exception):
         return other
 
     def renamed(self, old: str, new: str) -> Self:
-        """A copy that names `new` where it named `old`, such as a URL for its local copy."""
+        """A copy with `old` replaced by `new`, such as the path of a local copy by the URL."""
         other = self.without_history()
         other.sentence, other.hint = self.sentence.replace(old, new), self.hint.replace(old, new)
         other.facts = {
@@ -114,7 +114,7 @@ class RequestError(Invalid):
 
 
 class UnknownRelease(RequestError, KeyError):
-    """A name that no release of the archive has. A `KeyError` as well: a catalogue is a mapping."""
+    """No release has this name. It is also a `KeyError`, because a catalogue is a mapping."""
 
 
 class NoMinimiser(RequestError):

@@ -12,7 +12,7 @@ from gramercy.schemas.problems.bundle import failure_share
 
 
 class DatasetFacts(Model):
-    """Public facts of the data set; `rows` and `persons` as the contract declares them.
+    """Public facts of the data set; `rows` and `persons` are those of the contract.
 
     `count` is the divisor of the matrix: `persons` if they are protected, else `rows`.
     """
@@ -62,7 +62,7 @@ class BudgetFacts(Model):
         return cls(**budget.model_dump(), failure_share=budget.failure_share)
 
     @model_validator(mode="after")
-    def _derived_share(self) -> Self:
+    def _check_failure_share(self) -> Self:
         budget = Budget(epsilon=self.epsilon, delta=self.delta, per=self.per)
         if self.failure_share != budget.failure_share:
             raise failure_share()

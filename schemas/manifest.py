@@ -35,7 +35,7 @@ from gramercy.schemas.request import MAX_FOLDS
 
 Format = Literal[5, 6, 7]
 FORMAT: Format = 7
-FORMATS: tuple[Format, ...] = get_args(Format)  # that can be read
+FORMATS: tuple[Format, ...] = get_args(Format)  # formats that can be read
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
 
 
@@ -61,8 +61,8 @@ class ReleaseSpec(Model):
     budget: BudgetFacts | None = None
 
     @model_serializer(mode="wrap")
-    def _as_stated(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The facts without a missing `budget`: older formats do not have this key."""
+    def _without_missing_budget(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The facts; a missing `budget` is left out, because older formats lack this key."""
         facts: dict[str, Any] = handler(self)
         if self.budget is None:
             facts.pop("budget", None)
@@ -86,7 +86,7 @@ class ReleaseSpec(Model):
 
     @property
     def count_key(self) -> str:
-        """What the matrix is an average over: persons or rows."""
+        """The unit that the matrix averages over: ``persons`` or ``rows``."""
         return "persons" if self.privacy_unit == "person" else "rows"
 
     @property
@@ -129,8 +129,7 @@ class ReleaseManifest(ReleaseSpec):
     trace_bound
         Public bound on the trace of the matrix without noise.
     sources
-        For an average of reports, the releases with the reports and the digests of their
-        SHA256SUMS.
+        For an average of reports, the digest of SHA256SUMS of each release that was averaged.
     card
         The DP card: the same facts in the terms of the OpenDP Deployments Registry and of
         NIST SP 800-226.
@@ -151,7 +150,7 @@ class ReleaseManifest(ReleaseSpec):
     software: dict[str, str]
 
     @model_validator(mode="after")
-    def _of_its_format(self) -> Self:
+    def _check_format(self) -> Self:
         if (self.budget is None) != (self.format < 6):
             raise budget_of_format()
         if self.budget is not None and self.budget.delta >= 1 / self.dataset.count:
@@ -194,9 +193,9 @@ class EstimateManifest(Model):
     estimator, tuning
         Requested settings, and the numbers in use.
     matrices, tables
-        Names of its matrices and tables; the main matrix is first.
+        Names of the estimate's matrices and tables; the main matrix is first.
     graph
-        Whether it has a graph.
+        Whether the estimate has a graph.
     """
 
     format: Format

@@ -1,7 +1,7 @@
 """Names of manifest keys by format: earlier bundles keep the names they were sealed with.
 
-Code knows the present names only. Reading translates the names of an earlier format to them, and
-describing a bundle again, to compare it with what was sealed, translates back.
+The rest of the code uses the present names only. Reading a manifest translates the names of an
+earlier format to the present ones. Verification translates back, to compare with the sealed file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 RENAMING_FORMAT = 7
 
-# By the path of the object that has the keys: present name, name before format 7.
+# For each object, by its path: present names of keys, and their names before format 7.
 _RENAMED: dict[tuple[str, ...], dict[str, str]] = {
     (): {"privacy_unit": "unit", "trace_bound": "trace", "date": "on"},
     ("budget",): {"failure_share": "failures"},

@@ -36,11 +36,11 @@ class Model(BaseModel):
         extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=describe_schema
     )
 
-    former_keys: ClassVar[Mapping[str, str]] = {}  # present names by those of one version ago
+    former_keys: ClassVar[Mapping[str, str]] = {}  # former names of keys, and their present names
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, data: Any) -> Any:
+    def _translate_and_check_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
             keys = list(cls.model_fields)
             for former, present in cls.former_keys.items():
@@ -73,7 +73,7 @@ def label(value: Any) -> Any:
 
 
 def expand_kind(value: Any) -> Any:
-    """The keys that a bare name stands for: the `kind`, with defaults for all other keys."""
+    """The mapping that a bare name stands for: its `kind`, with defaults for all other keys."""
     return {"kind": value} if isinstance(value, str) else value
 
 
@@ -97,8 +97,8 @@ def single_line(text: str) -> str:
     if not text.strip():
         raise problems.no_entries()
     breaks_line = any(unicodedata.category(each) in {"Zl", "Zp"} for each in text)
-    turns = any(unicodedata.bidirectional(each) in _DIRECTION_MARKS for each in text)
-    if has_unprintable(text) or breaks_line or turns:
+    changes_direction = any(unicodedata.bidirectional(each) in _DIRECTION_MARKS for each in text)
+    if has_unprintable(text) or breaks_line or changes_direction:
         raise problems.not_one_line()
     return text
 
@@ -121,7 +121,7 @@ Label = Annotated[
 
 M = TypeVar("M", bound=Model)
 
-_MOST_LISTED = 10  # of what is wrong with one file, at once
+_MOST_LISTED = 10  # problems of one file that are reported at once
 _NOT_VALID: dict[type[Invalid], Callable[[str], Invalid]] = {
     ContractError: problems.contract_not_valid,
     RequestError: problems.request_not_valid,
@@ -136,7 +136,7 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
     Parameters
     ----------
     model
-        What the keys are.
+        Class that declares the keys.
     data
         The keys and values, as read from YAML or JSON.
     where
@@ -164,7 +164,7 @@ def parse(model: type[M], data: object, where: str, error: type[Invalid]) -> M:
 
 
 def finite_or_none(number: float) -> float | None:
-    """The number, or None where it is infinite: JSON has no infinity."""
+    """The number, or None if it is infinite, because JSON has no infinity."""
     return number if math.isfinite(number) else None
 
 

@@ -29,10 +29,10 @@ class NoiseLaw(Model):
     ----------
     family
         Family of distributions. ``gaussian-isotropic``: independent Gaussian entries, white in
-        svec coordinates (a GOE matrix). ``gaussian-iid``, ``laplace``: independent entries of one
+        svec coordinates (a GOE matrix). ``gaussian-iid``, ``laplace``: independent entries of equal
         scale. ``k-norm``: a uniform direction in svec coordinates and a Gamma length. ``wishart``:
         a Wishart matrix with `dof` degrees of freedom; ``matrix-laplace``: the difference of two.
-        ``noisy-rows``: the effect of noise on rows on their second moment; its standard deviations
+        ``noisy-rows``: noise in the second moment of noisy rows; its standard deviations
         depend on the rows, and are stated for rows of equal mean squares: see `row_deviations`.
         ``none``: no noise, for an analyst's own matrix; releases never have it.
     sd_diagonal, sd_off_diagonal
@@ -65,7 +65,7 @@ class NoiseLaw(Model):
 
     @property
     def has_noise(self) -> bool:
-        """Whether there is noise, which can be reduced by shrinking eigenvalues."""
+        """Whether there is any noise to reduce."""
         return self.family != "none"
 
     def deviations(self, p: int) -> NDArray[np.float64]:
@@ -74,12 +74,12 @@ class NoiseLaw(Model):
         np.fill_diagonal(deviations, self.sd_diagonal)
         return deviations
 
-    def row_deviations(self, power: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
+    def row_deviations(self, diagonal: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
         """Standard deviation of every entry of the second moment of noisy rows.
 
         Parameters
         ----------
-        power
+        diagonal
             Diagonal of the second moment, shape (p,); negative values count as zero.
         rows
             Number of rows.
@@ -94,8 +94,8 @@ class NoiseLaw(Model):
         (4 S_ii v + 2 v^2) / n on it.
         """
         if self.cell_variance is None:
-            return self.deviations(power.size)
-        v, mean_squares = self.cell_variance, np.maximum(power, 0.0)
+            return self.deviations(diagonal.size)
+        v, mean_squares = self.cell_variance, np.maximum(diagonal, 0.0)
         variances = np.add.outer(mean_squares, mean_squares) * v + v * v
         variances[np.diag_indices_from(variances)] *= 2.0  # 2 (2 S_ii v + v^2)
         deviations: NDArray[np.float64] = np.sqrt(variances / rows)
@@ -106,7 +106,7 @@ class NoiseLaw(Model):
         return math.sqrt(p * self.sd_diagonal**2 + p * (p - 1) * self.sd_off_diagonal**2)
 
     def summed(self, times: int) -> NoiseLaw:
-        """The law of the sum of this many independent Gaussian matrices of this law."""
+        """The law of the sum of `times` independent matrices of this Gaussian law."""
         root = math.sqrt(times)
         return self.model_copy(
             update={

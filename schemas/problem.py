@@ -1,4 +1,4 @@
-"""Problem types: one function a problem, called with its facts, returns what is raised or shown.
+"""Problem types: each is called with its facts, and returns an exception or a warning.
 
 A problem type is declared once, in a module of `gramercy.schemas.problems`::
 
@@ -29,12 +29,12 @@ CODE = re.compile(r"GRM-\d{3}")
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning: the work was done, and something about it should be known.
+    """A warning: the work was done, but the user should know something about it.
 
     Parameters
     ----------
     sentence, hint
-        What should be known, and what to do about it.
+        What the user should know, and what to do about it.
     code
         Stable code, such as ``GRM-901``.
     facts
@@ -70,7 +70,7 @@ class Problem(Generic[P, T]):
     name
         Name of the function that declares it.
     cause
-        When it occurs.
+        When the problem occurs.
     signature
         Names and types of the facts.
     """
@@ -93,12 +93,14 @@ class Problem(Generic[P, T]):
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         facts = {name: _plain(value) for name, value in bound.arguments.items()}
-        shown = {name: _Shown(value) for name, value in facts.items()}
-        sentence, hint = (printable(each.format(**shown)) for each in (self.sentence, self.hint))
+        formatted = {name: _FormattedFact(value) for name, value in facts.items()}
+        sentence, hint = (
+            printable(each.format(**formatted)) for each in (self.sentence, self.hint)
+        )
         return self.kind(sentence, hint, code=self.code, facts=facts)
 
     def described(self) -> dict[str, Any]:
-        """What the reference says of it; placeholders are the names of facts, in capitals."""
+        """The entry in the reference; placeholders are the names of facts, in capitals."""
         capitals = {name: _Placeholder(name) for name in self.signature.parameters}
         sentence, hint = (each.format(**capitals) for each in (self.sentence, self.hint))
         return {
@@ -130,7 +132,7 @@ def problem(
 
 
 class _Placeholder(str):
-    """The name of a fact, with any format of the fact."""
+    """The name of a fact; any format specification is ignored."""
 
     __slots__ = ()
 
@@ -138,7 +140,7 @@ class _Placeholder(str):
         return self.upper().replace("_", " ")
 
 
-class _Shown:
+class _FormattedFact:
     """A fact in a sentence: a sequence is joined by commas, other facts have their own format."""
 
     def __init__(self, value: Any) -> None:
@@ -153,7 +155,7 @@ class _Shown:
 
 
 def _plain(value: Any) -> Any:
-    """A fact as JSON has it, with nothing that a terminal would obey."""
+    """A fact as a JSON value, without characters that a terminal would execute."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list | tuple):

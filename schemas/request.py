@@ -18,11 +18,11 @@ from gramercy.schemas.specs import EstimatorSpec, MechanismSpec
 
 MAX_FOLDS = 20
 
-_DIRECTIVES = re.compile(r"%[YmdGVHMj]")  # fixed width, digits alone
+_DIRECTIVES = re.compile(r"%[YmdGVHMj]")  # directives that give a fixed number of digits
 
 
 def _pattern(version: str) -> str:
-    """A label, or a strftime pattern that gives a label at any time."""
+    """The version, if it is a label or a strftime pattern that gives a label at any time."""
     if "%" in _DIRECTIVES.sub("", version):
         raise problems.version_pattern()
     TypeAdapter(Label).validate_python(_DIRECTIVES.sub("0000", version))
@@ -70,7 +70,7 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     folds
         Number of disjoint parts of the rows to publish, each with independent noise, for
         cross-validation. Each row is in one part, so the guarantee is that of one release; the
-        noise of all parts together is sqrt(folds) times that of one.
+        noise of their sum is sqrt(folds) times that of one part.
     engine
         Engine that reads and sums the table, ``local`` or ``{kind: dask, scheduler: ADDRESS}``. It
         does not change the release, and two requests that differ only in it are the same.

@@ -41,7 +41,7 @@ class MechanismSpec(Model):
     level_keys: ClassVar[tuple[str, ...]] = ("epsilon", "mu")
 
     @model_validator(mode="after")
-    def _one_privacy_level(self) -> Self:
+    def _check_privacy_level(self) -> Self:
         given = [key for key in ("epsilon", "mu", "snr") if getattr(self, key, None) is not None]
         if len(given) != 1 or given[0] not in self.level_keys:
             raise problems.privacy_level_keys(self.level_keys)
@@ -62,14 +62,14 @@ class PureSpec(MechanismSpec):
 
 
 class ClaimedPureSpec(PureSpec):
-    """Keys of a request about a mechanism that was published as pure, which is false.
+    """Keys of a request about a mechanism that a paper wrongly claims to be pure.
 
     Only ``calibration: published`` may have delta = 0; the release is then refused, because its
     exact guarantee is weaker.
     """
 
     @model_validator(mode="after")
-    def _never_pure(self) -> Self:
+    def _check_delta(self) -> Self:
         if self.calibration == "exact" and self.delta == 0:
             raise problems.delta_zero()
         return self

@@ -59,7 +59,7 @@ class Event:
     reason
         Reason for a change of the budget, or for a charge without a release.
     charge
-        The charge, for a charge.
+        The charge, if the event is one.
     """
 
     at: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-# It also matches in mistyped URLs, and in paths that contain one. One letter is a Windows drive.
+# Also matches mistyped URLs, and URLs inside paths. A single letter is a Windows drive instead.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]+")
-_LINK = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*:[:/\\])")
+_CHAIN_SEPARATOR = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*:[:/\\])")
 _QUERY = re.compile(r"[?#]|%3f|%23", re.IGNORECASE)
 # A password that is not percent-encoded may contain '/' and '@'.
 _USER = re.compile(r".*:.*@|[^/\\@]*@", re.DOTALL)
@@ -40,7 +40,7 @@ def without_secrets(url: str) -> str:
     >>> without_secrets("data/x.csv")
     'data/x.csv'
     """
-    return "::".join(map(_link, _LINK.split(url)))
+    return "::".join(map(_redact, _CHAIN_SEPARATOR.split(url)))
 
 
 def has_secrets(url: str) -> bool:
@@ -82,7 +82,7 @@ def user_in_name(url: str, path: str) -> bool:
     return named and "://" not in path and authority in path
 
 
-def _link(url: str) -> str:
+def _redact(url: str) -> str:
     start = _SCHEME.search(url)
     if start is None:
         return url
@@ -92,8 +92,8 @@ def _link(url: str) -> str:
         return f"{scheme}..."
     if user := _USER.match(display):
         display = display[user.end() :]
-    nameless = scheme.endswith(("///", "\\"))  # without a host, a path follows
-    return scheme + (display if nameless or _HOST.fullmatch(_authority(display)) else "...")
+    without_host = scheme.endswith(("///", "\\"))  # a path follows
+    return scheme + (display if without_host or _HOST.fullmatch(_authority(display)) else "...")
 
 
 def _authority(rest: str) -> str:

@@ -65,8 +65,8 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
         "budget: delta": after.budget.delta,
         "spent before": before.spent,
         "spent after": after.spent,
-        "left before, for one more release": before.remaining,
-        "left after, for one more release": after.remaining,
+        "remaining before": before.remaining,
+        "remaining after": after.remaining,
     }
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
     facts = bundle.manifest

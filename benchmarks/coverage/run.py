@@ -13,7 +13,9 @@ HERE = Path(__file__).parent
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of ``python -m benchmarks.coverage``."""
-    options = argument_parser(__package__, "a few cells, few releases").parse_args(arguments)
+    options = argument_parser(__package__, "measure a few cells with few releases").parse_args(
+        arguments
+    )
     out, started = output_folder(options, HERE), time.monotonic()
     path = out / "results.jsonl"
     missing = list(cells.missing(options.quick, cells.read(path)))

@@ -40,7 +40,7 @@ METHODS = {
     "lasso-auto": Method("graphical lasso, auto", "`penalty: auto`."),
     "lasso-ebic": Method("graphical lasso, ebic", "`penalty: ebic`."),
     "lasso-ebic-refit": Method(
-        "graphical lasso, ebic, refit", "`penalty: ebic, refit: true`: the line compared."
+        "graphical lasso, ebic, refit", "`penalty: ebic, refit: true`, the method that is compared."
     ),
     "lasso-stability": Method("graphical lasso, stability", "`penalty: stability`."),
     "lasso-cv": Method(
@@ -48,15 +48,19 @@ METHODS = {
         f"`penalty: cross-validation`, from a release in {releases.FOLDS} folds.",
     ),
     "lasso-cv-refit": Method(
-        "graphical lasso, cross-validation, refit", "The same with `refit: true`: graphs scored."
+        "graphical lasso, cross-validation, refit",
+        "The same with `refit: true`, which scores graphs.",
     ),
     "lasso-oracle": Method(
-        "graphical lasso, best penalty", "The best for each measure, which requires the truth."
+        "graphical lasso, best penalty",
+        "The best penalty for each measure, which requires the truth.",
     ),
     "ridge-auto": Method("ridge, auto", "`penalty: auto`."),
-    "ridge-cv": Method("ridge, cross-validation", "From the release in folds."),
+    "ridge-cv": Method("ridge, cross-validation", "It uses the release in folds."),
     "ridge-oracle": Method("ridge, best penalty", "As above."),
-    "threshold": Method("thresholding, auto", "Of the covariance: its graph is another."),
+    "threshold": Method(
+        "thresholding, auto", "It estimates the covariance, whose graph is a different one."
+    ),
     "neighbourhood": Method("neighbourhood selection, auto", "Graph alone."),
     "scio": Method("SCIO, auto", ""),
     "sgz-ridge": Method(
@@ -64,18 +68,20 @@ METHODS = {
     ),
     "sgz-lasso": Method(
         "SGZ graphical lasso, best penalty",
-        "The same; the diagonal penalized, as they write it. Penalties without a minimizer are not "
-        "candidates.",
+        "The same; the diagonal is penalized, as in the paper. Penalties without a minimizer are "
+        "not candidates.",
         ours=False,
     ),
     "wx": Method(
-        "WX thresholding", "Their threshold, gamma as in `estimators.threshold`.", ours=False
+        "WX thresholding",
+        "The paper's threshold, with gamma as in `estimators.threshold`.",
+        ours=False,
     ),
     "lw": Method("LW thresholding", "Theirs, theta likewise.", ours=False),
     "gpp": Method(
         "GPP, best penalty",
-        "Noise on every row, 2 / sigma-GDP; the variance subtracted; the graphical lasso likewise. "
-        "It publishes rows, which asks far more of the noise than one matrix does.",
+        "Noise on every row, 2 / sigma-GDP; the variance subtracted; the graphical lasso as for "
+        "SGZ. It publishes rows, which requires far more noise than one matrix.",
         ours=False,
     ),
     "exact": Method("no privacy: graphical lasso, ebic, refit", "From the exact matrix."),

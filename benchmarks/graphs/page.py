@@ -67,7 +67,7 @@ def _page(results: Results) -> Iterator[str]:
         "For analysts who choose an estimator or a penalty. "
         f"Every release has the exact guarantee (epsilon, {DELTA:g}); neighbouring tables differ "
         "in one row, n is public, and public constants give rows length one. Synthetic rows are "
-        f"Gaussian with an AR(1), a hub or a random graph; {count} repetition(s) of each. Numbers "
+        f"Gaussian with an AR(1), a hub or a random graph; each is repeated {count} times. Numbers "
         "are means over the three kinds of graphs. Gramercy's methods use one release with "
         "isotropic noise, denoised, and choose the penalty from the release alone. The papers tune "
         "on the private rows; here their methods get the penalty that is best for each measure, "

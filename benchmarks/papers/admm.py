@@ -1,13 +1,13 @@
-"""ADMM of the graphical lasso, stopped after a fixed number of steps: what two papers publish.
+"""ADMM of the graphical lasso with a fixed number of steps, as two of the papers use it.
 
-It never says that a problem has no minimiser: its iterates grow by the noise's most negative
-eigenvalues, step by step, and the last of them is what is printed.
+It does not detect that a problem has no minimiser. Then its iterates grow with every step along the
+most negative eigenvalues of the noisy matrix, and the papers print the last iterate.
 
-Every step takes W = rho (Z - U) - S to T = (W + (W^2 + 4 rho I)^(1/2)) / (2 rho), which the paper
-finds from the eigenvalues of W. But W stays nearly diagonal in the eigenbasis that it had some
-steps before: there the first-order formula for a function of a nearly diagonal matrix is a good
-start for the root, and Newton's method for R^2 = W^2 + 4 rho I, its linear equation solved as if R
-were diagonal, corrects the rest with matrix products only.
+Every step maps W = rho (Z - U) - S to T = (W + (W^2 + 4 rho I)^(1/2)) / (2 rho). The paper computes
+it from the eigenvalues of W. Here the eigenbasis of an earlier step is reused, in which W is nearly
+diagonal. The first-order formula for a function of a nearly diagonal matrix gives a start for the
+root. Newton's method for R^2 = W^2 + 4 rho I corrects it with matrix products only: its linear
+equation is solved as if R were diagonal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gramercy.estimators.solvers.admm import proximal
 Array = NDArray[np.float64]
 RHO = 100.0
 STEPS = 1000
-_TOLERANCE = 1e-12  # of the root, relative to its largest entry
-_REFRESH = 50  # steps from one eigenbasis to the next: then one correction a step does
-_CORRECTIONS = 6  # of the root in one step; if they do not do, another eigenbasis
+_TOLERANCE = 1e-12  # error of the root, relative to its largest entry
+_REFRESH = 50  # steps per eigenbasis; then one correction per step suffices
+_CORRECTIONS = 6  # limit per step; then a new eigenbasis is computed
 
 
 def plain(S: Array, penalty: float, steps: int = STEPS, rho: float = RHO) -> Array:
-    """Z after so many steps from zero: an eigendecomposition each, as the paper writes it."""
+    """Return Z after `steps` steps from zero, with one eigendecomposition each as in the paper."""
     Z, U = np.zeros_like(S), np.zeros_like(S)
     for _ in range(steps):
         Z, U = _shrunk(proximal(Z - U - S / rho, rho), U, penalty / rho)
@@ -36,7 +36,7 @@ def plain(S: Array, penalty: float, steps: int = STEPS, rho: float = RHO) -> Arr
 
 
 def iterate(S: Array, penalty: float, steps: int = STEPS, rho: float = RHO) -> Array:
-    """The same matrix in half the time."""
+    """Return the same matrix as `plain` in half the time."""
     Q = np.linalg.eigh(S)[1]
     Z, U = np.zeros_like(S), np.zeros_like(S)
     for step in range(1, steps + 1):
@@ -50,7 +50,7 @@ def iterate(S: Array, penalty: float, steps: int = STEPS, rho: float = RHO) -> A
             inner = Q.T @ W @ Q
             root = _root(inner, rho)
             if root is None:
-                raise ArithmeticError("no root in its own eigenbasis")
+                raise ArithmeticError("the matrix root did not converge in a new eigenbasis")
         inner += root
         inner /= 2 * rho
         Z, U = _shrunk(Q @ inner @ Q.T, U, penalty / rho)
@@ -58,14 +58,14 @@ def iterate(S: Array, penalty: float, steps: int = STEPS, rho: float = RHO) -> A
 
 
 def _shrunk(T: Array, U: Array, threshold: float) -> tuple[Array, Array]:
-    """Z and the new U: what the threshold takes away is what U becomes."""
+    """Soft-threshold T + U: return the result Z and the remainder, which is the new U."""
     whole = T + U
     taken = np.clip(whole, -threshold, threshold)
     return whole - taken, taken
 
 
 def _root(W: Array, rho: float) -> Array | None:
-    """(W^2 + 4 rho I)^(1/2) of a nearly diagonal matrix; None where it is not near enough."""
+    """Return (W^2 + 4 rho I)^(1/2), or None if W is not diagonal enough to converge."""
     w = np.diagonal(W)
     r: Array = np.sqrt(w * w + 4 * rho)
     shares = 1 / np.add.outer(r, r)
@@ -75,7 +75,7 @@ def _root(W: Array, rho: float) -> Array | None:
     np.fill_diagonal(R, r)
     square = W @ W
     square.flat[:: len(W) + 1] += 4 * rho
-    # Each correction shrinks the error by this, and by the error itself.
+    # Each correction multiplies the error by at most this rate plus the error itself.
     rate = math.sqrt(max(float(np.vdot(R, R) - r @ r), 0.0)) / float(r.min())
     for _ in range(_CORRECTIONS):
         change = square - R @ R

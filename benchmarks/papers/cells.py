@@ -1,4 +1,4 @@
-"""Cells (an experiment, a setting, a repetition), and the files of their results."""
+"""The cells (experiment, setting, repetition) and their results files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.papers.papers import PAPERS
 
 @dataclass(frozen=True)
 class Cell:
-    """The unit of measurement."""
+    """The unit of measurement: one repetition of an experiment at one setting."""
 
     paper: str
     experiment: str
@@ -28,7 +28,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell measured, and its seconds."""
+    """The figures of one cell, and the seconds that it took."""
 
     cell: Cell
     seconds: float
@@ -39,7 +39,7 @@ Results = dict[Cell, Result]
 
 
 def plan(papers: list[str], quick: bool) -> Iterator[Cell]:
-    """All cells of those papers, a whole repetition of an experiment before the next."""
+    """Yield all cells of the papers, for each experiment repetition by repetition."""
     for key in papers:
         for name, experiment in PAPERS[key].experiments.items():
             if experiment.table is not None and not data.present(experiment.table):
@@ -59,7 +59,7 @@ def measure(cell: Cell) -> Result:
 
 
 def read(folder: Path) -> Results:
-    """Results in the folder, one file per paper."""
+    """Read the results in the folder, which has one file per paper."""
     result: Results = {}
     for key in PAPERS:
         for fields in read_lines(file_of(folder, key)):
@@ -75,7 +75,7 @@ def file_of(folder: Path, paper: str) -> Path:
 
 
 def measured(results: Results, paper: str, experiment: str) -> Measured:
-    """Of one experiment, settings in its own order and no others, repetitions in theirs."""
+    """Select the results of one experiment, ordered by its settings, then by repetition."""
     known: dict[Setting, dict[int, Figures]] = {}
     for cell, result in results.items():
         if (cell.paper, cell.experiment) == (paper, experiment):
@@ -90,7 +90,7 @@ def measured(results: Results, paper: str, experiment: str) -> Measured:
 
 
 def _plain(figures: Figures) -> Figures:
-    """Figures with numbers rounded to five digits."""
+    """Convert figures to plain Python numbers, rounded to five digits."""
     return {name: _digits(value) for name, value in figures.items()}
 
 

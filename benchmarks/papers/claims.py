@@ -1,4 +1,4 @@
-"""The guarantees that the papers claim, against the exact guarantee of their noise."""
+"""The guarantees that the papers claim, compared with the exact guarantees of their noise."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Claim:
     Parameters
     ----------
     paper, where
-        Its key, and the table, figure or theorem.
+        Key of the paper, and the table, figure or theorem.
     noise
-        What is drawn, in words.
+        Description of the noise.
     epsilon, delta
-        As claimed; no delta where it is said to be pure. Infinite where nothing is said.
+        Claimed values. Delta is zero for pure epsilon. Infinite if the paper claims nothing.
     exact
-        The guarantee that the noise has; replace-one, for rows of the unit ball unless `noise`
-        says otherwise.
+        Computes the exact replace-one guarantee of the noise, for rows in the unit ball unless
+        `noise` states otherwise.
     """
 
     paper: str
@@ -67,7 +67,7 @@ def _sgz() -> Iterator[Claim]:
         where = f"Tables 1 and 2, n = {n}"
         text = _gaussian("SGZ", 100, n, epsilon, 1 / n)
         yield Claim("sgz", where, "independent Gaussian, as the text has it", epsilon, 1 / n, text)
-        if epsilon < 1:  # what the printed numbers were made with; see the paper's section
+        if epsilon < 1:  # the noise that reproduces the printed numbers; see the paper's page
             printed = _gaussian("SGZ", 100, n, epsilon, 1 / n, math.sqrt(2))
             noise = "the same times sqrt2, as the printed numbers have it"
             yield Claim("sgz", where, noise, epsilon, 1 / n, printed)
@@ -114,7 +114,7 @@ def _lw() -> Iterator[Claim]:
 
 
 def _whx() -> Iterator[Claim]:
-    """The slides speak of a record that changes, and take the sensitivity of one that goes."""
+    """Claims of WHX, which defines neighbours by replacement but uses add-remove sensitivity."""
     p, n, delta = 20, 1000, 1e-5
     for epsilon in (0.5, 1.0, 1.5):
         of = {"p": p, "n": n, "neighbours": "add-remove", "epsilon": epsilon}
@@ -140,7 +140,7 @@ def _whx() -> Iterator[Claim]:
 
 
 def _gpp() -> Iterator[Claim]:
-    # In its tables 100 to 10 dB; the others are where a guarantee begins.
+    # The paper's tables use 100 to 10 dB; a meaningful guarantee begins at the other levels.
     for decibels in (100, 80, 60, 40, 20, 10, 0, -10, -20, -28):
         for what, p in (
             ("a cell, by one deviation", 0.5),
@@ -152,7 +152,7 @@ def _gpp() -> Iterator[Claim]:
                 "gpp", f"{decibels} dB", f"Gaussian on every cell; {what}", math.inf, 1e-5,
                 _noisy_rows(p, decibels),
             )  # fmt: skip
-    # Of a discrete Gaussian that would be (1 / sigma)-GDP, delta would be this at that epsilon.
+    # Delta at this epsilon if the discrete Gaussian were (1 / sigma)-GDP.
     where = "Theorem 4.4, read as mu = Delta / sigma"
     for sigma in (0.5, 1.0, 2.0):
         for epsilon in (0.0, 1.0):
@@ -173,13 +173,13 @@ def _gaussian(paper: str, p: int, n: int, epsilon: float, delta: float, times: f
 
 
 def _local(n: int, epsilon: float, delta: float) -> Make:
-    """It does not depend on the number of columns."""
+    """Guarantee of one noisy report, which does not depend on the number of columns."""
     of = {"p": 2, "n": n, "neighbours": "replace-one", "epsilon": epsilon, "delta": delta}
     return _made(Local, of)
 
 
 def _long_row(p: int, n: int, epsilon: float, delta: float) -> Make:
-    """A row of length r moves the matrix by r^2 when it comes in the place of the zero row."""
+    """Guarantee for a row of length r, the median: replacing a zero row moves the sum by r^2."""
 
     def exact() -> Guarantee:
         scale = math.sqrt(4 * math.log(1.25 / delta)) / epsilon
@@ -193,7 +193,7 @@ def _made(mechanism: type[Mechanism], of: dict[str, Any]) -> Make:
 
 
 def _noisy_rows(columns: float, decibels: float) -> Make:
-    """Two independent rows of deviation 1 a cell are sqrt(2p) apart."""
+    """Guarantee of noisy rows; independent rows with unit variances are about sqrt(2p) apart."""
     return lambda: Guarantee(math.sqrt(2 * columns) * 10 ** (decibels / 20))
 
 
@@ -208,7 +208,7 @@ ALL = {
 
 
 def measure(_: Rng, *, claim: str) -> Figures:
-    """The exact epsilon at the claimed delta, and the exact delta at the claimed epsilon."""
+    """Compute the exact epsilon at the claimed delta, and the delta at the claimed epsilon."""
     of = ALL[claim]
     result = of.exact()
     known = result.epsilon(of.delta) if of.delta > 0 else result.pure
@@ -266,7 +266,7 @@ def _number(value: float) -> str:
 
 
 def false_claims(measured: Measured) -> dict[str, tuple[int, int]]:
-    """Settings with a false claim, and settings with any claim, by paper."""
+    """Count, by paper, the settings with a false claim and the settings with any claim."""
     counts: dict[str, tuple[int, int]] = {}
     for key, claim in ALL.items():
         if claim.epsilon < math.inf and measured.has(claim=key):

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis of two classes, from a release of rows with their classes."""
+"""Linear discriminant analysis of two classes, from a release of rows with class indicators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Labels = NDArray[np.int64]  # 0 or 1
 
 
 def classified(x: Array, means: Array, shares: Array, precision: Array) -> Labels:
-    """The class of the larger score; means have shape (2, p)."""
+    """Assign each row to the class with the larger score; `means` has shape (2, p)."""
     slopes = means @ precision
     scores = x @ slopes.T - (slopes * means).sum(axis=1) / 2 + np.log(shares)
     result: Labels = scores.argmax(axis=1)
@@ -27,21 +27,21 @@ def classified(x: Array, means: Array, shares: Array, precision: Array) -> Label
 
 
 def with_classes(x: Array, classes: Labels) -> Array:
-    """Rows with two indicator columns of their classes, scaled to length at most one."""
+    """Append two class indicator columns, and scale the rows to length at most one."""
     rows: Array = np.hstack([x, np.eye(2)[classes]]) / np.sqrt(2)
     return rows
 
 
 @dataclass(frozen=True)
 class WithinClasses:
-    """What the second moment of such rows tells, in the units of x.
+    """Class statistics from the second moment of rows with class indicators, in units of x.
 
     Parameters
     ----------
     means, shares
-        Of the classes, shapes (2, p) and (2,).
+        Class means, shape (2, p), and class proportions, shape (2,).
     evidence
-        The covariance within classes, with the law of its noise to first order.
+        Covariance within classes, with its noise law to first order.
     """
 
     means: Array
@@ -50,7 +50,7 @@ class WithinClasses:
 
     @classmethod
     def of(cls, evidence: Evidence) -> WithinClasses | None:
-        """None where noise has left a class without weight."""
+        """Compute the statistics; None if a class has no positive weight after the noise."""
         raw = evidence.raw
         weights, sums = np.diagonal(raw)[-2:], raw[-2:, :-2]
         if weights.min() <= 0:
@@ -63,20 +63,20 @@ class WithinClasses:
         return cls(means, weights / total, inner)
 
     def errors(self, precision: Array, sample: Sample) -> float:
-        """Share of the held-out rows, `sample.truth`, that are put in the wrong class."""
+        """Misclassification rate on the held-out rows, `sample.truth`."""
         x, classes = sample.truth
         return float((classified(x, self.means, self.shares, precision) != classes).mean())
 
 
 def discriminant(evidence: Evidence, sample: Sample) -> float:
-    """The same share of our default."""
+    """Misclassification rate of Gramercy's default discriminant analysis."""
     p = len(evidence.raw) - 2
     numbers = [ColumnFacts(name=f"x{i}", lower=-1, upper=1, centre=0, scale=1) for i in range(p)]
     levels = LevelsFacts(name="class", levels=("0", "1"))
     known = replace(evidence, columns=(*numbers, levels, levels))
     try:
         lines = Discriminant().fit(known).tables["coefficients"]
-    except RequestError:  # a class is lost in the noise
+    except RequestError:  # the weight of a class is not distinguishable from noise
         return smaller(sample)
     x, classes = sample.truth
     scores = x @ lines.iloc[:, 2:].to_numpy(float).T + lines["constant"].to_numpy(float)

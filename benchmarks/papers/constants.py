@@ -1,8 +1,8 @@
-"""``python -m benchmarks.papers.constants``: a centre and a scale for every column, once.
+"""``python -m benchmarks.papers.constants`` writes a centre and scale for every column.
 
-A steward declares them in the contract, from what is known of such measurements. Here no one knows,
-so they were read off the tables, to one digit, and are fixed in `constants.json` since: no row that
-is replaced moves them any more.
+A data steward would declare these constants in the contract from general knowledge. Here they were
+computed once from the tables, to one digit, and fixed in `constants.json`. So replacing a row does
+not change them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from benchmarks.graphs.data import centres, scales
 from benchmarks.papers import data
 
-MOST = {"colon_alon1999": 100}  # columns that are used, of many
-LOGARITHMS = ("sachs", "soil_lauber2009")  # of one more than a cell
+MOST = {"colon_alon1999": 100}  # number of columns in use, for tables with many
+LOGARITHMS = ("sachs", "soil_lauber2009")  # tables whose cells x are replaced by log(1 + x)
 OTHERS = ("chickenpox_hungary", "ieee14_acpf", "ieee118_acpf", "ionosphere", "parkinsons")
 
 
 def declared(table: str) -> dict[str, object]:
-    """What the file says of a table; columns that are constant are left out."""
+    """Compute the entry of a table in `constants.json`; constant columns are left out."""
     known = data.frame(table)
     logarithm = table in LOGARITHMS
     cells = known.to_numpy(float)

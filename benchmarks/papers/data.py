@@ -1,4 +1,4 @@
-"""The papers' real tables, where they are on disk, and the constants declared for them."""
+"""The papers' real tables, if they are on disk, and their declared constants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def present(table: str) -> bool:
 
 
 def frame(table: str) -> pd.DataFrame:
-    """As it is on disk, without lines that lack a cell."""
+    """Read the table from disk, without rows that have missing cells."""
     return pd.read_csv(FOLDER / table / "data.csv").dropna()
 
 
@@ -34,7 +34,7 @@ def labels(table: str) -> pd.DataFrame:
 
 
 def truth(table: str, file: str = "truth.csv") -> Edges:
-    """The known graph, without directions; shape (p, p)."""
+    """Read the true graph as an undirected graph, shape (p, p)."""
     names = list(frame(table).columns)
     at = {name: index for index, name in enumerate(names)}
     edges = np.zeros((len(names), len(names)), dtype=bool)
@@ -45,7 +45,7 @@ def truth(table: str, file: str = "truth.csv") -> Edges:
 
 @lru_cache
 def unit_rows(table: str) -> Array:
-    """Rows of length one, by the constants that are declared for the table."""
+    """Read the table, scale it by its declared constants, and normalise rows to length one."""
     declared = json.loads(CONSTANTS.read_text())[table]
     cells = frame(table)[list(declared["centre"])].to_numpy(float)
     if declared["logarithm"]:

@@ -1,4 +1,4 @@
-"""What an experiment is, and what was measured of it."""
+"""The description of an experiment, and its measurements."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Figures = dict[str, Any]  # numbers, or lists of them, by name
 
 
 def grid(**values: tuple[Scalar, ...]) -> tuple[Setting, ...]:
-    """Every combination, the last key fastest."""
+    """Return every combination of the values; the last key varies fastest."""
     return tuple(tuple(zip(values, each, strict=True)) for each in product(*values.values()))
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Over repetitions, with their standard deviation."""
+    """Mean over repetitions, with their standard deviation."""
 
     mean: float
     sd: float
@@ -38,14 +38,14 @@ class Mean:
         return self.sd / math.sqrt(self.count)
 
     def __str__(self) -> str:
-        """With the deviation, where there is one; what rounding leaves of zero is zero."""
+        """Format with the standard deviation, if known; a deviation from rounding errors is 0."""
         if math.isnan(self.sd):
             return short(self.mean)
         return f"{short(self.mean)} ({short(self.sd if self.sd > 1e-9 * abs(self.mean) else 0.0)})"
 
 
 def short(value: float) -> str:
-    """Three digits, and no more than a table needs."""
+    """Format a number for a table with about three significant digits."""
     size = abs(value)
     if size >= 99.5:
         return f"{value:,.0f}" if size < 1e6 else f"{value:.2g}"
@@ -57,7 +57,7 @@ def short(value: float) -> str:
 
 
 class Measured:
-    """What was measured of one experiment: figures by setting and repetition."""
+    """The measurements of one experiment: figures by setting and repetition."""
 
     def __init__(self, result: dict[Setting, list[Figures]]) -> None:
         self.settings = tuple(result)  # in the order of the experiment
@@ -67,20 +67,22 @@ class Measured:
         return _key(setting) in self._found
 
     def values(self, figure: str, **setting: Scalar) -> Array:
-        """Shape (repetitions, ...).
+        """Return the values of a figure at a setting, shape (repetitions, ...).
 
         Raises
         ------
         LookupError
-            Where the setting was not measured, or by an older version without that figure.
+            If the setting was not measured, or only by an older version without that figure.
         """
         of = self._found[_key(setting)]
         if not all(figure in each for each in of):
-            raise LookupError(f"no '{figure}' at {setting}: measured by another version; delete it")
+            raise LookupError(
+                f"no '{figure}' at {setting}: it is from another version; delete these results"
+            )
         return np.array([each[figure] for each in of], dtype=float)
 
     def mean(self, figure: str, **setting: Scalar) -> Mean:
-        """Over the repetitions in which there is such a number."""
+        """Mean over the repetitions in which the figure is a number."""
         values = self.values(figure, **setting)
         known = values[~np.isnan(values)]
         if not known.size:
@@ -100,7 +102,7 @@ class Verdict:
     holds
         Whether the measurements agree.
     evidence
-        What was measured, in words.
+        Measured numbers, in words.
     """
 
     claim: str
@@ -115,9 +117,9 @@ class Outcome:
     Parameters
     ----------
     ratio
-        How many times better Gramercy's score is.
+        Factor by which Gramercy's score is better.
     ours, theirs
-        Whether each score is useful: better than chance, and than not using the release.
+        Whether each score is useful: better than chance, and better than without the release.
     """
 
     ratio: float
@@ -132,14 +134,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A task solved in both ways at the same exact guarantee.
+    """A task solved by Gramercy and by a paper at the same exact guarantee.
 
     Parameters
     ----------
     task, rows, columns
-        Its title and the shape of its table.
+        Title of the task and shape of its table.
     outcomes
-        By epsilon.
+        Outcomes by epsilon.
     matrix
         Error of the paper's raw matrix over that of Gramercy's denoised one at epsilon = 1.
     """
@@ -162,23 +164,23 @@ class Experiment:
     Parameters
     ----------
     title, about
-        Heading, and the protocol in words: what was read how.
+        Heading, and the protocol with its interpretation of the paper, in words.
     settings, repetitions
-        What is measured, and how often.
+        Settings, and the number of repetitions of each.
     measure
-        One repetition: called with a generator and the setting's keys.
+        Measures one repetition; called with a generator and the setting's keys.
     page
-        The section's lines, from what was measured alone.
+        Yields the lines of the section from the measurements.
     verdicts
-        Claims and what became of them.
+        Yields the tested claims.
     draw
-        The section's figure.
+        Draws the section's figure.
     compared
-        The comparison at one guarantee, for experiments that make one.
+        Computes the comparison at one guarantee, if the experiment has one.
     quick, quick_repetitions
-        What ``--quick`` measures.
+        Settings and repetitions with ``--quick``.
     table
-        The folder of the table it needs, if any; skipped where that is absent.
+        Folder of the table that it needs, if any; skipped if it is absent.
     """
 
     title: str
@@ -204,7 +206,7 @@ class Paper:
     title
         Authors, year, title.
     about
-        What the page says first.
+        First paragraph of the page.
     """
 
     title: str
@@ -213,5 +215,5 @@ class Paper:
 
 
 def _key(setting: dict[str, Scalar]) -> Setting:
-    """Whatever the order of its names."""
+    """Return the setting with sorted names, as a key that does not depend on their order."""
     return tuple(sorted(setting.items()))

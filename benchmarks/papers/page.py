@@ -30,7 +30,7 @@ class Section:
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write `results.md`, and one page and the figures of each paper in the folder `results`."""
+    """Write `results.md`, and each paper's page and figures to the folder `results`."""
     figures = folder / FOLDER
     figures.mkdir(parents=True, exist_ok=True)
     for key in PAPERS:
@@ -41,7 +41,7 @@ def write(results: Results, folder: Path) -> None:
 
 
 def pages(results: Results) -> dict[str, str]:
-    """Text of all pages, by path in the folder."""
+    """Return the text of all pages, by path in the folder."""
     findings, texts = [], {}
     for key, paper in PAPERS.items():
         sections = list(_sections(results, key))
@@ -174,7 +174,7 @@ def _comparisons(sections: list[Section]) -> list[Comparison]:
 
 
 def _sections(results: Results, key: str) -> Iterator[Section]:
-    """Experiments with enough results, in the order of the page."""
+    """Yield the experiments with enough results, in the order of the page."""
     for name, experiment in PAPERS[key].experiments.items():
         measured = cells.measured(results, key, name)
         if set(experiment.quick) <= set(measured.settings):

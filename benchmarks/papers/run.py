@@ -15,14 +15,16 @@ DOCS = HERE.parents[1] / "docs"
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of ``python -m benchmarks.papers``."""
-    parser = argument_parser("benchmarks.papers", "a few settings and repetitions of each")
+    parser = argument_parser(
+        "benchmarks.papers", "measure a few settings and repetitions of each experiment"
+    )
     parser.add_argument(
         "papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}; all of them if none"
     )
     options = parser.parse_args(arguments)
     unknown = set(options.papers) - set(PAPERS)
     if unknown:
-        parser.error(f"no such paper: {', '.join(sorted(unknown))}")
+        parser.error(f"unknown papers: {', '.join(sorted(unknown))}")
     out: Path | None = options.out or (Path("papers-quick") if options.quick else None)
     kept, page_to = (HERE / "results", DOCS) if out is None else (out / "results", out)
     kept.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How well pairs are ranked, and how far a matrix is off."""
+"""Scores of ranked pairs, and errors of matrices."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from benchmarks.graphs import scores
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
-FALSE = np.linspace(0, 1, 51)  # the shares of false edges at which curves are kept
+FALSE = np.linspace(0, 1, 51)  # false positive rates at which curves are stored
 
 
 def auc(ranks: Array, edges: Edges) -> float:
-    """Area under the curve of pairs ranked by a number each, shape (p, p); nan without a graph."""
+    """Area under the ROC curve of pairs ranked by `ranks`, shape (p, p); nan without a graph."""
     result = scores.auc(ranks, edges)
     return float("nan") if result is None else result
 
 
 def roc(ranks: Array, edges: Edges) -> Array:
-    """The share of true edges found at each of `FALSE`."""
+    """True positive rate at each false positive rate of `FALSE`."""
     upper = np.triu_indices(len(ranks), 1)
     false, true, _ = roc_curve(edges[upper], ranks[upper])
     made: Array = np.interp(FALSE, false, true)
@@ -31,7 +31,7 @@ def roc(ranks: Array, edges: Edges) -> Array:
 
 
 def curve(axes: Axes, curves: Array, label: str, **style: Any) -> None:
-    """The mean of ROC curves, shape (repetitions, len(FALSE)), and one deviation around it."""
+    """Draw the mean of ROC curves, shape (repetitions, len(FALSE)), and one deviation around it."""
     mean, sd = curves.mean(axis=0), curves.std(axis=0)
     (line,) = axes.plot(FALSE, mean, label=label, **style)
     axes.fill_between(FALSE, mean - sd, mean + sd, alpha=0.15, color=line.get_color(), linewidth=0)
@@ -39,12 +39,12 @@ def curve(axes: Axes, curves: Array, label: str, **style: Any) -> None:
 
 
 def relative(result: Array, wanted: Array) -> float:
-    """Frobenius error over the norm of what is wanted."""
+    """Frobenius error, divided by the norm of the wanted matrix."""
     return float(np.linalg.norm(result - wanted) / np.linalg.norm(wanted))
 
 
 def partial_correlations(precision: Array) -> Array:
-    """Their sizes, shape (p, p)."""
+    """Absolute partial correlations, shape (p, p)."""
     root = np.sqrt(np.diagonal(precision))
     result: Array = np.abs(precision / np.outer(root, root))
     return result

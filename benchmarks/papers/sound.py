@@ -1,4 +1,4 @@
-"""A task at an exact guarantee as an experiment: the paper's method, Gramercy's, and bounds."""
+"""Experiments at an exact guarantee: the paper's method, Gramercy's, and bounds of the score."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from benchmarks.papers.experiment import (
 from benchmarks.papers.task import Task, measure
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
-USEFUL = 0.1  # the least share of the gain without privacy
+USEFUL = 0.1  # smallest share of the non-private gain that counts as useful
 SLACK = 0.02  # relative tolerance of the ratio of the two noises
 IDENTITY = "our raw matrix beats independent noise by sqrt(2p/(p+1))"
 GAIN = 0.05  # if the exact matrix improves the score by a smaller share, it is not useful
 
 
 def experiment(task: Task) -> Experiment:
-    """The experiment of one task."""
+    """Build the experiment of one task."""
     settings = grid(epsilon=EPSILONS)
     return Experiment(
         title=f"At an exact guarantee: {task.title}",
@@ -52,7 +52,7 @@ def experiment(task: Task) -> Experiment:
 
 @dataclass(frozen=True)
 class Line:
-    """One epsilon of a task."""
+    """The mean scores of a task at one epsilon."""
 
     epsilon: float
     paper: Mean
@@ -64,11 +64,11 @@ class Line:
 
     @property
     def ratio(self) -> float:
-        """The paper's loss over ours; or, where larger is better, our gain over the paper's."""
+        """How many times better Gramercy's default is: ratio of losses, or of gains."""
         if not self.larger:
             return self.paper.mean / self.default.mean
-        left = self.paper.mean - self.nothing.mean
-        return (self.default.mean - self.nothing.mean) / left if left > 0 else math.inf
+        gain = self.paper.mean - self.nothing.mean
+        return (self.default.mean - self.nothing.mean) / gain if gain > 0 else math.inf
 
     @property
     def best(self) -> float:
@@ -81,7 +81,7 @@ class Line:
         return (of.mean - self.nothing.mean) / (self.best - self.nothing.mean)
 
     def useful(self, of: Mean) -> bool:
-        """Whether a score is better than not using the release, beyond chance."""
+        """Whether a score is significantly better than the score without the release."""
         gain = (self.best - self.nothing.mean) * (1 if self.larger else -1)
         if not gain > GAIN * abs(self.nothing.mean) or not self.share(of) > USEFUL:
             return False
@@ -108,7 +108,7 @@ def lines_of(measured: Measured, task: Task) -> Iterator[Line]:
 
 
 def noise_ratio(measured: Measured, epsilon: float) -> float:
-    """Of the paper's raw matrix to ours: root mean squares over all repetitions."""
+    """Root mean square noise of the paper's raw matrix over that of Gramercy's."""
     both = [
         np.square(measured.values(f"noise_{name}", epsilon=epsilon)).mean()
         for name in ("paper", "ours")

@@ -1,9 +1,10 @@
-"""A task of a paper at a sound, exactly accounted guarantee: its mechanism, and our default.
+"""A task of a paper at an exactly accounted guarantee: its mechanism and Gramercy's default.
 
-Rows have length one by public constants, and nothing is tuned on them: every method sees the
-release alone. Both mechanisms have the same exact (epsilon, delta), replace-one. Ours is by one
-rule for all papers: a matrix by the estimator that the paper asks for, with our tuning; a graph by
-the partial correlations of the default ridge. Other choices are reported as variants.
+Public constants give the rows length one. Nothing is tuned on the rows: every method sees only the
+release. Both mechanisms have the same exact (epsilon, delta) for replace-one neighbours. Gramercy's
+method follows one rule for all papers. A matrix is estimated by the paper's estimator with
+Gramercy's tuning. A graph is estimated by the partial correlations of the default ridge. Other
+choices are reported as variants.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
-_PRECISE = 0.006  # the standard error of the ratio of two noises, in one measurement
+_PRECISE = 0.006  # relative standard error of the ratio of two noises, in one measurement
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a task works on.
+    """The data of one repetition of a task.
 
     Parameters
     ----------
     rows
-        Of length at most one, shape (n, p).
+        Rows of length at most one, shape (n, p).
     truth
-        Whatever the scores need.
+        True values that the scores need.
     """
 
     rows: Array
@@ -49,16 +50,16 @@ Release = Callable[[Array, float, Rng], Evidence]
 
 @dataclass(frozen=True)
 class Variant:
-    """Another method, with its own column.
+    """An additional method with its own column in the table.
 
     Parameters
     ----------
     title
-        Of the column.
+        Title of the column.
     method
-        From a release to a score.
+        Function from a release to a score.
     ours
-        Whether it uses our release or the paper's.
+        Whether it uses Gramercy's release; otherwise the paper's.
     """
 
     title: str
@@ -68,36 +69,37 @@ class Variant:
 
 @dataclass(frozen=True)
 class Task:
-    """What an experiment of a paper asks of a release.
+    """An estimation task of a paper, with methods and scores.
 
     Parameters
     ----------
     title
-        In the tables.
+        Title in the tables.
     score, how
-        What the methods' numbers are, and what our estimator is, in words.
+        Descriptions of the score and of Gramercy's estimator.
     sample
-        The rows, and the truth.
+        Draws the rows and the truth.
     paper, default
-        The paper's method, from its mechanism calibrated exactly; ours from our default.
-        They return the score; `default` on the exact matrix is the score without privacy.
+        Functions that return the score of the paper's method on its exactly calibrated mechanism,
+        and of Gramercy's on the default one. `default` on the exact matrix is the score without
+        privacy.
     nothing
         The score without the release.
     variants
-        Other methods.
+        Additional methods.
     larger
         Whether larger scores are better.
     release, own
-        The paper's mechanism, and ours.
+        The paper's mechanism, and Gramercy's.
     covariance
-        Whether it releases a matrix, so that the two noises can be compared.
+        Whether the paper's mechanism releases a matrix, so that the two noises can be compared.
     moment
-        Whether a second moment follows from what it releases (noisy rows), so that the errors of
-        the matrices can be compared, though not their noises.
+        Whether a second moment follows from its release (noisy rows), so that the errors of the
+        matrices can be compared, but not their noises.
     repetitions
-        How often.
+        Number of repetitions.
     table
-        The folder of the table it needs, if any.
+        Folder of the table that it needs, if any.
     """
 
     title: str
@@ -118,7 +120,7 @@ class Task:
 
 
 def measure(rng: Rng, *, epsilon: float, task: Task) -> Figures:
-    """Both methods on one release each, and what bounds them from above and below."""
+    """Score both methods on one release each, and the bounds without privacy and release."""
     sample = task.sample(rng)
     rows = sample.rows
     n, p = rows.shape
@@ -146,9 +148,9 @@ def measure(rng: Rng, *, epsilon: float, task: Task) -> Figures:
 
 
 def _noises(task: Task, rows: Array, epsilon: float, rng: Rng) -> Figures:
-    """Root mean square errors of both raw matrices, of as many releases as it takes to compare.
+    """Root mean square errors of both raw matrices, over enough releases to compare them.
 
-    Of a few rows: the noise on their sum does not depend on how many there are.
+    A few rows suffice, because the noise on their sum does not depend on their number.
     """
     few = rows[: 2 * rows.shape[1]]
     moment = few.T @ few / len(few)

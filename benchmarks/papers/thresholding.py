@@ -1,8 +1,8 @@
-"""Hard thresholding as Wang and Xu, and Li and Wang, publish it.
+"""Hard thresholding as published by Wang and Xu and by Li and Wang.
 
-Both add independent Gaussian noise to the sample covariance, put to zero every entry, the
-diagonal's too, that does not exceed c sqrt(log p / n) + 4 sd sqrt(log p), and clip negative
-eigenvalues. They differ in the noise's deviation sd, and in how they come by c.
+Both add independent Gaussian noise to the sample covariance. They set to zero every entry (also on
+the diagonal) that does not exceed c sqrt(log p / n) + 4 sd sqrt(log p), and clip negative
+eigenvalues. They differ in the standard deviation sd of the noise, and in the choice of c.
 """
 
 from __future__ import annotations
@@ -20,52 +20,52 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 METHODS = ("lw", "wx")
 FOLDS = 10
-CONSTANTS = np.linspace(0, 4, 41)  # what cross-validation chooses from
-_VARIANCE = {"lw": 4, "wx": 2}  # over log(1.25 / delta) / (n epsilon)^2
+CONSTANTS = np.linspace(0, 4, 41)  # candidates for cross-validation
+_VARIANCE = {"lw": 4, "wx": 2}  # variance over log(1.25 / delta) / (n epsilon)^2
 
 
 def central(method: str, n: int, epsilon: float, delta: float) -> float:
-    """Of the noise on an entry of the average, as published."""
+    """Standard deviation of the noise on an entry of the average, as published."""
     return math.sqrt(_VARIANCE[method] * math.log(1.25 / delta)) / (n * epsilon)
 
 
 def local(n: int, epsilon: float, delta: float) -> float:
-    """Of the average of n reports: both papers print 2 log(1.25 / delta) / epsilon^2 for one."""
+    """Deviation in the average of n reports, each of variance 2 log(1.25 / delta) / epsilon^2."""
     return math.sqrt(2 * math.log(1.25 / delta) / n) / epsilon
 
 
 def noise(p: int, sd: float, rng: Rng) -> Array:
-    """Symmetric; one deviation on the whole upper triangle."""
+    """Draw symmetric noise with independent entries of deviation `sd` in the upper triangle."""
     return triangle(lambda shape: rng.normal(0, sd, shape), p)
 
 
 def threshold(constant: float, n: int, p: int, sd: float) -> float:
-    """As both print it; of reports, sd is that of their average, where Li and Wang misprint it."""
+    """Threshold as published, but `sd` for reports is that of their average (a misprint in LW)."""
     return (constant / math.sqrt(n) + 4 * sd) * math.sqrt(math.log(p))
 
 
 def estimate(noisy: Array, by: float) -> Array:
-    """Both algorithms' last two steps."""
+    """Apply the last two steps of both algorithms: threshold, and clip negative eigenvalues."""
     return psd_projection(threshold_entries(noisy, by, "hard", keep_diagonal=False))
 
 
 def errors(result: Array, truth: Array) -> tuple[float, float]:
-    """Spectral and Frobenius norm of the difference."""
+    """Return the spectral and the Frobenius norm of the difference."""
     difference = result - truth
     values = np.linalg.eigvalsh(difference)
     return float(np.abs(values).max()), float(np.linalg.norm(difference))
 
 
 def cross_validated(rows: Array, deviation: Callable[[int], float], rng: Rng) -> float:
-    """The constant of least Frobenius error over ten folds, as Cai and Liu choose theirs.
+    """Choose the constant with least Frobenius error over ten folds, as in Cai and Liu.
 
     Parameters
     ----------
     rows
-        Private: no release could choose like this.
+        Private rows; a release could not use them for this choice.
     deviation
-        Of the noise, for a number of rows: nine tenths are estimated from with noise of their own,
-        and compared with the covariance of the tenth without noise.
+        Standard deviation of the noise as a function of the number of rows. The estimate is from
+        nine tenths with noise, and is compared with the covariance of the last tenth without noise.
     """
     n, p = rows.shape
     whole, losses = rows.T @ rows, np.zeros(CONSTANTS.size)
@@ -74,7 +74,7 @@ def cross_validated(rows: Array, deviation: Callable[[int], float], rng: Rng) ->
         m = n - len(part)
         sd = deviation(m)
         noisy = (whole - held) / m + noise(p, sd, rng)
-        # What keeping an entry adds to the loss of putting it to zero, entries in falling order.
+        # Loss of keeping an entry minus that of setting it to zero, entries in descending order.
         gains = (noisy - held / len(part)) ** 2 - (held / len(part)) ** 2
         order = np.argsort(-np.abs(noisy), axis=None)
         sums = np.concatenate([[0.0], np.cumsum(gains.ravel()[order])])
@@ -85,16 +85,16 @@ def cross_validated(rows: Array, deviation: Callable[[int], float], rng: Rng) ->
 
 
 def best(noisy: Array, truths: list[Array], least: list[float]) -> Array:
-    """Least errors over all thresholds, which requires the truth.
+    """Smallest errors over all thresholds; computing them requires the truth.
 
     Parameters
     ----------
     noisy
-        What is thresholded.
+        The matrix to threshold.
     truths
-        What errors are measured against.
+        The matrices that errors are measured from.
     least
-        Thresholds must not be smaller than that.
+        Lower bounds on the threshold.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def best(noisy: Array, truths: list[Array], least: list[float]) -> Array:
         made = estimate(noisy, float(by))
         result.append([errors(made, truth) for truth in truths])
         if not made.any():
-            break  # larger thresholds give the same
+            break  # larger thresholds give the same matrix
     tried = grid[: len(result)]
     nothing = np.array(result[-1])
     every = np.array(result)

@@ -105,7 +105,7 @@ def measure(cell: Cell) -> Result:
         result = {name: _once(each) for name, each in contenders.items()}
         for _ in range(0 if cell.what in ONCE else ROUNDS):
             for name, each in contenders.items():
-                # The first round warms caches, compiles and imports, so it counts only if it is alone.
+                # The first round warms caches, compiles and imports: it counts only if alone.
                 if sum(result[name].seconds) < ENOUGH:
                     result[name].seconds.append(_once(each).seconds[0])
     for each in result.values():

@@ -55,7 +55,7 @@ class Privacy:
     def mu(self) -> float:
         """The largest mu of Gaussian noise with this guarantee: exact, for both kinds."""
         if self.kind == "pure":
-            raise ValueError("Gaussian noise is never pure")
+            raise ValueError("Gaussian noise does not have a pure epsilon guarantee")
         return gdp_mu(self.value, DELTA) if self.kind == "approx" else math.sqrt(2 * self.value)
 
     @cached_property
@@ -92,7 +92,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def largest(fits: Callable[[float], bool]) -> float:
-    """The largest positive number for which `fits` is true, by bisection; it is monotone."""
+    """The largest positive number for which `fits`, a decreasing condition, is true; bisection."""
     low, high = 0.0, 1.0
     while fits(high):
         low, high = high, 2 * high

@@ -17,11 +17,13 @@ HERE = Path(__file__).parent
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of ``python -m benchmarks.utility``."""
-    options = argument_parser(__package__, "a few cells, 5 repetitions").parse_args(arguments)
+    options = argument_parser(__package__, "measure a few cells with 5 repetitions").parse_args(
+        arguments
+    )
     out, started = output_folder(options, HERE), time.monotonic()
     leave = frozenset() if os.environ.get(VARIABLE) else frozenset({"opendp-pca"})
     if leave:
-        Console().print(f"OpenDP is left out: {VARIABLE} names no interpreter that has it.")
+        Console().print(f"OpenDP is left out: {VARIABLE} does not name an interpreter that has it.")
     path = out / "results.jsonl"
     done = cells.read(path)
     missing = [

@@ -146,7 +146,7 @@ def _simulated_shrinkage(values: Array, law: NoiseLaw, trace: float, rows: float
         else _draw_noise(source, _MEAN_DRAWS, p, law)
     )
     noisy, vectors = np.linalg.eigh(np.diag(spectrum) + noise)
-    overlap = (vectors**2).mean(axis=0)  # of coordinate j with the k-th eigenvector
+    overlap = (vectors**2).mean(axis=0)  # mean squared coordinate j of the k-th eigenvector
     determined = np.clip((p * np.diag(overlap) - 1) / max(p - 1, 1), 0.0, 1.0)
     residual = values - noisy.mean(axis=0)
     return _project_spectrum((spectrum + determined * residual) @ overlap, trace)

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 _TRACY_WIDOM_99 = 2.0234
 _MOST_DRAWS, _FEWEST_DRAWS, _ENOUGH = 2000, 30, 1000
-_LARGE_DRAWS = 4  # for more columns than are simulated
+_LARGE_DRAWS = 4  # number of draws above `SIMULATED_UP_TO` columns
 _UNIT_DIAGONAL: tuple[Family, ...] = ("gaussian-iid", "laplace")
 
 
@@ -80,7 +80,7 @@ def spectrum(raw: Array, repaired: Array, law: NoiseLaw, rows: float | None = No
         Noise law of `raw`.
     rows
         Number of rows. Noise on rows depends on the rows, and is simulated for `repaired`; if
-        `rows` is None, with its nominal standard deviations.
+        `rows` is None, its nominal standard deviations are used.
 
     Notes
     -----

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ROUNDING = float(np.finfo(np.float64).eps)
-_MAX_VIOLATION = 1e-6  # of the optimality conditions, on a unit diagonal
+_MAX_VIOLATION = 1e-6  # violation of the optimality conditions, on a unit diagonal
 _MARGIN = 1e-12  # a sum counts as negative below minus this multiple of the size of its terms
 
 
@@ -73,7 +73,7 @@ class Outcome:
     dual
         The dual point that proves the gap of a minimiser; shape (p, p).
     inverse, log_pivots
-        Of the minimiser, if the solver has them; see `WarmStart`.
+        Inverse and log pivots of the minimiser, if the solver has them; see `WarmStart`.
     """
 
     kind: Literal["minimiser", "unbounded", "unconverged"]

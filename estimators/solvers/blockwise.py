@@ -184,7 +184,7 @@ def _solve_block(
 
 
 def _assembled(p: int, solved: list[tuple[Indices, Outcome]]) -> WarmStart:
-    """The blocks, and ones on the diagonal for isolated columns."""
+    """Assemble the blocks, with ones on the diagonal for isolated columns."""
     matrix, dual, log_pivots = np.eye(p), np.eye(p), np.zeros(p)
     for block, outcome in solved:
         inverse = outcome.dual if outcome.inverse is None else outcome.inverse

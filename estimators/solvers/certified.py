@@ -28,7 +28,7 @@ _ACCELERATED = 5000  # limit of iterations of the accelerated solver
 _OVER_RELAXATION = 1.6
 _CHECK = 10  # plain iterations between certificates
 _BALANCED = (5, 10, 20, 40, 80, 160, 320)  # iterations after which rho changes; then it is fixed
-_MAX_RHO = 1e8  # of rho, and of its inverse, on a unit diagonal
+_MAX_RHO = 1e8  # upper bound on rho and on 1 / rho, on a unit diagonal
 _MAX_ROOT = 2.0**-3  # upper bound on sqrt(2 gap)
 
 
@@ -65,7 +65,7 @@ def iteration_limit(p: int, penalty: float) -> int:
 
 def distance_bound(p: int, penalty: float, gap: float) -> float:
     """Upper bound on the distance from the true minimiser, given the gap; includes rounding."""
-    rounding = _UNIT * (4 + p * penalty)  # of S, in the Frobenius norm
+    rounding = _UNIT * (4 + p * penalty)  # rounding error of S, in the Frobenius norm
     largest = p / (penalty - rounding)
     root = math.sqrt(2 * gap)
     if not 0 < largest < math.inf or not root < 0.5:
@@ -112,7 +112,7 @@ def _solve(S: Array, penalty: float, distance: float) -> Array | None:
         return None
     root = min(spare * penalty / p / _UP, _MAX_ROOT)
     root /= 1 + 2 * root
-    # Half of it: blocks are certified in their own units, then all of them together.
+    # Half of the gap, because blocks are certified in their own units first, then together.
     target = (root * root / 2 - 16.0 * p**3 * _UNIT) / 2
     for solver in (_accelerated, _plain):
         pair = _by_blocks(S, penalty, target, solver)

@@ -25,8 +25,10 @@ _SOLVE_EVERY = 8  # sweeps between exact solutions for columns whose signs are u
 _SOLVE_ALL_EVERY = 64  # sweeps between exact solutions for all columns
 _BATCH = 256  # problems at a time: with 1000 columns they fit a processor's cache
 _DIVERGED = 1e10  # coefficients of this size occur only with a singular matrix
-_TOLERANCE = 1e-11  # at which the estimates of two machines are equal
-_MIN_EIGENVALUE = 1e-10  # smaller negative eigenvalues, on a unit diagonal, count as rounding
+_TOLERANCE = 1e-11  # residual at which the estimates of two machines are equal
+_MIN_EIGENVALUE = (
+    1e-10  # negative eigenvalues above minus this, on a unit diagonal, count as rounding
+)
 
 
 @dataclass(frozen=True)

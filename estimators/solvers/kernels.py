@@ -20,16 +20,16 @@ Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 Indices = NDArray[np.int64]
 _GROUP = 16  # columns in a cache line, in single precision
-# Fast arithmetic: sums in any order, no care for non-finite numbers. Results are checked later.
+# Fast arithmetic: sums in any order, without handling non-finite numbers; results are checked.
 _FAST = {"descend"}
 _LOOSELY = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
-_MAX_PASSES = 1000  # over the coefficients of one lasso
+_MAX_PASSES = 1000  # passes over the coefficients of one lasso problem
 _MIN_CHANGE = 1e-15  # on a unit diagonal; smaller changes of a coefficient are rounding
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def compiled(function: _Function) -> _Function:
-    """The function as machine code."""
+    """Compile the function to machine code with numba."""
     return machine_code(function, *(_LOOSELY if function.__name__ in _FAST else ()))
 
 

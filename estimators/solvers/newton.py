@@ -34,10 +34,10 @@ from gramercy.estimators.solvers.kernels import compiled
 
 Array = NDArray[np.float64]
 
-_MAX_SWEEPS = 20  # for one step
-_LAST_DECREASE = 0.01  # of a sweep, as a share of the first
+_MAX_SWEEPS = 20  # sweeps of one step
+_LAST_DECREASE = 0.01  # decrease by a sweep that ends the step, over that of the first sweep
 _MAX_PENALTY = 1e30  # in single precision; far above any entry on a unit diagonal
-_MIN_STEP = 2.0**-10  # of the line search
+_MIN_STEP = 2.0**-10  # smallest step of the line search
 _MEASURE_BELOW = 2.0  # the gap is computed where its estimate is below this multiple of its limit
 # W is in single precision if `tol` is at least this, for this many steps, and while the logarithms
 # of the pivots of T span less than this. The gap does not depend on W.
@@ -115,7 +115,7 @@ class _Point:
 
     @classmethod
     def of(cls, S: Array, penalties: Array, T: Array) -> _Point | None:
-        """None if T is not positive definite."""
+        """The point for T; None if T is not positive definite."""
         factor, failed = dpotrf(T.T, lower=1, clean=0)
         if failed:
             return None
@@ -130,7 +130,7 @@ class _Point:
     def line_search(
         self, S: Array, penalties: Array, single: NDArray[np.float32], D: NDArray[np.float32]
     ) -> _Point | None:
-        """The first of T + D, T + D / 2, ... that does not increase the objective."""
+        """Return the first of T + D, T + D / 2, ... that does not increase the objective."""
         share = 1.0
         while share >= _MIN_STEP:
             T = compiled(kernels.step_from)(self.T, single, D, share)

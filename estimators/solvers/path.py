@@ -1,4 +1,4 @@
-"""The graphical lasso at several penalties, each started from the solution before."""
+"""The graphical lasso at several penalties, each started from the previous solution."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def graphical_lasso_path(
     Raises
     ------
     ValueError
-        As `graphical_lasso`; or if two penalties cannot be ordered, or `penalties` is empty.
+        As in `graphical_lasso`; or if two penalties cannot be ordered, or `penalties` is empty.
     NoMinimiser, RequestError
-        As `graphical_lasso`, if the largest penalty does not have a solution. Errors at smaller
+        As in `graphical_lasso`, if the largest penalty does not have a solution. Errors at smaller
         penalties are in the `end` of the path.
 
     Notes
     -----
-    From the largest penalty down. If a penalty does not have a minimiser, smaller ones do not
-    either, because the dual's box shrinks; so the path stops there.
+    Penalties are solved in descending order. If a penalty does not have a minimiser,
+    smaller ones do not either, because the dual's box shrinks; so the path stops there.
     """
     matrix = checked_symmetric(S)
     problems = [GlassoProblem.checked(matrix, each, penalize_diagonal) for each in penalties]

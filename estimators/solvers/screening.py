@@ -52,7 +52,7 @@ def solve_pair(S: Array, penalties: Array) -> Outcome:
     """
     sign, w = math.copysign(1.0, S[0, 1]), abs(S[0, 1]) - penalties[0, 1]
     det = (1 - w) * (1 + w)
-    # The second condition: the rounded matrix must be positive definite, too.
+    # The second condition ensures that the matrix is also positive definite after rounding.
     if w < 1 and (1 / det) * (1 / det) > (w / det) * (w / det):
         T = np.array([[1.0, -sign * w], [-sign * w, 1.0]]) / det
         W = np.array([[1.0, sign * w], [sign * w, 1.0]])

@@ -1,4 +1,4 @@
-"""How often each edge of an estimate recurs in simulated releases, with public seeds."""
+"""Frequencies of the edges of an estimate in simulated releases, with public seeds."""
 
 from __future__ import annotations
 

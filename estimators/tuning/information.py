@@ -150,7 +150,7 @@ def refit(matrix: Array, edges: NDArray[np.bool_]) -> Array:
 
 
 def refit_or_none(matrix: Array, edges: NDArray[np.bool_]) -> Array | None:
-    """`refit`, or None if it does not converge."""
+    """Return the result of `refit`, or None if it does not converge."""
     try:
         return refit(matrix, edges)
     except RequestError:

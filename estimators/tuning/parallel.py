@@ -16,7 +16,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 ProgressCallback = Callable[[int, int], None]  # arguments: items done, items in all
 
-_SECONDS = 5.0  # remaining work from which starting processes pays
+_SECONDS = 5.0  # remaining work for which starting processes is worthwhile
 _callback: ContextVar[ProgressCallback | None] = ContextVar("callback", default=None)
 
 

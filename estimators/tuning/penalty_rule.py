@@ -1,6 +1,6 @@
 """Functions that all rules for penalty selection share.
 
-A rule is given a path: a function of `Evidence` and a public grid of penalties, which returns a
+A rule receives a path: a function of `Evidence` and a public grid of penalties that returns a
 precision matrix for each penalty. So the rule can evaluate it for derived evidence, too: the other
 folds, or a simulated release. All of this is post-processing, with public seeds.
 """
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 Path = Callable[[Evidence, Array], Sequence[Array | None]]
 
 COUNT = 20  # penalties in a grid
-_RATIO = 100.0  # of the largest penalty to the smallest
+_RATIO = 100.0  # ratio of the largest penalty to the smallest
 MAX_DENSITY = 0.5  # largest share of pairs that are edges, in rules that choose a graph
 
 
@@ -79,7 +79,7 @@ def penalty_grid(*matrices: Array, count: int = COUNT, ratio: float = _RATIO) ->
         Descending, geometric.
     """
     largest = [float(np.abs(matrix - np.diag(np.diagonal(matrix))).max()) for matrix in matrices]
-    largest = [entry for entry in largest if entry > 0] or [1.0]  # diagonal: any penalty will do
+    largest = [entry for entry in largest if entry > 0] or [1.0]  # diagonal: any penalty works
     grid: Array = np.geomspace(max(largest), min(largest) / ratio, count)
     return grid
 

@@ -109,7 +109,7 @@ class CorrelationErrors:
         return np.clip(p_values, 0.0, 1.0)
 
     def negated(self) -> CorrelationErrors:
-        """The errors of -r."""
+        """The same errors for -r."""
         a, b, c = self.noise_coefficients
         return replace(
             self,

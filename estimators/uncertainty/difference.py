@@ -1,4 +1,4 @@
-"""Whether two releases of one data set differ by more than their noise."""
+"""A test whether two releases of one data set differ by more than their noise."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Change:
 
     @property
     def p_value(self) -> float | None:
-        """Of the sum of squares, if nothing changed; None if its law is unknown."""
+        """P-value of the sum of squares if the table is unchanged; None if its law is unknown."""
         if not self.gaussian:
             return None
         squares = self.deviations[np.triu_indices(len(self.sd))] ** 2

@@ -57,7 +57,7 @@ EntryKind = Literal["second moment", "covariance", "correlation", "partial-corre
 
 
 def entries(evidence: Evidence, of: EntryKind) -> Entries:
-    """The entries of this kind of matrix."""
+    """Entries and errors of the matrix that `of` names."""
     if of == "second moment":
         return second_moment(evidence)
     return covariance(evidence) if of == "covariance" else correlation(evidence, of)
@@ -71,7 +71,7 @@ def second_moment(evidence: Evidence) -> Entries:
 def covariance(evidence: Evidence) -> Entries:
     """Second moments about the means, if the first column is the intercept; q = p - 1.
 
-    About zero otherwise, as `second_moment`.
+    Otherwise they are about zero, as in `second_moment`.
     """
     return _moment_entries(moment_errors(evidence), evidence.law)
 

@@ -27,9 +27,9 @@ from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 
 Array = NDArray[np.float64]
 
-_STEP = 0.5  # of log t: the trapezoid rule converges like exp(-pi^2 / step)
-_NEGLIGIBLE = 1e-9  # share of the integral, and smallest eigenvalue
-_MAX_ITERATIONS, _TOLERANCE = 200, 1e-5  # of the released moment; standard errors need no more
+_STEP = 0.5  # step in log t; the trapezoid rule converges like exp(-pi^2 / step)
+_NEGLIGIBLE = 1e-9  # share of the integral that is left out, and smallest eigenvalue
+_MAX_ITERATIONS, _TOLERANCE = 200, 1e-5  # relative to the moment; enough for standard errors
 
 
 def sampling_covariance(

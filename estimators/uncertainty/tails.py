@@ -77,7 +77,7 @@ def tail_probability(t: Array, share: Array, shape: Array) -> Array:
     Parameters
     ----------
     t
-        In standard deviations, not negative.
+        Value of t in standard deviations, not negative.
     share
         Share of the variance that is due to noise, in [0, 1].
     shape

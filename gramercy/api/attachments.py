@@ -39,7 +39,7 @@ class Attachments:
         Raises
         ------
         BundleError
-            If one is not what was sealed, or belongs to another release.
+            If one differs from what was sealed, or belongs to another release.
         """
         bundles = {}
         for name in self.archive.estimates(self.dataset, self.release):
@@ -73,7 +73,7 @@ class Attachments:
         Raises
         ------
         BundleError
-            If the notice is not what was sealed, or belongs to another release.
+            If the notice differs from what was sealed, or belongs to another release.
         """
         place = self.archive.withdrawal(self.dataset, self.release)
         if not self.archive.contains(place):

@@ -66,7 +66,7 @@ class Catalogue(Mapping[str, Release]):
         UnknownRelease
             If the data set has no release, or all of them were withdrawn.
         BundleError
-            If it is not what was sealed.
+            If it differs from what was sealed.
         """
         names = self._names(dataset)
         for name in reversed(names):
@@ -87,7 +87,7 @@ class Catalogue(Mapping[str, Release]):
         UnknownRelease
             If the data set has no release.
         BundleError
-            If one of them is not what was sealed.
+            If one of them differs from what was sealed.
         """
         return _table(list_all(self._archive, self._names(dataset)))
 
@@ -109,7 +109,7 @@ class Catalogue(Mapping[str, Release]):
         Raises
         ------
         BundleError
-            If a release is not what was sealed.
+            If a release differs from what was sealed.
         """
         return _table(each for each in list_all(self._archive) if each.matches(words))
 
@@ -120,8 +120,8 @@ class Catalogue(Mapping[str, Release]):
             raise no_release(self._archive.location)
         if names := [name for name in releases if name[0] == dataset]:
             return names
-        known = sorted({name[0] for name in releases})
-        raise unknown_dataset(self._archive.location, dataset, tuple(known))
+        datasets = sorted({name[0] for name in releases})
+        raise unknown_dataset(self._archive.location, dataset, tuple(datasets))
 
     def __iter__(self) -> Iterator[str]:
         return (f"{dataset}/{release}" for dataset, release in self._archive.releases())

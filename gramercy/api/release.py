@@ -54,7 +54,7 @@ class Release:
     Raises
     ------
     BundleError
-        Naming the file that is not what was sealed.
+        Naming the file that differs from what was sealed.
     """
 
     def __init__(self, archive: Archive, dataset: str, release: str) -> None:
@@ -255,7 +255,7 @@ class Release:
         Raises
         ------
         BundleError
-            If the notice is not what was sealed, or belongs to another release.
+            If the notice differs from what was sealed, or belongs to another release.
         """
         return self._attached.withdrawn()
 

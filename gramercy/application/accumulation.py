@@ -24,7 +24,7 @@ from gramercy.tables.source import open_source
 
 @dataclass(frozen=True, repr=False)
 class PrivateSums:
-    """The exact sums, and the fingerprint and state of the files that they were computed from. Private."""
+    """The exact sums, and the fingerprint and state of the files that were read. Private."""
 
     sums: streaming.Accumulated = field(repr=False)
     fingerprint: str = field(repr=False)
@@ -37,7 +37,7 @@ def accumulate(plan: Plan) -> PrivateSums:
     Raises
     ------
     TableError
-        If the table changed while it was read, or as `tables.streaming.accumulate`.
+        If the table changed while it was read; otherwise as in `tables.streaming.accumulate`.
     """
     source = open_source(plan.contract.source)
     fingerprint, state = source.fingerprint(), store_digest(source)
@@ -58,7 +58,7 @@ def accumulate(plan: Plan) -> PrivateSums:
 
 
 def _progress_bar(contract: Contract) -> AbstractContextManager[Callable[[int], None]]:
-    """On the terminal only, never in a log: the timing of batches depends on private cells."""
+    """A progress bar on the terminal, never in a log: batch times depend on private cells."""
     passes = 1 if contract.person_column is None else 2
     return rows_bar("reading", passes * contract.rows)
 

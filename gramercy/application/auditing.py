@@ -193,7 +193,7 @@ def _wait_for_run(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
     try:
         with ledger.lock(dataset):
             pass
-    except LedgerError:  # an auditor may not be allowed to lock
+    except LedgerError:  # an auditor may lack permission to lock the data set
         return charge
     return ledger.charge_of(dataset, charge.release) or charge
 

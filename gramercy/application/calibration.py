@@ -1,4 +1,7 @@
-"""Calibrate the noise of a release, and state its law and exact guarantee, from public facts alone."""
+"""Calibrate the noise of a release, and compute its law and exact guarantee.
+
+Only public facts are used.
+"""
 
 from __future__ import annotations
 

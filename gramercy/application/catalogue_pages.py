@@ -71,13 +71,13 @@ def write_site(
     with file_lock(context.home.locks, "catalogue.pages"):
         for _ in range(_ATTEMPTS):
             listed = archive.releases(), archive.withdrawals()
-            written = _write(archive, ledger, listed[0], only, on_release)
+            written = _write_pages(archive, ledger, listed[0], only, on_release)
             if (archive.releases(), archive.withdrawals()) == listed:
                 break
     return written
 
 
-def _write(
+def _write_pages(
     archive: Archive,
     ledger: Ledger | None,
     releases: list[tuple[str, str]],
@@ -95,7 +95,7 @@ def _write(
                 continue
             on_release(release.name)
             try:
-                archive.write_page(f"{release.name}/{INDEX}", _release(archive, release))
+                archive.write_page(f"{release.name}/{INDEX}", _release_html(archive, release))
                 written += 1
             except BundleError:
                 damaged.add(release.name)
@@ -139,7 +139,7 @@ def _latest_change(archive: Archive, entry: DatasetEntry) -> ReleaseComparison |
     return None
 
 
-def _release(archive: Archive, listed: ListedRelease) -> str:
+def _release_html(archive: Archive, listed: ListedRelease) -> str:
     dataset, name = listed.facts.dataset.id, listed.facts.release
     place = archive.release(dataset, name)
     with archive.rewrite_paths_in_errors():

@@ -71,7 +71,7 @@ def tables_close(left: pd.DataFrame, right: pd.DataFrame) -> bool:
             if left[name].tolist() != right[name].tolist():
                 return False
             continue
-        # A score may be infinite, and an unknown number is NaN.
+        # Scores may be infinite, and unknown numbers are NaN.
         a, b = left[name].to_numpy(float), right[name].to_numpy(float)
         finite = np.isfinite(a)
         if not np.array_equal(a[~finite], b[~finite], equal_nan=True):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What a command or a flow works with.
+    """The home, ledger and archive that a command or a flow uses.
 
     Parameters
     ----------

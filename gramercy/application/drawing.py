@@ -66,7 +66,7 @@ def draw_into(folder: Path, plan: Plan, data: PrivateSums, release: str) -> None
         matrix = _publish_rows(folder, plan, mechanism, manifest, data) / manifest.rows.value
     elif isinstance(mechanism, Output):
         manifest = _manifest(plan, release)
-        truth = _require(sums.gram) / (mechanism.lattice.squared_radius * plan.contract.count)
+        truth = _require_gram(sums.gram) / (mechanism.lattice.squared_radius * plan.contract.count)
         matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
     else:
         raise problems.mechanism_not_drawable(mechanism.name)
@@ -83,7 +83,7 @@ def _noisy_sum(
     """
     if len(sums.fold_sums) != plan.request.folds:
         raise problems.sums_not_as_planned()
-    drawn = [mechanism.perturb(_require(part.gram), part.rows) for part in sums.fold_sums]
+    drawn = [mechanism.perturb(_require_gram(part.gram), part.rows) for part in sums.fold_sums]
     matrices = [each.gram.astype(np.float64) / mechanism.lattice.divisor for each in drawn]
     if plan.contract.neighbours == "replace-one":
         row_counts = [float(part.rows) for part in sums.fold_sums]
@@ -100,7 +100,7 @@ def _noisy_sum(
     return manifest, sum(matrices[1:], matrices[0]) / manifest.rows.value, folds
 
 
-def _require(gram: NDArray[Any] | None) -> NDArray[Any]:
+def _require_gram(gram: NDArray[Any] | None) -> NDArray[Any]:
     if gram is None:
         raise problems.sums_not_as_planned()
     return gram
@@ -152,12 +152,12 @@ def _publish_rows(
     verify_unchanged(data.state, plan.contract.source)
     rows = data.sums.rows
     contract = effective_contract(plan.contract, plan.request)
-    how, lattice = row_normalisation(plan.spec), mechanism.lattice
+    normalisation, lattice = row_normalisation(plan.spec), mechanism.lattice
     repairs, malformed = Repairs.zeros(len(contract.columns)), MalformedLines()
     batches = integer_batches(
         open_source(contract.source),
         contract,
-        how,
+        normalisation,
         lattice,
         repairs,
         malformed,

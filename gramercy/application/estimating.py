@@ -31,7 +31,7 @@ def make_estimate(
     Raises
     ------
     BundleError
-        If the release is not what was sealed.
+        If the release differs from what was sealed.
     """
     archive = context.archive
     place = archive.estimate(dataset, release, estimator.id)

@@ -117,5 +117,5 @@ def _budget(plan: Plan, preview: BudgetPreview) -> BudgetFacts:
         taken=after.share - before.share,
         spent_epsilon=before.spent,
         left_epsilon=after.remaining,
-        more=after.charges_left(plan.guarantee),
+        releases_left=after.charges_left(plan.guarantee),
     )

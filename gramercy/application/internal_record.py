@@ -28,14 +28,16 @@ def update_record(home: Home, dataset: str, release: str, facts: dict[str, Any])
     """Add facts to the record of a release, and rewrite its page; only the owner may read them."""
     with file_lock(home.locks, f"{dataset}.{release}.internal"):
         record = {"notice": _NOTICE, **read_record(home, dataset, release), **facts}
-        _write(_path(home, dataset, release, "json"), json.dumps(record, indent=2) + "\n")
-        _write(page_path(home, dataset, release), internal_page(dataset, release, record))
+        _write_private(
+            _record_path(home, dataset, release, "json"), json.dumps(record, indent=2) + "\n"
+        )
+        _write_private(page_path(home, dataset, release), internal_page(dataset, release, record))
 
 
 def read_record(home: Home, dataset: str, release: str) -> dict[str, Any]:
     """The record of a release; empty if it does not exist."""
     try:
-        facts: dict[str, Any] = json.loads(_path(home, dataset, release, "json").read_text())
+        facts: dict[str, Any] = json.loads(_record_path(home, dataset, release, "json").read_text())
     except FileNotFoundError:
         return {}
     return facts
@@ -43,7 +45,7 @@ def read_record(home: Home, dataset: str, release: str) -> dict[str, Any]:
 
 def page_path(home: Home, dataset: str, release: str) -> Path:
     """Path of the internal page of a release."""
-    return _path(home, dataset, release, "html")
+    return _record_path(home, dataset, release, "html")
 
 
 def error_against_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> dict[str, float]:
@@ -71,11 +73,11 @@ def error_against_truth(bundle: ReleaseBundle, truth: NDArray[np.float64]) -> di
     }
 
 
-def _path(home: Home, dataset: str, release: str, kind: str) -> Path:
+def _record_path(home: Home, dataset: str, release: str, kind: str) -> Path:
     return home.internal / dataset / f"{release}.{kind}"
 
 
-def _write(path: Path, text: str) -> None:
+def _write_private(path: Path, text: str) -> None:
     new_file, reason = path.with_suffix(f".{uuid.uuid4().hex}.new"), ""
     try:
         for folder in (path.parent.parent, path.parent):

@@ -202,7 +202,7 @@ def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
     Raises
     ------
     LateRun
-        If the run is more than an hour late, and a run scheduled for now would have another version.
+        If the run is more than an hour late, and a run scheduled now would have another version.
     """
     unlabelled = plan.request.model_copy(update={"version": plan.pattern})
     scheduled, current = plan.request.version, unlabelled.at(moment).version

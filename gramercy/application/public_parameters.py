@@ -46,8 +46,10 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
 
 def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:
     """How rows are normalised; a box is a clip at a radius that no row exceeds."""
-    how = spec.normalisation
-    return Clip(kind="clip", radius=spec.largest_norm) if isinstance(how, Box) else how
+    normalisation = spec.normalisation
+    if isinstance(normalisation, Box):
+        return Clip(kind="clip", radius=spec.largest_norm)
+    return normalisation
 
 
 def published_offset(spec: ReleaseSpec) -> NDArray[np.float64]:
@@ -77,7 +79,7 @@ def _mean_squared_norm(spec: ReleaseSpec, norm: float) -> float:
 def _sensitivity_bounds(
     columns: Sequence[AnyFacts], norm: float, per_unit: float, squared_norm: int
 ) -> SensitivityBounds:
-    """Upper bounds on the change of a row and of a cell, and on the norm of a row, in lattice units.
+    """Upper bounds on the change of a row or a cell, and on the norm of a row, in lattice units.
 
     Parameters
     ----------
@@ -93,8 +95,8 @@ def _sensitivity_bounds(
     cells = []
     for column in columns:
         if isinstance(column, LevelsFacts):
-            one = int(np.rint(1.0 / norm * per_unit))
-            cells.append((2 if len(column.levels) > 1 else 1) * one * one)
+            entry = int(np.rint(1.0 / norm * per_unit))
+            cells.append((2 if len(column.levels) > 1 else 1) * entry * entry)
         else:
             ends = [(end - column.centre) / column.scale for end in (column.lower, column.upper)]
             low, high = (int(np.rint(end / norm * per_unit)) for end in ends)

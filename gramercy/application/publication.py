@@ -65,7 +65,7 @@ class Publication:
         Raises
         ------
         SpentFailure
-            If it was charged before and interrupted, and no new charge is requested.
+            If the request was charged before and interrupted, and no new charge is requested.
         BundleError
             If the published bundle is missing or was replaced.
         """
@@ -174,7 +174,7 @@ class Publication:
                     self._mark_published(charge)
 
     def _close_interrupted(self, charge: Charge) -> None:
-        """Mark a charge without a bundle as spent; refuse unless a new charge is requested."""
+        """Mark a charge without a bundle as spent; raise unless a new charge was requested."""
         if charge.state == "published":
             raise problems.bundle_missing(self.archive.display_path(self.bundle_path(charge)))
         if charge.state not in {"spent", "withdrawn"}:
@@ -193,8 +193,8 @@ class Publication:
         try:
             self.ledger.mark(self.dataset, charge.release, "sealed", sha256=digest)
         except LedgerError:
-            # The ledger may have recorded the mark before the error. Whoever holds the lock could
-            # then finish the release, so the charge is marked as spent only with the lock.
+            # The ledger may have recorded the mark before the error. The run that holds the lock
+            # could then finish the release: without the lock, do not mark the charge as spent.
             with contextlib.suppress(LedgerError, SpentFailure):
                 self.lock.renew()
                 self._mark_spent(charge)

@@ -96,8 +96,8 @@ def _target(spec: ReleaseSpec, requested: MechanismSpec) -> dict[str, float]:
         return {"epsilon": requested.epsilon, "delta": requested.delta}
     mu = requested.mu
     if mu is None:
-        own = spec.model_copy(update={"mechanism": requested.non_default_keys()})
-        mu = calibrate(own).guarantee.mu
+        requested_spec = spec.model_copy(update={"mechanism": requested.non_default_keys()})
+        mu = calibrate(requested_spec).guarantee.mu
     return {"mu": mu, "delta": requested.delta}
 
 

@@ -17,7 +17,7 @@ def compare_releases(
     Raises
     ------
     BundleError
-        If one of them is not what was sealed.
+        If one of them differs from what was sealed.
     """
     evidence = []
     for each in (later, earlier):

@@ -92,8 +92,8 @@ def rows_facts(
     count = spec.dataset.count
     if spec.neighbours == "replace-one" or not isinstance(mechanism, Additive):
         sizes = list(row_counts) if spec.folds > 1 else [float(count)]
-        whole = all(size >= 0 and size == round(size) for size in sizes)
-        if len(sizes) != spec.folds or not whole or sum(sizes) != count:
+        are_counts = all(size >= 0 and size == round(size) for size in sizes)
+        if len(sizes) != spec.folds or not are_counts or sum(sizes) != count:
             raise ValueError
         return [_rows(size, "public", 0.0) for size in sizes]
     if len(row_counts) != spec.folds:

@@ -57,7 +57,7 @@ def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
     Raises
     ------
     BundleError
-        If a folder is not what was sealed.
+        If a folder differs from what was sealed.
     RequestError
         If a release has no reports or incompatible ones, if two releases are of one data set, or
         if the number of reports is not the number of rows in the contract.
@@ -82,7 +82,7 @@ def sum_reports(plan: Plan, places: Sequence[str]) -> ReportSum:
 
 
 def check_same_sources(context: Context, plan: Plan, release: str, places: Sequence[str]) -> None:
-    """Refuse to answer a request with the published average of other reports.
+    """Check that the published average of this request was made from these reports.
 
     Raises
     ------

@@ -37,10 +37,10 @@ def make_report(
     Raises
     ------
     BundleError
-        If the release or an estimate is not what was sealed.
+        If the release or an estimate differs from what was sealed.
     """
     archive, names = context.archive, sorted(set(estimates))
-    place = archive.report(dataset, release, _id(names))
+    place = archive.report(dataset, release, _report_id(names))
     with seal_once(context, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
@@ -79,7 +79,7 @@ def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle])
     return ReportManifest(
         format=FORMAT,
         kind="report",
-        report=_id([each.manifest.estimate for each in estimates]),
+        report=_report_id([each.manifest.estimate for each in estimates]),
         dataset=facts.dataset,
         release=facts.release,
         release_sha256=release.sha256,
@@ -89,6 +89,6 @@ def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle])
     )
 
 
-def _id(estimates: Sequence[str]) -> str:
+def _report_id(estimates: Sequence[str]) -> str:
     """Folder name of a report; equal estimates give the same name."""
     return f"report-{digest(sorted(estimates))[:8]}"

@@ -101,8 +101,8 @@ def _columns_missing(file: str, stated: dict[str, str], missing: list[str]) -> T
 
     Without a header, these names would be the cells of a person.
     """
-    more = len(missing) - _MOST_NAMED
-    named = (*missing[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else []))
+    omitted = len(missing) - _MOST_NAMED
+    named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
     if file.endswith(("parquet", "pq")):
         return problems.columns_missing(file, named, len(stated))
     if len(stated) == 1 and any(mark in next(iter(stated)) for mark in ";\t|"):

@@ -57,7 +57,7 @@ class VerificationResult:
 
 
 def readable_ledger(context: Context) -> tuple[Ledger | None, str]:
-    """The ledger of the home, or None; and, if packages are missing, the command to install them."""
+    """The ledger of the home, or None; and the command that installs packages that are missing."""
     try:
         return context.existing_ledger, ""
     except MissingPackages:

@@ -53,7 +53,7 @@ def newest_anchor(files: FileStore, location: str) -> Anchor | None:
     Raises
     ------
     BundleError
-        If a file is not an anchor, or anchors are of two ledgers, or of a forked one.
+        If a file is not an anchor, or the anchors are of two ledgers or of a forked ledger.
     """
     for _ in range(_ATTEMPTS):
         anchors = _anchors(files, location)

@@ -53,7 +53,7 @@ def seal(folder: Path, keys: Path | None = None) -> str:
 
 
 def check(folder: Path) -> str:
-    """Verify every file of a bundle; returns what `seal` returned.
+    """Verify every file of a bundle; returns the SHA-256 of SHA256SUMS.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def check_file(folder: Path, name: str) -> None:
     Raises
     ------
     BundleError
-        If the file or the list is not what was sealed.
+        If the file or the list differs from what was sealed.
     """
     if sealed_digests(folder).get(name) != file_digest(folder / name):
         raise problems.file_changed(str(folder / name))
@@ -115,7 +115,7 @@ def sealed_digests(folder: Path) -> dict[str, str]:
     Raises
     ------
     BundleError
-        If the list or its signature is not what was sealed.
+        If the list or its signature differs from what was sealed.
     """
     signer(folder)
     digests: dict[str, str] = {}

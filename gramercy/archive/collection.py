@@ -65,18 +65,18 @@ def write_collection(
     timelines
         The history of the budgets; None if no ledger is available.
     """
-    resources = [_table(folder, "releases", _RELEASES, map(_release_row, releases), ["release"])]
+    resources = [
+        _write_table(folder, "releases", _RELEASES, map(_release_row, releases), ["release"])
+    ]
     if timelines is not None:
         rows = (row for timeline in timelines for row in _event_rows(timeline))
-        resources.append(_table(folder, "budgets", _EVENTS, rows))
+        resources.append(_write_table(folder, "budgets", _EVENTS, rows))
     for release in releases:
         path = folder / "releases" / release.id / release.matrix
         path.parent.mkdir(parents=True)
         shutil.copyfile(release.folder / release.matrix, path)
         facts = resource(path, release.id.replace("/", ".").lower(), folder)
-        del facts[
-            "bytes"
-        ]  # frictionless cannot check the size of a Parquet file; the digest suffices
+        del facts["bytes"]  # frictionless cannot check it for Parquet; the digest suffices
         facts |= {"title": _title(release), "schema": {"fields": fields(path)}}
         resources.append(facts)
     curators = sorted({release.manifest.dataset.curator for release in releases})
@@ -99,7 +99,7 @@ def _title(release: CollectedRelease) -> str:
     return f"{matrix} as released: {dataset.title}, version {dataset.version}{suffix}"
 
 
-def _table(
+def _write_table(
     folder: Path,
     name: str,
     columns: Mapping[str, Mapping[str, Any]],

@@ -85,7 +85,7 @@ def read_estimate(folder: Path) -> EstimateBundle:
     Raises
     ------
     BundleError
-        Naming the file that is not what was sealed.
+        Naming the file that differs from what was sealed.
     """
     sha256 = check(folder)
     manifest = read_manifest(folder, EstimateManifest)

@@ -16,12 +16,8 @@ from gramercy.schemas.problems.archive import not_a_release_name, release_behind
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 STAGING = ".staging"
 INDEX, GLOSSARY = "index.html", "glossary.html"  # pages of the catalogue
-DEPTH = {
-    "release": 3,
-    "withdrawn": 3,
-    "estimates": 4,
-    "reports": 4,
-}  # path components of a bundle, by kind
+# Path components of a bundle, by kind.
+DEPTH = {"release": 3, "withdrawn": 3, "estimates": 4, "reports": 4}
 _MOST_DIGITS = 20  # digits of the longest counter that Gramercy writes in a release id
 
 

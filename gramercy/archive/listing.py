@@ -66,7 +66,7 @@ def list_release(archive: Archive, dataset: str, release: str) -> ListedRelease:
     UnknownRelease
         If no release has this name.
     BundleError
-        If the release, or its notice of withdrawal, is not what was sealed.
+        If the release, or its notice of withdrawal, differs from what was sealed.
     """
     place = archive.metadata_path(dataset, release)
     name = f"{dataset}/{release}"

@@ -60,7 +60,7 @@ class Mirror:
         Raises
         ------
         BundleError
-            If it is not what was sealed.
+            If it differs from what was sealed.
         ArchiveError
             If it cannot be read.
         """
@@ -77,7 +77,7 @@ class Mirror:
             check(incoming)
 
     def fetch_metadata(self, path: Path) -> Path | None:
-        """A folder with the seal and the description of a bundle; complete if it is cached.
+        """A folder with the seal and the description of a bundle, or the whole bundle if cached.
 
         None if the bundle was not committed; raises as `fetch` does.
         """
@@ -125,7 +125,7 @@ class Mirror:
 
 @functools.cache
 def mirror_folder(url: str, pid: int) -> Path:
-    """The folder that mirrors a URL for one process, excluding its forks; removed at exit."""
+    """The folder that mirrors a URL for one process (a fork has its own); removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="gramercy-mirror-")).resolve()
 
     def remove() -> None:

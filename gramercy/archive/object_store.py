@@ -50,7 +50,7 @@ class ObjectStore:
     Parameters
     ----------
     url
-        Of any protocol that fsspec has a driver for. Credentials come from the environment.
+        URL of a protocol that fsspec supports. Credentials come from the environment.
     """
 
     url: str = field(repr=False)

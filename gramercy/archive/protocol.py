@@ -1,7 +1,7 @@
 """The interface of archives; `gramercy.archive.opening` chooses the class for an address.
 
-Archives are an abstract class, not a structural protocol: all of them name, stage and seal bundles in the same
-way, and differ only in how bundles are committed, found and read.
+`Archive` is an abstract class, not a structural protocol: all archives name, stage and seal bundles
+in the same way, and differ only in how bundles are committed, found and read.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Archive(ABC):
         Raises
         ------
         BundleError
-            If a file is not an anchor, or anchors are of two ledgers, or of a forked one.
+            If a file is not an anchor, or the anchors are of two ledgers or of a forked ledger.
         ArchiveError
             If the archive cannot be read.
         """
@@ -240,7 +240,7 @@ class Archive(ABC):
         owner
             The owner of the folder.
         digest
-            What `seal` returned.
+            SHA-256 of the bundle's SHA256SUMS, as `seal` returned it.
         """
         return self._staging.leftover(owner, digest)
 

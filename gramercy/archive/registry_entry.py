@@ -113,7 +113,7 @@ def entry_text(entry: RegistryEntry) -> str:
     """The entry as YAML with the same meaning in versions 1.1 and 1.2."""
     yaml = YAML()
     yaml.version = (1, 1)  # quotes 'no' and 2026-01-01, which version 1.1 does not read as text
-    yaml.width = 1_000_000  # no folding, which leaves blanks at line ends
+    yaml.width = 1_000_000  # do not fold lines: folding leaves blanks at their ends
     yaml.Representer = _Representer
     text = io.StringIO()
     yaml.dump(entry.model_dump(mode="json", exclude_none=True), text)

@@ -162,7 +162,7 @@ def read_release(folder: Path) -> ReleaseBundle:
     Raises
     ------
     BundleError
-        Naming the file that is not what was sealed.
+        Naming the file that differs from what was sealed.
     """
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
@@ -178,7 +178,7 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
     Raises
     ------
     BundleError
-        If it is not what was sealed.
+        If it differs from what was sealed.
     """
     check_file(folder, DESCRIPTOR)
     return read_manifest(folder, ReleaseManifest)

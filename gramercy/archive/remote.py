@@ -1,6 +1,6 @@
 """Archives at a URL: bundles are read through a mirror, and uploaded in a fixed order.
 
-SHA256SUMS is created first, exclusively: it claims the place for one content. The other files
+SHA256SUMS is created first, exclusively: it reserves the place for one content. The other files
 follow and are read back. SHA256SUMS.sig is created last, and a bundle counts as committed if and
 only if it exists. Readers therefore never see an incomplete bundle, and an interrupted upload can
 be finished with the same bytes.

@@ -30,7 +30,7 @@ def sign(key: Ed25519PrivateKey, sums: bytes) -> bytes:
 
 
 def is_signature_line(line: bytes) -> bool:
-    """Whether this has the format that `sign` writes, valid or not."""
+    """Whether a line has the format of SHA256SUMS.sig; the signature may be invalid."""
     return _LINE.fullmatch(line) is not None
 
 

@@ -65,7 +65,7 @@ def steward_key(folder: Path) -> Ed25519PrivateKey:
         if key is None:
             _make_folder(folder)
             pem = _private_pem(Ed25519PrivateKey.generate())
-            # Of several processes at the same time, the first one wins; all use its key.
+            # If several processes create a key at the same time, all use the first one.
             with (
                 temporary_file(folder / STEWARD, pem, 0o600) as temporary,
                 contextlib.suppress(FileExistsError),
@@ -75,7 +75,7 @@ def steward_key(folder: Path) -> Ed25519PrivateKey:
             key = _read_private(folder / STEWARD)
         if key is None:
             raise problems.private_key_removed(str(folder / STEWARD))
-        # Always: a process may have crashed between writing the two files.
+        # Even if the key exists: a process may have crashed between writing the two files.
         _publish(folder, key)
     return key
 

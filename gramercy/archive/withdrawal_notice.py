@@ -49,7 +49,7 @@ def read_withdrawal(folder: Path) -> WithdrawalBundle:
     Raises
     ------
     BundleError
-        Naming the file that is not what was sealed, or does not follow from the manifest.
+        Naming the file that differs from what was sealed, or does not follow from the manifest.
     """
     sha256 = check(folder)
     manifest = read_manifest(folder, WithdrawalManifest)

@@ -68,7 +68,7 @@ def budget(
     if moved:
         ledger.move(reason)
     if plan is not None:
-        _print_with(context, plan, json)
+        _print_planned(context, plan, json)
         return
     if change := raise_to or lower_to:
         if dataset is None:
@@ -100,7 +100,7 @@ def _print(accounts: list[Account], json: bool) -> None:
         terminal.say("No data set is registered yet; its first release registers it.")
 
 
-def _print_with(context: Context, request: Path, json: bool) -> None:
+def _print_planned(context: Context, request: Path, json: bool) -> None:
     """Print the budget of a planned release and what the release would leave."""
     planned, ledger = make_plan(context, read_request(request)), context.ledger
     dataset, preview = planned.contract.id, preview_budget(context, planned)

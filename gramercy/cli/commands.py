@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mechanisms": ("mechanisms:mechanisms", "List the mechanisms with one line each."),
     "compare": (
         "compare:compare",
-        "Compare two releases: what changed by more than noise.",
+        "Compare two releases: which entries changed by more than the noise.",
     ),
     "site": (
         "site:site",

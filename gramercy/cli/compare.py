@@ -30,7 +30,7 @@ def compare(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Compare two releases: what changed by more than noise.
+    """Compare two releases: which entries changed by more than the noise.
 
     Both must be releases of one data set with the same columns and normalisation.
 
@@ -64,7 +64,7 @@ def compare(
 
 
 def _print(facts: Mapping[str, Any]) -> None:
-    """Print what changed between the two."""
+    """Print what changed between two releases."""
     terminal.say(terminal.bold(facts["earlier"]), " and ", terminal.bold(facts["later"]))
     chance = facts["by_chance"]
     expected = "" if chance is None else f"; {chance:.2g} are expected if nothing changed"

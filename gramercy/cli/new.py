@@ -67,11 +67,7 @@ def new(
         files = {"contract": str(contract), "request": str(request)}
         terminal.print_json({**files, **columns_of, "next": next_command})
         return
-    left_out = (
-        f"; {len(proposal.left_out)} left out, for reasons given in the file"
-        if proposal.left_out
-        else ""
-    )
+    left_out = f"; {len(proposal.left_out)} left out: see the file" if proposal.left_out else ""
     count = len(proposal.columns)
     counted = "1 column" if count == 1 else f"{count} columns"
     terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")

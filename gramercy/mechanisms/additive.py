@@ -66,7 +66,7 @@ class Additive(Mechanism):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """Largest change of the Gram matrix by the protected unit, in the mechanism's own norm."""
+        """Largest change of the Gram matrix by one protected unit, in the mechanism's norm."""
 
     def constants(self) -> dict[str, float]:
         """See `Mechanism.constants`."""
@@ -120,7 +120,7 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
 
 
 def symmetric_matrix(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:
-    """The symmetric matrix with these entries above the diagonal, row by row, and diagonal."""
+    """The symmetric matrix with this diagonal, and these entries above it, row by row."""
     p = diagonal.size
     matrix = np.zeros((p, p), dtype=diagonal.dtype)
     matrix[np.triu_indices(p, 1)] = upper

@@ -4,7 +4,7 @@ It publishes G + E with E symmetric, E_ii ~ N(0, s^2) and E_ij ~ N(0, s^2/2), in
 i <= j. In coordinates svec(A) = (A_ii ..., sqrt2 A_ij ...) the noise is N(0, s^2 I), and
 ||svec(A)||_2 = ||A||_F. So the mechanism is exactly mu-GDP with mu = Delta_F / s.
 
-Independent noise of one scale on the upper triangle, as published, has the same guarantee and
+Independent noise of equal scale on the upper triangle, as published, has the same guarantee and
 sqrt2 times the noise on every off-diagonal entry: see `mechanisms.gaussian_iid`. The proof is in
 docs/mechanisms/gaussian.md.
 """

@@ -1,4 +1,4 @@
-"""Independent Gaussian noise of one scale on the upper triangle, as the papers publish it.
+"""Independent Gaussian noise of equal scale on the upper triangle, as the papers publish it.
 
 Sources: Su, Guo and Zhang (2020), Algorithms 1 and 2; Wang and Xu (2019), equation 7; Li and Wang
 (2023), Algorithm 1.
@@ -45,7 +45,7 @@ class GaussianIidSpec(MechanismSpec):
 
 @dataclass(frozen=True)
 class GaussianIid(Gaussian):
-    """Independent Gaussian noise of one scale; see `Gaussian`."""
+    """Independent Gaussian noise of equal scale; see `Gaussian`."""
 
     name: ClassVar[str] = "gaussian-iid"
     spec: ClassVar[type[MechanismSpec]] = GaussianIidSpec

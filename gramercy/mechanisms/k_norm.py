@@ -64,7 +64,7 @@ class KNorm(Additive):
 
     @classmethod
     def _exact(cls, spec: PureSpec, parameters: PublicParameters) -> Self:
-        """Delta_F / epsilon; for a given mu, the larger epsilon that has it."""
+        """Delta_F / epsilon; for a given mu, the larger of the two epsilons that have it."""
         epsilon = spec.epsilon
         if epsilon is None:
             mu = spec.mu or math.nan

@@ -26,7 +26,8 @@ class SensitivityBounds:
     Parameters
     ----------
     squared_row, squared_cell
-        When a whole row is replaced, and when one cell of the table is; in squared lattice units.
+        Bounds when a whole row, and when a single cell of the table, is replaced; in squared
+        lattice units.
     squared_norm
         Largest squared norm of a row, in squared lattice units.
     """
@@ -48,10 +49,10 @@ class PublicParameters:
         Neighbour relation.
     publishes_noisy_count
         Whether a noisy number of rows is published as well.
-    unit
+    privacy_unit
         Protected unit: a row, a cell, or a person with all their rows.
     sensitivity_bounds
-        From the declared bounds, where rows are not normalised.
+        Bounds that follow from the declared ranges, where rows are not normalised.
     mean_squared_norm
         Public average of the squared norm of a row: 1 where rows are normalised.
     mean_rows_per_person
@@ -79,14 +80,14 @@ class PublicParameters:
     @property
     def target_delta0(self) -> float | None:
         """The delta0 to aim at: a thousand releases fit the budget's failure share."""
-        return None if self.failure_share is None else self.failure_share / _RELEASES
+        return None if self.failure_share is None else self.failure_share / _RELEASES_IN_SHARE
 
 
-_RELEASES = 1024
+_RELEASES_IN_SHARE = 1024
 
 
 class Mechanism(ABC):
-    """Noise of one public scale, and its exact guarantee.
+    """Noise of a public scale, and its exact guarantee.
 
     A subclass is a frozen dataclass of `PublicParameters` and of the constants of its noise.
     """
@@ -102,13 +103,13 @@ class Mechanism(ABC):
 
     @classmethod
     def summary(cls) -> str:
-        """Its purpose in one line, from the docstring of its request keys."""
+        """The purpose of the mechanism in one line, from the docstring of its request keys."""
         first = (inspect.getdoc(cls.spec) or "").partition("\n")[0]
         return first.partition("``: ")[2].rstrip(".")
 
     @classmethod
     def description(cls) -> dict[str, Any]:
-        """Its properties as plain data, for lists of mechanisms."""
+        """The properties of the mechanism as plain data, for lists of mechanisms."""
         return {
             "name": cls.name,
             "summary": cls.summary(),
@@ -223,7 +224,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def law(self) -> NoiseLaw:
-        """The noise on the sum over rows of what is published, in units of the original rows."""
+        """The law of the noise on the published sum over rows, in units of the original rows."""
 
     @abstractmethod
     def constants(self) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Output perturbation: noise on the graphical lasso solution itself, instead of on its input.
 
-The solution T(S) of min -log det T + tr(S T) + penalty ||T||_1, diagonal penalised, has eigenvalues
+The solution T(S) of min -log det T + tr(S T) + penalty ||T||_1 (diagonal included) has eigenvalues
 of at most p / penalty for positive semidefinite S, and is (p / penalty)^2-Lipschitz in S in
 Frobenius norm. One row of n changes S by at most sqrt2 / n. So the sensitivity Delta is
 sqrt2 p^2 / (n penalty^2), plus twice the error of the solver, plus the effect of rounding; and
@@ -43,7 +43,7 @@ from gramercy.schemas.specs import ClaimedPureSpec, PureSpec
 _SOLVER_SHARE = 2.0**-10  # error of the solver, as a share of the sensitivity
 _GAP = 1e-10  # smallest duality gap per column that the solver is asked for
 _UNIT_ROUNDOFF = 2.0**-53
-_MIN_PENALTY = 1e-2  # up to 100 columns; no table has failed here, nor at a tenth of it
+_MIN_PENALTY = 1e-2  # up to 100 columns; no tested table failed, even at a tenth of it
 _STEPS_PER_SD = 2.0**20  # lattice units per standard deviation of the noise
 
 
@@ -119,7 +119,7 @@ class Output(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Mu = Delta / s, including solver error and rounding; none for the published noise."""
+        """Mu = Delta / s, including solver error and rounding; infinite for the published noise."""
         if self.as_published:
             return Guarantee(math.inf, 1.0)
         sensitivity = _sensitivity(self.parameters, self.penalty) + 2 * self.tolerance

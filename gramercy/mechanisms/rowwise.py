@@ -72,8 +72,8 @@ class RowWise(Mechanism):
 def sensitivity_bounds(parameters: PublicParameters, lattice: Lattice) -> SensitivityBounds:
     """Squared bounds on the change of an integer row.
 
-    A normalised row changes by at most the diameter of the unit ball; so it may even if only one
-    cell of the table changes, since that changes the whole normalised row.
+    A normalised row changes by at most the diameter of the unit ball. The same bound holds for a
+    cell, because changing one cell of the table changes the whole normalised row.
     """
     if parameters.sensitivity_bounds is not None:
         return parameters.sensitivity_bounds

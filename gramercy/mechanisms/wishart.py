@@ -42,8 +42,8 @@ class WishartSpec(ClaimedPureSpec):
     Parameters
     ----------
     delta
-        Delta at which epsilon is asked for; 0 with ``calibration: published`` is the variant that
-        was published as pure.
+        Delta at which epsilon is requested. With ``calibration: published``, 0 selects the variant
+        that the paper claims to be pure.
     mean
         Whether the public mean of the noise is ``removed`` from the matrix or ``kept`` in it. With
         ``kept`` the released matrix is positive semidefinite.
@@ -101,7 +101,7 @@ class Wishart(Additive):
     def _published(cls, spec: WishartSpec, parameters: PublicParameters) -> Self:
         """W_p(p + 1, 3 / (2 epsilon) I), or W_p(p + (14 / epsilon^2) ln(4 / delta), I).
 
-        Wang, Huai and Xu (2018); the first was published as pure, which is false.
+        Wang, Huai and Xu (2018). They claim that the first one is pure, which is false.
         """
         epsilon, delta, p = spec.epsilon or math.nan, spec.delta, parameters.p
         if delta == 0:
@@ -121,7 +121,7 @@ class Wishart(Additive):
 
     @property
     def guarantee(self) -> Guarantee:
-        """See `wishart_profile`; replacing a row is adding one and removing one."""
+        """See `wishart_profile`; replacing a row means adding one row and removing another."""
         k = self.dof - self.parameters.p + 1
         return _guarantee(k, self.scale, self.parameters.neighbours, self.target_delta0)
 

@@ -34,9 +34,7 @@ from gramercy.reports.page import render, with_figure
 from gramercy.schemas.timeline import Timeline
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")
-_LISTED_RELEASES = (
-    3  # newest releases of a data set that the first page shows; the search covers all
-)
+_LISTED_RELEASES = 3  # newest ones of a data set, on the first page; the search covers all
 
 
 @dataclass(frozen=True)

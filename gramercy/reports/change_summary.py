@@ -13,9 +13,7 @@ from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name, median_largest_noise
 
 _LISTED_ENTRIES = 10
-_TAIL = (
-    0.0455  # probability that a normal variable is more than two standard deviations from its mean
-)
+_TAIL = 0.0455  # P(|x| > 2) of a standard normal variable x
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ class Correlations:
     Parameters
     ----------
     names
-        Names of the columns, without the intercept if it removed the means.
+        Names of the columns, without the intercept if correlations are about the means.
     matrix
         Shape (p, p); NaN where a column's own variance is within the noise.
     hidden
-        Which entries are within the noise, or belong to such a column; shape (p, p).
+        Whether an entry is within the noise, or is NaN in `matrix`; shape (p, p).
     centred
-        Whether they are about the means, and not about the public centres.
+        Whether correlations are about the means rather than the public centres.
     """
 
     names: list[str]

@@ -11,7 +11,7 @@ _SOURCES = {".py", ".html", ".css"}
 
 @cache
 def edition() -> str:
-    """Digest of the sources of pages: `verify` recomputes pages of the same edition only."""
+    """Digest of the code that makes pages; `verify` recomputes pages of this edition only."""
     package = Path(__file__).parents[1]
     folders = (package / "estimators", package / "reports")
     files = sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in _SOURCES)

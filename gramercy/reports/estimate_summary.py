@@ -60,7 +60,7 @@ class EstimateSummary:
 
     @property
     def sparse(self) -> bool:
-        """Whether it is a graph without some edges, so that a figure is useful."""
+        """Whether the graph lacks some edges; only then is a figure of it useful."""
         p = len(self.names)
         return self.weights is not None and self.edges < p * (p - 1) // 2
 

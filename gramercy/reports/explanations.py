@@ -22,7 +22,7 @@ from gramercy.schemas.problems import warnings
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a reader should know before using a number.
+    """A note for readers of a release.
 
     Parameters
     ----------
@@ -155,9 +155,8 @@ def median_largest_noise(entries: int, family: Family = "gaussian-isotropic") ->
     3.16), ``k-norm`` had 1.78 and 3.16, ``matrix-laplace`` 1.78 and 3.22, ``wishart`` with p + 1
     degrees of freedom 1.77 and 3.29.
     """
-    tail = -math.expm1(
-        -math.log(2) / max(entries, 1)
-    )  # of one entry, where that of the maximum is 1/2
+    # Tail probability of one entry at the median of the maximum.
+    tail = -math.expm1(-math.log(2) / max(entries, 1))
     if family == "laplace":
         return -math.log(tail) / math.sqrt(2)
     return float(-ndtri(tail / 2))

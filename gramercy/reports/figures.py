@@ -81,8 +81,8 @@ def changes(deviations: Array, hidden: NDArray[np.bool_], names: Sequence[str]) 
         The p columns.
     """
     title = "Heat map of the changes between two releases; those within the noise are grey."
-    most = max(_LEAST_SCALE, math.ceil(float(np.abs(deviations).max(initial=0.0))))
-    return _pixels("changes", title, deviations, hidden, names, most)
+    limit = max(_LEAST_SCALE, math.ceil(float(np.abs(deviations).max(initial=0.0))))
+    return _pixels("changes", title, deviations, hidden, names, limit)
 
 
 def _pixels(
@@ -91,11 +91,11 @@ def _pixels(
     values: Array,
     hidden: NDArray[np.bool_],
     names: Sequence[str],
-    most: float,
+    limit: float,
 ) -> Markup:
-    """A matrix in colours, from orange at `-most` to blue at `most`."""
+    """A matrix in colours, from orange at `-limit` to blue at `limit`."""
     p = len(names)
-    scaled = np.nan_to_num(values) / most
+    scaled = np.nan_to_num(values) / limit
     pixels = np.zeros((p, p, 4))
     colour = np.where((scaled > 0)[..., None], _POSITIVE, _NEGATIVE)
     pixels[..., :3] = np.where(hidden[..., None], _MUTED, colour) / 255
@@ -115,21 +115,21 @@ def _pixels(
             axes.set_xlabel(f"{p} columns, in the order of the contract")
         for spine in axes.spines.values():
             spine.set_visible(False)
-        _legend(axes, most)
+        _legend(axes, limit)
     return drawing.svg
 
 
-def _legend(axes: object, most: float) -> None:
-    """A colour scale from -most to most next to a heat map."""
+def _legend(axes: object, limit: float) -> None:
+    """A colour scale from -limit to limit next to a heat map."""
     inset = axes.inset_axes((1.03, 0.0, 0.035, 0.5))  # type: ignore[attr-defined]
     steps = np.linspace(1, -1, 101)[:, None]
     strip = np.empty((101, 1, 4))
     strip[..., :3] = np.where((steps > 0)[..., None], _POSITIVE, _NEGATIVE) / np.float64(255)
     strip[..., 3] = np.abs(steps)
-    inset.imshow(strip, aspect="auto", extent=(0, 1, -most, most), interpolation="nearest")
+    inset.imshow(strip, aspect="auto", extent=(0, 1, -limit, limit), interpolation="nearest")
     inset.yaxis.tick_right()
     inset.set_xticks([])
-    inset.set_yticks([-most, 0, most])
+    inset.set_yticks([-limit, 0, limit])
     for spine in inset.spines.values():
         spine.set_visible(False)
 
@@ -153,12 +153,12 @@ def eigenvalues(spectrum: Spectrum, repair: str) -> Markup:
         # A linear scale would hide small eigenvalues behind a dominant one.
         reach = max(spectrum.upper, -spectrum.lower)
         axes.set_yscale("symlog", linthresh=max(reach, 1e-300))
-        most = float(spectrum.released.max(initial=spectrum.upper))
-        decades = [d for d in 10.0 ** np.arange(-12, 4) if 1.5 * reach < d <= most]
+        largest = float(spectrum.released.max(initial=spectrum.upper))
+        decades = [d for d in 10.0 ** np.arange(-12, 4) if 1.5 * reach < d <= largest]
         axes.minorticks_off()
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_yticks([spectrum.lower, 0.0, spectrum.upper, *decades])
-        axes.set_ylim(1.3 * min(float(spectrum.released[-1]), spectrum.lower), 1.3 * most)
+        axes.set_ylim(1.3 * min(float(spectrum.released[-1]), spectrum.lower), 1.3 * largest)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("-", "−"))
         axes.legend(frameon=False)
     return drawing.svg
@@ -257,5 +257,5 @@ def _layout(nodes: object) -> dict[int, tuple[float, float]]:
     return {v: (round(float(x), 3), round(float(y), 3)) for v, (x, y) in layout.items()}
 
 
-def _short(name: str, most: int = 24) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+def _short(name: str, length: int = 24) -> str:
+    return name if len(name) <= length else name[: length - 1] + "…"

@@ -18,7 +18,7 @@ def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
     Parameters
     ----------
     dataset, release
-        Ids.
+        Ids of the data set and the release.
     facts
         Repair counts by column, expectations on a sample, comparison with the exact matrix; each
         is optional.

@@ -119,7 +119,7 @@ class TableExcerpt:
     total
         Number of lines in the file.
     secondary
-        Whether the page shows it folded.
+        Whether the page shows the table collapsed.
     """
 
     name: str

@@ -47,9 +47,10 @@ class BudgetFacts:
     spent, taken
         Shares of it, from 0 to 1: spent before the release, and taken by it.
     spent_epsilon, left_epsilon
-        Spent before the release, and left after it for one more, at the budget's delta.
-    more
-        How many more releases like this one would fit afterwards.
+        Epsilon spent before the release, and the epsilon that one further release could have, at
+        the budget's delta.
+    releases_left
+        How many releases like this one would still fit afterwards.
     """
 
     epsilon: float
@@ -59,7 +60,7 @@ class BudgetFacts:
     taken: float
     spent_epsilon: float
     left_epsilon: float
-    more: int
+    releases_left: int
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class PlanFacts:
     effect, budget
         The effect on the budget.
     ranking, declined
-        Mechanisms at this guarantee by increasing error; and, for the others, why they cannot answer.
+        Mechanisms at this guarantee by increasing error; and the others, with the reason.
     curves
         Pairs of epsilon and error by mechanism.
     """
@@ -134,8 +135,8 @@ class PlanFacts:
     curves: Mapping[str, Sequence[tuple[float, float]]]
 
     @property
-    def own_norm(self) -> tuple[float, float] | None:
-        """Bounds on the Frobenius norm of the exact matrix; None unless its trace is known to be 1."""
+    def norm_bounds(self) -> tuple[float, float] | None:
+        """Bounds on the Frobenius norm of the exact matrix; None if its trace may not be 1."""
         has_unit_trace = isinstance(self.normalisation, Unit) and self.privacy_unit == "row"
         has_unit_trace &= self.publishes != "precision"
         return (1 / math.sqrt(self.columns), 1.0) if has_unit_trace else None
@@ -173,12 +174,15 @@ def error_curves(planned: PlanFacts) -> Markup:
     with figure("errors", title, 5.6, 4.2) as drawing:
         axes = drawing.axes
         axes.set(xscale="log", yscale="log", xlabel="ε", ylabel="error of the matrix")
-        if planned.own_norm is not None:
-            axes.axhspan(*planned.own_norm, color=FAINT, alpha=0.14, linewidth=0)
+        if planned.norm_bounds is not None:
+            axes.axhspan(*planned.norm_bounds, color=FAINT, alpha=0.14, linewidth=0)
         for name, points in planned.curves.items():
-            own = name == planned.mechanism
-            line: Any = {"color": ACCENT if own else FAINT, "linewidth": 2.4 if own else 1}
-            axes.plot(*zip(*points, strict=True), zorder=3 if own else 2, **line)
+            is_requested = name == planned.mechanism
+            line: Any = {
+                "color": ACCENT if is_requested else FAINT,
+                "linewidth": 2.4 if is_requested else 1,
+            }
+            axes.plot(*zip(*points, strict=True), zorder=3 if is_requested else 2, **line)
         axes.plot(planned.epsilon, planned.error, "o", color=WARM, markersize=8, zorder=4)
         label = axes.annotate(
             "request",

@@ -97,8 +97,8 @@ def _inline(svg: str, title: str, width: float) -> Markup:
     opening, rest = body.split(">", 1)
     opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
     label = Markup.escape(title)
-    most = f"max-width: {width * 7:.4g}rem"
-    return Markup(f'{opening} role="img" aria-label="{label}" style="{most}">{rest}')
+    style = f"max-width: {width * 7:.4g}rem"
+    return Markup(f'{opening} role="img" aria-label="{label}" style="{style}">{rest}')
 
 
 def _coloured(style: str) -> str:

@@ -1,9 +1,9 @@
 """The same passes on a Dask cluster: workers sum partitions of the table, then a tree adds them.
 
 Workers receive public constants and file names. Their exact sums are private and stay in memory
-until the total is fetched; a cluster whose workers may spill to disk is refused. Of a failure, only
-the type of the exception is returned, or one of Gramercy's errors, which contain no values. No
-noise is drawn on a worker.
+until the total is fetched; a cluster whose workers may spill to disk is refused. A worker
+that fails returns only the type of the exception, or an error of Gramercy, which contains no
+values. No noise is drawn on a worker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gramercy.tables.source import Source
 Client = Any  # Dask is imported late and has no type hints
 Future = Any
 
-_PARTITION_CELLS = 1 << 22  # cells of a partition, at least
+_PARTITION_CELLS = 1 << 22  # smallest number of cells of a partition
 _TIMEOUT = "10s"  # for the scheduler to answer
 
 
@@ -63,7 +63,7 @@ class Cluster:
         finished = 0
 
         def on_partition() -> None:
-            """Report an equal share of the rows: real numbers are only available at the end."""
+            """Report an equal share of the rows: actual numbers are only available at the end."""
             nonlocal finished
             finished += 1
             rows, count = job.contract.rows, len(parts)
@@ -86,7 +86,7 @@ def _sum_partitions(
 
 
 def _run_on_worker(step: Callable[..., Any], *args: Any) -> Any:
-    """Run a step on a worker, and return errors: raised ones would be logged and sent as is."""
+    """Run a step on a worker. Errors are returned; Dask would log and send raised ones in full."""
     failure = next((arg for arg in args if isinstance(arg, _Failure)), None)
     if failure is not None:
         return failure
@@ -103,11 +103,13 @@ def _run_on_worker(step: Callable[..., Any], *args: Any) -> Any:
 
 
 def _submit(client: Client, step: Callable[..., Any], *args: Any) -> Future:
-    return client.submit(_run_on_worker, step, *args, pure=False)  # keys show no arguments
+    return client.submit(
+        _run_on_worker, step, *args, pure=False
+    )  # `pure` would derive keys from arguments
 
 
 def _tree_sum(client: Client, leaves: Sequence[Future], on_partition: Callable[[], None]) -> Future:
-    """The sum of all leaves on the workers, of neighbours first to keep their order."""
+    """The sum of all leaves, on the workers; neighbours are added first, to keep their order."""
     from distributed import as_completed
 
     for _ in as_completed(leaves, loop=client.loop):  # type: ignore[no-untyped-call]
@@ -170,7 +172,7 @@ def _check_workers(client: Client) -> None:
 
 
 def _worker_status(dask_worker: Any) -> tuple[str | None, bool]:
-    """Its version of Gramercy, and whether it may spill to disk."""
+    """A worker's version of Gramercy, and whether it may spill to disk."""
     return _version(), _may_spill(dask_worker)
 
 

@@ -32,7 +32,7 @@ def schema_of(source: Source) -> dict[str, str]:
     Raises
     ------
     TableError
-        If a file cannot be read, is empty, or has two columns of one name.
+        If a file cannot be read, is empty, or has two columns with the same name.
     """
     types: dict[str, str] = {}
     for index, file in enumerate(source.files):
@@ -64,7 +64,7 @@ def column_types(file: SourceFile) -> dict[str, str]:
     Raises
     ------
     TableError
-        If the file cannot be read, is empty, or has two columns of one name.
+        If the file cannot be read, is empty, or has two columns with the same name.
     """
     if file.format == "csv":
         stated = [(name, _ANY) for name in csv_reader.read_header(file)]
@@ -87,8 +87,9 @@ def column_types(file: SourceFile) -> dict[str, str]:
 def _type_name(kind: pa.DataType) -> str:
     """``whole`` or ``double`` for numbers, ``text``, ``any``, or Arrow's own name.
 
-    Only the outer name: fields of a struct may be named after private cells. A column that is all
-    missing has no type and counts as ``any``; otherwise its cells would decide on a refusal.
+    Of a nested type only the outer name is given: fields of a struct may be named after private
+    cells. A column whose cells are all missing has no type and counts as ``any``; otherwise its
+    cells would decide whether the table is refused.
     """
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     numeric = (

@@ -56,7 +56,7 @@ def read_header(file: SourceFile) -> list[str]:
     display_name = file.display_name
     with redact_parser_errors(display_name, "CSV"), _open(file) as stream:
         line = stream.readline(BLOCK + 1)
-        # If the header were dropped for its length, the next line would be taken for the header.
+        # A header dropped for its length would make the next line, a private row, the header.
         if len(line) > BLOCK and not line.endswith(b"\n"):
             raise problems.header_too_long(display_name, BLOCK >> 20)
         try:
@@ -84,7 +84,7 @@ def cell_batches(
         malformed.dropped += 0 if keep_malformed else lines
         malformed.kept += lines if keep_malformed else 0
 
-    def skip(_: Any) -> str:
+    def on_invalid_row(_: Any) -> str:
         malformed.dropped += 1
         return "error" if keep_malformed else "skip"
 
@@ -93,7 +93,7 @@ def cell_batches(
         batches = pacsv.open_csv(
             pa.PythonFile(RecordLines(stream, count_malformed, fields), mode="r"),
             read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
-            parse_options=pacsv.ParseOptions(invalid_row_handler=skip),
+            parse_options=pacsv.ParseOptions(invalid_row_handler=on_invalid_row),
             convert_options=pacsv.ConvertOptions(
                 check_utf8=False,
                 include_columns=names,

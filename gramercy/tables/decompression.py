@@ -11,7 +11,7 @@ from typing import IO, Any
 _CHUNK = 1 << 16  # bytes
 _XZ_MEMORY = 128 << 20  # bytes; xz -9 needs 65 MiB
 _ZIP_DIRECTORY = 1 << 20  # bytes
-_ZIP_END, _ZIP_COMMENT = 22, 1 << 16
+_ZIP_END, _ZIP_COMMENT = 22, 1 << 16  # bytes of the end record, and of the longest comment
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2}
 
 
@@ -20,7 +20,7 @@ class DecompressionError(ValueError):
 
 
 class XzStream(io.RawIOBase):
-    """The content of an .xz or .lzma file; the dictionary, up to 4 GiB in the format, is bounded.
+    """The content of an .xz or .lzma file, in bounded memory; the format allows up to 4 GiB.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 Folds compose in parallel (releasing all of them costs as much as releasing one) only if changing a
 row leaves every other row in its fold. A row's position does not ensure that: where a value decides
-which file a row is in, changing it moves the rows that follow. So every row draws its fold
+which file a row is in, changing that value moves the rows that follow. So every row draws its fold
 independently at random (`mechanisms.sampling.sampler.uniform_integers`).
 """
 
@@ -14,4 +14,4 @@ import numpy as np
 from numpy.typing import NDArray
 
 FoldNumbers = NDArray[np.int64]
-AssignFolds = Callable[[int], FoldNumbers]  # from a number of rows
+AssignFolds = Callable[[int], FoldNumbers]  # takes a number of rows, returns their folds

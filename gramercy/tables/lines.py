@@ -51,17 +51,17 @@ def is_record(line: bytes) -> bool:
 
 
 class RecordLines:
-    """A readable stream of those lines of `stream` that are records.
+    """A readable stream of the lines of `stream` that are records.
 
     Parameters
     ----------
     stream
         CSV bytes.
     on_malformed
-        Called with numbers of malformed lines.
+        Called with the number of malformed lines of each block.
     width
-        Number of fields of a record. If it is given, no line is dropped: a line that is not a
-        record of this width becomes a record of empty fields.
+        Number of fields of a record, or None. With a width no line is dropped: a line that is not
+        a record of this width becomes a record of empty fields.
     """
 
     closed = False
@@ -112,7 +112,7 @@ class RecordLines:
             yield b"".join(line + b"\n" for line in part)
 
     def _without_malformed(self, block: bytes) -> bytes:
-        """The records among the lines of a block. Blank lines count as malformed."""
+        """The lines of a block that are records. Blank lines count as malformed."""
         quotes_or_returns = b'"' in block or b"\r" in block
         if not (quotes_or_returns or b"\n\n" in block or block[:1] == b"\n"):
             return block
@@ -139,17 +139,17 @@ class RecordLines:
 
     def _line_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
         """Blocks of complete lines, in bounded memory for lines of any length."""
-        begun, too_long = b"", False
+        unfinished, too_long = b"", False
         while block := stream.read(BLOCK):
             end, newline, after = block.partition(b"\n")
-            too_long = too_long or len(begun) + len(end) > BLOCK
-            begun = b"" if too_long else begun + end
+            too_long = too_long or len(unfinished) + len(end) > BLOCK
+            unfinished = b"" if too_long else unfinished + end
             if not newline:
                 continue
             lines, newline, rest = after.rpartition(b"\n")
-            yield (self._overlong_line() if too_long else begun + b"\n") + lines + newline
-            begun, too_long = rest, False
+            yield (self._overlong_line() if too_long else unfinished + b"\n") + lines + newline
+            unfinished, too_long = rest, False
         if too_long:
             yield self._overlong_line()
-        elif begun:
-            yield begun + b"\n"
+        elif unfinished:
+            yield unfinished + b"\n"

@@ -1,4 +1,4 @@
-"""Normalise rows into the unit ball, each row by itself, with public constants only."""
+"""Normalise rows into the unit ball, each row separately, with public constants only."""
 
 from __future__ import annotations
 

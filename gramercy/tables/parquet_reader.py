@@ -72,7 +72,7 @@ def _open_bytes(file: SourceFile) -> Any:
 
 
 def _read_ahead(table: pq.ParquetFile, columns: Collection[str]) -> int:
-    """Read-ahead of each column, in bytes; 0 to read a row group's whole column at once.
+    """Read-ahead of each column, in bytes; 0 to read the whole column of a row group at once.
 
     Columns are identified by position, because a column chunk may state any name.
     """
@@ -132,9 +132,9 @@ class _Reader:
     Parameters
     ----------
     stream, table
-        The file.
+        The file, as bytes and as Arrow opened it.
     rows
-        Rows of a batch.
+        Number of rows of a batch.
     """
 
     def __init__(self, stream: IO[bytes], table: pq.ParquetFile, rows: int) -> None:
@@ -155,7 +155,7 @@ class _Reader:
             yield np.concatenate(aligned)[order]
 
     def read_in_turns(self, columns: Sequence[StoredColumn], group: int) -> Iterator[Array]:
-        """Some columns after others, over one row group, rescanned for every block of rows.
+        """One set of columns after another, over one row group that is read again for every block.
 
         Used where one page of every column would not fit into memory.
         """
@@ -184,7 +184,7 @@ class _Reader:
     def _column_groups(
         self, columns: Sequence[StoredColumn], budget: int
     ) -> list[list[StoredColumn]]:
-        """Columns that can be read together, by the memory of their pages and cells."""
+        """Sets of columns that fit into memory together, by the size of their pages and cells."""
         parts: list[list[StoredColumn]] = []
         weight = full = budget + 1
         for column in columns:

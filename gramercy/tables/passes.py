@@ -26,7 +26,7 @@ from gramercy.tables.source import Source
 from gramercy.tables.sums import Sum, SummingWorker
 from gramercy.tables.threads import WorkerT, thread_count, worker_pool
 
-EXCESS_ROWS = 1_000_000  # beyond the declared number, at which reading stops
+EXCESS_ROWS = 1_000_000  # rows beyond the declared number, after which reading stops
 
 OnRows = Callable[[int], None]
 
@@ -42,7 +42,7 @@ class Job:
     Parameters
     ----------
     contract, normalisation, lattice
-        Columns, normalisation, and lattice of the integer rows.
+        The declared columns, the normalisation, and the lattice of the integer rows.
     keep_malformed
         Whether a malformed line of a CSV file becomes a row of missing cells.
     folds, assign
@@ -69,7 +69,7 @@ class PartialSums:
     fold_sums
         The sum of each fold, without dropped malformed lines.
     repairs, malformed
-        Counts.
+        Counts of repaired cells and of malformed lines.
     contributions
         For person-level privacy: the sum of squares of each person's scaled rows, and the number
         of rows without a person.
@@ -110,7 +110,7 @@ def measure_persons(source: Source, job: Job, on_rows: OnRows = ignore_progress)
 def sum_rows(
     source: Source, job: Job, persons: Persons | None = None, on_rows: OnRows = ignore_progress
 ) -> PartialSums:
-    """The summing pass; `persons` is the first pass's result over the whole table."""
+    """The summing pass; `persons` is the result of the first pass over the whole table."""
     contributions, workers = Persons(), list[SummingWorker]()
     if persons is None:
         malformed, workers = _run(
@@ -142,7 +142,7 @@ def _run(
     persons: Persons | None = None,
 ) -> tuple[MalformedLines, list[WorkerT]]:
     """Pass all batches to workers; the indices of persons, if any, are the first row of a batch."""
-    contract, malformed, seen = job.contract, MalformedLines(), 0
+    contract, malformed, rows_read = job.contract, MalformedLines(), 0
     columns: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
     if contract.person_column is not None:
         columns = {contract.person_column: persons, **columns}
@@ -154,8 +154,8 @@ def _run(
         for batch in cell_batches(source, columns, malformed, keep_malformed=job.keep_malformed):
             rows = batch.shape[1]
             add_batch(batch, *([] if job.assign is None else [job.assign(rows)]))
-            seen += rows
+            rows_read += rows
             on_rows(rows)
-            if seen + malformed.dropped > limit:  # the table may be endless
+            if rows_read + malformed.dropped > limit:  # the table may be endless
                 break
     return malformed, workers

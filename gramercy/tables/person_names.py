@@ -28,7 +28,7 @@ _INVISIBLE = re.compile(
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "]+"
 )
-_QUOTES = (  # also Excel's ="7"
+_QUOTES = (  # includes the marks in Excel's ="7"
     "\"'`=\u00ab\u00b4\u00bb\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a"
 )
 _AROUND = _QUOTES + "".join(filter(str.isspace, map(chr, range(0x3001))))  # also all white space

@@ -39,9 +39,9 @@ class Persons:
     Parameters
     ----------
     names
-        Canonical names of persons that are known already, in order.
+        Canonical names of the persons known so far, in order.
     closed
-        Whether an unknown person is an error.
+        Whether a person who is not in `names` is an error.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Persons:
         """
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
-        if pa.types.is_dictionary(column.type):  # may have names that no row uses
+        if pa.types.is_dictionary(column.type):  # its dictionary may have names that no row uses
             column = column.dictionary.take(column.indices)
         column = column.dictionary_encode()
         entries = np.array([self._index(name) for name in _texts(column.dictionary)] + [np.nan])
@@ -124,7 +124,7 @@ class Persons:
         Parameters
         ----------
         indices
-            As from `indices`, shape (rows,).
+            The result of `indices`, shape (rows,).
         squares
             Sum of squares of each row, shape (rows,); integers whose total is below 2^53.
         """
@@ -139,7 +139,7 @@ class Persons:
             self.rows_without_person += int(indices.size - owned.sum())
 
     def _grow(self) -> None:
-        if len(self) > self._rows.size:  # by half, so that it happens rarely
+        if len(self) > self._rows.size:  # grow by half, so that copies are rare
             added = len(self) + len(self) // 2 - self._rows.size
             self._squares = np.concatenate([self._squares, np.zeros(added, np.uint64)])
             self._rows = np.concatenate([self._rows, np.zeros(added, np.int64)])
@@ -159,9 +159,9 @@ class Persons:
 
         Notes
         -----
-        One for persons whose rows together are no longer than one unit row. The rows of all others
+        The factor is 1 if the rows of a person together are no longer than one unit row. All others
         are scaled to that length, or to less where rounding needs more room: rounding moves m rows
-        together by at most sqrt(m p) / 2. Zero where the sum of squares overflowed.
+        together by at most sqrt(m p) / 2. It is 0 where the sum of squares overflowed.
         """
         margin = np.sqrt(self.rows * float(lattice.p)) / 2 + 1
         length = np.clip(2.0**lattice.bits - margin, 0.0, lattice.unit_length) * (1 - _MARGIN)
@@ -195,9 +195,9 @@ class MeasuringWorker:
     Parameters
     ----------
     transform
-        From cells to integer rows.
+        Turns cells into integer rows.
     persons
-        Where squares are added.
+        Index to which the squares are added.
     """
 
     def __init__(self, transform: RowTransform, persons: Persons) -> None:
@@ -217,11 +217,11 @@ class ScalingWorker(SummingWorker):
     Parameters
     ----------
     transform
-        From cells to integer rows.
+        Turns cells into integer rows.
     factors
-        Of every person; see `Persons.factors`.
+        Factor of every person; see `Persons.factors`.
     contributions
-        Where squares of scaled rows are added, for verification.
+        Index to which the squares of scaled rows are added, for verification.
     """
 
     def __init__(self, transform: RowTransform, factors: Array, contributions: Persons) -> None:

@@ -28,7 +28,7 @@ class Repairs:
 
     @classmethod
     def zeros(cls, columns: int) -> Repairs:
-        """No repairs yet."""
+        """Zero repairs in every column."""
         return cls(np.zeros(columns, np.int64), np.zeros(columns, np.int64))
 
     def __add__(self, other: Repairs) -> Repairs:

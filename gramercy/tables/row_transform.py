@@ -16,7 +16,7 @@ from gramercy.tables.normalise import normalise
 from gramercy.tables.normalise_kernel import NormaliseKernel
 from gramercy.tables.repair import Repairs, repair
 
-_LARGE = 1 << 24  # cells from which compiled code is worth the second that loading it takes
+_LARGE = 1 << 24  # cells; compiled code takes a second to load, which pays off from here on
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,11 @@ class Source:
     Parameters
     ----------
     fs
-        Their fsspec file system.
+        The fsspec file system of the files.
     files
         The files.
     url
-        The contract's source. Its folders may be shown; its user, password and query may not.
+        The contract's source. Messages may show its folders, but not its user, password and query.
     """
 
     fs: Any = field(repr=False)
@@ -65,36 +65,36 @@ class Source:
 def open_source(url: str) -> Source:
     """Resolve a path, glob, folder or fsspec URL.
 
-    A folder stands for all CSV and Parquet files in it and below, except those whose names, or
-    whose folders' names, start with an underscore or a dot.
+    A folder stands for all CSV and Parquet files in it and below. A file is skipped if its name, or
+    the name of a subfolder around it, starts with an underscore or a dot.
 
     Raises
     ------
     TableError
         If the source does not exist, or a file is neither CSV nor Parquet.
     """
-    shown = without_secrets(url)
+    display_url = without_secrets(url)
     error: TableError | None = None
     root, files = None, []
     try:
         fs, path = url_to_fs(url)
         if user_in_name(url, path):
-            error = problems.credentials_in_url(shown, url.partition("://")[0])
+            error = problems.credentials_in_url(display_url, url.partition("://")[0])
         elif fs.isfile(path):  # a file may have brackets in its name: other names are patterns
             files = [path]
         else:
             files = sorted(f for f in fs.glob(path) if fs.isfile(f))
             if not files and fs.isdir(path):
                 root, files = path, _tables_below(fs, path)
-                error = None if files else problems.folder_without_tables(shown)
+                error = None if files else problems.folder_without_tables(display_url)
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
-                error = problems.not_a_regular_file(shown)
+                error = problems.not_a_regular_file(display_url)
             elif not files:
-                error = problems.source_missing(shown)
+                error = problems.source_missing(display_url)
     except ImportError:
-        error = problems.driver_missing(shown, _driver_hint(url))
+        error = problems.driver_missing(display_url, _driver_hint(url))
     except Exception as caught:  # drivers raise any exception, and quote whole URLs
-        error = problems.source_not_opened(shown, type(caught).__name__)
+        error = problems.source_not_opened(display_url, type(caught).__name__)
     if error is not None:
         raise error
     return Source(fs, tuple(source_file(fs, file, url, root) for file in files), url)

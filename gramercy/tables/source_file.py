@@ -27,12 +27,12 @@ class SourceFile:
     path
         Its path on that file system; over HTTP, its whole URL.
     format
-        Determined by its name.
+        Format, which follows from the name of the file.
     display_name
         Its name in errors, without private values: values of partition folders are cells, and URLs
         may hold secrets. Folders that the contract itself names are shown as they are.
     partition_values
-        Values of the columns that its folders encode, as Hive and Spark write them.
+        Values of the columns that are encoded in the names of its folders, as by Hive and Spark.
     row_groups
         The row groups of a Parquet file to read; None for all.
     """
@@ -106,8 +106,8 @@ def _partition_values(path: str, root: str) -> dict[str, str | None]:
 def _display_name(path: str, url: str) -> str:
     *folders, name = without_secrets(path).split("/")
     in_contract = without_secrets(url).split("/")
-    shown = [
+    display_folders = [
         f"{folder.partition('=')[0]}=*" if "=" in folder and folder not in in_contract else folder
         for folder in folders
     ]
-    return "/".join([*shown, name])
+    return "/".join([*display_folders, name])

@@ -103,12 +103,12 @@ def accumulate(
     folds, assign
         Number of folds, and the function that draws the fold of each row; see `tables.folds`.
     engine
-        Reads and sums: in this process, or on the workers of `tables.cluster`.
+        Function that reads and sums the table: in this process, or on a cluster (`tables.cluster`).
 
     Raises
     ------
     TableError
-        If the table cannot be read or has another number of rows than is public; if the table is
+        If the table cannot be read; if its number of rows is not the public one; if the table is
         CSV under cell-level privacy; or if rows are published and a declared column is a partition
         column.
     """
@@ -120,14 +120,14 @@ def accumulate(
     job = Job(contract, normalisation, lattice, keep_malformed, folds, assign)
     sums = engine(source, job, on_rows)
     if contract.person_column is not None:
-        return _of_persons(sums, lattice)
-    total = _of_rows(sums)
+        return _total_of_persons(sums, lattice)
+    total = _total_of_rows(sums)
     _check_row_count(contract, total.rows)
     return total
 
 
 def _check_row_order(source: Source, contract: Contract) -> None:
-    """Refuse tables in which a cell decides which file, and so which position, its row has.
+    """Refuse tables in which a cell decides the file, and so the position, of its row.
 
     Only names of columns and folders are compared. A folder that the contract itself names is the
     same for all rows.
@@ -141,7 +141,7 @@ def _check_row_order(source: Source, contract: Contract) -> None:
             raise problems.column_decides_row_order(name)
 
 
-def _of_rows(sums: PartialSums) -> Accumulated:
+def _total_of_rows(sums: PartialSums) -> Accumulated:
     """The total over rows. A dropped malformed line counts as a zero row."""
     first, *others = sums.fold_sums
     dropped = sums.malformed.dropped
@@ -150,7 +150,7 @@ def _of_rows(sums: PartialSums) -> Accumulated:
     return Accumulated(folds, sums.repairs, malformed, sums.rows + dropped)
 
 
-def _of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
+def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
     """The total over persons. A malformed line belongs to no person, and adds nothing."""
     persons = sums.contributions
     if not persons.are_in_ball(lattice):
@@ -169,7 +169,7 @@ def _of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
 def _check_row_count(contract: Contract, rows: int) -> None:
     """Refuse a table whose number of rows is not the public one.
 
-    Persons are not counted: one name that is misspelled or unreadable would decide on the refusal.
+    The number of persons is not checked: a single misspelled name would decide on the refusal.
     """
     if not contract.checks_rows or rows == contract.rows:
         return

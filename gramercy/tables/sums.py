@@ -17,8 +17,8 @@ from gramercy.tables.row_transform import RowTransform
 
 Array = NDArray[np.float64]
 
-_CELLS = 1 << 16  # of a block that stays in cache
-_MIN_ROWS = 256  # of a block, so that updating the Gram matrix does not dominate
+_CELLS = 1 << 16  # cells of a block that stays in cache
+_MIN_ROWS = 256  # rows of a block, so that updating the Gram matrix does not dominate
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,7 +49,7 @@ class Sum:
 
 
 def row_slices(lattice: Lattice, rows: int) -> Iterator[slice]:
-    """Slices of rows that stay in cache, and whose squares sum to at most 2^53."""
+    """Slices of the rows, small enough for the cache and for squares that sum to at most 2^53."""
     step = max(1, min(max(_CELLS // lattice.p, _MIN_ROWS), (1 << 53) // lattice.squared_radius))
     for start in range(0, rows, step):
         yield slice(start, start + step)
@@ -61,7 +61,7 @@ class SummingWorker:
     Parameters
     ----------
     transform
-        From cells to integer rows.
+        Turns cells into integer rows.
     folds
         Number of folds, which are summed separately.
     """

@@ -15,7 +15,7 @@ _MAX_THREADS = 8
 
 
 class Worker(Protocol):
-    """Accumulates the results of one thread, over any sequence of batches."""
+    """Processes the batches of one thread, and accumulates their results."""
 
     def add(self, *batch: Any) -> None: ...
 
@@ -30,9 +30,9 @@ def thread_count() -> int:
 
 @contextmanager
 def worker_pool(workers: list[WorkerT]) -> Iterator[Callable[..., None]]:
-    """A function that passes a batch to the next free worker; all batches are done on exit.
+    """A function that passes a batch to the next free worker; on exit, all batches are finished.
 
-    Each worker has a thread of its own; a single worker runs in the calling thread.
+    Each worker has its own thread; a single worker runs in the calling thread.
     """
     if len(workers) == 1:
         yield workers[0].add

@@ -22,9 +22,9 @@ class PersonIndex(Protocol):
 # How cells become numbers: as indices of levels, as indices of persons, or (None) as numbers.
 Coding = Levels | PersonIndex | None
 
-_PADDING = 1024  # bytes of blanks around a level that are accepted
+_PADDING = 1024  # bytes of blanks that are accepted around a level
 
-# What the cast below accepts as a number, except nan(...), which counts as missing.
+# Text that Arrow casts to float64, except nan(...), which counts as missing.
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)$"
 
 

@@ -22,11 +22,11 @@ def catalogue() -> Mapping[str, Problem[..., Any]]:
     Raises
     ------
     TypeError
-        If two have one code.
+        If two problem types have the same code.
     """
-    found: dict[str, Problem[..., Any]] = {}
+    by_code: dict[str, Problem[..., Any]] = {}
     for module in pkgutil.iter_modules(__path__, f"{__name__}."):
         for each in vars(import_module(module.name)).values():
-            if isinstance(each, Problem) and found.setdefault(each.code, each) is not each:
-                raise TypeError(f"{each.code}: {each.name} and {found[each.code].name}")
-    return MappingProxyType(dict(sorted(found.items())))
+            if isinstance(each, Problem) and by_code.setdefault(each.code, each) is not each:
+                raise TypeError(f"{each.code}: {each.name} and {by_code[each.code].name}")
+    return MappingProxyType(dict(sorted(by_code.items())))

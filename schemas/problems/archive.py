@@ -118,7 +118,7 @@ def s3_driver_missing(url: str) -> None:
     "Install the package that the documentation of fsspec names for it.",
 )
 def driver_missing(url: str, protocol: str) -> None:
-    """The fsspec driver of this protocol is a package of its own."""
+    """The fsspec driver of this protocol is a separate package."""
 
 
 @problem(
@@ -171,19 +171,19 @@ def bucket_missing(url: str, action: str) -> None:
     "Remove it, and try again.",
 )
 def unexpected_object(url: str) -> None:
-    """The store has an object in the place of a bundle that the publisher did not upload."""
+    """The folder of the bundle has an object that the publisher did not upload."""
 
 
 @problem("GRM-417", ArchiveError, "{url} does not contain what was written to it.", "Try again.")
 def upload_altered(url: str) -> None:
-    """After the upload, the store returned other bytes than were sent."""
+    """After the upload, the store returned bytes that differ from those that were sent."""
 
 
 @problem(
     "GRM-418",
     ArchiveError,
     "{path} already contains a release with other content.",
-    "Its id was given twice: use the ledger that belongs to this archive.",
+    "Two ledgers assigned the same id: use the ledger that belongs to this archive.",
 )
 def release_exists(path: str) -> None:
     """Another ledger has published a release of the same id to this archive."""
@@ -207,7 +207,7 @@ def bundle_exists(path: str) -> None:
     "file.",
 )
 def place_claimed(claim: str) -> None:
-    """The checksums of another bundle are in place, and its signature is not there yet."""
+    """Another bundle's checksums are stored here, but its signature is not yet."""
 
 
 # Anchors of the ledger.
@@ -217,22 +217,22 @@ _WHICH_LEDGER = "Ask the curator which ledger is valid; other copies of the arch
 
 @problem("GRM-421", BundleError, "{first} and {second} are anchors of two ledgers.", _WHICH_LEDGER)
 def anchors_of_two_ledgers(first: str, second: str) -> None:
-    """Two ledgers have published to one archive."""
+    """Two ledgers have published to the same archive."""
 
 
 @problem(
     "GRM-422",
     BundleError,
-    "{first} and {second} are anchors of one ledger that was forked.",
+    "{first} and {second} are anchors of the same ledger, which was forked.",
     _WHICH_LEDGER,
 )
 def anchors_of_forked_ledger(first: str, second: str) -> None:
-    """Two copies of one ledger have continued separately: entries of one number differ."""
+    """Two copies of a ledger have continued separately: entries with the same number differ."""
 
 
 @problem("GRM-423", BundleError, "{path}: the content contradicts the file name.", _WHICH_LEDGER)
 def anchor_contradicts_name(path: str) -> None:
-    """An anchor's file was changed: its content is not that of the entry in its name."""
+    """The file of an anchor was changed: it does not describe the entry that its name states."""
 
 
 @problem("GRM-424", BundleError, "{path} is not an anchor of a ledger.", "Remove it.")

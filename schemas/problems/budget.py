@@ -40,7 +40,8 @@ def budget_exceeded(
 def failure_share_exceeded(budget: str, needed: float, spent: float, share: float) -> None:
     """A tenth of the budget's delta is set aside for mechanisms whose guarantee in mu may fail.
 
-    The failure probabilities (delta0) of all releases add up, and this release would exceed it.
+    The failure probabilities (delta0) of all releases add up, and with this release their sum would
+    exceed that share.
     """
 
 
@@ -85,7 +86,7 @@ def state_not_allowed(release: str, state: str, new_state: str) -> None:
     "GRM-305",
     TermsChanged,
     "Data set '{dataset}' was registered with other terms: {terms}.",
-    "Restore them in the contract: earlier guarantees depend on them. A budget is changed with "
+    "Restore them in the contract: earlier guarantees depend on them. To change a budget, use "
     "'gramercy budget --raise' or '--lower' first. Use a new id only for a data set that shares no "
     "people with this one.",
 )
@@ -116,7 +117,7 @@ def reason_missing() -> None:
     "Remove line breaks and control characters.",
 )
 def reason_not_one_line() -> None:
-    """A reason is kept for good, and shown in terminals and on pages."""
+    """A reason is stored permanently, and shown in terminals and on pages."""
 
 
 @problem(

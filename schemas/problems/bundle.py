@@ -6,14 +6,22 @@ from gramercy.schemas.errors import ArchiveError, BundleError, InvalidValue, Req
 from gramercy.schemas.problem import problem
 
 
-@problem("GRM-430", InvalidValue, "'failure_share' must be the failure share of 'delta'.")
+@problem(
+    "GRM-430",
+    InvalidValue,
+    "'failure_share' must be the share of 'delta' that is set aside for failures.",
+)
 def failure_share() -> None:
-    """A manifest states a share of delta for failures that is not the one in use."""
+    """A manifest states another share of delta for failures than the budget sets aside."""
 
 
-@problem("GRM-431", InvalidValue, "'budget' must be given from manifest format 6 on, not before.")
+@problem(
+    "GRM-431",
+    InvalidValue,
+    "'budget' is required from manifest format 6 on, and not allowed before.",
+)
 def budget_of_format() -> None:
-    """A manifest has a budget that its format does not know, or lacks one."""
+    """A manifest states a budget that its format does not have, or lacks one that it requires."""
 
 
 # Files and their seal.
@@ -23,7 +31,7 @@ _FETCH_AGAIN = "Fetch the bundle again from its curator."
 
 @problem("GRM-432", BundleError, "{path} is missing.", _FETCH_AGAIN)
 def file_missing(path: str) -> None:
-    """A file that belongs to a bundle is not there."""
+    """A bundle lacks a file that belongs to it."""
 
 
 @problem(
@@ -36,12 +44,12 @@ def signature_missing(path: str) -> None:
     """The bundle has no SHA256SUMS.sig."""
 
 
-@problem("GRM-434", BundleError, "{path} is not what was sealed.", _FETCH_AGAIN)
+@problem("GRM-434", BundleError, "{path} was changed after the bundle was sealed.", _FETCH_AGAIN)
 def file_changed(path: str) -> None:
-    """A file's checksum is not the one in SHA256SUMS, or a file of the seal is malformed."""
+    """A file does not match SHA256SUMS, or SHA256SUMS or its signature is malformed."""
 
 
-@problem("GRM-435", BundleError, "{path} is not what {signature} signs.", _FETCH_AGAIN)
+@problem("GRM-435", BundleError, "{signature} is not a valid signature of {path}.", _FETCH_AGAIN)
 def sums_not_signed(path: str, signature: str) -> None:
     """The list of checksums or its signature was changed."""
 
@@ -80,13 +88,13 @@ def folder_unreadable(path: str) -> None:
     "GRM-441",
     BundleError,
     "{path} is signed by the key {signer}, which is not trusted (trusted keys: {trusted}).",
-    "If it is the curator's, ask for its public key, and name it with the others.",
+    "If it is the curator's, ask the curator for the public key, and add it to the trusted keys.",
 )
 def untrusted_signer(path: str, signer: str, trusted: tuple[str, ...]) -> None:
-    """The signature is valid, and by none of the public keys that are to be trusted."""
+    """The signature is valid, but it was not made with a trusted key."""
 
 
-# The description.
+# The description of a bundle.
 
 
 @problem("GRM-442", BundleError, "{path} is not the description of a bundle.", _FETCH_AGAIN)
@@ -98,7 +106,7 @@ def not_a_descriptor(path: str) -> None:
     "GRM-443",
     BundleError,
     "{path} has format {stated}; this version reads {known}.",
-    "Use the version of Gramercy that wrote it; its manifest names it under 'software'.",
+    "Use the version of Gramercy that its manifest names under 'software'.",
 )
 def unknown_format(path: str, stated: str, known: tuple[int, ...]) -> None:
     """The bundle was written by a newer, or a much older, version of Gramercy."""
@@ -111,7 +119,7 @@ def unknown_format(path: str, stated: str, known: tuple[int, ...]) -> None:
     "Ask the curator for the bundle that belongs here.",
 )
 def wrong_release(path: str, release: str) -> None:
-    """A genuine bundle is in the place of another one, or is attached to another release."""
+    """A genuine bundle is stored in the place of another one, or under another release."""
 
 
 @problem("GRM-445", BundleError, "{path} contradicts its manifest.", _FETCH_AGAIN)
@@ -119,7 +127,7 @@ def descriptor_contradicts_manifest(path: str) -> None:
     """The list of files in datapackage.json does not follow from the manifest in it."""
 
 
-@problem("GRM-446", BundleError, "{path} does not say what the manifest says.", _FETCH_AGAIN)
+@problem("GRM-446", BundleError, "{path} contradicts its manifest.", _FETCH_AGAIN)
 def notice_contradicts_manifest(path: str) -> None:
     """The text of a notice of withdrawal was changed, or does not follow from its manifest."""
 
@@ -135,10 +143,10 @@ def not_a_matrix(path: str, columns: int) -> None:
 
 
 @problem(
-    "GRM-448", BundleError, "{path} does not contain the same numbers as {other}.", _FETCH_AGAIN
+    "GRM-448", BundleError, "{path} and {other} do not contain the same numbers.", _FETCH_AGAIN
 )
 def formats_differ(path: str, other: str) -> None:
-    """Files that hold one matrix, table or graph in several formats contradict each other."""
+    """Files that hold the same matrix, table or graph in several formats contradict each other."""
 
 
 @problem("GRM-449", BundleError, "{path} is not a table.", _FETCH_AGAIN)
@@ -187,7 +195,7 @@ def not_a_private_key(path: str) -> None:
 @problem(
     "GRM-454",
     ArchiveError,
-    "{path} is a private key, and others may read it (mode {mode}).",
+    "{path} is a private key that other users may read (mode {mode}).",
     "Run 'chmod 600 {path}'; if anyone has read it, also run 'gramercy keys new'.",
 )
 def private_key_exposed(path: str, mode: str) -> None:

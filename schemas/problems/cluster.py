@@ -23,7 +23,7 @@ def dask_missing() -> None:
     "Write the scheduler's address, such as tls://10.0.0.5:8786.",
 )
 def scheduler_missing() -> None:
-    """Nothing says where the Dask scheduler is."""
+    """Neither the request nor Dask's configuration states where the scheduler is."""
 
 
 @problem(
@@ -60,7 +60,7 @@ def workers_missing() -> None:
     "Install the same version on all of them.",
 )
 def worker_versions_differ(version: str | None) -> None:
-    """A worker has no Gramercy, or another version than this process."""
+    """A worker lacks Gramercy, or has another version of it than this process."""
 
 
 @problem(
@@ -78,7 +78,7 @@ def workers_may_spill() -> None:
     "GRM-267", StepFailed, "{step}: {error} on a Dask worker.", "Look at the logs of the workers."
 )
 def worker_failed(step: str, error: str) -> None:
-    """A worker met an unexpected error, which may quote private values: only its type is known."""
+    """A worker raised an unexpected error. Only its type is shown: it may quote private values."""
 
 
 @problem(

@@ -12,7 +12,10 @@ def usage(reason: str, command: str) -> None:
 
 
 @problem(
-    "GRM-002", RequestError, "'{code}' is not a Gramercy code.", "Run 'gramercy explain' for all."
+    "GRM-002",
+    RequestError,
+    "'{code}' is not a Gramercy code.",
+    "'gramercy explain' lists all codes.",
 )
 def unknown_code(code: str) -> None:
     """`gramercy explain` was given a code that no version of Gramercy has used."""
@@ -35,13 +38,13 @@ def not_a_terminal(remedy: str) -> None:
     "GRM-005",
     RequestError,
     "These options cannot be combined: {options}.",
-    "Run the command once for each.",
+    "Run the command once for each option.",
 )
 def conflicting_options(options: tuple[str, ...]) -> None:
     """Two options of one command ask for different actions."""
 
 
-@problem("GRM-006", RequestError, "{option} must be one of: {choices}.", "Not '{value}'.")
+@problem("GRM-006", RequestError, "{option} must be one of: {choices}.", "'{value}' is not.")
 def not_a_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
     """An option that accepts only certain words was given another one."""
 
@@ -58,7 +61,7 @@ def dataset_missing(option: str) -> None:
     "The first release creates one; $GRAMERCY_HOME or $GRAMERCY_LEDGER_URL selects another.",
 )
 def no_ledger(dataset: str) -> None:
-    """The spending of a data set was asked for in a home that has never published anything."""
+    """The command needs the ledger of a home from which nothing was ever published."""
 
 
 @problem(
@@ -94,7 +97,7 @@ def same_release(release: str) -> None:
     "GRM-013",
     RequestError,
     "'{earlier}' and '{later}' are not estimates of the same matrix.",
-    "Compare releases of one data set with the same columns, normalisation and penalty.",
+    "Compare releases of the same data set, columns, normalisation and penalty.",
 )
 def not_comparable(earlier: str, later: str) -> None:
     """Two releases differ in what they publish, so their difference has no meaning."""
@@ -129,17 +132,17 @@ def registry_fact_missing(option: str, meaning: str) -> None:
     "Write 'name: local' in the request, or use 'gramercy release'.",
 )
 def not_the_local_mechanism(request: str, mechanism: str) -> None:
-    """Only the mechanism 'local' makes reports where the rows are."""
+    """Only the mechanism 'local' makes a noisy report of every row at its source."""
 
 
 @problem(
     "GRM-018",
     RequestError,
     "{path} is not a sealed release.",
-    "Name the folder 'release' of what 'gramercy randomize' published.",
+    "Name the folder 'release' in the output of 'gramercy randomize'.",
 )
 def not_a_sealed_release(path: str) -> None:
-    """A source named to `gramercy aggregate` has no list of checksums."""
+    """A folder that was passed to `gramercy aggregate` has no list of checksums."""
 
 
 # Files and folders that an option names.
@@ -152,7 +155,7 @@ def not_a_sealed_release(path: str) -> None:
     "Choose another file name.",
 )
 def not_a_file(option: str, path: str) -> None:
-    """A file cannot be written because a folder has its name."""
+    """A file cannot be written because something else, such as a folder, has its name."""
 
 
 @problem(
@@ -172,7 +175,7 @@ def parent_folder_missing(option: str, path: str) -> None:
     "Choose another folder.",
 )
 def not_a_folder(option: str, path: str) -> None:
-    """A folder cannot be created because a file has its name, or the name of one above it."""
+    """A folder cannot be created because a file has its name, or the name of a parent folder."""
 
 
 @problem(
@@ -243,7 +246,7 @@ def too_many_columns(table: str, count: int, most: int) -> None:
 
 @problem("GRM-029", RequestError, "--columns has an empty name.", "Write --columns A,B.")
 def empty_column_name() -> None:
-    """The list of columns is empty, or has two commas in a row or one at its end."""
+    """The list of columns is empty, has two commas in a row, or starts or ends with a comma."""
 
 
 @problem(
@@ -278,7 +281,10 @@ def header_looks_like_data(table: str) -> None:
 
 
 @problem(
-    "GRM-033", RequestError, "No other column is left to publish.", "Answer 'none' to protect rows."
+    "GRM-033",
+    RequestError,
+    "No other column is left to publish.",
+    "Answer 'none' to protect rows instead of persons.",
 )
 def only_person_column() -> None:
     """The only column of the table was chosen as the one that identifies persons."""
@@ -288,7 +294,7 @@ def only_person_column() -> None:
     "GRM-034", RequestError, "No column was chosen.", "Give at least one column bounds or levels."
 )
 def no_column_chosen() -> None:
-    """All columns were skipped."""
+    """Every column was skipped, so the contract would not have any."""
 
 
 # Running Prefect.
@@ -323,7 +329,7 @@ def server_not_started(port: int, log: str) -> None:
     "GRM-038",
     ServerError,
     "The Prefect server or the worker stopped.",
-    "Its last lines of output say why.",
+    "The last lines of its output show why.",
 )
 def serving_stopped() -> None:
     """A process that `gramercy serve` started has ended."""
@@ -350,11 +356,11 @@ def answer_not_a_number() -> None:
 
 @problem("GRM-041", RequestError, "The answer must be {least} or more.", "Write a larger number.")
 def answer_too_small(least: int) -> None:
-    """A number of rows or persons is too small, such as fewer rows than persons."""
+    """A number of rows or persons is too small; there are at least as many rows as persons."""
 
 
 @problem(
-    "GRM-042", RequestError, "The answer must be one of: {choices}.", "Its first letter will do."
+    "GRM-042", RequestError, "The answer must be one of: {choices}.", "The first letter is enough."
 )
 def answer_not_a_choice(choices: tuple[str, ...]) -> None:
     """A question of `gramercy new` expects one of a few words."""

@@ -9,8 +9,8 @@ from gramercy.schemas.problem import problem
 @problem(
     "GRM-130",
     InvalidValue,
-    "'persons' is given, but 'privacy_unit' names no column of persons.",
-    "Name in 'privacy_unit' the column that says whose a row is.",
+    "'persons' is given, but 'privacy_unit' does not name a column that identifies persons.",
+    "Set 'privacy_unit' to the column that identifies persons, or remove 'persons'.",
 )
 def persons_without_unit() -> None:
     """A number of persons has a meaning only where persons are protected."""
@@ -33,14 +33,14 @@ def unit_is_published(column: str) -> None:
     "Write the column's name as the table has it.",
 )
 def unit_not_a_name() -> None:
-    """The name of the column that identifies persons cannot be a column's name."""
+    """The name of the column that identifies persons has characters that no name may have."""
 
 
 @problem(
     "GRM-133",
     InvalidValue,
     "'privacy_unit: {column}' protects persons, so 'persons' is required.",
-    "Write in 'persons' how many there are; to protect rows, write 'privacy_unit: row'.",
+    "Set 'persons' to the number of persons; to protect rows, write 'privacy_unit: row'.",
 )
 def persons_missing(column: str) -> None:
     """Where persons are protected, their public number is needed to plan the noise."""
@@ -75,11 +75,11 @@ def delta_too_large(count_key: str, limit: float) -> None:
 @problem(
     "GRM-137",
     InvalidValue,
-    "'source' must contain '{{year}}' exactly where 'budget.per' is 'year'.",
-    "Keep the rows of each year in files of their own, named by their year.",
+    "'source' must contain '{{year}}' if 'budget.per' is 'year', and must not otherwise.",
+    "Store the rows of each year in separate files, with the year in their names.",
 )
 def year_and_source_disagree() -> None:
-    """A yearly budget needs files by year, and files by year need a yearly budget."""
+    """A yearly budget requires separate files for each year, and the reverse."""
 
 
 @problem(
@@ -102,7 +102,7 @@ def column_name_blank() -> None:
     "GRM-140", InvalidValue, "A name in 'columns' has a control character.", "Rename the column."
 )
 def column_name_not_printable() -> None:
-    """A name in 'columns' has characters that terminals and XML cannot show."""
+    """A name in 'columns' has characters that terminals and XML reject."""
 
 
 @problem(
@@ -112,12 +112,12 @@ def column_name_not_printable() -> None:
     "Rename one of the columns or levels.",
 )
 def column_names_collide(name: str) -> None:
-    """A column and a level, or a column and the intercept, would have one name in the matrix."""
+    """A column and a level, or a column and the intercept, would share a name in the matrix."""
 
 
 @problem("GRM-142", InvalidValue, "The matrix would have more than {most} columns.")
 def too_many_columns(most: int) -> None:
-    """Every number is one column of the matrix, every level another."""
+    """Every numeric column is one column of the matrix, and so is every level."""
 
 
 @problem("GRM-143", InvalidValue, "'lower' must be less than 'upper'.")
@@ -162,14 +162,14 @@ def level_repeated() -> None:
     "Remove it: such cells belong to no level.",
 )
 def level_is_missing() -> None:
-    """A level such as 'NA' can never be met: such a cell is read as missing."""
+    """A level such as 'NA' never occurs, because such a cell is read as missing."""
 
 
 @problem(
     "GRM-149",
     ContractError,
     "columns.{column}: there is no range of whole numbers between the bounds.",
-    "Declare whole bounds, the lower less than the upper, within 2147483648.",
+    "Declare as bounds two different whole numbers from -2147483648 to 2147483648.",
 )
 def bounds_not_whole(column: str) -> None:
-    """The mechanism takes whole numbers, and a column's bounds enclose fewer than two of them."""
+    """The mechanism requires whole numbers. The bounds enclose fewer than two, or exceed 2^31."""

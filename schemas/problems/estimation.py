@@ -119,7 +119,7 @@ def penalty_outside_unit_interval() -> None:
     "Write 'input: denoised': the raw matrix may have no inverse.",
 )
 def refit_of_raw() -> None:
-    """A graphical lasso is refitted without a penalty, which needs a positive definite matrix."""
+    """Refitting without a penalty requires a positive definite matrix."""
 
 
 # What a release, or an estimate, does not have.
@@ -142,7 +142,7 @@ def no_matrix(kind: str, tables: tuple[str, ...]) -> None:
     "Estimate from another release, with less noise or more rows.",
 )
 def matrix_is_zero() -> None:
-    """Nothing is left of the matrix after denoising, so nothing can be estimated from it."""
+    """Denoising has removed the whole matrix, so nothing can be estimated from it."""
 
 
 @problem(
@@ -192,7 +192,7 @@ def classes_ambiguous(columns: tuple[str, ...]) -> None:
     "Name one of: {columns}.",
 )
 def classes_unknown(column: str, columns: tuple[str, ...]) -> None:
-    """The column that is named for the classes does not exist, or has no levels."""
+    """The column in 'classes' does not exist, or has no levels."""
 
 
 @problem(
@@ -226,7 +226,7 @@ def no_precision(estimator: str) -> None:
 
 @problem("GRM-629", InvalidValue, "{estimator} does not estimate a graph.")
 def no_graph(estimator: str) -> None:
-    """A graph is asked of an estimator that gives matrices or tables only."""
+    """A graph was requested from an estimator whose result has matrices or tables only."""
 
 
 # Solvers that did not find a solution.
@@ -240,7 +240,7 @@ def no_graph(estimator: str) -> None:
     "Use a penalty of {feasible:.6g} or more, or the denoised matrix.",
 )
 def no_minimiser(penalty: float, feasible: float) -> None:
-    """The objective is unbounded below, which a certificate proves; a larger penalty works."""
+    """A certificate proves that the objective is unbounded below; a larger penalty works."""
 
 
 @problem(
@@ -284,7 +284,7 @@ def entries_not_penalised() -> None:
     "Use a larger penalty.",
 )
 def not_converged(penalty: float) -> None:
-    """Neither a minimiser nor a proof that it does not exist was found within rounding."""
+    """Within rounding, the solver found neither a minimiser nor a proof that none exists."""
 
 
 @problem(
@@ -295,7 +295,7 @@ def not_converged(penalty: float) -> None:
     "Use larger penalties, also for pairs of nearly equal columns.",
 )
 def not_converged_at_penalties(smallest: float, largest: float) -> None:
-    """Neither a minimiser nor a proof that it does not exist was found for these penalties."""
+    """The solver found neither a minimiser for these penalties nor a proof that none exists."""
 
 
 @problem(
@@ -310,4 +310,4 @@ def columns_not_converged() -> None:
 
 @problem("GRM-637", StepFailed, "output: the solution could not be certified.")
 def not_certified() -> None:
-    """The graphical lasso of the mechanism 'output' was not proven accurate; it was charged for."""
+    """The release was charged, but its graphical lasso solution could not be proven accurate."""

@@ -19,7 +19,7 @@ def publishing_packages(command: str) -> None:
 
 @problem("GRM-051", GramercyError, "{path}: {reason}.")
 def operating_system(path: str, reason: str) -> None:
-    """The operating system refused to read or write a file: permissions, space, a missing disk."""
+    """The operating system refused to read or write a file: check permissions, space and mounts."""
 
 
 @problem(
@@ -49,7 +49,7 @@ def archive_not_readable(path: str, reason: str) -> None:
     "Wait for the other run to end, or end it.",
 )
 def lock_timeout(path: str) -> None:
-    """Runs of one data set take turns, and this one waited an hour for its turn."""
+    """Only one run of a data set can hold the lock, and this run waited an hour for it."""
 
 
 @problem(
@@ -59,7 +59,7 @@ def lock_timeout(path: str) -> None:
     "Check the folder, its permissions, and that the disk is not full.",
 )
 def lock_not_possible(path: str) -> None:
-    """The operating system refused the lock file that lets runs of one data set take turns."""
+    """The operating system refused the lock file, which keeps runs of a data set apart."""
 
 
 @problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gramercy.schemas.errors import BundleError, ContractError, InvalidValue, RequestError
 from gramercy.schemas.problem import problem
 
-# The whole file; its details name the keys.
+# Problems of a whole file; the details name the keys.
 
 
 @problem("GRM-100", ContractError, "{file} is not a valid contract:")
@@ -28,7 +28,7 @@ def settings_not_valid(name: str) -> None:
     """One or more settings of an estimator in Python are unknown or out of range."""
 
 
-# A single key.
+# Problems of a single key.
 
 
 @problem("GRM-103", InvalidValue, "Expected keys and values.", "Known keys: {known}.")
@@ -53,12 +53,12 @@ def key_unknown(key: str, known: tuple[str, ...]) -> None:
 
 @problem("GRM-107", InvalidValue, "This key has no value.", "Write {expected}.")
 def value_empty(expected: str = "one") -> None:
-    """A key is present, and its value is empty; a draft leaves such keys for you to fill in."""
+    """A key has an empty value; a draft of a contract leaves such keys for you to fill in."""
 
 
 @problem("GRM-108", InvalidValue, "Must be {expected}.")
 def wrong_type(expected: str) -> None:
-    """A value has the wrong type: a quoted number, text for a list, a number for text."""
+    """A value has the wrong type, such as a quoted number, or text where a list is expected."""
 
 
 @problem("GRM-109", InvalidValue, "Must be {relation} {bound:g}.")
@@ -83,7 +83,7 @@ def unknown_choice(known: str) -> None:
 
 @problem("GRM-113", InvalidValue, "The key 'name' or 'kind' is required here.", "Add it.")
 def choice_missing() -> None:
-    """Settings are given without the name of what they are for."""
+    """Settings are given without the name of the mechanism, estimator or engine they belong to."""
 
 
 @problem(
@@ -112,7 +112,7 @@ def label_not_quoted() -> None:
 
 @problem("GRM-118", InvalidValue, "Value not allowed: {reason}.")
 def value_not_allowed(reason: str) -> None:
-    """A value is not one of those allowed."""
+    """The value is not among the allowed ones."""
 
 
 @problem("GRM-119", InvalidValue, "Must be a day such as 2031-01-31.")

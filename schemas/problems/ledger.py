@@ -104,7 +104,7 @@ def lock_lost(ledger: str, lock: str, reason: str) -> None:
     "budget --moved --reason WHY'.",
 )
 def ledger_copied(ledger: str, location: str) -> None:
-    """A ledger is bound to its place, and this one is at another."""
+    """A ledger is bound to its location, and this one was opened at another."""
 
 
 @problem(
@@ -115,7 +115,7 @@ def ledger_copied(ledger: str, location: str) -> None:
     "'gramercy budget --moved --reason WHY'.",
 )
 def anchor_missing(ledger: str, witness: str) -> None:
-    """The archive is empty, lost, or of another ledger."""
+    """The archive is empty or lost, or belongs to another ledger."""
 
 
 @problem(
@@ -123,10 +123,10 @@ def anchor_missing(ledger: str, witness: str) -> None:
     UntrustedLedger,
     "{ledger}: {witness} belongs to another ledger.",
     "Restore the ledger and the archive that belong together: charges that are missing here are "
-    "spent all the same.",
+    "still spent.",
 )
 def anchor_of_another_ledger(ledger: str, witness: str) -> None:
-    """The archive or the run history has an anchor of another ledger: this one may be new."""
+    """The archive or the run history has an anchor of another ledger; this ledger may be new."""
 
 
 @problem(
@@ -134,7 +134,7 @@ def anchor_of_another_ledger(ledger: str, witness: str) -> None:
     UntrustedLedger,
     "{ledger}: the ledger ends at entry {last}, but {witness} has an anchor of entry {anchored}.",
     "Restore the ledger and the archive that belong together: charges that are missing here are "
-    "spent all the same.",
+    "still spent.",
 )
 def ledger_behind_anchor(ledger: str, last: int, witness: str, anchored: int) -> None:
     """The ledger is older than its anchor: it was restored from a copy, and lacks charges."""
@@ -145,7 +145,7 @@ def ledger_behind_anchor(ledger: str, last: int, witness: str, anchored: int) ->
     UntrustedLedger,
     "{ledger}: entry {entry} differs from the anchor in {witness}.",
     "Restore the ledger and the archive that belong together: charges that are missing here are "
-    "spent all the same.",
+    "still spent.",
 )
 def ledger_differs_from_anchor(ledger: str, entry: int, witness: str) -> None:
     """The ledger was changed, or continued from an older copy, after the anchor was written."""
@@ -181,12 +181,12 @@ def malformed(entry: int) -> None:
 
 @problem("GRM-346", Notice, "Entries are missing before entry {entry}: {count}.")
 def entries_missing(entry: int, count: int) -> None:
-    """Entries are numbered without gaps: these were removed."""
+    """Entries are numbered without gaps, so the missing ones were removed."""
 
 
 @problem("GRM-347", Notice, "Entry {entry} does not follow from the entry before it.")
 def not_chained(entry: int) -> None:
-    """An entry states the hash of the entry before it, and this one states another."""
+    """Every entry states the hash of the entry before it, and this one states a wrong hash."""
 
 
 @problem("GRM-348", Notice, "Entry {entry} was changed: its hash does not match its content.")
@@ -215,12 +215,16 @@ def behind_anchor(last: int, anchored: int) -> None:
 
 @problem("GRM-352", Notice, "Entry {entry} of kind '{kind}' has the wrong subject.")
 def subject_mismatch(entry: int, kind: str) -> None:
-    """Entries about the ledger itself name no data set, and all others name one."""
+    """An entry about the ledger itself has no data set; every other entry has one."""
 
 
-@problem("GRM-353", Notice, "Entry {entry} is of kind '{kind}'; only the first opens the ledger.")
+@problem(
+    "GRM-353",
+    Notice,
+    "Entry {entry} is of kind '{kind}'; the first entry alone must open the ledger.",
+)
 def opened_elsewhere(entry: int, kind: str) -> None:
-    """The first entry, and no other, opens the ledger."""
+    """Either the first entry does not open the ledger, or a later entry does."""
 
 
 @problem("GRM-354", Notice, "Entry {entry} registers its data set a second time.")
@@ -233,7 +237,11 @@ def not_registered(entry: int) -> None:
     """A data set is registered before it is charged."""
 
 
-@problem("GRM-356", Notice, "Entry {entry} marks a release as {new_state} that was {state}.")
+@problem(
+    "GRM-356",
+    Notice,
+    "Entry {entry} changes a release from {state} to {new_state}, which is not allowed.",
+)
 def state_out_of_order(entry: int, state: str, new_state: str) -> None:
     """A release passes through its states once and in order."""
 
@@ -249,7 +257,7 @@ def budget_delta_too_large(entry: int) -> None:
 def wrong_budget_change(entry: int, kind: str) -> None:
     """A raised budget must not be smaller in epsilon or delta, and a lowered one not larger.
 
-    What a budget is per, lifetime or year, never changes.
+    The period of a budget (lifetime or year) never changes.
     """
 
 
@@ -264,23 +272,23 @@ def older_budget_rule(entry: int) -> None:
     "Entry {entry} states a total that is not the sum of all charges up to it.",
 )
 def total_mismatch(entry: int) -> None:
-    """Every charge states the sum of all charges of its data set, and its number among them."""
+    """Every charge states the sum, and the number, of all charges of its data set so far."""
 
 
 @problem(
     "GRM-361",
     Notice,
-    "Entry {entry} is charged to the year '{window}', which is not that of its version.",
+    "Entry {entry} is charged to the year '{window}', but its version is of another year.",
 )
 def charged_to_wrong_year(entry: int, window: str) -> None:
     """Where a budget is per year, a version is charged to the year at its start."""
 
 
-@problem("GRM-362", Notice, "Entry {entry} is a charge for a release out of sequence.")
+@problem("GRM-362", Notice, "Entry {entry} charges a release whose number is out of sequence.")
 def release_out_of_sequence(entry: int) -> None:
     """The name of a release ends with the number of its charge."""
 
 
-@problem("GRM-363", Notice, "Entry {entry} exceeds the budget of its time.")
+@problem("GRM-363", Notice, "Entry {entry} exceeds the budget that applied at its time.")
 def budget_overspent(entry: int) -> None:
     """The sum of all charges up to this one is more than the budget allowed when it was made."""

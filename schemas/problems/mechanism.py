@@ -15,7 +15,7 @@ from gramercy.schemas.problem import problem
     "Use another mechanism, or declare 'neighbours: {supported}' in the contract.",
 )
 def neighbours_not_supported(mechanism: str, neighbours: str, supported: str) -> None:
-    """What the mechanism publishes reveals the number of rows, which must stay private."""
+    """The mechanism's output reveals the number of rows, which is private under 'add-remove'."""
 
 
 @problem(
@@ -56,7 +56,7 @@ def cells_need_box(mechanism: str) -> None:
     "Write 'arithmetic: floating-point' to accept that.",
 )
 def floating_point_not_accepted(mechanism: str) -> None:
-    """The mechanism's noise is not exact on the integer lattice, which a request must accept."""
+    """The mechanism's noise is not exact on the integer lattice, and a request must accept that."""
 
 
 @problem(
@@ -119,7 +119,7 @@ def report_too_long(columns: int, entries: int, limit: int) -> None:
     "Use a larger penalty.",
 )
 def penalty_too_small(penalty: float, columns: int, least: float) -> None:
-    """At a smaller penalty the solver could fail on some tables, which would reveal them."""
+    """The solver could fail on some tables, and a failure would reveal facts about the table."""
 
 
 @problem(
@@ -162,7 +162,7 @@ def count_not_supported() -> None:
     "Install the pinned versions of requirements.lock.",
 )
 def fast_path_undecided() -> None:
-    """The libraries of this machine give other numbers than the sampler's error bound assumes."""
+    """The libraries of this machine compute numbers outside the sampler's error bound."""
 
 
 @problem(
@@ -172,7 +172,7 @@ def fast_path_undecided() -> None:
     "Install the pinned versions of requirements.lock.",
 )
 def sampler_paths_disagree() -> None:
-    """The libraries of this machine give other numbers than the sampler's error bound assumes."""
+    """The libraries of this machine compute numbers outside the sampler's error bound."""
 
 
 @problem(
@@ -182,7 +182,7 @@ def sampler_paths_disagree() -> None:
     "Install the pinned versions of requirements.lock.",
 )
 def fast_path_not_certified() -> None:
-    """The libraries of this machine give other numbers than the sampler's error bound assumes."""
+    """The libraries of this machine compute numbers outside the sampler's error bound."""
 
 
 @problem(
@@ -193,7 +193,7 @@ def fast_path_not_certified() -> None:
     "requirements.lock.",
 )
 def compiled_code_differs() -> None:
-    """The compiled loop of the sampler, or its cached copy, is not what its source says."""
+    """The compiled loop of the sampler, or its cached copy, does not match its source."""
 
 
 # Arguments in Python.
@@ -206,4 +206,4 @@ def argument_out_of_range(argument: str, allowed: str) -> None:
 
 @problem("GRM-531", InvalidValue, "The Gram matrix must have {columns} rows and columns.")
 def gram_has_wrong_shape(columns: int) -> None:
-    """A mechanism is made for a number of columns, and was given a matrix of another size."""
+    """The matrix does not have the number of columns that the mechanism was created for."""

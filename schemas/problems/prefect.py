@@ -40,7 +40,7 @@ def discrepancies_found(discrepancies: str, count: int, page: str) -> None:
     "If it is the same data set, that part of its budget was spent there.",
 )
 def charged_to_another_ledger(dataset: str, releases: int, ledger: str) -> None:
-    """Prefect's run history has releases of this data set that another ledger was charged for."""
+    """Prefect's run history has releases under this name whose charges are in another ledger."""
 
 
 @problem(
@@ -82,7 +82,7 @@ def cron_schedule() -> None:
     'Use a pattern of the date, such as "%G-W%V" or "%Y-%m-%d".',
 )
 def version_without_date(version: str) -> None:
-    """A request that runs on a schedule needs a version for every run."""
+    """A request that runs on a schedule needs a different version for every run."""
 
 
 @problem(
@@ -102,7 +102,7 @@ def path_with_braces() -> None:
     "Choose another work pool with --pool, or delete that deployment if it is no longer needed.",
 )
 def deployment_of_another_home(deployment: str, pool: str) -> None:
-    """Another home, or a user by hand, has deployed in this pool or under this name."""
+    """A deployment of this name, or in this pool, was made by another home or by hand."""
 
 
 @problem(

@@ -64,7 +64,7 @@ def file_unreadable(reason: str) -> None:
     "Correct the value.",
 )
 def yaml_value_impossible() -> None:
-    """A YAML file has a date that does not exist, or a number or a list without end."""
+    """A YAML file has a date that does not exist, a number that is too long, or endless nesting."""
 
 
 @problem("GRM-706", InvalidValue, "Line {line}: {reason}.", "Correct the YAML there.")
@@ -142,17 +142,17 @@ def mechanism_makes_no_reports(mechanism: str) -> None:
     "Use both, or neither.",
 )
 def whole_numbers_mismatch() -> None:
-    """'integer-rows' publishes rows of whole numbers, which no other normalisation leaves whole."""
+    """'integer-rows' publishes rows of whole numbers, and only 'whole' keeps them whole."""
 
 
 @problem(
     "GRM-714",
     RequestError,
     "'folds' cannot be used with '{mechanism}'.",
-    "Use 'gaussian' or 'gaussian-iid': sums of their noise have a law of the same kind.",
+    "Use 'gaussian' or 'gaussian-iid': a sum of their noise is of the same family.",
 )
 def folds_not_supported(mechanism: str) -> None:
-    """Folds are summed to one matrix, whose noise law must be known exactly."""
+    """The folds are summed to one matrix, and the law of its noise must be known exactly."""
 
 
 @problem(
@@ -188,14 +188,14 @@ def no_finite_epsilon(mechanism: str, delta: float) -> None:
 @problem(
     "GRM-718",
     GuaranteeRefused,
-    "{mechanism}: requested were epsilon={epsilon:g} and delta={delta:g}; this noise has "
+    "{mechanism}: the request is for epsilon={epsilon:g} and delta={delta:g}; this noise has "
     "delta={exact_delta:.4g} at that epsilon, and epsilon={exact_epsilon:.4g} at that delta.",
     "Use 'calibration: exact', which finds the noise that is needed.",
 )
 def guarantee_too_weak(
     mechanism: str, epsilon: float, delta: float, exact_delta: float, exact_epsilon: float
 ) -> None:
-    """The exact guarantee of the noise, such as of a published scale, is weaker than requested."""
+    """The exact guarantee of the noise is weaker than requested, as with some published scales."""
 
 
 @problem(
@@ -206,7 +206,7 @@ def guarantee_too_weak(
     "Start the deployment again, or wait for the next scheduled run.",
 )
 def run_too_late(scheduled: str, current: str) -> None:
-    """A run starts more than an hour late, and would give today's data the label of another day."""
+    """The run started over an hour late, and would label present data with an earlier version."""
 
 
 # Publishing.
@@ -216,7 +216,7 @@ def run_too_late(scheduled: str, current: str) -> None:
     "GRM-720",
     UntrustedLedger,
     "The archive has '{release}', but the ledger does not: the ledger is older than the archive.",
-    "Restore the ledger that belongs to the archive: its charges are spent, recorded or not.",
+    "Restore the ledger that belongs to the archive: missing charges are still spent.",
 )
 def ledger_lacks_release(release: str) -> None:
     """A release in the archive was never charged in this ledger, so charges may be missing."""
@@ -253,14 +253,14 @@ def internal_record_not_written(path: str, reason: str) -> None:
     """After publication, the steward's private record of the release could not be saved."""
 
 
-@problem("GRM-724", StepFailed, "The sums of the table are not those of the request.", _REPORT_IT)
+@problem("GRM-724", StepFailed, "The sums that were computed do not match the request.", _REPORT_IT)
 def sums_not_as_planned() -> None:
     """The step that reads the table and the step that draws noise disagree; nothing was drawn."""
 
 
 @problem("GRM-725", StepFailed, "Noise of '{mechanism}' cannot be drawn.", _REPORT_IT)
 def mechanism_not_drawable(mechanism: str) -> None:
-    """A mechanism is of a kind that the step which draws noise does not know."""
+    """The step that draws noise does not support this kind of mechanism."""
 
 
 # Averaging reports.
@@ -289,7 +289,7 @@ def wrong_number_of_reports(reports: int, rows: int) -> None:
 @problem(
     "GRM-728",
     RequestError,
-    "'{release}' answered this request with the average of other reports.",
+    "This request was already published as '{release}', from other reports.",
     "Use another version; it is a new charge.",
 )
 def other_reports_averaged(release: str) -> None:
@@ -309,7 +309,7 @@ def not_reports(path: str) -> None:
 @problem(
     "GRM-730",
     RequestError,
-    "{path}: its reports have other columns than the request.",
+    "{path}: the columns of its reports differ from those of the request.",
     "Sources and server must use the same columns, bounds and scales.",
 )
 def reports_of_other_columns(path: str) -> None:
@@ -323,7 +323,7 @@ def reports_of_other_columns(path: str) -> None:
     "Sources and server must use the same value.",
 )
 def reports_made_differently(path: str, key: str, theirs: str, requested: str) -> None:
-    """A source used another mechanism, normalisation or protection than the server asks for."""
+    """A source used a mechanism, normalisation or guarantee other than the server requires."""
 
 
 # Estimating and withdrawing.
@@ -346,7 +346,7 @@ def release_is_precision(release: str) -> None:
     "Use a larger penalty.",
 )
 def estimate_not_finite(estimator: str) -> None:
-    """With so small a penalty, the result overflows double precision."""
+    """The penalty is so small that the result overflows double precision."""
 
 
 @problem(
@@ -413,7 +413,7 @@ def separator_not_comma(file: str, columns: tuple[str, ...]) -> None:
     "Remove them from 'columns', or store numbers as numbers, and levels that are text as text.",
 )
 def column_types_differ(file: str, columns: tuple[str, ...]) -> None:
-    """A file states a column's type, and it is not the one that the contract needs."""
+    """A file states a column type that does not match the contract."""
 
 
 @problem(
@@ -423,14 +423,14 @@ def column_types_differ(file: str, columns: tuple[str, ...]) -> None:
     "Store it as whole numbers or text.",
 )
 def person_column_type(file: str, column: str, type: str) -> None:
-    """Persons are identified by whole numbers or text; other types have no single spelling."""
+    """Persons are identified by whole numbers or text; other types have several spellings."""
 
 
 @problem(
     "GRM-741",
     TableError,
-    "{file}: column '{column}' has whole numbers, but text in other files.",
+    "{file}: column '{column}' has whole numbers here, but text in other files.",
     "Store it as text in all files, with the same spelling (a CSV file has text).",
 )
 def person_column_mixed(file: str, column: str) -> None:
-    """7 and 007 are one number and two texts, so that one person would count as two."""
+    """7 and 007 are the same number but different texts, so one person could count as two."""

@@ -43,7 +43,7 @@ def version_without_year(version: str) -> None:
 
 @problem("GRM-164", InvalidValue, "Exactly one of these keys is required: {keys}.")
 def privacy_level_keys(keys: tuple[str, ...]) -> None:
-    """The level of privacy is asked for once: as epsilon, as mu or as a signal-to-noise ratio."""
+    """The privacy level is stated in one way: as epsilon, as mu or as a signal-to-noise ratio."""
 
 
 @problem(
@@ -59,7 +59,7 @@ def published_calibration_of_mu() -> None:
     "'delta' must be greater than 0: the mechanism is not pure epsilon-DP.",
 )
 def delta_zero() -> None:
-    """A mechanism that was published as pure, and is not, has no guarantee at delta = 0."""
+    """A paper claims that the mechanism is pure. It is not, and has no guarantee at delta = 0."""
 
 
 @problem(
@@ -74,4 +74,4 @@ def scheduler_address() -> None:
 
 @problem("GRM-168", InvalidValue, "'paper' needs 'calibration: published'.")
 def paper_without_published() -> None:
-    """Which paper's scale to use matters only where a published scale is asked for."""
+    """The key 'paper' chooses among published scales, so it requires one."""

@@ -46,7 +46,7 @@ def not_a_regular_file(source: str) -> None:
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials).",
 )
 def credentials_in_url(source: str, scheme: str) -> None:
-    """The driver for this kind of URL would take the user and the password as part of a name."""
+    """The driver for this kind of URL would read the user and password as part of a name."""
 
 
 @problem(
@@ -71,7 +71,7 @@ def source_not_opened(source: str, reason: str) -> None:
 
 @problem("GRM-206", TableError, "{file}: not a .csv, .csv.gz or .parquet file.", "Convert it.")
 def unknown_format(file: str) -> None:
-    """The format of a file is recognised by the end of its name, and this one is not known."""
+    """The format of a file is recognised by the end of its name, and this ending is unknown."""
 
 
 # Opening a file.
@@ -139,7 +139,7 @@ def header_too_long(file: str, limit: int) -> None:
     "GRM-222",
     TableError,
     "{file}: the header is not UTF-8.",
-    "Save the file as UTF-8; compressed files and Parquet need their own suffixes.",
+    "Save the file as UTF-8; name other formats by their suffix, such as .csv.gz or .parquet.",
 )
 def header_not_utf8(file: str) -> None:
     """The first line has another encoding, or the file is not text at all."""
@@ -165,7 +165,7 @@ def header_malformed(file: str) -> None:
     "Rename one of them.",
 )
 def column_repeated(file: str, first: int, second: int) -> None:
-    """Two columns of a file have one name; they are reported by position, counted from 1."""
+    """Two columns of a file have the same name; their positions, counted from 1, are reported."""
 
 
 @problem(
@@ -195,7 +195,7 @@ def page_too_large(file: str, column: str, limit: int) -> None:
     "Write the file with fewer and larger row groups.",
 )
 def metadata_too_large(file: str) -> None:
-    """A Parquet footer or page header describes so much that parsing it is not safe."""
+    """Parsing a Parquet footer or page header would take too much memory."""
 
 
 @problem(
@@ -205,7 +205,7 @@ def metadata_too_large(file: str) -> None:
     "Store it as one of these.",
 )
 def person_column_type() -> None:
-    """The column's type differs from the one that was checked before: the file was replaced."""
+    """The type of the column has changed since it was checked, so the file was replaced."""
 
 
 @problem(
@@ -225,7 +225,7 @@ def column_decides_row_order(column: str) -> None:
     "Write the table as Parquet.",
 )
 def cell_privacy_of_csv(source: str) -> None:
-    """In a CSV file one malformed cell makes the whole line unreadable, so cells are not apart."""
+    """In a CSV file, a malformed cell makes its whole line unreadable, and so all its cells."""
 
 
 # Rows.
@@ -238,7 +238,7 @@ def cell_privacy_of_csv(source: str) -> None:
     "Correct 'rows' (blank lines count), or declare 'neighbours: add-remove'.",
 )
 def row_count_differs(source: str, rows: int, declared: int) -> None:
-    """Under replace-one the number of rows is public, and must be what the table has."""
+    """Under replace-one the number of rows is public, and must equal that of the table."""
 
 
 @problem(

@@ -18,7 +18,7 @@ _COMPARE = "Verify with the version of Gramercy that the manifest names under 's
     "'gramercy list' shows all.",
 )
 def unknown_name(archive: str, name: str) -> None:
-    """A name to verify or to export is in neither the archive nor the ledger."""
+    """Neither the archive nor the ledger has the name that should be verified or exported."""
 
 
 @problem(
@@ -56,7 +56,7 @@ def folder_mismatch(path: str) -> None:
 
 @problem("GRM-806", BundleError, "{path} describes an impossible release ({reason}).", _ASK)
 def bundle_malformed(path: str, reason: str) -> None:
-    """The description combines facts so that the release cannot be recomputed."""
+    """The description combines facts from which no release can be recomputed."""
 
 
 @problem("GRM-807", BundleError, "{path}: the entries are not on the stated lattice.", _ASK)
@@ -69,14 +69,16 @@ def entries_too_large(path: str) -> None:
     """An entry exceeds its public bound by more than 60 standard deviations of the noise."""
 
 
-@problem("GRM-809", BundleError, "{path}: the number of rows is not the noisy one.", _ASK)
+@problem(
+    "GRM-809", BundleError, "{path}: the number of rows is not the published noisy number.", _ASK
+)
 def row_count_not_noisy(path: str) -> None:
     """Under add-remove, the number of rows must be the noisy trace or a noisy whole number."""
 
 
-@problem("GRM-810", BundleError, "Estimate '{estimate}' is not of this release.", _ASK)
+@problem("GRM-810", BundleError, "Estimate '{estimate}' was not made from this release.", _ASK)
 def estimate_of_other_release(estimate: str) -> None:
-    """A report and the estimates in it must be of one release."""
+    """All estimates in a report must be made from the release that it is about."""
 
 
 @problem("GRM-811", BundleError, "{path}: '{release}' is not the release that was averaged.", _ASK)
@@ -109,7 +111,7 @@ def guarantee_not_charged(path: str) -> None:
     "Restore the archive and the ledger from copies of the same time.",
 )
 def bundle_unexpected(path: str, state: str) -> None:
-    """A bundle or a notice of withdrawal exists, and by the ledger it should not."""
+    """A bundle or a notice of withdrawal exists, but according to the ledger it should not."""
 
 
 @problem(
@@ -139,7 +141,7 @@ def withdrawal_differs(path: str) -> None:
     "Repeat its request: the release is then finished, or recorded as spent.",
 )
 def failure_not_recorded() -> None:
-    """A release ended between its charge and its publication, and no later run has closed it."""
+    """The run ended between charge and publication, and no later run has recorded the outcome."""
 
 
 # What an audit finds in the archive and the run history.
@@ -148,7 +150,7 @@ def failure_not_recorded() -> None:
 @problem(
     "GRM-818",
     Notice,
-    "No public key is trusted, so no signature could be attributed to a curator.",
+    "No public key is trusted, so signatures could not be attributed to a curator.",
     "Name the curator's public key with '--key'.",
 )
 def no_trusted_key() -> None:
@@ -221,11 +223,11 @@ def page_of_other_version(report: str, version: str) -> None:
 @problem(
     "GRM-825",
     Notice,
-    "Report {report}: the page was not compared, which needs more packages.",
+    "Report {report}: the page was not compared, because that needs more packages.",
     "Install them with: {command}",
 )
 def page_needs_packages(report: str, command: str) -> None:
-    """To compare a page it is rendered again, which an installation for analysts cannot do."""
+    """Comparing a page means rendering it again, which an installation for analysts cannot do."""
 
 
 @problem(
@@ -245,8 +247,8 @@ def figures_not_compared(report: str) -> None:
 @problem(
     "GRM-827",
     Notice,
-    "Version 0.1 assigned the rows of '{release}' by their position. If a row's values decide in "
-    "which file or folder of the source it is, the guarantee does not hold.",
+    "Version 0.1 assigned the rows of '{release}' by their position. If a row's values "
+    "determine its file or folder in the source, the guarantee does not hold.",
     "See docs/security-history.md, 1.",
 )
 def rows_assigned_by_position(release: str) -> None:
@@ -308,10 +310,10 @@ def budget_changed(
     "GRM-833",
     Notice,
     "{datasets} read the same table, and each has its own budget.",
-    "Together they may spend the sum of all: keep one, if it is the same data.",
+    "Together they may spend the sum of these budgets. If the data is the same, keep one of them.",
 )
 def table_shared(datasets: tuple[str, ...]) -> None:
-    """Tables that are read under several ids are protected only by the sum of their budgets."""
+    """A table that is read under several ids is protected only by the sum of their budgets."""
 
 
 @problem("GRM-834", Notice, "{release}: its flow run is no longer in Prefect's history.")

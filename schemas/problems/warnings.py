@@ -9,7 +9,7 @@ from gramercy.schemas.problem import Notice, problem
 
 @problem("GRM-900", Notice, "{done}, but a later step failed: {problem}")
 def later_step_failed(done: str, problem: str) -> None:
-    """The main result is complete; an estimate, a report or a page after it is not."""
+    """The main result is complete, but an estimate, a report or a page that follows it is not."""
 
 
 @problem("GRM-901", Notice, "The ledger was not read: that needs {packages}.")
@@ -32,7 +32,7 @@ def release_withdrawn(release: str, reason: str) -> None:
     "To publish the new data, give it a new version: it is a new release and a new charge.",
 )
 def table_changed() -> None:
-    """The release describes the table as it was; size or time of a file has changed since."""
+    """The size or date of a file has changed. The release describes the table before the change."""
 
 
 @problem(
@@ -48,7 +48,7 @@ def persons_differ(found: int | None, declared: int | None) -> None:
 @problem(
     "GRM-912",
     Notice,
-    "Cells were missing or invalid, and took the column's centre or no level: {columns}.",
+    "Missing or invalid cells were set to the column's centre, or to no level: {columns}.",
 )
 def cells_filled(columns: str) -> None:
     """Cells held no number or no declared level; the columns with the most such cells are named."""
@@ -62,7 +62,7 @@ def cells_clamped(columns: str) -> None:
 @problem(
     "GRM-914",
     Notice,
-    "{lines} lines are blank, broken or of the wrong width, and counted as rows of zeros.",
+    "{lines} lines are blank, malformed or of the wrong width; they add nothing to the matrix.",
 )
 def malformed_lines(lines: int) -> None:
     """Lines of the table could not be read as rows."""
@@ -111,7 +111,7 @@ def noise_as_large_as_signal(sizes: str) -> None:
 @problem(
     "GRM-923",
     Notice,
-    "Their own variation is within the noise: {columns}.",
+    "Columns whose own variation is within the noise: {columns}.",
     "A smaller public 'scale' gives a numeric column more weight; a level with few rows cannot be "
     "seen.",
 )
@@ -122,7 +122,7 @@ def columns_lost(columns: str) -> None:
 @problem(
     "GRM-924",
     Notice,
-    "Their own precision is within the noise: {columns}.",
+    "Columns whose own precision is within the noise: {columns}.",
     "Publish the second moment instead: it shows more.",
 )
 def precision_lost(columns: str) -> None:
@@ -152,8 +152,8 @@ def fewer_rows_than_columns(count: float, columns: int) -> None:
 @problem(
     "GRM-927",
     Notice,
-    "It is private, and known up to about {percent:.0f} %; every entry has that common error.",
-    "Correlations do not.",
+    "This number is private, and known to about {percent:.0f} %. All entries share that error.",
+    "Correlations are not affected.",
 )
 def uncertain_count(percent: float) -> None:
     """The noisy number of rows or persons, by which the matrix is divided, is imprecise."""

@@ -1,1 +1,1 @@
-"""The benchmarks: their arithmetic, their pages, and what they recorded."""
+"""Tests of the benchmarks: their computations, pages and stored results."""

@@ -1,4 +1,4 @@
-"""The coverage benchmark: its populations and its counts are correct."""
+"""The coverage benchmark: its populations and counts are correct."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_interval_coverage_is_counted() -> None:
     found = entries.summary()
     assert found.known == 1
     assert found.held == pytest.approx(2 / 3, abs=1e-4)
-    assert found.error == pytest.approx(math.sqrt(4 / 15 / 6), abs=1e-4)  # of four 1 and two 0
+    assert found.error == pytest.approx(math.sqrt(4 / 15 / 6), abs=1e-4)  # four 1, two 0
     seldom = Entries("correlation", target)
     for _ in range(4):
         seldom.add(Evidence(moment, moment, NoiseLaw.none(), 100.0, unit=False))
@@ -102,7 +102,7 @@ def test_discoveries_are_counted() -> None:
 
 @pytest.fixture(scope="module")
 def measured() -> cells.Result:
-    """A few kinds of noise, two releases each."""
+    """Measurements of a few noise laws, two releases each."""
     return cells.measure(CELL, 2, SOME)
 
 

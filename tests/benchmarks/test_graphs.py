@@ -123,7 +123,7 @@ def test_missing_tables_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     np.savetxt(folder / "data.csv", written, delimiter=",", header="a,b,c", comments="")
     assert data.present() == ["wine_quality"]
     rows = data.load("wine_quality")
-    assert rows.shape == (40, 2)  # without the constant
+    assert rows.shape == (40, 2)  # the constant column is dropped
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
 
 

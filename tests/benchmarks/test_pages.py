@@ -1,4 +1,4 @@
-"""The pages of results: they say what is stored, and use mathematical symbols."""
+"""The results pages agree with the stored results, and use mathematical symbols."""
 
 from __future__ import annotations
 

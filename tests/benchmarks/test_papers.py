@@ -55,13 +55,14 @@ def test_runs_resume_and_determine_the_page(
     claims_page = tmp_path / "results" / "claims.md"
     lines, text = kept.read_text().splitlines(), claims_page.read_text()
     assert len(lines) == len(claims.ALL)
-    kept.write_text("\n".join((*lines[:-2], lines[-2][:20])))  # one lost, one cut short
+    # The last line is missing, and the line before it is cut short.
+    kept.write_text("\n".join((*lines[:-2], lines[-2][:20])))
     run.main(arguments)
     assert len(kept.read_text().splitlines()) == len(lines) + 1
     results = cells.read(tmp_path / "results")
     assert {cell.setting for cell in results} == set(grid(claim=tuple(claims.ALL)))
     again = claims_page.read_text()
-    assert again.splitlines()[:-1] == text.splitlines()[:-1]  # the last line has the time
+    assert again.splitlines()[:-1] == text.splitlines()[:-1]  # the last line has the elapsed time
     page.write(results, tmp_path)
     assert claims_page.read_text() == again
     assert "(results/claims.md)" in (tmp_path / "results.md").read_text()
@@ -87,7 +88,7 @@ def test_exact_epsilon_of_published_claims(said: str, epsilon: float) -> None:
 
 
 def test_exact_delta_of_wishart_noise_claimed_as_pure() -> None:
-    """Exactly 1 - e^(-epsilon / 3) under add-remove."""
+    """Delta is exactly 1 - e^(-epsilon / 3) under add-remove."""
     (key,) = (
         key
         for key in claims.ALL
@@ -140,7 +141,7 @@ def test_both_mechanisms_have_the_guarantee_and_noise_ratio() -> None:
 
 
 def test_verdict_detects_other_noise() -> None:
-    """The verdict uses the releases, not formulas."""
+    """The verdict is computed from releases, not from formulas."""
     task = _task(own=lambda rows, epsilon, rng: isotropic(rows, epsilon * 0.9, rng))
     (verdict,) = sound.experiment(task).verdicts(_measured(task))
     assert not verdict.holds
@@ -161,7 +162,8 @@ def test_verdict_detects_a_wrong_ratio() -> None:
         (False, (1.4, 0.95, 0.1, 1.0), 1.4 / 0.95, (False, False)),
         (True, (0.6, 0.8, 0.9, 0.5), 3.0, (True, True)),
         (True, (0.49, 0.8, 0.9, 0.5), math.inf, (False, True)),
-        (False, (90.0, 1.7, 15.0, 0.5), 90 / 1.7, (False, False)),  # not even without privacy
+        # The score is not useful, even without privacy.
+        (False, (90.0, 1.7, 15.0, 0.5), 90 / 1.7, (False, False)),
         (False, (0.4, 3.6, 3.6, 3.6), 1 / 9, (True, False)),  # only the paper's is useful
     ],
 )

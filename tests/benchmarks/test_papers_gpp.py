@@ -44,7 +44,7 @@ def test_tiny_discrete_noise_changes_nothing() -> None:
 
 
 def test_discrete_gaussian_is_less_private_than_gaussian() -> None:
-    """Sigma 1, a shift by 1: the total variation is 0.3989, and 0.3829 for Gaussians."""
+    """For sigma 1 and a shift of 1, delta(0) is 0.3989, against 0.3829 for the Gaussian."""
     assert discrete(1.0).delta(1, 0.0) == pytest.approx(0.3989, abs=1e-4)
     assert Guarantee(1.0).delta(0.0) == pytest.approx(0.3829, abs=1e-4)
     claims = [each for each in _gpp() if each.where.startswith("Theorem 4.4")]
@@ -166,7 +166,7 @@ def test_expected_band() -> None:
 
 
 def test_chain_at_an_exact_guarantee() -> None:
-    """Our default finds the chain at epsilon 1; noisy rows hardly do."""
+    """Gramercy's default recovers the chain at epsilon 1; noisy rows hardly do."""
     task = exact._task("chain", exact.chain)
     figures = measure(_rng(), epsilon=1.0, task=task)
     assert figures["default"] > 0.98
@@ -212,7 +212,7 @@ def _verdicts(measured: Measured) -> _Spoken:
 
 
 class _Spoken:
-    """Verdicts by a part of their claims."""
+    """Verdicts, looked up by a part of their claims."""
 
     def __init__(self, verdicts: Any) -> None:
         self._all: list[Verdict] = list(verdicts)

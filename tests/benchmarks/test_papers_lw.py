@@ -102,7 +102,7 @@ def as_printed(times: float, cv: tuple[float, float]) -> Callable[[Row], Figures
 def test_verdicts_of_the_tables() -> None:
     right = verdicts("tables", as_printed(1.0, (2.0, 1.0)))
     holds = [each.holds for each in right]
-    assert holds[:2] == [True, True]  # the bands
+    assert holds[:2] == [True, True]  # the bands of both tables
     assert holds[2:4] == [True, False]  # normal rows: as printed, and cross-validated
     wrong = verdicts("tables", as_printed(1.3, (1.0, 2.0)))
     assert [each.holds for each in wrong][:4] == [False, False, True, True]
@@ -136,7 +136,7 @@ def test_verdicts_of_the_oracle() -> None:
 
 
 def test_one_cell_of_the_oracle() -> None:
-    """Printed: 4.31 / 8.15 and 4.95 / 9.77; the zero matrix has 3.95 / 10.2."""
+    """The paper prints 4.31 / 8.15 and 4.95 / 9.77; the zero matrix has 3.95 / 10.2."""
     at: dict[str, Any] = dict(ROWS[0].setting)
     found = oracle.measure(np.random.default_rng(5), **at)
     assert found["lw zero"]
@@ -164,7 +164,7 @@ def test_discriminant_scores() -> None:
     assert classes.smaller(sample) == pytest.approx(min(share, 1 - share))
     x = sample.truth[0]
     flat = classes.classified(x, np.zeros((2, 4)), np.array([0.7, 0.3]), np.zeros((4, 4)))
-    assert not flat.any()  # the larger class
+    assert not flat.any()  # a zero matrix predicts the larger class
 
 
 def test_a_fifth_of_every_class_is_held_out() -> None:

@@ -44,7 +44,7 @@ def needs(table: str) -> pytest.MarkDecorator:
 
 
 def test_published_tables_are_transcribed() -> None:
-    """One of each corner of both tables, read by eye."""
+    """The corner cells of both tables equal the numbers in the paper."""
     assert len(TABLE_1) == len(TABLE_2) == 3 * 3 * 6 * 3
     assert TABLE_1[1, 100, 0.1, "l1"] == Printed(2033.43, 214.65)
     assert TABLE_1[3, 400, 2.0, "l2"] == Printed(11.18, 0.42)
@@ -90,7 +90,7 @@ def test_scales_equal_the_published_ones() -> None:
 
 @pytest.mark.parametrize("penalty", [2e-6, 1e-3, 0.1])
 def test_fast_iteration_equals_plain_iteration(penalty: float) -> None:
-    """Including exact zeros."""
+    """The results are equal, including exact zeros."""
     rng = np.random.default_rng(3)
     S = moment(rows(precision(3, 25, rng), 100, rng))
     for matrix in (S, S + printed_scale(100, 0.3, 0.01) * noise(25, rng)):
@@ -119,7 +119,7 @@ def test_cross_validation_selects_the_best_fit() -> None:
 
 @pytest.mark.parametrize(("model", "n"), [(2, 200), (3, 400)])
 def test_table_1_is_near_the_printed_values(model: int, n: int) -> None:
-    """One repetition is within a quarter; the text's own scale is not."""
+    """One repetition is within 25 % with the tables' noise scale, but not with the text's."""
     found = ridge_losses.measure(np.random.default_rng(5), model=model, n=n)
     for loss in ("l1", "frobenius", "l2"):
         for epsilon in EPSILONS:
@@ -132,7 +132,7 @@ def test_table_1_is_near_the_printed_values(model: int, n: int) -> None:
 
 
 def test_table_2_is_near_the_printed_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two epsilons of one repetition of the largest shape, without a minimiser."""
+    """One repetition of the largest shape at two epsilons; the problems have no minimiser."""
     monkeypatch.setattr(lasso_losses, "EPSILONS", (0.1, 2.0))
     found = lasso_losses.measure(np.random.default_rng(6), model=3, n=400)
     for loss, most in (("l1", 0.15), ("frobenius", 0.1), ("l2", 0.25)):
@@ -180,7 +180,7 @@ def test_verdicts_of_correct_and_wrong_figures() -> None:
     assert wrong[:3] == [False] * 3
     page = "\n".join(ridge_losses.EXPERIMENT.page(made_table(1.08)))
     assert "| 1.080 |" in page
-    assert "| l1, Frobenius, 'l2' |" in page  # outside the band of 6 %
+    assert "| l1, Frobenius, 'l2' |" in page  # outside the tolerance of 6 %
     assert page.count("'l2' |\n") == 3 * 2 * 6  # all at 200 and 400 rows, none at 100
 
 
@@ -192,7 +192,7 @@ def test_bands_of_table_2() -> None:
 
 
 def test_roc_curves_by_hand() -> None:
-    """Two true pairs of three: first one of them, then both and the false one."""
+    """Two of three pairs are true; the path finds one of them, then both and the false one."""
     edges = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
     first = np.zeros((3, 3), dtype=bool)
     first[0, 1] = first[1, 0] = True
@@ -220,7 +220,7 @@ def test_support_recovery_degrades_with_noise() -> None:
 
 
 def test_linear_rule_is_fishers() -> None:
-    """Two far classes on a line, and their boundary half way."""
+    """Two distant classes on a line have their boundary halfway between them."""
     x = np.array([[0.0], [2.0], [10.0], [12.0]])
     good = np.array([False, False, True, True])
     rule = ionosphere.Rule.of(x, good)

@@ -38,7 +38,7 @@ N, P, EPSILON = 40, 12, 0.5
 
 
 def of(experiment: Experiment, figures: Callable[..., Figures]) -> Measured:
-    """Every setting once, without measuring."""
+    """Return measurements with the given figures at every setting."""
     return Measured({each: [figures(**dict(each))] for each in experiment.settings})
 
 
@@ -119,7 +119,9 @@ def test_table_columns_have_unit_rows_and_stated_shape() -> None:
 
 
 def test_one_cell_of_the_tables() -> None:
-    """Laplace as printed, Wishart near one; neither Laplace nor Gaussian has a minimiser."""
+    """Laplace errors are as printed, Wishart errors near 1; neither Laplace nor Gaussian noise
+    leaves a minimiser.
+    """
     found = tables.measure(np.random.default_rng(5), column="r = 1.5")
     for epsilon in EPSILONS:
         ours, theirs = found[f"laplace at {epsilon:g}"], printed("laplace", epsilon, "r = 1.5")
@@ -202,7 +204,8 @@ def test_verdicts_on_readings_of_r() -> None:
 
 def test_reproduction_compares_remaining_error() -> None:
     assert penalties.reproduces("wishart", 0.991, 0.99)
-    assert not penalties.reproduces("wishart", 0.98, 0.99)  # near in error, twice what is left
+    # The errors are close, but 1 - error differs by a factor of two.
+    assert not penalties.reproduces("wishart", 0.98, 0.99)
     assert not penalties.reproduces("wishart-approximate", 0.99, 1.0)
     assert penalties.reproduces("laplace", 12.0, 10.0)
     assert not penalties.reproduces("laplace", 20.0, 10.0)

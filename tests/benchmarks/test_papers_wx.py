@@ -29,7 +29,7 @@ def test_model_covariance_is_sparse_and_definite() -> None:
 
 @pytest.mark.parametrize("n", [3, 12])
 def test_drawn_moments_have_wishart_mean_and_variance(n: int) -> None:
-    """Mean S, and variance (S_ij^2 + S_ii S_jj) / n, with fewer rows than columns too."""
+    """The mean is S, the variance (S_ij^2 + S_ii S_jj) / n, also with fewer rows than columns."""
     rng = np.random.default_rng(2)
     of = covariance(5, 0.4, rng) + 0.1
     drawn = np.array([moment(of, n, rng) for _ in range(4000)])

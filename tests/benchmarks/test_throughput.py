@@ -15,7 +15,7 @@ from benchmarks.throughput.jobs import csv, gram, inputs, noise, parquet, person
 
 
 def test_contenders_sum_the_same_rows(tmp_path: Path) -> None:
-    """The same integers in memory and from files, equal to numpy's rounding."""
+    """Sums in memory and from files are equal, and agree with numpy up to rounding."""
     cell = Cell("gram", 3000, 4)
     with gram.job(cell, tmp_path) as found:
         whole = found["Gramercy: repair, normalisation, Gram"].run()
@@ -61,7 +61,7 @@ def test_noise_and_row_contenders_draw_noise(tmp_path: Path) -> None:
 
 
 def test_seconds_and_peak_memory_are_measured() -> None:
-    """Seconds, scaled up from a share, and peak memory even if it is freed."""
+    """Seconds are scaled up from a share; peak memory includes memory that is freed again."""
 
     def greedy() -> None:
         time.sleep(0.05)
@@ -84,7 +84,7 @@ def test_time_ratios_compare_one_round() -> None:
 
 
 def test_page_is_written_from_results(tmp_path: Path) -> None:
-    """The page is made from the results alone."""
+    """The page depends only on the stored results."""
     contenders = {
         "gram": [page.OURS, page.PRODUCT],
         "parquet": ["ours", "pyarrow: read, X.T @ X"],

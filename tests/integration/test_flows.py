@@ -112,9 +112,7 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     spending = {row["parameter"]: float(row["value"]) for row in json.loads(str(budget.data))}
     assert spending["spent before"] == 0
     assert 0 < spending["spent after"] < manifest["guarantee"]["epsilon"]  # at a larger delta
-    assert (
-        spending["left after, for one more release"] < spending["left before, for one more release"]
-    )
+    assert spending["remaining after"] < spending["remaining before"]
     noise = Artifact.get("noise-toy")
     assert noise is not None
     assert len(json.loads(str(noise.data))) > 2

@@ -9,7 +9,7 @@ PAPER = Paper(
     title="[GPP] (2025): graph structure learning with privacy guarantees, open graph data",
     about=(
         "Noise on every cell of the rows, which are then published; the graphical lasso of their "
-        "second moment less the noise's variance. The available text of the paper lacks the "
+        "second moment minus the noise variance. The available text of the paper lacks the "
         "numbers of its tables. So its sentences are tested, and numbers are compared with an "
         "earlier measurement of this project. Some margins of the verdicts (two standard errors, "
         "which noise levels count) were set after the first results."

@@ -1,4 +1,4 @@
-"""The same tasks at an exact guarantee: noisy rows, and one noisy matrix."""
+"""The paper's tasks at an exact guarantee, from noisy rows and from one noisy matrix."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
-ROWS = 5000  # of the graphs that are drawn
-ZEROS = 95  # % of random graphs
+ROWS = 5000  # rows of the synthetic tables
+ZEROS = 95  # percent of zeros in random graphs
 _SCORE = "area under the curve of the graph's pairs"
 
 
 def debiased(evidence: Evidence, sample: Sample) -> float:
-    """The paper's: its graphical lasso of the raw matrix, with its penalty.
+    """Score of the paper's method: graphical lasso of the raw matrix, with its penalty.
 
-    The power of a cell of unit rows is 1 / p, in public. Where no penalty has an answer the raw
-    entries alone rank the pairs.
+    The mean square of a cell of unit rows is 1 / p, which is public. If no penalty has a solution,
+    the raw entries rank the pairs.
     """
     n, p = sample.rows.shape
     result = lasso(evidence.raw, penalty(n, p) / p)
@@ -39,19 +39,19 @@ def debiased(evidence: Evidence, sample: Sample) -> float:
 
 
 def default(evidence: Evidence, sample: Sample) -> float:
-    """Ours: pairs ranked by partial correlation, of the default ridge."""
+    """Score of Gramercy's default: pairs ranked by partial correlations of the ridge."""
     return scores.auc(scores.partial_correlations(Ridge().fit(evidence).matrix), sample.truth)
 
 
 def by_lasso(evidence: Evidence, sample: Sample) -> float:
-    """The same of the graphical lasso as it comes."""
+    """Score of Gramercy's graphical lasso with default settings."""
     edges = GraphicalLasso().fit(evidence).edges
     assert edges is not None
     return scores.auc(ranked(edges, evidence.repaired), sample.truth)
 
 
 def ranked(weights: Array, matrix: Array) -> Array:
-    """Pairs by their weight; those without an edge after them, by their entry in the matrix."""
+    """Rank pairs by weight; pairs without an edge come after them, ranked by matrix entry."""
     size = np.abs(weights)
     np.fill_diagonal(size, 0.0)
     entries = np.abs(matrix)
@@ -136,7 +136,7 @@ def _verdicts(measured: Measured, *, task: Task) -> Iterator[Verdict]:
 
 
 def _error(line: sound.Line) -> float:
-    """Of the paper's share, from its own spread; zero where there is one repetition."""
+    """Standard error of the paper's share of the gain; zero with a single repetition."""
     return float(np.nan_to_num(line.paper.error)) / (line.best - line.nothing.mean)
 
 

@@ -1,4 +1,4 @@
-"""The exact guarantee of a noise level: per row and per cell, for typical ones and the worst."""
+"""The exact guarantee of a noise level for typical and for worst rows and cells."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 
 Array = NDArray[np.float64]
 DELTA = 1e-5
-NONE = 10.0  # an epsilon beyond which there is no privacy to speak of
-SPEAK = 10.0  # decibels: the noisiest level in the paper's tables
-ABOUT, NEAR = -28.0, 7.0  # decibels at which epsilon is one: an earlier measurement
+NONE = 10.0  # a larger epsilon counts as no privacy
+SPEAK = 10.0  # decibels, the noisiest level in the paper's tables
+ABOUT, NEAR = -28.0, 7.0  # decibels at which epsilon is 1 (earlier measurement), and tolerance
 _AT_ONCE = 512  # rows
-_PAIRS = 4000  # rows that the median is taken of
+_PAIRS = 4000  # rows for the median distance
 KINDS = {
     "row typical": "typical rows",
     "row worst": "farthest rows",
@@ -35,10 +35,10 @@ KINDS = {
 
 
 def distances(rows: Array) -> Figures:
-    """How far a row or a cell may move when it is replaced.
+    """Distances that a row or a cell may move when it is replaced.
 
-    Typical: the median over pairs of different rows of the table (of its first rows, if it is
-    long). Ranges: those of the table, which are the least that anyone could declare.
+    Typical: the median over pairs of rows of the table (of its first rows, if it is long). Ranges:
+    the observed column ranges, the smallest that a contract could declare.
     """
     some = rows[:_PAIRS]
     upper = np.triu_indices(len(some), 1)
@@ -62,7 +62,7 @@ def _median_gap(column: Array) -> float:
 
 @lru_cache(maxsize=4096)
 def epsilon(distance: float, sigma: float, discrete: bool) -> float:
-    """Epsilon at `DELTA` of two tables at that distance."""
+    """Epsilon at `DELTA` for two tables at that distance; an upper bound if discrete."""
     if sigma == 0:
         return math.inf
     if discrete:
@@ -71,14 +71,15 @@ def epsilon(distance: float, sigma: float, discrete: bool) -> float:
 
 
 def least(distance: float, sigma: float, discrete: bool) -> float:
-    """What epsilon at `DELTA` cannot be below.
+    """Lower bound on epsilon at `DELTA`.
 
     Notes
     -----
     For integer rows d apart the privacy loss has mean m = d^2 / (2 sigma^2), and a variance v of at
-    most d^2 / sigma^2, since that of the discrete Gaussian is at most sigma^2. It exceeds m - t
-    with probability t^2 / (v + t^2) at least (Cantelli), and delta at epsilon is at least half the
-    probability that it exceeds epsilon + log 2. With t^2 = 3 delta v, delta is exceeded.
+    most d^2 / sigma^2, since the variance of the discrete Gaussian is at most sigma^2. The loss
+    exceeds m - t with probability at least t^2 / (v + t^2) (Cantelli). Delta at epsilon is at
+    least half the probability that the loss exceeds epsilon + log 2. With t^2 = 3 delta v, this
+    exceeds delta.
     """
     if not discrete or sigma == 0:
         return epsilon(distance, sigma, discrete)
@@ -87,7 +88,7 @@ def least(distance: float, sigma: float, discrete: bool) -> float:
 
 
 def level_of_one(distance: float, power: float) -> float:
-    """The decibels at which epsilon is one."""
+    """Signal-to-noise ratio in decibels at which epsilon is 1."""
     return 20 * math.log10(gdp_mu(1.0, DELTA) * math.sqrt(power) / distance)
 
 
@@ -98,12 +99,12 @@ def page(
     *,
     discrete: bool = False,
 ) -> Iterator[str]:
-    """A line a noise level."""
+    """Yield the page's section, a table with one line per noise level."""
     result = _found(measured, setting)
     noisy = [level for level in levels if math.isfinite(level)]
     law = (
-        "at most, by (d^2 / 2 sigma^2)-zCDP, d the distance of the integer rows; for typical rows "
-        "what it is at least, too"
+        "an upper bound by (d^2 / 2 sigma^2)-zCDP, d the distance of integer rows; for typical "
+        "rows also a lower bound"
         if discrete
         else "exactly, by mu = distance / sigma"
     )
@@ -152,7 +153,7 @@ def verdicts(
     *,
     discrete: bool = False,
 ) -> Iterator[Verdict]:
-    """No privacy at the paper's levels; and where there is some."""
+    """Test that the paper's noise levels give no privacy, and which level gives epsilon = 1."""
     result = _found(measured, setting)
     paper = [level for level in levels if SPEAK <= level < math.inf]
     known = {

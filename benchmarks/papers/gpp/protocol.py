@@ -1,8 +1,8 @@
-"""The paper's protocol: noise by decibels, the debiased graphical lasso, and what it is up against.
+"""The paper's protocol: noise levels in decibels, the debiased graphical lasso, competitors.
 
-Penalties are .5 sqrt(log p / n), times the power of the rows (the mean square of a cell) where the
-matrix is not on its unit diagonal. Where a method has no answer there, the penalty is doubled until
-it has; where no penalty has one, nothing is known of the graph, which is an area of a half.
+Penalties are .5 sqrt(log p / n), times the power of the rows (the mean square of a cell) if the
+matrix is not scaled to a unit diagonal. If a method has no solution, its penalty is doubled until
+there is one. If no penalty has a solution, all pairs rank equally, and the area is 0.5.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _DOUBLINGS = 12
 
 @dataclass(frozen=True)
 class Noisy:
-    """What is published, and what the paper's analyst knows besides.
+    """A published moment, and the facts that the paper's analyst uses.
 
     Parameters
     ----------
     moment
         Y^T Y / n of the noisy rows, shape (p, p).
     variance
-        Of the noise on a cell.
+        Variance of the noise on a cell.
     rows
-        How many.
+        Number of rows.
     power
-        The mean square of a cell without noise: private, and taken for known.
+        Mean square of a cell without noise; private, but treated as known.
     """
 
     moment: Array
@@ -48,25 +48,25 @@ class Noisy:
 
     @property
     def debiased(self) -> Array:
-        """Without what the noise adds on average; often not positive semidefinite."""
+        """The moment minus the expected noise; often not positive semidefinite."""
         return self.moment - self.variance * np.eye(len(self.moment))
 
     @property
     def penalty(self) -> float:
-        """On the scale of correlations."""
+        """The penalty on the scale of correlations."""
         return penalty(self.rows, len(self.moment))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A method's answer.
+    """The estimate of a method.
 
     Parameters
     ----------
     weights
-        Of the pairs, which their size ranks; shape (p, p); zero where there is no answer.
+        Weights whose absolute values rank the pairs, shape (p, p); all zero without a solution.
     doublings
-        Of the penalty, before there was one; -1 where there was none.
+        Number of doublings of the penalty until a solution; -1 if there was none.
     """
 
     weights: Array
@@ -74,7 +74,7 @@ class Estimate:
 
     @property
     def edges(self) -> Edges:
-        """Without the diagonal."""
+        """The pairs with nonzero weight, without the diagonal."""
         result: Edges = self.weights != 0
         np.fill_diagonal(result, False)
         return result
@@ -82,7 +82,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Method:
-    """What the page calls it, and what it does."""
+    """A method, with its title on the page."""
 
     title: str
     find: Callable[[Noisy], Estimate]
@@ -93,12 +93,12 @@ def penalty(n: int, p: int) -> float:
 
 
 def spread(power: float, decibels: float) -> float:
-    """The deviation of the noise on a cell; none at infinitely many decibels."""
+    """Standard deviation of the noise on a cell; 0 at infinite decibels."""
     return math.sqrt(power) * 10 ** (-decibels / 20)
 
 
 def published(rows: Array, decibels: float, rng: Rng) -> Noisy:
-    """Gaussian noise on every cell of centred rows."""
+    """Add Gaussian noise to every cell of centred rows, and return the noisy moment."""
     power = float(np.mean(rows**2))
     sigma = spread(power, decibels)
     noisy = rows + sigma * rng.standard_normal(rows.shape)
@@ -106,7 +106,7 @@ def published(rows: Array, decibels: float, rng: Rng) -> Noisy:
 
 
 def lasso(matrix: Array, asked: float) -> Estimate:
-    """The graphical lasso, its diagonal not penalised."""
+    """The graphical lasso without a penalty on the diagonal."""
     p = len(matrix)
     return _smallest_feasible(
         lambda at: graphical_lasso(matrix, at, solver="admm").precision, asked, p
@@ -114,7 +114,7 @@ def lasso(matrix: Array, asked: float) -> Estimate:
 
 
 def vanilla(rows: Array) -> Estimate:
-    """The graphical lasso of the rows without noise."""
+    """The graphical lasso of the rows without noise, called vanilla in the paper."""
     exact = published(rows, math.inf, np.random.default_rng(0))
     return lasso(exact.moment, exact.penalty * exact.power)
 
@@ -145,9 +145,9 @@ def _smallest_feasible(answer: Callable[[float], Array], asked: float, p: int) -
         try:
             return Estimate(answer(asked * 2**doublings), doublings)
         except NoMinimiser as none:
-            if not none.feasible > 0:  # a variance of zero or less: no penalty helps
+            if not none.feasible > 0:  # a variance is not positive: no penalty has a solution
                 break
-        except RequestError:  # too near to singular
+        except RequestError:  # the matrix is nearly singular
             continue
     return Estimate(np.zeros((p, p)), -1)
 

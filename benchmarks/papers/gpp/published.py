@@ -1,18 +1,18 @@
-"""What the paper prints, as far as its text has kept it: the numbers in its tables are lost.
+"""The paper's printed settings and claims; its extracted text lacks the numbers in the tables.
 
-So the claims are its sentences, and the numbers to be expected are those of the project's own
-earlier measurements under the same protocol.
+The claims are taken from its sentences. The expected numbers are from this project's earlier
+measurements with the same protocol.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Tables 1 and 2: the rows that are named. Infinitely many decibels: no noise.
-DECIBELS = (float("inf"), 100.0, 80.0, 60.0, 40.0, 20.0, 10.0, 0.0)  # 0 dB is ours
+# Tables 1 and 2: the noise levels of their rows. Infinite decibels mean no noise.
+DECIBELS = (float("inf"), 100.0, 80.0, 60.0, 40.0, 20.0, 10.0, 0.0)  # 0 dB is an addition
 SIZES = (50, 500, 5000)  # Table 1(a)
 SPARSITIES = (99, 98, 95, 90)  # Table 1(b), percent of zeros
-# Rows and columns of the real tables, where the text has them: table 2, sections 8.4, 8.8, 8.9.
+# Shapes of the real tables that the text states: table 2, sections 8.4, 8.8, 8.9.
 SHAPES = {
     "sachs": "7,466 rows, 11 columns",
     "ieee14": "11 columns",
@@ -24,14 +24,14 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Expected:
-    """A number of the project's own, and how far from it a measurement may be.
+    """An earlier measurement of this project, and the tolerance around it.
 
     Parameters
     ----------
     value
-        As it was measured.
+        Measured value.
     low, high
-        The band.
+        Bounds of the tolerance.
     """
 
     value: float
@@ -50,7 +50,7 @@ def _about(value: float, middle: float) -> Expected:
     return Expected(value, middle - 0.03, middle + 0.03)
 
 
-# AR(1), 20 columns: (rows, decibels) to the area against the true graph.
+# AR(1), 20 columns: by (rows, decibels), the area against the true graph.
 TRUTH = {
     (50, float("inf")): _least(0.999, 0.98),
     (50, 40.0): _least(0.999, 0.98),
@@ -58,7 +58,7 @@ TRUTH = {
     (50, 10.0): _least(0.987, 0.96),
     **{(n, at): _least(1.0, 0.99) for n in (500, 5000) for at in (float("inf"), 40.0, 20.0, 10.0)},
 }
-# The same against the graphical lasso of the rows without noise.
+# By (rows, decibels), the area against the graphical lasso of the rows without noise.
 VANILLA = {
     **{(n, float("inf")): Expected(1.0, 1.0, 1.0) for n in SIZES},
     (50, 40.0): _about(0.991, 0.985),
@@ -71,6 +71,6 @@ VANILLA = {
     (500, 10.0): _about(0.855, 0.855),
     (5000, 10.0): _about(0.860, 0.855),
 }
-# 100 columns, 20 dB, against the true graph, by percent of zeros.
+# 100 columns, 20 dB: by percent of zeros, the area against the true graph.
 SPARSE = {99: _least(1.0, 0.99), 98: _least(1.0, 0.99), 95: _least(0.996, 0.97),
           90: Expected(0.925, 0.88, 0.97)}  # fmt: skip

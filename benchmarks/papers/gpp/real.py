@@ -26,31 +26,31 @@ Rng = np.random.Generator
 LEVELS = (math.inf, 40.0, 20.0, 10.0, 0.0, -10.0, -20.0, -28.0)
 METHODS = ("debiased", "plain", "neighbourhoods", "scio")
 PLACE = {level: i for i, level in enumerate(LEVELS)}
-GUESS = 0.05  # of an area: that near a half it is as good as a coin
-KEPT = 0.02  # of an area: what noise may cost where the graph is said to be robust
-STRONG = (20.0, 10.0, 0.0)  # decibels at which subtracting the noise's variance should tell
-WHOLE = (100.0, 80.0, 60.0, 40.0, 20.0, 10.0)  # decibels at which whole noise is looked at
+GUESS = 0.05  # an area this close to 0.5 counts as a random ranking
+KEPT = 0.02  # largest loss of area that counts as robust
+STRONG = (20.0, 10.0, 0.0)  # decibels at which subtracting the noise variance should help
+WHOLE = (100.0, 80.0, 60.0, 40.0, 20.0, 10.0)  # decibels at which integer noise is reported
 
 
 @dataclass(frozen=True)
 class Table:
-    """A real table, and how it is read.
+    """A real table and its preprocessing.
 
     Parameters
     ----------
     name
-        Its folder.
+        Name of its folder.
     title
-        What the page says of it.
+        Title on the page.
     reading
-        How its columns are taken, in words.
+        Description of the preprocessing.
     truth
-        Whether there is a true graph.
+        Whether a true graph is known.
     heavy
-        Whether its columns have heavy tails, so that log(1 + x) is taken where whole numbers need
-        not stay.
+        Whether its columns have heavy tails. Then x is replaced by log(1 + x), except where
+        integers are needed.
     discrete
-        Whether it has whole numbers, which stay as they are and get whole noise.
+        Whether its cells are integers, which are kept and get integer noise.
     """
 
     name: str
@@ -99,7 +99,7 @@ TABLES = {
 
 @lru_cache(maxsize=2)
 def rows_of(key: str) -> Array:
-    """The rows before noise: standardised, or whole numbers."""
+    """Return the rows without noise: standardised, or integers."""
     of = TABLES[key]
     rows: Array = data.frame(of.name).to_numpy(float)
     if of.discrete:
@@ -111,7 +111,7 @@ def rows_of(key: str) -> Array:
 
 @lru_cache(maxsize=2)
 def clean(key: str) -> Estimate:
-    """The graphical lasso without noise."""
+    """The graphical lasso of the rows without noise."""
     rows = rows_of(key)
     return vanilla(rows - rows.mean(axis=0))
 
@@ -122,7 +122,7 @@ def distances(key: str) -> Figures:
 
 
 def released(rows: Array, decibels: float, rng: Rng) -> Noisy:
-    """Whole numbers with whole noise, centred by the private mean; its exact variance is known."""
+    """Add integer noise of known variance to integers, then centre by the private mean."""
     centre = rows.mean(axis=0)
     power = float(np.mean((rows - centre) ** 2))
     if math.isinf(decibels):
@@ -133,7 +133,7 @@ def released(rows: Array, decibels: float, rng: Rng) -> Noisy:
 
 
 def measure(rng: Rng, *, key: str) -> Figures:
-    """All noise levels and methods once."""
+    """Measure all noise levels and methods once."""
     of, rows = TABLES[key], rows_of(key)
     publish = partial(released if of.discrete else published, rows, rng=rng)
     truth = data.truth(of.name) if of.truth else None
@@ -156,8 +156,8 @@ def _page(measured: Measured, *, key: str) -> Iterator[str]:
 
 
 def _whole(measured: Measured, key: str) -> Iterator[str]:
-    """How many cells the discrete Gaussian changes at all."""
-    yield "What the discrete Gaussian changes; its variance is what is subtracted.\n"
+    """Report the share of cells that the discrete Gaussian changes."""
+    yield "Cells that the discrete Gaussian changes; its exact variance is subtracted.\n"
     power = measured.mean("power", key=key).mean
     laws = {level: discrete(spread(power, level)) for level in WHOLE}
     yield from table(
@@ -240,7 +240,7 @@ def _verdicts(measured: Measured, *, key: str) -> Iterator[Verdict]:
 
 
 def _gain(measured: Measured, kind: str, level: float, key: str) -> Mean:
-    """Of the area by subtracting the variance, repetition by repetition: the rows are the same."""
+    """Gain in area from subtracting the noise variance, paired by repetition."""
     both = [measured.values(f"{kind} {name}", key=key)[:, PLACE[level]] for name in METHODS]
     gains = both[0] - both[1]  # debiased, plain
     sd = float(gains.std(ddof=1)) if gains.size > 1 else math.nan
@@ -248,7 +248,7 @@ def _gain(measured: Measured, kind: str, level: float, key: str) -> Mean:
 
 
 def _best(of: Table, areas: dict[str, list[float]]) -> Verdict:
-    """Figure 2, whose third comparison, G-Wishart, is not here."""
+    """Test the claim of figure 2, without its third competitor, G-Wishart."""
     of_20 = {name: area[PLACE[20.0]] for name, area in areas.items()}
     others = [area for name, area in of_20.items() if name not in ("debiased", "plain")]
     return Verdict(
@@ -259,7 +259,7 @@ def _best(of: Table, areas: dict[str, list[float]]) -> Verdict:
     )
 
 
-# Where the paper says that the graph is the same as without noise.
+# Tables for which the paper claims the same graph as without noise.
 SAME = {"sachs": (20.0, "sections 5.3 and 8.4"), "soil": (40.0, "section 8.9")}
 
 

@@ -1,4 +1,4 @@
-"""Figures 4 and 5: the graphs that are recovered, drawn."""
+"""Figures 4 and 5: drawings of the recovered graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pairs = list[list[int]]
 
 
 def measure(rng: Rng, *, key: str) -> Figures:
-    """The pairs of the true graph, and as many of the largest weights at every noise level."""
+    """Return the true edges and, at every noise level, as many pairs of largest weight."""
     rows, truth = rows_of(key), data.truth(TABLES[key].name)
     figures: Figures = {"truth": pairs(truth), "p": rows.shape[1]}
     for level in LEVELS:
@@ -38,7 +38,7 @@ def measure(rng: Rng, *, key: str) -> Figures:
 
 
 def largest(result: Estimate, count: int) -> Edges:
-    """The pairs of the largest weights, as many as there are edges in truth."""
+    """Return the `count` pairs with the largest weights."""
     upper = np.triu_indices(len(result.weights), 1)
     size = np.abs(result.weights[upper])
     order = np.argsort(-size, kind="stable")[:count]
@@ -49,7 +49,7 @@ def largest(result: Estimate, count: int) -> Edges:
 
 
 def pairs(edges: Edges) -> Pairs:
-    """The upper triangle's."""
+    """Return the edges in the upper triangle as pairs of indices."""
     result: Pairs = np.argwhere(np.triu(edges)).tolist()
     return result
 
@@ -57,7 +57,7 @@ def pairs(edges: Edges) -> Pairs:
 def _page(measured: Measured, *, key: str) -> Iterator[str]:
     truth, found = _graphs(measured, key)
     yield from table(
-        ("noise", "edges of the truth found", "false edges"),
+        ("noise", "true edges found", "false edges"),
         (
             (level, f"{len(truth & edges)} of {len(truth)}", f"{len(edges - truth)}")
             for level, edges in found.items()
@@ -68,7 +68,7 @@ def _page(measured: Measured, *, key: str) -> Iterator[str]:
 def _graphs(
     measured: Measured, key: str
 ) -> tuple[set[tuple[int, int]], dict[str, set[tuple[int, int]]]]:
-    """Of the first repetition."""
+    """Return the true and the recovered edges of the first repetition."""
 
     def of(figure: str) -> set[tuple[int, int]]:
         return {(int(i), int(j)) for i, j in measured.values(figure, key=key)[0]}

@@ -1,4 +1,4 @@
-"""Areas under the curve of every method at every noise level: figures, tables, plots of them."""
+"""Areas under the curve of every method at every noise level: figures, tables and plots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.papers.gpp.protocol import METHODS, Estimate, Noisy
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
-Publish = Callable[[float], Noisy]  # by decibels
+Publish = Callable[[float], Noisy]  # a release at a noise level in decibels
 STYLES: dict[str, dict[str, Any]] = {
     "debiased": {"color": "black", "linewidth": 2.5},
     "plain": {"color": "C0"},
@@ -33,20 +33,20 @@ def scored(
     clean: Estimate,
     truth: Edges | None,
 ) -> Figures:
-    """Lists by noise level.
+    """Score methods at every noise level; each figure is a list over the levels.
 
     Parameters
     ----------
     publish
-        The release of one noise level; all methods see the same.
+        Draws the release of one noise level, which all methods share.
     levels
-        In decibels.
+        Noise levels in decibels.
     methods
-        Of `METHODS`.
+        Keys of `METHODS`.
     clean
         The graphical lasso without noise.
     truth
-        The true graph, where there is one.
+        The true graph, if known.
     """
     figures: Figures = {}
     for level in levels:
@@ -67,12 +67,12 @@ def scored(
 
 
 def f1(result: Edges, wanted: Edges) -> float:
-    """One where the two graphs are the same."""
+    """F1 score of a graph against another one; 1 if they are equal."""
     return float(2 * (result & wanted).sum() / max(result.sum() + wanted.sum(), 1))
 
 
 def at(measured: Measured, figure: str, index: int, **setting: Scalar) -> Mean:
-    """Of a list's entry, over repetitions."""
+    """Mean over repetitions of entry `index` of a list figure."""
     values = measured.values(figure, **setting)[:, index]
     sd = float(values.std(ddof=1)) if values.size > 1 else math.nan
     return Mean(float(values.mean()), sd, values.size)
@@ -83,7 +83,7 @@ def decibels(level: float) -> str:
 
 
 def cell(measured: Measured, figure: str, index: int, **setting: Scalar) -> str:
-    """Three decimals, and the deviation."""
+    """Format a mean with three decimals and its standard deviation."""
     result = at(measured, figure, index, **setting)
     return f"{result.mean:.3f}" + ("" if math.isnan(result.sd) else f" ({result.sd:.3f})")
 
@@ -91,7 +91,7 @@ def cell(measured: Measured, figure: str, index: int, **setting: Scalar) -> str:
 def unsolved_shares(
     measured: Measured, name: str, index: int, **setting: Scalar
 ) -> tuple[float, float]:
-    """The shares of repetitions with no answer at the asked penalty, and at any."""
+    """Return the shares of repetitions without a solution at the requested and at any penalty."""
     values = measured.values(f"doublings {name}", **setting)[:, index]
     return float((values != 0).mean()), float((values < 0).mean())
 
@@ -103,7 +103,7 @@ def by_level(
     kinds: Sequence[str],
     **setting: Scalar,
 ) -> Iterator[str]:
-    """A table: a line a noise level, a column a method and what it is held against."""
+    """Yield a table per reference graph, with a line per noise level and a column per method."""
     against = {"truth": "the truth", "vanilla": "the graphical lasso without noise"}
     for kind in kinds:
         yield f"Against {against[kind]}:\n"
@@ -122,7 +122,7 @@ def by_level(
 def solution_table(
     measured: Measured, levels: Sequence[float], methods: Sequence[str], **setting: Scalar
 ) -> Iterator[str]:
-    """Where methods had no answer at the penalty asked for; nothing if they always had."""
+    """Yield a table of the methods without a solution at the requested penalty, if any."""
     result = []
     for i, level in enumerate(levels):
         for name in methods:
@@ -133,14 +133,14 @@ def solution_table(
                 )
     if result:
         yield "Repetitions without a solution:\n"
-        head = ("noise", "method", "at that penalty", "at any (an area of a half)")
+        head = ("noise", "method", "at that penalty", "at any penalty (area 0.5)")
         yield from table(head, result)
 
 
 def solution_verdict(
     title: str, measured: Measured, levels: Sequence[float], **setting: Scalar
 ) -> Verdict:
-    """Corollary 1: equation 5 has a unique solution."""
+    """Test Corollary 1: equation 5 has a unique solution."""
     shares = {
         level: unsolved_shares(measured, "debiased", i, **setting) for i, level in enumerate(levels)
     }
@@ -164,7 +164,7 @@ def lines(
     kind: str,
     **setting: Scalar,
 ) -> None:
-    """Mean and one deviation around it; noise grows to the right."""
+    """Plot means with one standard deviation around them; noise increases to the right."""
     places = range(len(levels))
     for name in methods:
         means = [at(measured, f"{kind} {name}", i, **setting) for i in places]

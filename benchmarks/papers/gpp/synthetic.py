@@ -1,4 +1,4 @@
-"""Table 1: a chain by sample size, and random graphs by sparsity."""
+"""Table 1: a chain graph by sample size, and random graphs by sparsity."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 Rng = np.random.Generator
 COLUMNS, MANY = 20, 100
-ROWS = (200, 1000)  # of the random graphs: the text has lost how many
+ROWS = (200, 1000)  # for the random graphs; the extracted text lacks the number
 METHODS = ("debiased", "plain")
 PLACE = {level: i for i, level in enumerate(DECIBELS)}
-SLACK = 0.005  # of an area: less is immaterial
+SLACK = 0.005  # smaller differences of area are ignored
 
 
 def chain(p: int) -> Array:
-    """AR(1) as Yuan and Lin (2007) have it: ones on the diagonal, and a half next to it."""
+    """Precision matrix AR(1) of Yuan and Lin (2007): diagonal 1, adjacent entries 0.5."""
     made: Array = np.eye(p) + 0.5 * (np.eye(p, k=1) + np.eye(p, k=-1))
     return made
 
 
 def random(p: int, zeros: float, rng: Rng) -> Array:
-    """Halves at random places, and as much on the diagonal as makes the condition number p."""
+    """Precision matrix with 0.5 at random places, and a diagonal for condition number p."""
     half = 0.5 * np.triu(rng.random((p, p)) >= zeros, 1)
     links = half + half.T
     values = np.linalg.eigvalsh(links)
@@ -49,7 +49,7 @@ def graph(precision: Array) -> Edges:
 
 
 def drawn(precision: Array, n: int, rng: Rng) -> Array:
-    """Gaussian rows, centred by their own mean, as the paper centres."""
+    """Draw Gaussian rows, centred by their sample mean as in the paper."""
     root = np.linalg.cholesky(np.linalg.inv(precision))
     rows = rng.standard_normal((n, len(precision))) @ root.T
     centred: Array = rows - rows.mean(axis=0)
@@ -57,12 +57,12 @@ def drawn(precision: Array, n: int, rng: Rng) -> Array:
 
 
 def by_size(rng: Rng, *, n: int) -> Figures:
-    """One repetition of Table 1(a)."""
+    """Measure one repetition of Table 1(a)."""
     return _measured(chain(COLUMNS), n, rng)
 
 
 def by_sparsity(rng: Rng, *, n: int, zeros: int) -> Figures:
-    """One repetition of Table 1(b)."""
+    """Measure one repetition of Table 1(b)."""
     return _measured(random(MANY, zeros / 100, rng), n, rng)
 
 
@@ -142,7 +142,7 @@ def _size_verdicts(measured: Measured) -> Iterator[Verdict]:
 
 
 def _debiasing(measured: Measured, sizes: list[int]) -> Iterator[Verdict]:
-    """What subtracting the variance does: the paper has it as the very point."""
+    """Test the effect of subtracting the noise variance, the paper's main claim."""
     gains = {(n, level): _gain(measured, "truth", level, n) for n in sizes for level in DECIBELS}
     above = max(abs(gain) for (_, level), gain in gains.items() if level > 20)
     yield Verdict(
@@ -315,7 +315,7 @@ PROTOCOL = (
 EXPERIMENTS = {
     "table-1a": Experiment(
         title="Table 1(a): sample size",
-        about=f"AR(1) of {COLUMNS} columns: ones on the diagonal, halves next to it. {PROTOCOL}",
+        about=f"AR(1) of {COLUMNS} columns: 1 on the diagonal, 0.5 next to it. {PROTOCOL}",
         settings=grid(n=SIZES),
         repetitions=20,
         measure=by_size,
@@ -328,9 +328,9 @@ EXPERIMENTS = {
     "table-1b": Experiment(
         title="Table 1(b): sparsity",
         about=(
-            f"{MANY} columns: halves at random places, the condition number {MANY}. The text has "
-            "lost its own matrix and how many rows there were; the smaller number is the one that "
-            "comes near the earlier measurement. The same protocol."
+            f"{MANY} columns: 0.5 at random places, condition number {MANY}. The text "
+            "lacks its matrix and the number of rows; the smaller number used here is close to the "
+            "earlier measurement. The same protocol."
         ),
         settings=grid(n=ROWS, zeros=SPARSITIES),
         repetitions=20,

@@ -1,4 +1,4 @@
-"""Li and Wang: thresholding, and how it compares with Wang and Xu's."""
+"""Li and Wang: thresholding, compared with that of Wang and Xu."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models of Li and Wang, and the reading that their numbers need."""
+"""The models of Li and Wang, and the interpretation that reproduces their numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 FREEDOM = 5
-# What the printed numbers behave as if they had been made with; a function of n alone.
+# The constants that reproduce the printed numbers; a function of n only.
 CONSTANTS = {("lw", 200): 0.3, ("lw", 300): 0.9, ("wx", 200): 2.2, ("wx", 300): 2.6}
 
 ABOUT = (
@@ -24,7 +24,7 @@ ABOUT = (
 
 
 def covariance(model: int, p: int) -> Array:
-    """Model 1: 0.6^|i-j|; Model 2: 1, 0.6 and 0.3 by the diagonal."""
+    """Covariance of Model 1, 0.6^|i-j|, or of Model 2, a band matrix with 1, 0.6 and 0.3."""
     apart = np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
     if model == 1:
         decaying: Array = 0.6**apart
@@ -34,7 +34,7 @@ def covariance(model: int, p: int) -> Array:
 
 
 def drawn(covariance: Array, rows: str, n: int, rng: Rng) -> Array:
-    """Normal rows, or t rows of that scale matrix, whose covariance is 5/3 of it."""
+    """Draw normal rows, or t rows with that scale matrix; then the covariance is 5/3 of it."""
     made: Array = rng.standard_normal((n, len(covariance))) @ np.linalg.cholesky(covariance).T
     if rows == "t5":
         made /= np.sqrt(rng.chisquare(FREEDOM, (n, 1)) / FREEDOM)
@@ -42,5 +42,5 @@ def drawn(covariance: Array, rows: str, n: int, rng: Rng) -> Array:
 
 
 def truths(covariance: Array, rows: str) -> list[Array]:
-    """What errors may be meant against: of t rows the scale matrix, or their covariance."""
+    """Possible targets of the printed errors: for t rows, the scale matrix or the covariance."""
     return [covariance, covariance * FREEDOM / (FREEDOM - 2)] if rows == "t5" else [covariance]

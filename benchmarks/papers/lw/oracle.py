@@ -1,4 +1,4 @@
-"""Printed numbers that no threshold gives, and what the local algorithm gives as it is stated."""
+"""Printed numbers below the error of any threshold; and the local algorithm as stated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 REPETITIONS = 20
 LOCAL = "local"
-MARGIN = 0.05  # printed numbers have standard errors up to 2 %, and the grid is not endless
+MARGIN = 0.05  # printed numbers have standard errors up to 2 %, and the grid is finite
 NEAR = 0.08
 _SOURCES = (*METHODS, LOCAL)
 
@@ -28,7 +28,7 @@ _SOURCES = (*METHODS, LOCAL)
 def measure(
     rng: Rng, *, model: int, rows: str, p: int, n: int, epsilon: float, delta: float
 ) -> Figures:
-    """The least errors over all thresholds, and over all constants; the local protocol's own."""
+    """Smallest errors over all thresholds and over all constants; errors of the local protocol."""
     truth = covariance(model, p)
     x = drawn(truth, rows, n, rng)
     moment, meant = x.T @ x / n, truths(truth, rows)
@@ -44,7 +44,7 @@ def measure(
             for turn, by_norm in enumerate(by_truth):
                 for norm, error in zip(NORMS, by_norm, strict=True):
                     figures[_key(source, name, norm, turn)] = error
-    for method in METHODS:  # on the same reports: they print the same noise
+    for method in METHODS:  # on the same reports, because both papers print the same noise
         by = thresholding.threshold(CONSTANTS[method, n], n, p, deviations[LOCAL])
         made = thresholding.estimate(noisy, by)
         figures[f"{method} zero"] = not made.any()
@@ -60,18 +60,18 @@ def _key(source: str, name: str, norm: str, turn: int) -> str:
 
 @dataclass(frozen=True)
 class Bound:
-    """A printed number, and the least that could have been.
+    """A printed number, and the smallest errors that are possible.
 
     Parameters
     ----------
     row, column, norm
-        Where it stands.
+        Position in the tables.
     best
-        By the best threshold of every repetition; of t rows against what it is best against.
+        Error of the best threshold of every repetition; for t rows, from the nearer target.
     constant
-        The same with thresholds as the papers print them, by the best constant c >= 0.
+        The same for thresholds of the printed form, with the best constant c >= 0.
     stated
-        Of a local column: the algorithm as it is stated.
+        For a local column, the error of the algorithm as stated.
     """
 
     row: Row
@@ -91,22 +91,22 @@ class Bound:
 
     @property
     def below_best_threshold(self) -> bool:
-        """Less than any threshold gives."""
+        """Whether the printed error is smaller than that of every threshold."""
         return beats(self.printed, self.best)
 
     @property
     def contradicted(self) -> bool:
-        """Less than any constant gives."""
+        """Whether the printed error is smaller than that of every constant."""
         return beats(self.printed, self.constant)
 
     @property
     def reproduced(self) -> bool:
-        """Of a local column: near what the stated algorithm gives."""
+        """Whether the printed error of a local column is near that of the stated algorithm."""
         return self.stated is not None and abs(self.stated.mean / self.printed - 1) <= NEAR
 
 
 def beats(printed: float, oracle: Mean) -> bool:
-    """By more than the margin, and three standard errors of the oracle where they are known."""
+    """Whether a printed number is below the oracle's by the margin and three standard errors."""
     error = 0.0 if np.isnan(oracle.sd) else oracle.error
     return printed < (1 - MARGIN) * oracle.mean - 3 * error
 
@@ -128,7 +128,7 @@ def bounds(measured: Measured) -> Iterator[Bound]:
 
 
 def _least(measured: Measured, row: Row, source: str, name: str, norm: str) -> Mean:
-    """Against whichever of the truths it is nearer to."""
+    """Mean error from the target that it is nearer to."""
     turns = range(2 if row.rows == "t5" else 1)
     means = [
         measured.mean(_key(source, name, norm, turn), **dict(row.setting)) for turn in turns
@@ -153,8 +153,8 @@ def _page(measured: Measured) -> Iterator[str]:
     )
     yield (
         "The local columns, spectral / Frobenius. Stated: the algorithm with the constants of the "
-        "central columns, the deviation that of the average (as Li and Wang print it, the "
-        "threshold is sqrt(n) times higher still). Both papers print the same noise, so they have "
+        "central columns and the deviation of the average (Li and Wang print a threshold that is "
+        "sqrt(n) times higher).  Both papers print the same noise, so they have "
         "the same best thresholds. Bold: less than any threshold gives.\n"
     )
     yield from table(
@@ -234,7 +234,7 @@ def _draw(measured: Measured) -> Figure:
             axes.plot(x, [e.printed for e in at], "o", color=colour, label=f"{method.upper()}")
         stated = [(e.best.mean, e.stated.mean) for e in mine if e.stated]
         x, y = np.array(stated).T
-        axes.plot(x, y, "x", color="grey", label="the algorithm as it is stated")
+        axes.plot(x, y, "x", color="grey", label="the algorithm as stated")
         axes.set(xlabel="best threshold in hindsight", title=norm)
         axes.set_ylabel("printed, local columns")
         axes.grid(alpha=0.3)
@@ -260,5 +260,5 @@ EXPERIMENT = Experiment(
     verdicts=_verdicts,
     draw=_draw,
     quick=tuple(setting for setting in SETTINGS if dict(setting)["p"] != 200),
-    quick_repetitions=2,  # one has no standard error
+    quick_repetitions=2,  # one repetition has no standard error
 )

@@ -1,7 +1,7 @@
-"""What Li and Wang print, in the order they print it.
+"""The numbers printed by Li and Wang, in their order.
 
 Mathematics 2023, 11, 3670. Tables 1 to 6: means over 50 repetitions; Table 7: of 20 test rows.
-Table 3 says "Model 2" above and "Model 1" inside; its numbers continue those of Model 2.
+Table 3 has "Model 2" in its caption and "Model 1" inside; its numbers continue those of Model 2.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ EPSILON = 0.5
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table.
+    """A row of a table.
 
     Parameters
     ----------
     table
-        Its number.
+        Number of the table.
     model, rows, p, n, epsilon, delta
-        What was drawn.
+        Setting of the simulation.
     spectral, frobenius
-        Of the four columns.
+        Errors in the four columns.
     """
 
     table: int
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """What tells it from the others of its table."""
+        """Return the setting that varies within its table."""
         if self.table <= 2:
             return f"Model {self.model}, p = {self.p}, n = {self.n}"
         if self.table <= 4:
@@ -142,7 +142,7 @@ def _rows() -> list[Row]:
 
 ROWS = _rows()
 
-# Table 7: of 20 test rows (13 lean, 7 obese), how many are put into the wrong class.
+# Table 7: misclassified rows among 20 test rows (13 lean, 7 obese).
 TEST_ROWS = 20
 SMALLER_CLASS = 7
 MISCLASSIFIED = {25: (2.25, 5.70, 4.30, 6.45), 40: (3.20, 4.95, 5.15, 6.90)}

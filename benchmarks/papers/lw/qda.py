@@ -1,4 +1,4 @@
-"""Section 4.2: discriminant analysis, on a table that is public."""
+"""Section 4.2: discriminant analysis of a public table."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TABLE = "ionosphere"
 SHARE = 1 / 5
 EPSILON = 0.5
 REPETITIONS = 20
-RANK = 1e-9  # of the largest eigenvalue: less is zero
+RANK = 1e-9  # eigenvalues below this share of the largest count as zero
 
 
 def features() -> tuple[Array, Labels]:
-    """Columns that vary, and the class of every row: 0 or 1."""
+    """Return the columns that are not constant, and the class of every row, 0 or 1."""
     known = data.frame(TABLE).to_numpy(float)
     names = data.labels(TABLE).iloc[:, -1].to_numpy()
     classes: Labels = np.searchsorted(np.unique(names), names).astype(np.int64)
@@ -34,7 +34,7 @@ def features() -> tuple[Array, Labels]:
 
 
 def split(classes: Labels, rng: Rng) -> NDArray[np.bool_]:
-    """Which rows are held out: a fifth of each class."""
+    """Choose the held-out rows, a fifth of each class."""
     held = np.zeros(classes.size, dtype=bool)
     for each in np.unique(classes):
         mine = np.flatnonzero(classes == each)
@@ -43,7 +43,7 @@ def split(classes: Labels, rng: Rng) -> NDArray[np.bool_]:
 
 
 def t(x: Array, classes: Labels) -> Array:
-    """Student's, of every column between two classes, with the pooled variance."""
+    """Student's t statistic of every column between two classes, with the pooled variance."""
     one, other = x[classes == 0], x[classes == 1]
     squares = len(one) * one.var(axis=0) + len(other) * other.var(axis=0)
     error = np.sqrt(squares / (len(x) - 2) * (1 / len(one) + 1 / len(other)))
@@ -52,13 +52,13 @@ def t(x: Array, classes: Labels) -> Array:
 
 
 def inverse(covariance: Array) -> Array:
-    """Clipped matrices are singular: the paper names no inverse for them."""
+    """Pseudo-inverse: clipped matrices are singular, and the paper does not name an inverse."""
     made: Array = np.linalg.pinv(covariance, rcond=RANK, hermitian=True).astype(np.float64)
     return made
 
 
 def measure(rng: Rng, *, p: int) -> Figures:
-    """One split: five estimates of the covariance within classes, everything else without noise."""
+    """Measure one split: five estimates of the covariance within classes, the rest exact."""
     x, classes = features()
     held = split(classes, rng)
     train, of = x[~held], classes[~held]

@@ -1,4 +1,4 @@
-"""Tables 1 to 6: both central algorithms with the constants of the papers, and cross-validated."""
+"""Tables 1 to 6: both central algorithms with the papers' constants and cross-validated ones."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 REPETITIONS = 50
 BAND = 0.08
-WIDE = 0.11  # spectral errors of Model 2 at p = 50: few, and of much spread
+WIDE = 0.11  # band for spectral errors of Model 2 at p = 50: few numbers with a large spread
 JUDGED = (1, 5)
 
 
 def measure(
     rng: Rng, *, model: int, rows: str, p: int, n: int, epsilon: float, delta: float
 ) -> Figures:
-    """One table of rows; both methods, each with both constants on the same noise."""
+    """Measure both methods on one data set, each with both constants on the same noise."""
     truth = covariance(model, p)
     x = drawn(truth, rows, n, rng)
     moment = x.T @ x / n
@@ -48,7 +48,7 @@ def measure(
 
 @dataclass(frozen=True)
 class PrintedAndMeasured:
-    """A printed number and ours."""
+    """A printed number and its reproduction."""
 
     row: Row
     method: str
@@ -65,7 +65,7 @@ class PrintedAndMeasured:
 
     @property
     def band(self) -> float | None:
-        """None where the number is not judged."""
+        """Tolerance for the ratio; None if the number is not tested."""
         of = self.row
         left_out = self.method == "wx" and (of.model, of.p, of.n) == (1, 200, 300)
         if of.table not in JUDGED or left_out:

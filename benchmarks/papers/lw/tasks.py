@@ -1,4 +1,4 @@
-"""What Li and Wang estimate, at a sound guarantee: covariances, and classes."""
+"""The tasks of Li and Wang at an exact guarantee: covariances and classification."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ THRESHOLDS = 41
 
 
 def rows(rng: Rng, model: int, n: int) -> Sample:
-    """Rows of length one: of t rows they have the very same law as of normal ones."""
+    """Draw rows of length one; normalised t rows and normal rows have the same distribution."""
     of = covariance(model, COLUMNS)
     return Sample(data.unit(drawn(of, "normal", n, rng)), of_unit_rows(of))
 
 
 def thresholded(evidence: Evidence, sample: Sample, paper: str = "lw") -> float:
-    """The paper's estimator: its constant as `estimators.threshold` has it from the release."""
+    """Error of the paper's estimator, with the constant that it derives from the release."""
     made = ThresholdedCovariance.model_validate({"threshold": paper, "keep_diagonal": False})
     return relative(made.fit(evidence).matrix, sample.truth)
 
 
 def in_hindsight(evidence: Evidence, sample: Sample) -> float:
-    """The paper's estimator at the threshold that is best for the truth, which only it can tell."""
+    """Error of the paper's estimator at the threshold with the smallest true error."""
     grid = np.linspace(0, np.abs(evidence.raw).max(), THRESHOLDS)
     return min(relative(estimate(evidence.raw, float(by)), sample.truth) for by in grid)
 
@@ -49,25 +49,25 @@ def denoised(evidence: Evidence, sample: Sample) -> float:
 
 
 def ours(evidence: Evidence, sample: Sample) -> float:
-    """The threshold of every entry."""
+    """Error of Gramercy's estimator, with a threshold for each entry."""
     return relative(ThresholdedCovariance().fit(evidence).matrix, sample.truth)
 
 
 def even(sample: Sample) -> float:
-    """Rows have length one, so the trace is known: as much for every column."""
+    """Error of the estimate I / p, which needs no release, because the trace is known to be 1."""
     p = len(sample.truth)
     return relative(np.eye(p) / p, sample.truth)
 
 
 def labelled(rng: Rng) -> Sample:
-    """Features with two indicator columns of the classes, of length one together."""
+    """Draw rows of length one, with features and two class indicator columns."""
     x, of = data.unit_rows(qda.TABLE), qda.features()[1]
     held = qda.split(of, rng)
     return Sample(classes.with_classes(x, of)[~held], (x[held], of[held]))
 
 
 def pooled(evidence: Evidence, sample: Sample) -> float:
-    """The paper's score, thresholded with theta from the release."""
+    """Error of the paper's rule, thresholded with theta from the release."""
     of = WithinClasses.of(evidence)
     if of is None:
         return classes.smaller(sample)
@@ -76,9 +76,10 @@ def pooled(evidence: Evidence, sample: Sample) -> float:
 
 
 def best(evidence: Evidence, sample: Sample) -> float:
-    """The same by the best of many thresholds: the paper chooses one by cross-validation.
+    """Error of the paper's rule at the best of many thresholds.
 
-    No guarantee covers that. Here only the test rows themselves can tell: more than it could have.
+    The paper chooses one by cross-validation, which no guarantee covers. Here it is chosen on the
+    test rows, an advantage that no user could have.
     """
     of = WithinClasses.of(evidence)
     if of is None:
@@ -93,11 +94,11 @@ def best(evidence: Evidence, sample: Sample) -> float:
 def estimating(
     title: str, sample: Callable[[Rng], Sample], paper: str, release: Release = independent
 ) -> Task:
-    """Of a covariance; `paper` is whose threshold, as `estimators.threshold` has it."""
+    """Build a task of covariance estimation; `paper` selects the rule of the threshold."""
     return Task(
         title=title,
         score="relative Frobenius error",
-        how="`thresholded`, with its defaults: a threshold of every entry's own noise",
+        how="`thresholded`, with its defaults: a threshold for each entry's own noise",
         sample=sample,
         paper=partial(thresholded, paper=paper),
         default=ours,

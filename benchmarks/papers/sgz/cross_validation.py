@@ -1,4 +1,4 @@
-"""Five folds of the private rows, as the paper tunes: no guarantee covers it."""
+"""The paper's tuning by five folds of the private rows, which no guarantee covers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 Path = Callable[[Array, Array], Iterable[Array]]
 _FOLDS = 5
-_GAP = 1e-5  # per column, of estimates that are only compared
-# The paper does not print its grid: Model 3 with 400 rows reproduces with this least penalty.
+_GAP = 1e-5  # duality gap per column; the estimates are only compared
+# The paper does not print its grid; with this least penalty, Model 3 with 400 rows reproduces.
 FLOOR = 2e-6
 GRID = np.geomspace(2e-4, FLOOR, 61)
 
@@ -26,7 +26,7 @@ LASSO_GRID = np.geomspace(2e-3, 5e-5, 17)
 
 
 def chosen(rows: Array, path: Path, grid: Array, rng: Rng) -> float:
-    """The penalty whose estimates from four folds have the least loss on the fifth."""
+    """Return the penalty whose estimates from four folds have the least loss on the fifth."""
     scores = np.zeros(len(grid))
     for held in np.array_split(rng.permutation(len(rows)), _FOLDS):
         others = moment(np.delete(rows, held, axis=0))
@@ -36,12 +36,12 @@ def chosen(rows: Array, path: Path, grid: Array, rng: Rng) -> float:
 
 
 def ridge(rows: Array, rng: Rng) -> float:
-    """For the ridge."""
+    """Choose the penalty of the ridge."""
     return chosen(rows, ridge_path, GRID, rng)
 
 
 def lasso(rows: Array, rng: Rng) -> float:
-    """For the graphical lasso, its diagonal penalised, by a solver that has converged."""
+    """Choose the penalty of the graphical lasso (diagonal penalised) with a converged solver."""
     return chosen(rows, _lasso_path, LASSO_GRID, rng)
 
 

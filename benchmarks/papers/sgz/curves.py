@@ -1,4 +1,4 @@
-"""ROC curves of graphs along the path of the graphical lasso, as its penalty falls."""
+"""ROC curves of the graphs along the path of the graphical lasso."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gramercy.schemas.errors import RequestError
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 _PENALTIES = 40
-_REACH = 1000.0  # of the largest penalty to the least
-_GAP = 1e-7  # per column
-# For the names of figures: without privacy, and at an epsilon.
+_REACH = 1000.0  # ratio of the largest penalty to the smallest
+_GAP = 1e-7  # duality gap per column
+# Suffixes in the names of figures: without privacy, and at an epsilon.
 EXACT = "non-private"
 
 
@@ -26,13 +26,13 @@ def named(epsilon: float | None) -> str:
 
 
 def support_scores(matrix: Array, truths: dict[str, Edges]) -> Figures:
-    """Curves of a matrix against every truth, and how far down its path there are minimisers."""
+    """ROC curves of a matrix against each true graph, and the share of its path with minimisers."""
     grid = penalty_grid(matrix, count=_PENALTIES, ratio=_REACH)
     graphs: list[Edges] = []
     try:
         path = graphical_lasso_path(matrix, list(grid), penalize_diagonal=True, tol=_GAP)
         graphs = [edge_mask(each.precision) for each in path]
-    except RequestError:  # not even at the largest penalty
+    except RequestError:  # no minimiser at the largest penalty
         pass
     figures: Figures = {"solved": len(graphs) / len(grid)}
     for name, edges in truths.items():
@@ -41,7 +41,7 @@ def support_scores(matrix: Array, truths: dict[str, Edges]) -> Figures:
 
 
 def of_graphs(graphs: list[Edges], edges: Edges) -> Figures:
-    """A point a graph; from the last one to all pairs by chance, on a straight line."""
+    """ROC curve with one point per graph, then a straight line to the set of all pairs."""
     upper = np.triu_indices(len(edges), 1)
     true = edges[upper]
     points = [(0.0, 0.0)]
@@ -60,7 +60,7 @@ def add_suffix(figures: Figures, name: str) -> Figures:
 
 
 def draw(axes: Axes, measured: Measured, epsilon: float | None, of: str, **setting: Scalar) -> None:
-    """The mean curve at an epsilon; `of` is what its figure is called before that."""
+    """Draw the mean curve at an epsilon; `of` is the name of its figure without the epsilon."""
     name = named(epsilon)
     curve(axes, measured.values(f"curve {of}{name}", **setting), name)
 

@@ -20,22 +20,22 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Rng = np.random.Generator
 TABLE = "ionosphere"
-_PART, _DELTA = 40, 0.001  # rows of the training and of the validation set
+_PART, _DELTA = 40, 0.001  # rows of the training set and of the validation set; delta
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _GRID = np.geomspace(1e2, 1e-6, 41)
-_SETTINGS = grid()  # the one that there is
+_SETTINGS = grid()  # a single setting
 _REPORTED = (0.1, 1.0, 100.0)
 
 
 def labels() -> Flags:
-    """Whether a return is good."""
+    """Read the class of every row: whether the radar return is good."""
     good: Flags = (data.labels(TABLE).iloc[:, 0] == "g").to_numpy()
     return good
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The linear rule of a precision matrix: means and shares of two classes are not private."""
+    """The linear rule of a precision matrix; class means and proportions are not private."""
 
     means: Array  # shape (2, p)
     shares: Array
@@ -46,17 +46,17 @@ class Rule:
         return cls(means, np.array([np.mean(~good), np.mean(good)]))
 
     def within(self, x: Array, good: Flags) -> Array:
-        """Rows less the means of their classes."""
+        """Subtract the means of the classes from the rows."""
         left: Array = x - self.means[good.astype(int)]
         return left
 
     def errors(self, theta: Array, x: Array, good: Flags) -> float:
-        """Share of rows that are put in the wrong class."""
+        """Misclassification rate."""
         return float(np.mean(classified(x, self.means, self.shares, theta) != good))
 
 
 def measure(rng: Rng) -> Figures:
-    """One split of the rows."""
+    """Measure one split of the rows."""
     x = data.frame(TABLE).to_numpy(float)
     good = labels()
     order = rng.permutation(len(x))
@@ -92,7 +92,7 @@ def _names() -> Iterator[str]:
 
 
 def _paired(measured: Measured, one: str, other: str) -> Mean:
-    """Of the difference, split by split."""
+    """Mean difference of two figures, paired by split."""
     off = measured.values(one) - measured.values(other)
     return Mean(float(off.mean()), float(off.std(ddof=1)) if off.size > 1 else 0.0, off.size)
 

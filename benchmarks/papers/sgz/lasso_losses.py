@@ -1,4 +1,4 @@
-"""Table 2: the graphical lasso, 100 columns; as published the iterate of an unfinished ADMM."""
+"""Table 2: graphical lasso with 100 columns; the paper publishes an unconverged ADMM iterate."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 _P = 100
 _SETTINGS = grid(model=(2, 3, 4), n=(100, 200, 400))
-_LARGE = 0.3  # printed means from here on have two digits, and the narrow band
+_LARGE = 0.3  # larger printed means have two digits and the narrow band
 _UNIT = 0.005  # half of the last digit printed
 
 
 def band(key: Key, printed: float) -> float:
-    """Of the small ones the printed digits leave half a unit more."""
+    """Tolerance for a printed mean; for small ones it includes the rounding of the digits."""
     if key[3] == "l1":
         return 0.10
     return (0.03 if printed >= _LARGE else 0.06) + _UNIT / printed
@@ -35,7 +35,7 @@ TABLE = Table("Table 2", TABLE_2, band)
 
 
 def measure(rng: Rng, *, model: int, n: int) -> Figures:
-    """One repetition: all epsilons on the same rows, noise of their own."""
+    """Measure one repetition: all epsilons on the same rows, with independent noise."""
     X = rows(precision(model, _P, rng), n, rng)
     S, penalty = moment(X), cross_validation.lasso(X, rng)
     reference = iterate(S, penalty)
@@ -53,7 +53,7 @@ def measure(rng: Rng, *, model: int, n: int) -> Figures:
 
 
 def has_minimiser(noisy: Array, penalty: float) -> float:
-    """1, or 0 with a certificate; nan where the solver finds neither."""
+    """Return 1 for a minimiser, 0 with a certificate of none, nan if the solver finds neither."""
     try:
         graphical_lasso(noisy, penalty, penalize_diagonal=True)
     except NoMinimiser:

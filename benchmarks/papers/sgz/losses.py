@@ -1,4 +1,4 @@
-"""Tables 1 and 2: the losses between a private and a non-private estimate, with those printed."""
+"""Tables 1 and 2: losses between private and non-private estimates, measured and printed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from benchmarks.papers.experiment import Figures, Mean, Measured, Verdict, short
 from benchmarks.papers.sgz.published import EPSILONS, LOSSES, ROWS, Key, Printed
 
 Array = NDArray[np.float64]
-Band = Callable[[Key, float], float]  # of a cell with that printed mean: the most it may be off
+Band = Callable[[Key, float], float]  # tolerance for a cell, by its key and printed mean
 READINGS = {"l1": "l1", "frobenius": "Frobenius", "l2": "'l2'"}
-_ENOUGH = 10  # repetitions, for their spread to tell anything
-_SPREADS = 1.5  # within this factor two columns of spreads are of one kind
+_ENOUGH = 10  # repetitions that an estimate of the spread requires
+_SPREADS = 1.5  # two spreads within this factor are of the same kind
 
 
 def norms(private: Array, other: Array) -> Figures:
-    """The three losses, and what the third column holds: which of the two spectral ones varies."""
+    """Return the l1, Frobenius and both spectral losses; the third column prints one of these."""
     off = private - other
     spectral, frobenius = np.linalg.norm(off, 2), np.linalg.norm(other)
     return {
@@ -33,7 +33,7 @@ def norms(private: Array, other: Array) -> Figures:
 
 
 def content(loss: str, epsilon: float) -> str:
-    """What a printed column holds at that epsilon."""
+    """Return the name of the loss that a printed column contains at that epsilon."""
     return "l2-frobenius" if loss == "l2" and epsilon > EPSILONS[0] else loss
 
 
@@ -43,7 +43,7 @@ def named(losses: Figures, epsilon: float) -> Figures:
 
 @dataclass(frozen=True)
 class Line:
-    """A printed cell, and ours."""
+    """A printed cell and its reproduction."""
 
     key: Key
     printed: Printed
@@ -65,14 +65,14 @@ class Line:
 
 
 def _next(key: Key, at: int, values: tuple[float, ...]) -> tuple[object, ...]:
-    """The same cell with the next number of rows or epsilon; itself where there is none."""
+    """Return the key with the next value at position `at`, or () after the last value."""
     place = values.index(float(key[at])) + 1
     return (*key[:at], values[place], *key[at + 1 :]) if place < len(values) else ()
 
 
 @dataclass(frozen=True)
 class Table:
-    """A printed table, and how near ours has to be."""
+    """A printed table, with the tolerance for its reproduction."""
 
     title: str
     printed: dict[Key, Printed]
@@ -83,7 +83,7 @@ class Table:
         return tuple(dict.fromkeys(model for model, *_ in self.printed))
 
     def lines(self, measured: Measured) -> Iterator[Line]:
-        """All that was measured, in the order of the paper."""
+        """Yield all measured cells, in the order of the paper."""
         for key, printed in self.printed.items():
             model, n, epsilon, loss = key
             if measured.has(model=model, n=n):
@@ -92,7 +92,7 @@ class Table:
                 yield Line(key, printed, ours, self.band(key, printed.mean))
 
     def page(self, measured: Measured) -> Iterator[str]:
-        """One table a model: for every loss ours, what is printed, the ratio, and the verdict."""
+        """Yield a table per model: for each loss, the measured and printed mean, and verdict."""
         known = list(self.lines(measured))
         for model in self.models:
             mine = [line for line in known if line.key[0] == model]
@@ -125,7 +125,7 @@ class Table:
         yield ", ".join(READINGS[line.key[3]] for line in lines if not line.within)
 
     def verdicts(self, measured: Measured) -> Iterator[Verdict]:
-        """Each printed column as a whole; and what the brackets hold."""
+        """Test each printed column, and the meaning of the brackets."""
         lines = list(self.lines(measured))
         if not lines:
             return
@@ -143,7 +143,7 @@ class Table:
         yield from self._spreads(lines)
 
     def _falling(self, lines: list[Line]) -> Verdict:
-        """Both ways to a smaller loss that the paper tells."""
+        """Test the paper's claim that losses fall with more rows and with a larger epsilon."""
         of = {line.key: line.ours.mean for line in lines}
         steps = [
             (of[key], of[larger])
@@ -172,7 +172,7 @@ class Table:
         )
 
     def draw(self, measured: Measured) -> Figure:
-        """Frobenius losses against epsilon, a panel a model: lines ours, crosses printed."""
+        """Draw Frobenius losses against epsilon, a panel per model; crosses are printed means."""
         canvas = Figure(figsize=(8.5, 3.2), layout="constrained")
         lines = list(self.lines(measured))
         panels = canvas.subplots(1, len(self.models), sharey=True)

@@ -1,4 +1,4 @@
-"""The paper's models, rows and noise: private as published, which no release ever does."""
+"""The paper's models, rows and noise, as published; the noise is seeded, for benchmarks only."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from benchmarks.utility.matrices import triangle
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
-_DRAWS = 10_000  # columns of W in Model 1
+_DRAWS = 10_000  # number of columns of W in Model 1
 
 
 def precision(model: int, p: int, rng: Rng) -> Array:
-    """Of Models 1 to 4; 1 and 4 are drawn."""
+    """Precision matrix of Models 1 to 4; Models 1 and 4 are random."""
     apart = np.abs(np.subtract.outer(range(p), range(p)))
     made: Array
     if model == 1:
@@ -25,7 +25,7 @@ def precision(model: int, p: int, rng: Rng) -> Array:
     if model == 2:
         made = np.where(apart == 0, 1.0, 0.5)
         return made
-    if model == 3:  # the paper prints a diagonal of zeros, which no precision matrix has
+    if model == 3:  # the paper prints a zero diagonal, impossible for a precision matrix
         made = np.select([apart == 0, apart == 1, apart == 2], [1.0, 0.5, 0.25], 0.0)
         return made
     links = np.triu(rng.random((p, p)) < 0.1, 1) * 0.5
@@ -37,13 +37,13 @@ def precision(model: int, p: int, rng: Rng) -> Array:
 
 
 def rows(theta: Array, n: int, rng: Rng) -> Array:
-    """Normal rows with that precision matrix, divided by the largest length among them."""
+    """Draw normal rows with that precision matrix, divided by the largest row length."""
     root = np.linalg.cholesky(np.linalg.inv(theta))
     return shortened(rng.standard_normal((n, len(theta))) @ root.T)
 
 
 def shortened(table: Array) -> Array:
-    """Divided by the largest length of a row: a private number, so the guarantee does not hold."""
+    """Divide by the largest row length. That is private, so the claimed guarantee is not valid."""
     made: Array = table / np.linalg.norm(table, axis=1).max()
     return made
 
@@ -55,15 +55,15 @@ def moment(table: Array) -> Array:
 
 
 def text_scale(n: int, epsilon: float, delta: float) -> float:
-    """The noise's deviation on an entry of `moment`, as the text has it; sensitivity sqrt2 / n."""
+    """Noise deviation of an entry of `moment` as in the paper's text; sensitivity sqrt2 / n."""
     return math.sqrt(2) * math.sqrt(2 * math.log(1.25 / delta)) / (n * epsilon)
 
 
 def printed_scale(n: int, epsilon: float, delta: float) -> float:
-    """What the numbers of Tables 1 and 2 were made with: up to 0.8, sqrt2 more than the text's."""
+    """Noise deviation that reproduces Tables 1 and 2: sqrt2 times the text's up to epsilon 0.8."""
     return text_scale(n, epsilon, delta) * (math.sqrt(2) if epsilon < 1 else 1.0)
 
 
 def noise(p: int, rng: Rng) -> Array:
-    """Independent and standard on the upper triangle, mirrored."""
+    """Draw a symmetric matrix with independent standard normal entries in the upper triangle."""
     return triangle(rng.standard_normal, p)

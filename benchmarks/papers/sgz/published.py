@@ -1,4 +1,4 @@
-"""What Su, Guo and Zhang print, section 5: means of 50 repetitions and, in brackets, a spread."""
+"""Numbers printed in section 5 of SGZ: means of 50 repetitions with a spread in brackets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOSSES = ("l1", "frobenius", "l2")
 
 @dataclass(frozen=True)
 class Printed:
-    """A number of a table, and the one below it in brackets ("standard error", says the paper)."""
+    """A printed mean and the number in brackets, which the paper calls "standard error"."""
 
     mean: float
     spread: float
@@ -20,7 +20,7 @@ class Printed:
 Key = tuple[int, int, float, str]  # model, n, epsilon, loss
 _Lines = dict[tuple[int, float], str]
 
-# n and epsilon: for each of three models l1, Frobenius and l2, as the page has them.
+# By n and epsilon: l1, Frobenius and l2 losses for each of three models, in printed order.
 # fmt: off
 _TABLE_1: _Lines = {
     (100, 0.1): (

@@ -1,4 +1,4 @@
-"""Table 1: the ridge, 100 columns."""
+"""Table 1: the ridge with 100 columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gramercy.estimators.ridge import ridge_precision
 Rng = np.random.Generator
 _P = 100
 _SETTINGS = grid(model=(1, 2, 3), n=(100, 200, 400))
-_FAR = 1.2  # a reading whose losses are farther off than this factor is not the one used
+_FAR = 1.2  # a definition of the loss that is off by a larger factor is rejected
 
 
 def band(key: Key, _: float) -> float:
@@ -27,7 +27,7 @@ TABLE = Table("Table 1", TABLE_1, band)
 
 
 def measure(rng: Rng, *, model: int, n: int) -> Figures:
-    """One repetition: all epsilons on the same rows, noise of their own."""
+    """Measure one repetition: all epsilons on the same rows, with independent noise."""
     X = rows(precision(model, _P, rng), n, rng)
     S, penalty = moment(X), cross_validation.ridge(X, rng)
     reference = ridge_precision(S, penalty)
@@ -74,7 +74,7 @@ def _of_text(measured: Measured, epsilon: float) -> Iterator[float]:
 
 
 def _mixed(measured: Measured) -> Verdict:
-    """Whether one definition of the l2 loss gives the printed column at all epsilons."""
+    """Test whether one definition of the l2 loss reproduces the printed column at all epsilons."""
     spectral = _farthest(measured, lambda _: "l2")
     frobenius = _farthest(measured, lambda _: "l2-frobenius")
     both = _farthest(measured, lambda epsilon: content("l2", epsilon))
@@ -88,7 +88,7 @@ def _mixed(measured: Measured) -> Verdict:
 
 
 def _farthest(measured: Measured, name: Callable[[float], str]) -> float:
-    """From the printed l2 column: the largest factor."""
+    """Largest factor between a measured loss and the printed l2 column."""
     ratios = [
         measured.mean(f"{name(epsilon)} at {epsilon:g}", model=model, n=n).mean / printed.mean
         for (model, n, epsilon, loss), printed in TABLE_1.items()

@@ -24,11 +24,11 @@ Rng = np.random.Generator
 TABLE = "sachs"
 EPSILONS: tuple[float | None, ...] = (None, 1.0, 2.0)
 PENALTIES = (0.0015, 0.002)
-# Of the known network: all edges of Sachs et al., and those that later work agrees on.
+# True graphs: all edges of Sachs et al., and the edges that later work agrees on.
 TRUTHS = {"truth.csv": "20 edges", "truth17.csv": "17 edges"}
 _DELTA = 0.001
-_UTILITY = 0.02  # of the area, for "high utility"
-_SHOWN = "logarithms"  # the scale whose graphs are drawn: on the other they are empty
+_UTILITY = 0.02  # largest loss of area that counts as "high utility"
+_SHOWN = "logarithms"  # the scale whose graphs are drawn; on the other scale they are empty
 _SETTINGS = grid(scale=("raw", _SHOWN))
 _NAMES = (
     "raf", "mek", "plc", "pip2", "pip3", "erk", "akt", "pka", "pkc", "p38", "jnk"
@@ -36,7 +36,7 @@ _NAMES = (
 
 
 def rows(scale: str) -> Array:
-    """As the table has them, or the logarithms of 1 + x less their means."""
+    """Return the rows as they are, or centred log(1 + x)."""
     cells = data.frame(TABLE).to_numpy(float)
     if scale == "raw":
         return shortened(cells)
@@ -53,7 +53,7 @@ def noisy(scale: str, epsilon: float | None, rng: Rng) -> Array:
 
 
 def measure_curves(rng: Rng, *, scale: str) -> Figures:
-    """One draw of the noise."""
+    """Measure ROC curves for one draw of the noise."""
     figures: Figures = {}
     truths = {f" {file}": data.truth(TABLE, file) for file in TRUTHS}
     for epsilon in EPSILONS:
@@ -63,7 +63,7 @@ def measure_curves(rng: Rng, *, scale: str) -> Figures:
 
 
 def measure_graphs(rng: Rng, *, scale: str) -> Figures:
-    """One draw of the noise: the entries above the diagonal, 1 where there is an edge."""
+    """Estimate graphs for one draw of the noise; 1 marks an edge above the diagonal."""
     figures: Figures = {}
     for epsilon in EPSILONS:
         matrix = noisy(scale, epsilon, rng)
@@ -78,7 +78,7 @@ def _graph(epsilon: float | None, penalty: float) -> str:
 
 
 def _edges(matrix: Array, penalty: float) -> Array:
-    """Above the diagonal; nan where there is no minimiser."""
+    """Indicators of the edges above the diagonal; nan if there is no minimiser."""
     upper = np.triu_indices(len(matrix), 1)
     try:
         precision = graphical_lasso(matrix, penalty, penalize_diagonal=True).precision

@@ -1,4 +1,4 @@
-"""The paper's tasks at an exact guarantee: its mechanism and estimators, and our defaults."""
+"""The paper's tasks at an exact guarantee: its methods, and Gramercy's defaults."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from gramercy.schemas.evidence import Evidence
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 _P = 100
-_FEW = 5  # repetitions of what hardly varies
-_MANY = 40_000  # rows, where the paper has 400 at most
-_TRAINING = 240  # rows of Ionosphere, where the paper has 40
-_COUNT = 45  # penalties of a path
-_BEYOND = 1e-2  # of the usual least penalty: where noise is weak, the best in hindsight is there
-_CHANCE = 0.5  # area of a random ranking
+_FEW = 5  # repetitions of tasks with little variance
+_MANY = 40_000  # number of rows; the paper has at most 400
+_TRAINING = 240  # training rows of Ionosphere; the paper has 40
+_COUNT = 45  # number of penalties on a path
+_BEYOND = 1e-2  # times the usual least penalty, for the best one under weak noise
+_CHANCE = 0.5  # area under the curve of a random ranking
 _AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)
 
 
-# What precision matrices lose.
+# Tasks with losses of precision matrices.
 
 
 def _losing(model: int, n: int, rng: Rng) -> Sample:
@@ -49,7 +49,7 @@ def _losing(model: int, n: int, rng: Rng) -> Sample:
 
 def _stein(matrix: Array, sample: Sample) -> float:
     result = measures.stein(matrix, sample.truth)
-    assert result is not None  # it is invertible
+    assert result is not None  # a precision matrix is invertible
     return result
 
 
@@ -58,19 +58,19 @@ def _least(path: Iterable[Array | None], sample: Sample) -> float:
 
 
 def _best_ridge(evidence: Evidence, sample: Sample) -> float:
-    """With the penalty that is best for this truth: more than the paper could know."""
+    """Loss of the ridge at the penalty with the smallest true loss, which no user could know."""
     ridge = Ridge(input="raw")
     usual = ridge.fit(evidence).tuning["penalty"]
     return _least(ridge.path(evidence, grid_around(usual, _COUNT, 1e4)), sample)
 
 
 def _best_lasso(evidence: Evidence, sample: Sample) -> float:
-    """The same; penalties without a minimiser are excluded."""
+    """Loss of the lasso at the best penalty for this truth, among those with a minimiser."""
     return _least(_AS_PRINTED.path(evidence, _grid(_AS_PRINTED, evidence)), sample)
 
 
 def _grid(lasso: GraphicalLasso, evidence: Evidence) -> Array:
-    """Up to where a penalty on the diagonal makes a minimiser of any raw matrix."""
+    """Penalties up to one at which any raw matrix has a minimiser (the diagonal is penalised)."""
     matrix = lasso.matrix(evidence)
     usual = penalty_grid(matrix)
     if lasso.input == "denoised":
@@ -121,7 +121,7 @@ def _of_identity(sample: Sample) -> float:
     return _stein(_P * np.eye(_P), sample)
 
 
-# Which pairs are edges.
+# Tasks of recovering the edges.
 
 
 def _linked(model: int, rng: Rng) -> Sample:
@@ -133,14 +133,14 @@ def _linked(model: int, rng: Rng) -> Sample:
 
 
 def _area(evidence: Evidence, sample: Sample, *, lasso: GraphicalLasso) -> float:
-    """Pairs ranked by how early they enter the path."""
+    """Area under the curve of pairs ranked by how early they enter the path."""
     ranks = measures.entry(lasso.path(evidence, _grid(lasso, evidence)))
     result = measures.auc(ranks, sample.truth) if ranks.shape == sample.truth.shape else None
     return _CHANCE if result is None else result
 
 
 def _by_ridge(evidence: Evidence, sample: Sample) -> float:
-    """Pairs ranked by partial correlation, of the default ridge."""
+    """Area under the curve of pairs ranked by partial correlations of the default ridge."""
     return scores.auc(scores.partial_correlations(Ridge().fit(evidence).matrix), sample.truth)
 
 
@@ -167,11 +167,11 @@ def _signals(_: Rng) -> Sample:
     return Sample(data.unit_rows(sachs.TABLE), data.truth(sachs.TABLE))
 
 
-# Which class a row is of.
+# Tasks of classification.
 
 
 def _labelled(rng: Rng) -> Sample:
-    """Rows (u, bad, good) / sqrt2, u of length one: what discriminant analysis needs, released."""
+    """Draw rows (u, bad, good) / sqrt2 with u of length one, as for discriminant analysis."""
     x = data.unit_rows(ionosphere.TABLE)
     good = ionosphere.labels().astype(np.int64)
     training, test = np.split(rng.permutation(len(x)), [_TRAINING])
@@ -180,7 +180,7 @@ def _labelled(rng: Rng) -> Sample:
 
 
 def _published(evidence: Evidence, sample: Sample) -> float:
-    """The same formulas on the raw matrix, with the ridge as the paper has it."""
+    """Misclassification rate from the raw matrix with the paper's ridge."""
     of = WithinClasses.of(evidence)
     if of is None:
         return classes.smaller(sample)

@@ -1,4 +1,4 @@
-"""Figure 1: the support of Models 3 and 4 with 20 columns, by the graphical lasso."""
+"""Figure 1: support recovery for Models 3 and 4 with 20 columns, by the graphical lasso."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXPECTED = {
     4: (0.987, 0.942, 0.770),
 }
 _BAND = 0.02
-_COMPARABLE = 0.02  # of the area, for "almost comparable"
+_COMPARABLE = 0.02  # largest difference of area that counts as "almost comparable"
 _SETTINGS = grid(model=(3, 4))
 
 

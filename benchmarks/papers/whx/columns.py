@@ -1,4 +1,4 @@
-"""The five columns of the tables: what their rows are, under the reading that was chosen."""
+"""The data sets in the five columns of the tables, under the chosen interpretation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from benchmarks.papers.whx.published import COLUMNS
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
-P = 50  # columns of the synthetic tables: the slides do not say
-GENES = 100  # of the 2000 of the Colon table, the first
+P = 50  # columns of the synthetic tables; the slides do not state it
+GENES = 100  # the first ones of the 2000 in the Colon table
 SHAPES = {
     **{column: (round(P * float(column.split()[-1])), P) for column in COLUMNS[:3]},
     "Colon": (62, GENES),
@@ -23,7 +23,7 @@ TABLES = {"Colon": "colon_alon1999", "Parkinson's": "parkinsons"}
 
 
 def rows_of(column: str, rng: Rng) -> Array:
-    """Rows of length one; synthetic ones drawn, n = r p of them."""
+    """Return the rows of a column, of length one; for synthetic data, draw n = r p rows."""
     if column in TABLES:
         return unit_rows(TABLES[column])
     n, p = SHAPES[column]

@@ -1,4 +1,4 @@
-"""What the noise of every column is worth, exactly, at the shapes of the tables."""
+"""The exact guarantee of the noise in every column, at the shapes of the tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUND = 1.001
 
 
 def experiment() -> Experiment:
-    """All columns, nothing drawn."""
+    """Build the experiment of all columns, without random draws."""
     settings = grid(column=COLUMNS, epsilon=EPSILONS)
     return Experiment(
         title="Tables 1 and 2: exact guarantees",
@@ -47,7 +47,7 @@ def experiment() -> Experiment:
 
 
 def guarantee(method: str, n: int, p: int, epsilon: float) -> Guarantee:
-    """Of the noise as it is published."""
+    """The exact guarantee of the noise as published."""
     delta = delta_of(n)
     if method == "laplace":
         return Laplace.published(p=p, n=n, neighbours="replace-one", epsilon=epsilon).guarantee
@@ -67,7 +67,7 @@ def guarantee(method: str, n: int, p: int, epsilon: float) -> Guarantee:
 
 
 def measure(_: Rng, *, column: str, epsilon: float) -> Figures:
-    """The exact epsilon at the claimed delta, the exact delta at the claimed epsilon."""
+    """Compute the exact epsilon at the claimed delta, and the delta at the claimed epsilon."""
     n, p = SHAPES[column]
     figures: Figures = {}
     for method in TITLES:
@@ -121,6 +121,6 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
             f"{title}: the noise of the tables has the guarantee that is claimed"
             + ("" if method in PURE else ", at delta = 1/n"),
             max(shares) <= ROUND,
-            "there is no such guarantee" if math.isinf(max(shares))
+            "no such guarantee exists" if math.isinf(max(shares))
             else f"exact epsilon {min(shares):.0%} to {max(shares):.0%} of the claimed",
         )  # fmt: skip

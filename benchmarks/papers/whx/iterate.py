@@ -1,4 +1,4 @@
-"""What the authors' solver most likely returned: ADMM stopped after a number of steps."""
+"""The result that the authors' solver most likely returned: an unconverged ADMM iterate."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from benchmarks.papers.admm import plain
 
 Array = NDArray[np.float64]
-STEPS, RHO = 100, 1.0  # gives the Laplace row at r = 0.5 about its printed size
+STEPS, RHO = 100, 1.0  # reproduce the printed Laplace row at r = 0.5 approximately
 
 
 def iterate(matrix: Array, penalty: float, steps: int = STEPS) -> Array:
-    """The sparse iterate after so many steps from zero, all entries penalised; shape (p, p)."""
+    """Return the sparse iterate after `steps` steps from zero, all entries penalised."""
     return plain(matrix, penalty, steps, RHO)

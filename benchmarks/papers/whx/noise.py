@@ -1,6 +1,6 @@
-"""The noise of the slides, at the scales that they print, and that of our mechanisms.
+"""The noise of the slides at the printed scales, and the noise of Gramercy's mechanisms.
 
-Except for output perturbation, the noise is on the second moment S = G / n.
+Except for output perturbation, the noise is added to the second moment S = G / n.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from gramercy.schemas.noise import NoiseLaw
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
-PENALTY = 0.005  # rho: the slides do not say
-DELTA = 1e-6  # of the sound experiments
+PENALTY = 0.005  # rho; the slides do not state it
+DELTA = 1e-6  # for the experiments at an exact guarantee
 
 
 def wishart(rng: Rng, p: int, dof: int, scale: float) -> Array:
-    """W_p(dof, scale I)."""
+    """Draw W_p(dof, scale I)."""
     drawn = rng.standard_normal((p, dof))
     made: Array = scale * drawn @ drawn.T
     return made
 
 
 def delta_of(n: int) -> float:
-    """The slides do not say; 1 / n is what the same authors take in [WX]."""
+    """Delta for n rows: 1 / n, as in [WX] by the same authors; the slides do not state it."""
     return 1 / n
 
 
@@ -48,7 +48,7 @@ def gaussian_scale(n: int, epsilon: float) -> float:
 
 
 def freedom(n: int, p: int, epsilon: float) -> float:
-    """Degrees of freedom of Table 2's Wishart matrix."""
+    """Degrees of freedom of the Wishart matrix of Table 2."""
     return p + 14 / epsilon**2 * math.log(4 / delta_of(n))
 
 
@@ -88,13 +88,13 @@ EXACT: dict[str, Draw] = {"laplace-exact": _laplace_exact, "gaussian-exact": _ga
 
 
 def output_scale(n: int, p: int, epsilon: float) -> float:
-    """Of the Wishart matrix that Algorithm 1 adds to the solution."""
+    """Scale of the Wishart matrix that Algorithm 1 adds to the solution."""
     return float(p**2.5 / (n * epsilon * PENALTY**2))
 
 
 @lru_cache
 def scale(name: str, p: int, epsilon: float, delta: float | None = None) -> float:
-    """Of Gramercy's mechanism on the Gram matrix, replace-one: it does not depend on the rows."""
+    """Scale of Gramercy's mechanism on the Gram matrix (replace-one), independent of the rows."""
     made = registry[name].calibrated(
         p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=delta
     )
@@ -102,7 +102,7 @@ def scale(name: str, p: int, epsilon: float, delta: float | None = None) -> floa
 
 
 def matrix_laplace(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """W - W', independent W_p(p + 1, s I): pure epsilon."""
+    """Release by matrix Laplace noise, W - W' with independent W_p(p + 1, s I): pure epsilon."""
     n, p = rows.shape
     s = scale("matrix-laplace", p, epsilon) / n
     noise = wishart(rng, p, p + 1, s) - wishart(rng, p, p + 1, s)
@@ -120,7 +120,7 @@ def matrix_laplace(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def k_norm(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """A uniform direction in svec and a Gamma length: pure epsilon."""
+    """Release by K-norm noise, a uniform direction in svec and a Gamma length: pure epsilon."""
     n, p = rows.shape
     s, dimension = scale("k-norm", p, epsilon) / n, p * (p + 1) // 2
     direction = goe(rng, p, 1.0)
@@ -131,7 +131,7 @@ def k_norm(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def isotropic(rows: Array, epsilon: float, rng: Rng, delta: float = DELTA) -> Evidence:
-    """Our default: white noise in svec."""
+    """Release by Gramercy's default mechanism, white noise in svec."""
     if delta == DELTA:
         return isotropic_release(rows, epsilon, rng)
     n, p = rows.shape
@@ -141,10 +141,10 @@ def isotropic(rows: Array, epsilon: float, rng: Rng, delta: float = DELTA) -> Ev
 
 
 def wishart_exact(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """Theirs, calibrated to the exact (epsilon, delta), its public mean removed."""
+    """Release by the paper's Wishart noise at the exact (epsilon, delta), without its mean."""
     n, p = rows.shape
     made = _wishart(p, epsilon)
-    # Bartlett's factor: degrees of freedom are many, and not whole.
+    # Bartlett's decomposition, because the degrees of freedom are many and not an integer.
     factor = np.tril(rng.standard_normal((p, p)), -1)
     np.fill_diagonal(factor, np.sqrt(rng.chisquare(made.dof - np.arange(p))))
     noise = (factor @ factor.T - made.dof * np.eye(p)) * (made.scale / n)
@@ -157,12 +157,12 @@ def wishart_exact(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 @lru_cache
 def _wishart(p: int, epsilon: float) -> Wishart:
-    """Its scale on the Gram matrix does not depend on the rows."""
+    """Return the Wishart mechanism; its scale on the Gram matrix is independent of the rows."""
     return Wishart.calibrated(p=p, n=1000, neighbours="replace-one", epsilon=epsilon, delta=DELTA)
 
 
 def independent_laplace(rows: Array, b: float, rng: Rng) -> Evidence:
-    """Laplace noise of scale b on every entry of the second moment, raw."""
+    """Release with Laplace noise of scale b on every entry of the second moment; not repaired."""
     noise = triangle(lambda of: rng.laplace(0, b, of), rows.shape[1])
     sd = math.sqrt(2) * b
     law = NoiseLaw(family="laplace", sd_diagonal=sd, sd_off_diagonal=sd)

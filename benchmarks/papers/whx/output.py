@@ -1,4 +1,4 @@
-"""Output against covariance perturbation, both with sound Gaussian noise."""
+"""Output against covariance perturbation, both with Gaussian noise at an exact guarantee."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PENALTIES = (0.01, 0.05, 0.2)
 
 
 def experiment() -> Experiment:
-    """One table and release, all penalties."""
+    """Build the experiment: one data set and release, all penalties."""
     settings = grid(epsilon=EPSILONS)
     return Experiment(
         title="Output against covariance perturbation, at an exact guarantee",
@@ -45,7 +45,7 @@ def experiment() -> Experiment:
 
 
 def measure(rng: Rng, *, epsilon: float) -> Figures:
-    """Both at every penalty, and what knows the rows' length alone."""
+    """Measure both methods at every penalty, and the estimate from the row length only."""
     rows = precision.drawn(rng).rows
     released = noise.isotropic(rows, epsilon, rng)
     figures: Figures = {}
@@ -105,13 +105,13 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
     ratios = [result["output"] / result["covariance"] for _, _, result in lines]
     yield Verdict(
         "covariance perturbation is better than output perturbation (theirs: at pure epsilon; "
-        "here with sound Gaussian noise)",
+        "here with exactly calibrated Gaussian noise)",
         min(ratios) > 1,
         f"{short(min(ratios))} to {short(max(ratios))} times less error",
     )
     useful = sum(result["output"] < result["nothing"] for _, _, result in lines)
     yield Verdict(
-        "output perturbation with sound noise is better than not using the release",
+        "output perturbation with exactly calibrated noise is better than not using the release",
         useful == len(lines),
         f"at {useful} of {len(lines)} penalties and epsilons",
     )

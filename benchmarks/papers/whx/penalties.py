@@ -1,4 +1,4 @@
-"""Whether one penalty makes all printed rows: every row at a grid of penalties."""
+"""A test whether one penalty reproduces all printed rows, over a grid of penalties."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Rng = np.random.Generator
 
 GRID = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 EPSILONS = (0.5, 1.5)
-BAND = 1.5  # the grid is coarse
+BAND = 1.5  # tolerance; the grid is coarse
 
 
 def experiment(title: str, columns: tuple[str, ...], folder: str | None = None) -> Experiment:
-    """All rows of some columns."""
+    """Build the experiment for all rows of the given columns."""
     settings = grid(column=columns)
     return Experiment(
         title=f"One penalty for all rows: {title}",
@@ -48,7 +48,7 @@ def experiment(title: str, columns: tuple[str, ...], folder: str | None = None) 
 
 
 def measure(rng: Rng, *, column: str) -> Figures:
-    """One data set, one draw of every noise, all penalties."""
+    """Measure one data set with one draw of every noise, at all penalties."""
     rows = rows_of(column, rng)
     n, p = rows.shape
     moment = rows.T @ rows / n
@@ -75,18 +75,18 @@ def _path(matrix: Array) -> Path:
 
 
 def compared_value(name: str, error: float) -> float:
-    """What is compared: 1 - error of a row that is all about 1."""
+    """Value to compare: the error, or 1 - error for the Wishart rows, whose errors are near 1."""
     return 1 - error if name.startswith("wishart") else error
 
 
 def reproduces(name: str, ours: float, theirs: float) -> bool:
-    """Within the band; nothing is, of what is no longer there."""
+    """Whether both compared values are positive, and within the band of each other."""
     one, other = compared_value(name, ours), compared_value(name, theirs)
     return one > 0 and other > 0 and 1 / BAND <= one / other <= BAND
 
 
 def fitting(measured: Measured, column: str, name: str) -> list[float]:
-    """The penalties at which a row has the printed errors, at every epsilon."""
+    """Return the penalties at which a row has the printed errors at every epsilon."""
     errors = {
         epsilon: measured.values(f"{name} at {epsilon:g}", column=column).mean(axis=0)
         for epsilon in EPSILONS
@@ -164,7 +164,7 @@ def _verdicts(measured: Measured, *, title: str) -> Iterator[Verdict]:
 
 
 def _of_minimisers(measured: Measured, column: str) -> Iterator[float]:
-    """Errors of the Laplace row, of problems that have a minimiser."""
+    """Yield the errors of the Laplace row for problems with a minimiser."""
     for epsilon in EPSILONS:
         errors, have = (
             measured.values(f"laplace{key} at {epsilon:g}", column=column)

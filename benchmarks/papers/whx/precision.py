@@ -1,4 +1,4 @@
-"""The sound tasks: precision matrices at (epsilon, delta), theirs and ours."""
+"""Tasks at an exact (epsilon, delta): precision matrices by the paper and by Gramercy."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Rng = np.random.Generator
 P, N = 20, 20_000
 AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)
 AT_PENALTY = GraphicalLasso(penalty=PENALTY, penalize_diagonal=True)
-_PENALTIES, _LEAST = 40, 1e-5  # down to where even a matrix without noise needs none
+_PENALTIES, _LEAST = 40, 1e-5  # the least penalty suffices for a matrix without noise
 
 
 def drawn(rng: Rng) -> Sample:
-    """Rows of a random graph of three edges a column, and the precision matrix they are of."""
+    """Draw rows from a random graph with three edges per column, and its precision matrix."""
     model = truth("random", P, rng)
     return Sample(model.rows(N, rng), np.linalg.inv(model.moment))
 
 
 def theirs(evidence: Evidence, sample: Sample) -> float:
-    """Their graphical lasso of the raw matrix, with the best penalty that has a minimiser.
+    """Error of the paper's graphical lasso of the raw matrix, at the best feasible penalty.
 
     This requires the truth: an advantage that no user could have.
     """
@@ -44,7 +44,7 @@ def theirs(evidence: Evidence, sample: Sample) -> float:
 
 
 def ours(evidence: Evidence, sample: Sample) -> float:
-    """Penalty and graph chosen on the release, then fitted without a penalty."""
+    """Error of Gramercy's: graph and penalty chosen on the release, then refitted unpenalised."""
     return relative(REFERENCE.fit(evidence).matrix, sample.truth)
 
 
@@ -53,33 +53,34 @@ def automatic(evidence: Evidence, sample: Sample) -> float:
 
 
 def at_penalty(evidence: Evidence, sample: Sample) -> float:
-    """The graphical lasso of the denoised matrix, at the public penalty of the truth.
+    """Error of the graphical lasso of the denoised matrix, at the public penalty of the truth.
 
-    To four digits: without noise it is the truth, except for the floor on the diagonal.
+    Rounded to four digits: without noise the estimate is the truth, except for the floor on the
+    diagonal.
     """
     return round(relative(AT_PENALTY.fit(evidence).matrix, sample.truth), 4)
 
 
 def by_length(sample: Sample) -> float:
-    """Rows of length one that fill all directions alike."""
+    """Error of the estimate p I, which assumes unit rows with uniform directions."""
     p = sample.rows.shape[1]
     return relative(p * np.eye(p), sample.truth)
 
 
 def by_length_at_penalty(sample: Sample) -> float:
-    """The same, solved at the penalty of the truth."""
+    """Error of that estimate when solved at the penalty of the truth."""
     p = sample.rows.shape[1]
     return relative(np.eye(p) / (1 / p + PENALTY), sample.truth)
 
 
 def solved(rows: Array) -> Sample:
-    """A real table: the truth is the estimate without privacy, at the public penalty."""
+    """Build the sample of a real table; the truth is the non-private estimate."""
     moment = rows.T @ rows / len(rows)
     return Sample(rows, graphical_lasso(moment, PENALTY, penalize_diagonal=True).precision)
 
 
 def synthetic() -> Experiment:
-    """Where there are rows enough."""
+    """Build the synthetic experiment, with enough rows for useful results."""
     return sound(
         Task(
             title=f"precision matrix of a random graph, {N:,} rows",
@@ -95,7 +96,7 @@ def synthetic() -> Experiment:
 
 
 def real(column: str) -> Experiment:
-    """Colon and Parkinson's: what the paper measures, at a penalty that is public."""
+    """Build the experiment of a real table with the paper's error, at a public penalty."""
     return sound(
         Task(
             title=f"{column}, the estimate without privacy at the penalty {PENALTY:g}",

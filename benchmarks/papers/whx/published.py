@@ -1,7 +1,7 @@
-"""What the slides print: Tables 1 and 2, relative errors by method, epsilon and column.
+"""Numbers printed on the slides: Tables 1 and 2, relative errors by method, epsilon, column.
 
-Output perturbation is NA throughout. SQLU of Table 2 is NA but on Parkinson's, and is left out:
-the slides do not say what it is.
+Output perturbation is NA throughout. SQLU of Table 2 is NA except on Parkinson's; it is left out,
+because the slides do not define it.
 """
 
 from __future__ import annotations

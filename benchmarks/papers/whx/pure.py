@@ -1,4 +1,4 @@
-"""Pure epsilon, and what else the slides propose, where there are rows enough."""
+"""Pure epsilon and the slides' other mechanisms, with enough rows for useful results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DRAWS = 40
 
 
 def experiment() -> Experiment:
-    """All mechanisms at one epsilon."""
+    """Build the experiment of all mechanisms at one epsilon."""
     settings = grid(epsilon=EPSILONS)
     return Experiment(
         title="Pure epsilon, at an exact guarantee",
@@ -46,7 +46,7 @@ def experiment() -> Experiment:
             f"length one, {P} columns, replace-one. Laplace as published is sound, with more noise "
             "than it needs. Their estimator: the graphical lasso of the raw matrix with the best "
             "penalty in hindsight. Ours: our default on the denoised matrix, tuned on the release. "
-            "The two last have a delta."
+            "The last two have a delta."
         ),
         settings=settings,
         repetitions=20,
@@ -59,17 +59,17 @@ def experiment() -> Experiment:
 
 
 def laplace_excess(p: int) -> float:
-    """How much more noise 2p / epsilon is than what the sensitivity asks for."""
+    """Factor of the scale 2p / epsilon over the scale that the sensitivity requires."""
     return 2 * p / noise.scale("laplace", p, 1.0)
 
 
 def matrix_gain(p: int) -> float:
-    """How much more noise the published Laplace mechanism has than the matrix Laplace one."""
+    """Factor of the published Laplace noise over matrix Laplace noise."""
     return unit_noise("laplace", p) * laplace_excess(p) / unit_noise("matrix-laplace", p)
 
 
 def measure(rng: Rng, *, epsilon: float) -> Figures:
-    """One table, one release of every mechanism."""
+    """Measure one data set with one release of every mechanism."""
     sample = precision.drawn(rng)
     rows = sample.rows
     known = exact(rows)
@@ -137,7 +137,7 @@ def _page(measured: Measured) -> Iterator[str]:
 
 
 def noise_ratio(measured: Measured, epsilon: float) -> float:
-    """Root mean squares, of the published Laplace noise over that of matrix Laplace."""
+    """Root mean square of the published Laplace noise over that of matrix Laplace noise."""
     one, other = (
         np.square(measured.values(f"{name} noise", epsilon=epsilon)).mean()
         for name in ("laplace-published", "matrix-laplace")
@@ -158,8 +158,8 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
     want = matrix_gain(P)
     yield Verdict(
         f"pure epsilon, {P} columns: Laplace as published has {want:.2f} times the noise of the "
-        f"matrix Laplace mechanism, within {SLACK:.0%} (of it {laplace_excess(P):.2f} times for "
-        "nothing, since the sensitivity asks for that much less)",
+        f"matrix Laplace mechanism, within {SLACK:.0%} (a factor of {laplace_excess(P):.2f} is "
+        "unnecessary: the sensitivity is smaller by it)",
         max(abs(ratio / want - 1) for ratio in ratios) <= SLACK,
         ", ".join(f"{ratio:.2f}" for ratio in ratios),
     )

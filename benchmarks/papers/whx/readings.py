@@ -1,4 +1,4 @@
-"""Possible meanings of r: the printed Laplace row against three readings."""
+"""The printed Laplace row under three interpretations of r."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BAND = 1.25
 
 
 def experiment() -> Experiment:
-    """Three readings, three r."""
+    """Build the experiment: three interpretations, three values of r."""
     settings = grid(reading=tuple(READINGS), r=RS)
     return Experiment(
         title="Possible meanings of r",
@@ -48,7 +48,7 @@ def experiment() -> Experiment:
 
 
 def measure(rng: Rng, *, reading: str, r: float) -> Figures:
-    """One data set under one reading."""
+    """Measure one data set under one interpretation."""
     n = round(r * P) if reading == "rows" else P
     penalty = r if reading == "penalty" else noise.PENALTY
     rows = truth("random", P, rng).rows(n, rng) * (r if reading == "length" else 1.0)
@@ -61,19 +61,19 @@ def measure(rng: Rng, *, reading: str, r: float) -> Figures:
 
 
 def relatively(measured: Measured, reading: str, name: str) -> list[float]:
-    """The errors over that at the least r."""
+    """Return the errors, divided by the error at the smallest r."""
     means = [measured.mean(name, reading=reading, r=r).mean for r in RS]
     return [mean / means[0] for mean in means]
 
 
 def as_printed(name: str) -> list[float]:
-    """The same of what is printed."""
+    """Return the printed errors, divided by the error at the smallest r."""
     result = [printed(name, AT, column) for column in COLUMNS[: len(RS)]]
     return [each / result[0] for each in result]
 
 
 def products() -> list[float]:
-    """Printed Laplace error times r times epsilon."""
+    """Return the printed Laplace errors times r times epsilon."""
     return [
         printed("laplace", epsilon, column) * r * epsilon
         for column, r in zip(COLUMNS[: len(RS)], RS, strict=True)
@@ -116,7 +116,7 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
         if all(1 / BAND <= one / other <= BAND for one, other in zip(line, wanted, strict=True))
     }
     yield Verdict(
-        f"of three readings, 'n = r p' alone has the Laplace row's way with r, within {BAND:g}",
+        f"of three readings, 'n = r p' alone reproduces the Laplace row over r, within {BAND:g}",
         fitting == {"rows"},
         "; ".join(f"{READINGS[key]}: {_line(line)}" for key, line in ours.items())
         + f"; printed: {_line(wanted)}",

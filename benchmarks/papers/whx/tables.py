@@ -1,4 +1,4 @@
-"""Tables 1 and 2, and the same tables where the guarantee is true; one experiment a data set."""
+"""Tables 1 and 2, as published and with a valid guarantee; one experiment per data set."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from gramercy.schemas.errors import RequestError
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
-BAND = 1.25  # ours over printed, either way
-MOST = 0.9  # of the cells in their band, for numbers that are said to reproduce
-LINEAR = 1.5  # the least that errors must fall when the noise falls by three
+BAND = 1.25  # largest factor between measured and printed errors
+MOST = 0.9  # share of cells within the band that counts as reproduced
+LINEAR = 1.5  # least factor of errors when the noise decreases by a factor of three
 REPETITIONS = 20
 OURS = {
     "nothing": "none: only the length of the rows is known",
@@ -45,7 +45,7 @@ OURS = {
 
 
 def experiment(title: str, columns: tuple[str, ...], folder: str | None = None) -> Experiment:
-    """Both tables of some columns."""
+    """Build the experiment of both tables for the given columns."""
     settings = grid(column=columns)
     return Experiment(
         title=f"Tables 1 and 2: {title}",
@@ -62,20 +62,20 @@ def experiment(title: str, columns: tuple[str, ...], folder: str | None = None) 
 
 _ABOUT = (
     "Relative Frobenius error of the private estimate against the non-private one, at one penalty "
-    f"({noise.PENALTY:g} on all entries, diagonal included) and delta = 1/n. The slides state none "
-    "of: what r is, the number of columns, the penalty, delta, the solver. Read here: r = n / p, "
-    "with which the Laplace noise, 2p / (n epsilon) = 2 / (r epsilon), has the printed row's way "
-    f"with r and epsilon; p = {P}; a random graph of three edges a column on average, Gaussian "
-    f"rows of length one; Colon: its first {GENES} genes, for time; Colon and Parkinson's centred "
+    f"({noise.PENALTY:g} on all entries, diagonal included) and delta = 1/n. The slides do "
+    "not state what r is, the number of columns, the penalty, delta or the solver. Assumed: "
+    "r = n / p, so that the Laplace noise, 2p / (n epsilon) = 2 / (r epsilon), depends on r and "
+    f"epsilon as the printed row does; p = {P}; a random graph, three edges per column on average; "
+    f"Gaussian rows of length one; Colon: its first {GENES} genes, for time; Colon and Parkinson's centred "
     "and scaled by constants of one digit, rows of length one. The private estimate is the iterate "
-    f"after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), a number that gives the Laplace "
-    "row at r = 0.5 about its size; how many of the problems have a minimiser at all, and its "
-    "error, is next to it. SQLU of Table 2 is left out: the slides do not say what it is."
+    f"after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), which reproduces the size of "
+    "the Laplace row at r = 0.5. The share of problems with a minimiser, and its error, are listed "
+    "next to it. SQLU of Table 2 is left out, because the slides do not define it."
 )
 
 
 def measure(rng: Rng, *, column: str) -> Figures:
-    """One data set, all noises and epsilons."""
+    """Measure one data set with all noise laws and epsilons."""
     rows = rows_of(column, rng)
     n, p = rows.shape
     moment = rows.T @ rows / n
@@ -101,7 +101,7 @@ def measure(rng: Rng, *, column: str) -> Figures:
 
 
 def _of_minimiser(matrix: Array, wanted: Array) -> float:
-    """The converged solver's error; nan where there is no minimiser."""
+    """Error of the converged solver; nan if there is no minimiser."""
     try:
         result = graphical_lasso(matrix, noise.PENALTY, penalize_diagonal=True)
     except RequestError:
@@ -118,7 +118,7 @@ def mean(measured: Measured, name: str, epsilon: float, column: str) -> Mean:
 
 
 def share(measured: Measured, name: str, epsilon: float, column: str) -> float:
-    """Of the noisy problems, those that have a minimiser."""
+    """Share of the noisy problems that have a minimiser."""
     result = measured.values(f"{name} minimiser at {epsilon:g}", column=column)
     return float(np.mean(~np.isnan(result)))
 
@@ -207,7 +207,7 @@ def _left(ours: float, theirs: float) -> str:
 
 
 def _digits(mean: Mean) -> str:
-    """Four digits where errors are about 1."""
+    """Format an error, with four digits if it is about 1."""
     return f"{mean.mean:.4f} ({short(mean.sd)})" if mean.mean < 1 else str(mean)
 
 
@@ -275,7 +275,7 @@ def _verdicts(measured: Measured, *, title: str) -> Iterator[Verdict]:
 
 
 def _fall(column: str) -> float:
-    """Of the printed Gaussian row, from the least epsilon to the largest."""
+    """Decrease of the printed Gaussian row from the smallest epsilon to the largest."""
     return printed("gaussian", EPSILONS[0], column) / printed("gaussian", EPSILONS[-1], column)
 
 

@@ -1,4 +1,4 @@
-"""Figures 1 to 4: relative errors by sparsity, columns and epsilon, over the number of rows."""
+"""Figures 1 to 4: relative errors against the number of rows, by sparsity, columns, epsilon."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Array = NDArray[np.float64]
 Rng = np.random.Generator
 REPETITIONS = 20
 ROWS = (500, 1000, 2000, 5000, 10_000, 40_000)
-AT = {"Algorithm 1": 2000, "Algorithm 2": 40_000}  # rows at which claims are put to the test
+AT = {"Algorithm 1": 2000, "Algorithm 2": 40_000}  # rows at which claims are tested
 SLACK = 0.02  # smaller changes do not count
 NEARLY = 0.95
 NORMS = {"spectral": "l2", "column": "l1"}
-WIDE = 200  # columns at which epsilon is varied
+WIDE = 200  # number of columns when epsilon is varied
 Line = tuple[int, float, float]  # p, sr, epsilon
 PANELS: Mapping[str, tuple[Line, ...]] = {
     "sr": tuple((100, sr, 1.0) for sr in (0.1, 0.2, 0.3, 0.5)),
@@ -53,12 +53,12 @@ def central(n: int, epsilon: float) -> float:
 
 
 def local(n: int, epsilon: float) -> float:
-    """Of the average of n reports, whose noise has the very law of one matrix."""
+    """Noise deviation of the average of n reports; it has the law of noise on one matrix."""
     return thresholding.local(n, epsilon, 1 / n)
 
 
 def measure(rng: Rng, *, p: int, sr: float, n: int, deviation: Deviation) -> Figures:
-    """One covariance, its sample, and every epsilon that the figures have there."""
+    """Measure one covariance and one sample, at every epsilon of the figures."""
     truth = covariance(p, sr, rng)
     sample = moment(truth, n, rng)
     figures: Figures = {}
@@ -87,7 +87,7 @@ def _column(matrix: Array) -> float:
 
 
 def mean(measured: Measured, line: Line, n: int, figure: str) -> Mean | None:
-    """Of one line of a panel; None where it was not measured."""
+    """Mean of a figure on one line of a panel; None if it was not measured."""
     p, sr, epsilon = line
     if not measured.has(p=p, sr=sr, n=n):
         return None
@@ -137,7 +137,7 @@ def _empty(measured: Measured, line: Line, n: int) -> str:
 
 
 def rising(means: list[Mean]) -> bool:
-    """Larger at the end, and nowhere smaller than before, by what is a change."""
+    """Whether means increase in total and never decrease, ignoring changes within `SLACK`."""
     grown = means[-1].mean > (1 + SLACK) * means[0].mean
     return grown and all(other.mean > (1 - SLACK) * one.mean for one, other in pairwise(means))
 
@@ -184,7 +184,7 @@ def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
         listed,
     )
     yield Verdict(
-        f"{where}: the error grows with more privacy, a smaller epsilon, as it must mean",
+        f"{where}: the error grows with more privacy, a smaller epsilon, as it must be meant",
         all(rising(of[::-1]) for of in by.values()),
         listed,
     )
@@ -195,7 +195,7 @@ def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
     ]
     none = [count for count in result if count == 0]
     yield Verdict(
-        f"{what}, with the constant and the law of entries read here, finds any entry off the "
+        f"{what}, with the constant and the distribution assumed here, finds any entry off the "
         "diagonal",
         not none,
         f"none at all in {len(none)} of {len(result)} settings of the figures",
@@ -203,7 +203,7 @@ def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
 
 
 def _empty_verdicts(measured: Measured) -> Iterator[Verdict]:
-    """Of reports alone: where there is nothing left."""
+    """Test the claims on Algorithm 2, and how often it gives the zero matrix."""
     yield from _verdicts(measured, what="Algorithm 2")
     shares = {
         (line, n): result.mean
@@ -247,7 +247,7 @@ def _draw(measured: Measured, *, first: int) -> Figure:
 
 
 def _settings() -> tuple[Setting, ...]:
-    """Every covariance of the panels once, by rows."""
+    """Return the settings of all panels without duplicates, by rows."""
     shapes = dict.fromkeys((p, sr) for lines in PANELS.values() for p, sr, _ in lines)
     sizes: tuple[Scalar, ...] = ROWS
     return tuple(

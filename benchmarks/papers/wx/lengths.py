@@ -1,4 +1,4 @@
-"""How long the rows are that the noise takes to be of length one."""
+"""The lengths of rows that the noise calibration assumes to be one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SETTINGS = grid(p=(50, 100, 200, 500))
 
 
 def measure(rng: Rng, *, p: int) -> Figures:
-    """Norms of rows; and the guarantee of the row in the middle, against the zero row."""
+    """Measure row norms, and the guarantee for the row of median norm against the zero row."""
     root = np.linalg.cholesky(covariance(p, SR, rng))
     lengths = np.linalg.norm(rng.standard_normal((ROWS, p)) @ root.T, axis=1)
     median = float(np.median(lengths))
-    # A row of length r in the place of the zero row moves the sum by r^2.
+    # Replacing the zero row by a row of length r moves the sum by r^2.
     scale = math.sqrt(2 * math.log(1.25 * ROWS)) / EPSILON
     return {
         "median": median,
@@ -69,7 +69,7 @@ def _draw(measured: Measured) -> Figure:
     for name in ("median", "shortest"):
         means = [measured.mean(name, p=p).mean for p in at]
         axes.plot(at, means, marker="o", label=f"{name} row")
-    axes.axhline(1, color="grey", linestyle=":", label="what the noise is for")
+    axes.axhline(1, color="grey", linestyle=":", label="length assumed by the noise")
     axes.set(xlabel="columns", ylabel="length")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)

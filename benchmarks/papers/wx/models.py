@@ -1,4 +1,4 @@
-"""The sparse covariance of Wang and Xu, and normal rows of it."""
+"""The sparse covariance of Wang and Xu, and normal rows with this covariance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABOUT = (
 
 
 def covariance(p: int, sr: float, rng: Rng) -> Array:
-    """As many pairs as make sr p^2 entries."""
+    """Draw a sparse covariance with about sr p^2 nonzero entries off the diagonal."""
     i, j = np.triu_indices(p, 1)
     chosen = rng.permutation(i.size)[: round(sr * p * p / 2)]
     sparse = np.zeros((p, p))
@@ -34,7 +34,7 @@ def covariance(p: int, sr: float, rng: Rng) -> Array:
 
 
 def moment(covariance: Array, n: int, rng: Rng) -> Array:
-    """X^T X / n of n normal rows, which for n >= p are not drawn: Bartlett's decomposition."""
+    """Draw X^T X / n of n normal rows, by Bartlett's decomposition if n >= p."""
     p = len(covariance)
     root = np.linalg.cholesky(covariance)
     if n < p:

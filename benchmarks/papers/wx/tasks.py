@@ -1,4 +1,4 @@
-"""What Wang and Xu estimate, at a sound guarantee: covariances, central and from reports."""
+"""The tasks of Wang and Xu at an exact guarantee: central covariances and local reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows(rng: Rng, p: int, sr: float, n: int) -> Sample:
 
 
 def reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """The average of noisy reports, each with the noise that a whole sum has centrally."""
+    """Average noisy reports, each with the noise that the central sum would have."""
     n, p = rows.shape
     sd = scale("gaussian-iid", p, epsilon) / math.sqrt(n)
     raw = rows.T @ rows / n + triangle(lambda shape: rng.standard_normal(shape) * sd, p)
@@ -41,7 +41,7 @@ def reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
 
 
 def our_reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
-    """The same with Gramercy's mechanism: less noise off the diagonal, and denoised."""
+    """Average reports of Gramercy's mechanism: less noise off the diagonal, and denoised."""
     n, p = rows.shape
     sd = scale("gaussian", p, epsilon) / math.sqrt(n)
     raw = rows.T @ rows / n + goe(rng, p, sd)

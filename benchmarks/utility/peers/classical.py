@@ -69,7 +69,7 @@ METHODS = (
         "iid-classical",
         "i.i.d. Gaussian, classical scale",
         "Su, Guo, Zhang (2020); Li, Wang (2023): sqrt2 sqrt(2 ln(1.25/delta)) / (n epsilon) on the "
-        "upper triangle. The scale is proven for epsilon <= 1 alone; it is shown for all.",
+        "upper triangle. The scale is proven only for epsilon <= 1, but is shown for all.",
         ("approx",),
         independent_draws(gaussian),
     ),

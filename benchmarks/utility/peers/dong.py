@@ -120,7 +120,7 @@ METHODS = (
         "SeparateCov",
         "Dong, Liang, Yi (2022), Algorithm 1; both halves are Gaussian, so that the guarantee "
         "converts exactly (mu^2 / 2 each). As coded, eigenvectors are paired by singular value, "
-        "which mistakes large negative noise for signal; as published, by eigenvalue. Pure: "
+        "which treats large negative noise as signal; as published, by eigenvalue. Pure: "
         "Laplace noise, with our smaller sensitivity for the eigenvectors.",
         ("approx", "zcdp", "pure"),
         independent_draws(_separate_any),

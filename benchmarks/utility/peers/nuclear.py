@@ -65,7 +65,7 @@ METHODS = (
         "nuclear-norm",
         "Nuclear-norm noise",
         "d'Orsi, Novikov (2026): density exp(-epsilon ||Z||_* / 2), projected. Eigenvalues from a "
-        "Markov chain: an approximate sampler, for this measurement alone.",
+        "Markov chain: an approximate sampler, used only for this measurement.",
         ("pure",),
         independent_draws(nuclear),
     ),

@@ -13,7 +13,7 @@ n, p = rows.shape
 domain = dp.numpy.array2_domain(num_columns=p, size=n, norm=1.0, p=2, origin=np.zeros(p), T=float)
 release = make_private_pca(domain, dp.symmetric_distance(), float(epsilon), norm=1.0)
 if abs(release.map(2) - float(epsilon)) > 1e-9 * float(epsilon):  # replace one row: distance 2
-    raise SystemExit("OpenDP's guarantee is not the one asked for")
+    raise SystemExit("OpenDP's guarantee differs from the requested one")
 found = [release(rows) for _ in range(int(times))]
 np.savez(
     target,

@@ -172,7 +172,7 @@ def _exclusion_reason(name: str, kind: str) -> str:
 
 
 def _default_id(table: str) -> str:
-    """The last part of a path that is a name, in the characters of an id."""
+    """A default id: the last usable part of a path, in lower case and with hyphens."""
     for part in reversed(PurePosixPath(table).parts):
         stem = part.partition(".")[0] if format_of(part) else part
         plain = stem.replace(YEAR, "").lower()

@@ -58,7 +58,7 @@ def _templates() -> Environment:
         loader=PackageLoader("gramercy.cli", "draft"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # YAML: `yaml_scalar` quotes
+        autoescape=False,  # for YAML, `yaml_scalar` does it
     )
     environment.filters["yaml"] = yaml_scalar
     environment.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"

@@ -30,8 +30,8 @@ def report_failure(error: GramercyError, *, json: bool) -> None:
     label = "Refused" if isinstance(error, Refused) else "Error"
     code = f" {error.code}" if error.code else ""
     omitted = error.facts.get("left_out")
-    more = f"\n  ... and {omitted} more" if omitted else ""
-    terminal.say(Text(f"{label}{code}: ", style="red"), error.message + more, to=terminal.err)
+    suffix = f"\n  ... and {omitted} more" if omitted else ""
+    terminal.say(Text(f"{label}{code}: ", style="red"), error.message + suffix, to=terminal.err)
 
 
 def _detail(error: InvalidValue) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
                 ("" if law.family != "noisy-rows" else "about ")
                 + f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
             ),
-            **_in_proportion(plan),
+            **_relative_error(plan),
             "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
             **_effect(plan, preview),
             **_same_table(plan.contract.id, preview.sharing_datasets),
@@ -69,7 +69,7 @@ def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
     }
 
 
-def _in_proportion(plan: Plan) -> dict[str, str]:
+def _relative_error(plan: Plan) -> dict[str, str]:
     """The error relative to an average diagonal entry, where that is public."""
     if plan.share_of_entry is None:
         return {}

@@ -100,9 +100,9 @@ def _lines(events: Sequence[Event]) -> Iterator[Text]:
 
 
 def _cells(event: Event, charge: ChargeRecord) -> tuple[str, ...]:
-    made = (charge.release, charge.version, charge.mechanism or "–", charge.state)
+    details = (charge.release, charge.version, charge.mechanism or "–", charge.state)
     spent = f"{_number(event.spent)} of {event.budget:g}"
-    return (event.at[:10], *made, _number(charge.epsilon), spent)
+    return (event.at[:10], *details, _number(charge.epsilon), spent)
 
 
 def _joined(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -17,8 +17,8 @@ from gramercy.mechanisms.accounting.directed_rounding import subtract_down
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, satisfies_dp
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 
-_MAX = 1e9  # larger mu and epsilons count as this: nothing is private there, and no budget fits
-_BITS = 256  # every double above 2^-204, and the square of every mu above 2^-76, is an integer
+_MAX = 1e9  # larger mu and epsilons count as this; they protect nothing, and fit no budget
+_BITS = 256  # 2^-256 divides every double above 2^-204, and the square of every mu above 2^-76
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Total:
         return cls(int(squared_mu, 16), int(delta0, 16), None if pure == "-" else int(pure, 16))
 
 
-_DOWN = 1 - 2.0**-50  # more than the rounding error of a subtraction, a product and a root
+_DOWN = 1 - 2.0**-50  # exceeds the rounding error of a subtraction, a product and a root
 
 NO_CHARGES = Total()
 
@@ -136,9 +136,9 @@ class Filter:
 class LegacyFilter:
     """The admission rule of version 0.1, to audit ledgers that were charged by it.
 
-    It subtracted the delta0 from delta as they were spent. Analysts who choose them after seeing
-    releases can reach nearly twice delta, so a budget that was spent by this rule guarantees
-    (epsilon, 2 delta).
+    It subtracted each delta0 from delta when that delta0 was spent. Analysts who choose each delta0
+    after seeing earlier releases can reach nearly twice delta, so a budget that was spent by this
+    rule guarantees (epsilon, 2 delta).
     """
 
     epsilon: float

@@ -7,7 +7,7 @@ import math
 from scipy.optimize import minimize_scalar
 
 _UP = 1 + 1e-11  # more than the rounding error of the exponential
-_MIN_DELTA = 5e-324  # never zero
+_MIN_DELTA = 5e-324  # smallest positive double: delta is never zero
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:

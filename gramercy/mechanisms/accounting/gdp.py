@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtr
 from gramercy.mechanisms.accounting.directed_rounding import down, mp, up
 from gramercy.schemas.problems.mechanism import argument_out_of_range
 
-_CACHED = 4096  # results; a release needs each of its own several times, and digits take long
+_CACHED = 4096  # results; a release needs each several times, and 60 digits take long
 
 
 def exact_delta(mu: Any, epsilon: Any) -> Any:
@@ -106,9 +106,9 @@ def gdp_mu(epsilon: float, delta: float) -> float:
 
 @lru_cache(_CACHED)
 def mu_from_pure_epsilon(epsilon: float) -> float:
-    """The smallest mu that every pure epsilon guarantees, -2 Phi^-1(1 / (1 + e^epsilon)); up.
+    """The smallest mu that this pure epsilon implies for every mechanism, rounded up.
 
-    The proof is in docs/mechanisms/README.md, D.
+    It is -2 Phi^-1(1 / (1 + e^epsilon)). The proof is in docs/mechanisms/README.md, D.
     """
     ctx = MPContext()
     ctx.dps = 60 + int(epsilon)

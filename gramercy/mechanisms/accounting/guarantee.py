@@ -1,4 +1,4 @@
-"""The guarantee of a release: as mu, as epsilon and delta, and as the power of an attacker."""
+"""The guarantee of a release: as mu, as epsilon and delta, and as the power of an attack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gramercy.schemas.problems.mechanism import argument_out_of_range
 _GRID = 1000  # steps of epsilon, for the mu that bounds a whole profile
 _ROUNDOFF = 2.0**-52
 _MIN_MU = 1e-9  # no release is free
-_MAX_PURE = 700.0  # e^epsilon of larger ones is not a double, and bounds nothing
+_MAX_PURE = 700.0  # for a larger pure epsilon e^epsilon overflows, and bounds nothing
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Guarantee:
         Parameters
         ----------
         profile
-            The exact delta at an epsilon, in both directions, rounded up.
+            The exact delta at an epsilon, for both orders of the neighbours, rounded up.
         target_delta0
             The delta0 to aim at; the result has a larger one if the profile never falls that low.
 
@@ -90,9 +90,11 @@ class Guarantee:
         while profile(end / 2) <= target_delta0 and end > 2.0**-20:
             end /= 2
         delta0 = max(target_delta0, profile(end) * (1 + 1e-9))
-        grid = [end * (i / _GRID) ** 1.5 for i in range(_GRID + 1)]  # finer where it is steep
+        grid = [
+            end * (i / _GRID) ** 1.5 for i in range(_GRID + 1)
+        ]  # finer where the profile is steep
         excess = [max(0.0, profile(e) - delta0) for e in grid]
-        if excess[0] >= 1:  # rounded up to 1, which no mu has
+        if excess[0] >= 1:  # rounded up to 1, which no mu reaches
             delta0, excess = delta0 + _ROUNDOFF, [min(each, 1 - _ROUNDOFF) for each in excess]
         mu = _MIN_MU
         steps = list(zip(grid[1:], excess, strict=False))
@@ -131,8 +133,8 @@ class Guarantee:
         """Rho and failure probability of zero-concentrated DP: D_alpha <= rho alpha for all alpha.
 
         mu-GDP is post-processing of N(0, 1) against N(mu, 1), whose Rényi divergence is
-        alpha mu^2 / 2. If mu may fail, no rho follows in general. It does if there is also a pure
-        epsilon: then the failure is an event that is independent of the data
+        alpha mu^2 / 2. If mu may fail, no rho follows in general. A rho follows if there is also a
+        pure epsilon: then the failure is an event that is independent of the data
         (`mechanisms.k_norm`). A pure epsilon implies rho <= epsilon^2 / 2 (Bun and Steinke 2016,
         Proposition 1.4).
         """

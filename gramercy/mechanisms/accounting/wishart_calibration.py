@@ -13,7 +13,7 @@ from gramercy.mechanisms.accounting.wishart_profile import (
 from gramercy.schemas.contract import Neighbours
 from gramercy.schemas.problems.mechanism import argument_out_of_range
 
-MAX_SHAPE = 1e6  # the noise is then within 1 % of its Gaussian limit
+MAX_SHAPE = 1e6  # at this k the noise is within 1 % of its Gaussian limit
 
 
 def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighbours) -> float:
@@ -86,17 +86,20 @@ def best_shape(
     """
 
     def candidate(k: float) -> tuple[float, float, float]:
-        """The error, k and the variance."""
+        """For this k: the error, k itself, and the variance."""
         variance = smallest_variance(k, epsilon, delta, neighbours)
         m = k + p - 1
         return variance * math.sqrt(m * (m + p + 1) if keeps_mean else m), k, variance
 
-    def at(log_k: float) -> tuple[float, float, float]:
+    def candidate_at(log_k: float) -> tuple[float, float, float]:
         # k has few bits, so that m - p + 1 returns it exactly.
         return candidate(max(2.0, round(64 * math.exp(log_k)) / 64))
 
     bounds = math.log(2), math.log(MAX_SHAPE)
     minimum = minimize_scalar(
-        lambda log_k: at(log_k)[0], bounds=bounds, method="bounded", options={"xatol": 1e-3}
+        lambda log_k: candidate_at(log_k)[0],
+        bounds=bounds,
+        method="bounded",
+        options={"xatol": 1e-3},
     )
-    return min(at(float(minimum.x)), candidate(2.0), candidate(MAX_SHAPE))[1:]
+    return min(candidate_at(float(minimum.x)), candidate(2.0), candidate(MAX_SHAPE))[1:]

@@ -72,7 +72,7 @@ class TailTable:
     lower
         Ascending: l with T_m >= l 2^-63, for the m for which l is positive.
     upper
-        Descending in m, one longer: h with T_m < (h + 1) 2^-63; nearly always the same number.
+        Descending in m, one entry longer: h with T_m < (h + 1) 2^-63; nearly always h = l.
     """
 
     sigma: float
@@ -84,8 +84,8 @@ class TailTable:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """|X|, and whether 63 bits determine it.
 
-        k < l proves V <= T_m, and k > h proves V > T_m. One search finds the largest m of the first
-        kind; the result is certain if the next m is of the second kind.
+        For an entry k of `tail`, k < l proves V <= T_m, and k > h proves V > T_m. One search finds
+        the largest m of the first kind; the result is certain if the next m is of the second kind.
         """
         j = self.lower.size - np.searchsorted(self.lower, tail, side="right")
         return j, tail > self.upper[j]

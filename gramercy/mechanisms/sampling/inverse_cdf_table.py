@@ -35,7 +35,7 @@ from gramercy.schemas.problems.mechanism import compiled_code_differs
 
 Array = NDArray[np.float64]
 
-_OCTAVES, _PER_OCTAVE = 20, 128  # of tail probabilities from 2^-21 up to 1/2; pieces of each
+_OCTAVES, _PER_OCTAVE = 20, 128  # octaves from tail probability 2^-21 to 1/2; pieces per octave
 _FIRST_EXPONENT = 63 - _OCTAVES  # the first octave starts at this power of 2, in units of 2^-64
 _PIECES = _OCTAVES * _PER_OCTAVE
 _NODE_BITS = 16  # after the point
@@ -43,7 +43,7 @@ _SCALE_BITS = 26  # of the upper part of a scale
 _PRECISION = 128  # bits of tabulated numbers before they are rounded
 _LOW_63 = (1 << 63) - 1
 _CHECKED = 1000  # draws of each sign
-_COMPILE_FROM = 1 << 14  # draws of a process; loading compiled code takes half a second
+_COMPILE_FROM = 1 << 14  # draws in a process; loading compiled code takes half a second
 
 
 @dataclass(eq=False)

@@ -44,7 +44,7 @@ class Law:
     tail
         An interval that contains Q(x), in a given mpmath interval context.
     inverse
-        Q^-1 to the precision of a given mpmath context; a guess, proven afterwards.
+        Q^-1 to the precision of a given mpmath context; the result is proven afterwards.
     """
 
     quantile: Callable[[Array], Array]
@@ -56,7 +56,7 @@ class Law:
 
 
 def tail_midpoint(tail: NDArray[np.int64]) -> Array:
-    """The midpoint of [k, k+1] 2^-64 as a double, within a relative 2^-52 (two roundings)."""
+    """The midpoint of [k, k+1] 2^-64 as a double, for k = `tail`; relative error below 2^-52."""
     return (tail.astype(np.float64) + 0.5) * 2.0**-64
 
 
@@ -92,7 +92,7 @@ def resolve_exact(law: Law, scale: float, tail: int, next_bits: Callable[[], int
 
 
 def _guess(law: Law, scale: float, tail: int, bits: int) -> int:
-    """The integer at the midpoint of [tail, tail+1] 2^-bits; the caller has to prove it."""
+    """The integer that belongs to the midpoint of [tail, tail+1] 2^-bits; the caller proves it."""
     mp = MPContext()
     mp.prec = bits + 80
     x = law.inverse(mp, mp.ldexp(mp.mpf(2 * tail + 1), -bits - 1))
@@ -139,7 +139,7 @@ def _normal_tail(iv: Any, x: Any) -> Any:
 
 
 def _normal_inverse(mp: Any, tail: Any) -> Any:
-    """Newton's method on the convex tail, from a double."""
+    """Q^-1 by Newton's method on the convex tail, starting from a double."""
     x = mp.mpf(-float(ndtri(max(float(tail), 1e-300))))
     for _ in range(8 + mp.prec.bit_length()):
         step = (mp.ncdf(-x) - tail) / mp.npdf(x)

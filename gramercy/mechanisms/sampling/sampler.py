@@ -48,7 +48,7 @@ __all__ = [
     "uniform_integers",
 ]
 
-_CHUNK = 1 << 15  # most draws of a thread at once; at least half as many
+_CHUNK = 1 << 15  # draws of a thread at once: at most this many, and at least half as many
 _LOW_63 = (1 << 63) - 1
 _T = TypeVar("_T")
 
@@ -176,7 +176,7 @@ def gamma(shape: float, size: int) -> NDArray[np.float64]:
 
 @cache
 def self_test() -> None:
-    """Compare the fast with the exact path on fixed tails; once per process, before any charge.
+    """Compare the fast with the exact path on fixed tails, once per process, before any charge.
 
     Raises
     ------
@@ -244,7 +244,8 @@ def _signed_integers(
     size
         Number of draws.
     resolve
-        Takes 64 bits per draw, writes the integers, and returns the indices that it leaves out.
+        Takes 64 bits per draw, writes the integers that these determine, and returns the indices of
+        the other draws.
     prove
         Takes the 63 bits of one draw and a source of further bits, and returns its magnitude.
     """
@@ -268,7 +269,7 @@ def _bits(chunk: slice) -> NDArray[np.int64]:
 
 
 def _map_chunks(fill: Callable[[slice], _T], size: int) -> list[_T]:
-    """The results of `fill` for each chunk of the draws, in threads if there are several."""
+    """The results of `fill` for each chunk of the draws; several chunks run in threads."""
     ends = np.linspace(0, size, -(-size // _CHUNK) + 1).astype(int).tolist()
     chunks = [slice(*each) for each in pairwise(ends)]
     threads = min(cores(), len(chunks))

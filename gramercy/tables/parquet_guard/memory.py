@@ -1,4 +1,4 @@
-"""How much memory the columns of a Parquet file need, from the headers of their pages."""
+"""The memory that the columns of a Parquet file need, from the headers of their pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DICTIONARY_FACTOR = 4  # a decoded dictionary needs this multiple of its page
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A declared column of a file, and what it takes to read it.
+    """A declared column of a file, and the memory that reading it needs.
 
     Parameters
     ----------
@@ -61,17 +61,17 @@ class StoredColumn:
 
     @property
     def limit(self) -> int:
-        """Bytes that one of its pages may need."""
+        """Largest number of bytes that one of its pages may need."""
         text_limit = _DELTAS if self.prefix_encoded else _TEXTS
         return text_limit if self.is_bytes else _PAGE
 
     @property
     def weight(self) -> int:
-        """Bytes of memory to read it: one page, and a dictionary."""
+        """Bytes of memory to read the column: one page, and a dictionary."""
         return self.largest_page * (_DICTIONARY_FACTOR if self.is_bytes else 1)
 
     def rows_at_once(self, rows: int) -> int:
-        """At most `rows` cells, so few that they fit even if each is as long as the largest."""
+        """Number of rows to read at once: `rows`, or fewer if long cells might not fit."""
         if not self.is_bytes:
             return rows
         return max(1, min(rows, _BATCH // max(1, self.largest_values)))

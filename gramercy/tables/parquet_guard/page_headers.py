@@ -21,8 +21,10 @@ from gramercy.tables.parquet_guard.thrift import (
 )
 
 MAGIC = b"PAR1"
-_CHECKED: set[bytes] = set()  # digests of accepted footers: each partition opens its file again
-_SMALL_FOOTER = 1 << 17  # bytes; needs little memory for any content
+_CHECKED: set[bytes] = (
+    set()
+)  # digests of accepted footers, because each partition opens its file again
+_SMALL_FOOTER = 1 << 17  # bytes; a smaller footer needs little memory for any content
 _FOOTER = 288 << 20  # bytes of memory
 _COLUMN, _CHUNK, _ROW_GROUP = 1600, 640, 256  # bytes of memory for each, approximately
 _MAX_DEPTH = 64  # nested groups of columns
@@ -40,9 +42,9 @@ class Page:
     Parameters
     ----------
     offset
-        Position of its body in the file.
+        Position of the page's body in the file.
     kind, encoding, values
-        As in the header.
+        Values of these fields in the header.
     compressed_size, size
         Bytes of the body in the file, and decompressed.
     """
@@ -61,7 +63,7 @@ def check_footer(stream: IO[bytes]) -> None:
     Raises
     ------
     MemoryLimitError
-        If it would.
+        If the footer would need too much memory.
     ValueError, IndexError
         If the file has no valid footer.
     """
@@ -94,7 +96,7 @@ def check_footer(stream: IO[bytes]) -> None:
 def _check_columns(footer: CompactReader) -> None:
     _, count = footer.list_header()
     footer.charge(_COLUMN * count)
-    open_groups: list[int] = []  # numbers of children still to come
+    open_groups: list[int] = []  # for each open group, the number of children to come
     for _ in range(count):
         children = 0
         for field, kind in footer.fields():

@@ -8,7 +8,7 @@ BINARY, LIST, SET, MAP, STRUCT = 8, 9, 10, 11, 12
 _TRUE, _FALSE, _BYTE, _DOUBLE = 1, 2, 3, 7
 _INTEGERS = {4, 5, 6}
 _MAX_DEPTH = 32
-_LONG = 15  # in a list's first byte: the size follows, because it does not fit there
+_LONG = 15  # as the size in a list's first byte: the actual size follows
 
 
 class MemoryLimitError(ValueError):
@@ -23,8 +23,8 @@ class CompactReader:
     data
         The bytes. Reading beyond their end raises IndexError.
     limit
-        Bytes of memory that a library may need for what `skip` passes over: several times the
-        bytes of the data, and most for empty structs.
+        Bytes of memory that a library may need for the values that `skip` passes over. It needs
+        several times their size in the data, and the largest multiple for empty structs.
 
     Attributes
     ----------
@@ -44,12 +44,12 @@ class CompactReader:
             raise MemoryLimitError
 
     def signed_integer(self) -> int:
-        """A signed integer."""
+        """Read a signed integer."""
         n = self._varint()
         return n >> 1 ^ -(n & 1)
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and type of each field of a struct; read or skip its value before the next."""
+        """Number and type of each field of a struct; the caller reads or skips each value."""
         field = 0
         while first := self._byte():
             delta = first >> 4
@@ -57,7 +57,7 @@ class CompactReader:
             yield field, first & 15
 
     def list_header(self) -> tuple[int, int]:
-        """Type and number of the items of a list; they follow."""
+        """Read the type and number of the items of a list; the items follow."""
         first = self._byte()
         size = first >> 4
         return first & 15, self._varint() if size == _LONG else size
@@ -85,7 +85,7 @@ class CompactReader:
             raise ValueError
 
     def _skip_struct(self, depth: int) -> None:
-        """Skip integers inline: footers have millions of structs."""
+        """Skip a struct. Integers are skipped inline: footers have millions of structs."""
         self.charge(128)
         data, at = self._data, self.position
         while first := data[at]:
@@ -106,7 +106,7 @@ class CompactReader:
         self.position = at + 1
 
     def _varint(self) -> int:
-        """An unsigned integer, inlined for speed: most of a footer is these."""
+        """Read an unsigned integer. It is inlined for speed: they are most of a footer."""
         data, at, n, shift = self._data, self.position, 0, 0
         while (byte := data[at]) & 128:
             n |= (byte & 127) << shift

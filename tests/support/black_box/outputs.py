@@ -86,7 +86,7 @@ def worst_pair(mechanism: Mechanism, angle: float = math.pi / 2) -> Pair:
             x = np.ones(p, dtype=np.int64) if binary else integers(mechanism, first)[:, 0]
             return Pair(x, 0 * x if binary else -x)
         bounds = sensitivity_bounds(mechanism.parameters, mechanism.lattice)
-        per_cell = mechanism.parameters.unit == "cell"
+        per_cell = mechanism.parameters.privacy_unit == "cell"
         distance = math.isqrt(bounds.squared_cell if per_cell else bounds.squared_row)
         return Pair(0 * first.astype(np.int64), (distance * first).astype(np.int64))
     if p == 1:

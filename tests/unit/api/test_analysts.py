@@ -1,4 +1,4 @@
-"""The interface for analysts: finding releases, entries with their errors, estimates."""
+"""The interface for analysts: find releases, read entries with their errors, estimate."""
 
 from __future__ import annotations
 
@@ -170,13 +170,15 @@ def test_noisy_divisor_is_included_in_the_errors(divisor: Divisor) -> None:
     """The stated errors match repeated draws of the noise."""
     truth = np.array([[0.5, 0.2, 0.1], [0.2, 0.3, 0.0], [0.1, 0.0, 0.2]])
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.01 * 2**0.5, sd_off_diagonal=0.01)
-    seen = Evidence(truth, truth, law, 100.0, divisor=divisor, rows_sd=5.0)
+    evidence = Evidence(truth, truth, law, 100.0, divisor=divisor, rows_sd=5.0)
     source, draws = stream(), []
     for _ in range(20_000):
         noisy = truth + draw(source, 3, law)
         count = 1 + 0.05 * source.standard_normal() if divisor == "noisy" else np.trace(noisy)
         draws.append(noisy / count)
-    np.testing.assert_allclose(np.std(draws, axis=0), second_moment(seen).noise_error, rtol=0.03)
+    np.testing.assert_allclose(
+        np.std(draws, axis=0), second_moment(evidence).noise_error, rtol=0.03
+    )
 
 
 def test_covariance_about_means_drops_the_intercept(tmp_path: Path) -> None:
@@ -208,16 +210,16 @@ def test_intervals_have_nominal_coverage(release: Release) -> None:
     from gramercy.estimators.tuning.stability import redraw
 
     truth = np.diag([0.5, 0.3, 0.2]) + 0.1
-    seen, source = release.evidence, stream()
+    evidence, source = release.evidence, stream()
     coverage = []
-    for raw in [redraw(seen, truth, source) for _ in range(300)]:
-        entries = second_moment(replace(seen, raw=raw, repaired=truth, unit=False))
+    for raw in [redraw(evidence, truth, source) for _ in range(300)]:
+        entries = second_moment(replace(evidence, raw=raw, repaired=truth, unit=False))
         lower, upper = entries.interval(0.9)
         coverage.append(((lower <= truth) & (truth <= upper)).mean())
     assert np.mean(coverage) == pytest.approx(0.9, abs=0.04)
 
 
-def test_estimates_in_the_style_of_scikit_learn(release: Release, tmp_path: Path) -> None:
+def test_estimates_have_the_scikit_learn_interface(release: Release, tmp_path: Path) -> None:
     fitted = release.estimate("graphical-lasso", penalty=0.01)
     assert fitted.get_params()["penalty"] == 0.01
     np.testing.assert_allclose(fitted.precision_ @ fitted.covariance_, np.eye(3), atol=1e-8)

@@ -80,12 +80,12 @@ def test_audit_of_an_intact_home_finds_nothing(any_home: Home, tmp_path: Path) -
     assert "No discrepancies" in page
     assert "toy/v2-r2" in page
     assert "http" not in page.replace('http-equiv="', "")
-    found = json.loads((tmp_path / "audit/audit.json").read_text())
-    assert found == audit_facts(audit)
-    # Internal facts of the ledger are in neither.
+    written = json.loads((tmp_path / "audit/audit.json").read_text())
+    assert written == audit_facts(audit)
+    # Neither the page nor the JSON contains internal facts of the ledger.
     fingerprint = Ledger.of(any_home).charges("toy")[0].fingerprint
     assert len(fingerprint) == 64
-    assert fingerprint not in page + json.dumps(found)
+    assert fingerprint not in page + json.dumps(written)
 
 
 def reseal(place: Path, change: Callable[[dict], None]) -> None:
@@ -117,7 +117,7 @@ def foreign_bundle(home: Home) -> None:
     shutil.copytree(home.archive / "toy/v1-r1", home.archive / "toy/v1-r9")
 
 
-def another_in_its_place(home: Home) -> None:
+def replaced_bundle(home: Home) -> None:
     shutil.rmtree(home.archive / "toy/v1-r1")
     shutil.copytree(home.archive / "toy/v2-r2", home.archive / "toy/v1-r1")
 
@@ -128,7 +128,7 @@ def damaged_estimate(home: Home) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def stranger_signs(home: Home) -> None:
+def untrusted_signature(home: Home) -> None:
     place = home.archive / "toy/v1-r1/release"
     for name in ("SHA256SUMS", "SHA256SUMS.sig"):
         (place / name).unlink()
@@ -152,7 +152,7 @@ def spent_with_a_bundle(home: Home) -> None:
     shutil.copytree(home.archive / "toy/v2-r2", home.archive / "toy/v3-r3")
 
 
-def older_ledger(home: Home) -> None:
+def ledger_behind_anchor_of_archive(home: Home) -> None:
     archive = archive_of(home)
     anchor = archive.anchor()
     assert anchor is not None
@@ -180,14 +180,14 @@ def linked_file(home: Home) -> None:
     path.symlink_to(home.root / "elsewhere.npy")
 
 
-WRONG: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
+TAMPERING: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
     forged_guarantee: [("toy/v1-r1", verification.fact_contradicts)],
     forged_reason: [("toy/v1-r1", bundle.file_changed)],
     lost_bundle: [("toy/v1-r1", publication.bundle_missing)],
     foreign_bundle: [("toy/v1-r9", verification.bundle_without_charge)],
-    another_in_its_place: [("toy/v1-r1", verification.fact_contradicts)],
+    replaced_bundle: [("toy/v1-r1", verification.fact_contradicts)],
     damaged_estimate: [("toy/v1-r1", bundle.file_changed)],
-    stranger_signs: [("toy/v1-r1", bundle.untrusted_signer)],
+    untrusted_signature: [("toy/v1-r1", bundle.untrusted_signer)],
     notice_without_a_withdrawal: [
         ("toy/v1-r1", verification.bundle_unexpected),
         ("toy/v2-r2", verification.withdrawal_missing),
@@ -207,9 +207,9 @@ WRONG: dict[Callable[[Home], None], list[tuple[str, Problem[..., Any]]]] = {
     ],
     swapped_estimate: [("toy/v2-r2", verification.folder_mismatch)],
     linked_file: [("toy/v1-r1", bundle.not_a_file)],
-    older_ledger: [("ledger", ledger_problems.behind_anchor)],
+    ledger_behind_anchor_of_archive: [("ledger", ledger_problems.behind_anchor)],
 }
-# Files that the discrepancy must name.
+# The file that the discrepancy must name, by kind of tampering.
 NAMED_FILES = {
     forged_guarantee: "datapackage.json",
     forged_reason: "NOTICE.md",
@@ -220,22 +220,22 @@ NAMED_FILES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.__name__)
+@pytest.mark.parametrize("tamper", TAMPERING, ids=lambda change: change.__name__)
 def test_audit_names_each_discrepancy(
-    wrong: Callable[[Home], None], audited: Home, capsys: pytest.CaptureFixture[str]
+    tamper: Callable[[Home], None], audited: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong(audited)
-    expected = [(subject, problem.code) for subject, problem in WRONG[wrong]]
+    tamper(audited)
+    expected = [(subject, problem.code) for subject, problem in TAMPERING[tamper]]
     discrepancies = make_audit(Context.default()).discrepancies
     assert sorted((each.subject, each.code) for each in discrepancies) == expected
-    assert NAMED_FILES.get(wrong, "") in str(discrepancies[0].problem.facts)
+    assert NAMED_FILES.get(tamper, "") in str(discrepancies[0].problem.facts)
     code, out, _ = run_command("audit", capsys=capsys)
     assert code == 2
     assert all(subject in out for subject, _ in expected)
 
 
-def rewritten(home: Path, *statements: str) -> None:
-    """Change the database, as its owner could."""
+def execute_on_ledger(home: Path, *statements: str) -> None:
+    """Execute statements on the ledger's database, as the owner of its file could."""
     with sqlite3.connect(home / "ledger.sqlite") as db:
         for name in ("no_update", "no_delete", "in_order"):
             db.execute(f"DROP TRIGGER IF EXISTS entries_{name}")
@@ -252,7 +252,7 @@ VALUES = ["NULL", "''", "'x'", "x'00ff'", "-1", "0.5", "'[]'", "'{}'", "1e999"]
 @pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
 def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, column: str) -> None:
-    """The audit completes, and reports any value that is written into any entry."""
+    """The audit completes, and reports every changed value in any entry."""
     run_release(write_request(tmp_path))
     intact = (home / "ledger.sqlite").read_bytes()
     nullable = column in {"dataset", "release", "window", "request", "pure", "mu", "delta0"}
@@ -262,18 +262,18 @@ def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, co
             continue
         for seq in (2 + index % 2,):
             (home / "ledger.sqlite").write_bytes(intact)
-            same = f"SELECT {column} IS {value} FROM entries WHERE seq = {seq}"
+            is_same = f"SELECT {column} IS {value} FROM entries WHERE seq = {seq}"
             with sqlite3.connect(home / "ledger.sqlite") as db:
-                unchanged = db.execute(same).fetchone() == (1,)
+                unchanged = db.execute(is_same).fetchone() == (1,)
             db.close()
-            if unchanged or (column == "seq" and value != "-1"):  # a key: SQLite takes no other
+            if unchanged or (column == "seq" and value != "-1"):  # a primary key must be an integer
                 continue
-            rewritten(home, f"UPDATE entries SET {column} = {value} WHERE seq = {seq}")
+            execute_on_ledger(home, f"UPDATE entries SET {column} = {value} WHERE seq = {seq}")
             try:
-                found = audit_findings()
+                findings = audit_findings()
             except GramercyError as error:  # the ledger's identity is unknown
-                found = [("ledger", error.code)]
-            assert found, (column, value, seq)
+                findings = [("ledger", error.code)]
+            assert findings, (column, value, seq)
     (home / "ledger.sqlite").write_bytes(intact)
     assert audit_findings() == []
 
@@ -281,7 +281,7 @@ def test_audit_finds_changes_to_any_ledger_column(tmp_path: Path, home: Path, co
 @pytest.mark.parametrize("seq", range(1, 7))
 def test_audit_finds_removed_ledger_entries(tmp_path: Path, home: Path, seq: int) -> None:
     run_release(write_request(tmp_path))
-    rewritten(home, f"DELETE FROM entries WHERE seq = {seq}")
+    execute_on_ledger(home, f"DELETE FROM entries WHERE seq = {seq}")
     if seq == 1:
         with raises(ledger_problems.head_missing):
             audit_findings()
@@ -299,18 +299,18 @@ FORGED: dict[str, Entry] = {
     "delta of one": Entry(
         "raised", "toy", epsilon=3.0, delta=0.9, facts='{"per":"lifetime","rows":40}'
     ),
-    "a raise that lowers": Entry(
+    "a raise to a lower budget": Entry(
         "raised", "toy", epsilon=1.0, delta=1e-5, facts='{"per":"lifetime","rows":40}'
     ),
     "another turn": Entry("reserved", "toy", "v2-r7", "", "q", 0.1, 0.0),
-    "a kind of its own": Entry("refunded", "toy", "v1-r1"),
+    "an unknown kind": Entry("refunded", "toy", "v1-r1"),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORGED)
 def test_audit_finds_forged_ledger_entries(tmp_path: Path, home: Path, name: str) -> None:
-    """Entries appended with a correct hash chain and a correct total."""
+    """Even if the forged entry continues the hash chain and states the correct total."""
     run_release(write_request(tmp_path))
     entry = FORGED[name]
     ledger = Ledger.of(Home.default())
@@ -318,7 +318,7 @@ def test_audit_finds_forged_ledger_entries(tmp_path: Path, home: Path, name: str
         total = ledger.statement("toy").charged.plus(entry.guarantee)
         facts = {"version": "v2", "turn": 2, "total": str(total), "fingerprint": "", "source": ""}
         entry = replace(entry, facts=canonical_json(facts))
-    rewritten(home)
+    execute_on_ledger(home)
     with sqlite3.connect(home / "ledger.sqlite") as db:
         schema = "SELECT sql FROM sqlite_master WHERE name = 'entries'"
         ((made,),) = db.execute(schema)
@@ -333,9 +333,9 @@ def test_audit_finds_forged_ledger_entries(tmp_path: Path, home: Path, name: str
 
 
 def test_audit_command(audited: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = run_json("audit", "--output", tmp_path / "here", capsys=capsys)
-    assert found["discrepancies"] == []
-    assert len(found["releases"]) == 2
+    facts = run_json("audit", "--output", tmp_path / "here", capsys=capsys)
+    assert facts["discrepancies"] == []
+    assert len(facts["releases"]) == 2
     assert (tmp_path / "here/audit.html").exists()
     code, out, _ = run_command("audit", capsys=capsys)
     assert code == 0
@@ -357,7 +357,7 @@ def test_audit_compares_runs_with_the_ledger(audited: Home) -> None:
 def test_rolled_back_home_is_found_in_prefect_history(
     tmp_path: Path, home: Path, prefect_server: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs are matched with releases, and a home rolled back as a whole is found."""
+    """The audit matches runs with releases, and detects a home restored from an older copy."""
     from gramercy.flows.audit import audit
     from gramercy.flows.release import release
     from gramercy.tasks.history import read_history
@@ -369,15 +369,15 @@ def test_rolled_back_home_is_found_in_prefect_history(
     assert set(history.runs) == {"toy/v1-r1", "toy/v2-r2"}
     assert all(len(runs) == 1 for runs in history.runs.values())
     assert history.anchors[0] == Ledger.of(Home.default()).head()
-    found = run_json("audit", "--runs", capsys=capsys)
-    assert (found["discrepancies"], found["notes"], found["anchors"]) == ([], [], 3)
-    assert [each["runs"] for each in found["releases"]] == [
+    facts = run_json("audit", "--runs", capsys=capsys)
+    assert (facts["discrepancies"], facts["notes"], facts["anchors"]) == ([], [], 3)
+    assert [each["runs"] for each in facts["releases"]] == [
         list(history.runs["toy/v1-r1"]),
         list(history.runs["toy/v2-r2"]),
     ]
     shutil.rmtree(home)
     (tmp_path / "older").rename(home)
-    # The ledger's file is not the original one.
+    # The ledger was copied: its file is not the original one.
     assert [subject for subject, _ in audit_findings()] == ["ledger"]
     Ledger.of(Home.default()).move("restored from a backup")
     assert audit_findings() == []  # ledger and archive agree with each other
@@ -399,16 +399,15 @@ def test_withdrawal_needs_a_reason_and_refunds_nothing(
     assert refused[0] == 2
     assert "reason" in refused[2]
     assert run_command("withdraw", "toy/v9-r9", "--reason", "x", "--yes", capsys=capsys)[0] == 2
-    assert (
-        run_command("withdraw", "toy/v1-r1", "--reason", "x", capsys=capsys)[0] == 2
-    )  # no terminal for a confirmation
+    # Without a terminal, --yes is required.
+    assert run_command("withdraw", "toy/v1-r1", "--reason", "x", capsys=capsys)[0] == 2
     facts = run_json("withdraw", "toy/v1-r1", "--reason", "wrong file", "--yes", capsys=capsys)
     assert facts["withdrawn"] == "wrong file"
     assert Release(archive_of(audited), "toy", "v1-r1").withdrawn == "wrong file"
     assert Ledger.of(audited).statement("toy").spent == spent
     assert audit_findings() == []
     again = run_json("withdraw", "toy/v1-r1", "--reason", "other", "--yes", capsys=capsys)
-    assert again["withdrawn"] == "wrong file"  # the first reason stays
+    assert again["withdrawn"] == "wrong file"  # the first reason is kept
     listed = run_json("list", capsys=capsys)
     assert [each["withdrawn"] for each in listed] == ["wrong file", None]
     assert "withdrawn: wrong file" in run_command("list", capsys=capsys)[1]

@@ -95,23 +95,23 @@ def test_catalogue_links_resolve(catalogue: Path) -> None:
     pages = {path: Page(path.read_text()) for path in root.rglob("index.html")}
     pages[root / "glossary.html"] = Page((root / "glossary.html").read_text())
     assert len(pages) == 1 + 2 + 5 + 1
-    seen, todo = set(), [root / "index.html"]
+    visited, todo = set(), [root / "index.html"]
     while todo:
         path = todo.pop()
-        if path in seen:
+        if path in visited:
             continue
-        seen.add(path)
+        visited.add(path)
         assert not pages[path].foreign
         for link in pages[path].links:
             place, _, part = link.partition("#")
-            to = (path.parent / unquote(place)).resolve()
-            assert to.is_file(), f"{path}: {link}"
-            assert to.is_relative_to(root.resolve())
+            target = (path.parent / unquote(place)).resolve()
+            assert target.is_file(), f"{path}: {link}"
+            assert target.is_relative_to(root.resolve())
             if part:
-                assert part in pages[to].ids
-            if to in pages:
-                todo.append(to)
-    assert seen == pages.keys()  # none that nothing leads to
+                assert part in pages[target].ids
+            if target in pages:
+                todo.append(target)
+    assert visited == pages.keys()  # every page is reachable from the first one
 
 
 @pytest.mark.slow
@@ -153,7 +153,8 @@ def test_publishing_rewrites_only_affected_pages(tmp_path: Path, prefect_server:
     later = release(again)
     report(later, ())
     assert len(Page((root / "index.html").read_text()).rows) == 2
-    assert len(Page((root / "toy/index.html").read_text()).links) == 2 + 2  # of the head
+    # Two releases, and two links of the navigation.
+    assert len(Page((root / "toy/index.html").read_text()).links) == 2 + 2
     assert (root / done / "index.html").stat().st_mtime_ns == first
     assert "Read the full report" in (root / later / "index.html").read_text()
 
@@ -225,12 +226,12 @@ def test_damaged_matrix_does_not_hide_others(tmp_path: Path, version: str) -> No
 
 
 def test_unreachable_store_writes_no_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(*_: object) -> None:
+    def unreachable(*_: object) -> None:
         raise store_failed("s3://bucket", "read", "timeout")
 
     run_release(write_request(tmp_path))
     home = Home.default()
-    monkeypatch.setattr("gramercy.archive.listing.read_release_manifest", away)
+    monkeypatch.setattr("gramercy.archive.listing.read_release_manifest", unreachable)
     with raises(store_failed, reason="timeout"):
         write_site(Context(home))
     assert not (home.archive / "index.html").exists()
@@ -261,14 +262,14 @@ def test_pages_of_an_archive_at_a_url(
     archive = archive_of(home)
     assert write_site(Context(home)) == 1
     assert archive.unknown_files() == []
-    seen = open_archive(url)
-    if objects := getattr(seen, "objects", None):
+    reader = open_archive(url)
+    if objects := getattr(reader, "objects", None):
         text = objects.read("toy/v1-r1/index.html").decode()
         assert f'gramercy.open("{objects.display_url()}")' in text
         if url.startswith("s3:"):
             facts = objects._system[0].info(f"{objects._system[1]}/index.html")
             assert facts["ContentType"] == "text/html"
-    assert seen.releases() == [("toy", "v1-r1")]
+    assert reader.releases() == [("toy", "v1-r1")]
 
 
 @pytest.mark.slow
@@ -288,22 +289,26 @@ def test_changes_are_measured_against_the_noise(tmp_path: Path) -> None:
         run_release(write_request(tmp_path, request=request | {"version": version}))
         for version in ("a", "b")
     ]
-    one, other = (Release(archive_of(Home.default()), "toy", name) for name in names)
-    assert comparable(one.manifest, other.manifest)
-    found = change(other.evidence, one.evidence)
-    np.testing.assert_array_equal(found.difference, other.second_moment - one.second_moment)
-    np.testing.assert_allclose(found.sd, np.sqrt(2) * one.evidence.deviations)
+    earlier, later = (Release(archive_of(Home.default()), "toy", name) for name in names)
+    assert comparable(earlier.manifest, later.manifest)
+    difference = change(later.evidence, earlier.evidence)
+    np.testing.assert_array_equal(
+        difference.difference, later.second_moment - earlier.second_moment
+    )
+    np.testing.assert_allclose(difference.sd, np.sqrt(2) * earlier.evidence.deviations)
     # The table is the same: p-values of its releases are uniform, so that this fails once in 1e6.
-    assert found.p_value is not None
-    assert found.p_value > 1e-6
-    moved = change(replace(other.evidence, raw=one.evidence.raw + 9 * found.sd), one.evidence)
+    assert difference.p_value is not None
+    assert difference.p_value > 1e-6
+    moved = change(
+        replace(later.evidence, raw=earlier.evidence.raw + 9 * difference.sd), earlier.evidence
+    )
     assert moved.p_value is not None
     assert moved.p_value < 1e-30
-    laplace = one.noise.model_copy(update={"family": "laplace"})
-    assert change(replace(other.evidence, law=laplace), one.evidence).p_value is None
-    noisy = change(replace(other.evidence, divisor="noisy", rows_sd=9.0), one.evidence)
+    laplace = earlier.noise.model_copy(update={"family": "laplace"})
+    assert change(replace(later.evidence, law=laplace), earlier.evidence).p_value is None
+    noisy = change(replace(later.evidence, divisor="noisy", rows_sd=9.0), earlier.evidence)
     assert noisy.p_value is None
-    facts = one.manifest.model_copy(update={"kind": "precision"})
+    facts = earlier.manifest.model_copy(update={"kind": "precision"})
     penalties = [
         facts.model_copy(update={"mechanism": {"name": "output", "penalty": x}}) for x in (0.1, 0.2)
     ]
@@ -346,19 +351,19 @@ def test_compare_command(
 
 @needs_chromium
 def test_catalogue_search_in_a_browser(catalogue: Path, tmp_path: Path) -> None:
-    """Without a network; older releases and special characters included."""
+    """Works offline; finds older releases; special characters are harmless."""
     archive = catalogue / "archive"
     page = (archive / "index.html").as_uri()
 
-    def found(words: str) -> list[str]:
+    def matches(words: str) -> list[str]:
         rows = Page(rendered(f"{page}#{words}", tmp_path)).rows
         return [str(row["data-text"]).split()[0] for row in rows if "hidden" not in row]
 
-    assert found("") == ["toy/v4-r4", "toy/v3-r3", "toy/v2-r2", "ward/v1-r1"]
-    assert found("WARD%20Friends") == ["ward/v1-r1"]
-    assert found("c1%20v1") == ["toy/v1-r1", "ward/v1-r1"]
-    assert found("%3Cscript%3E") == []
-    assert found("%") == found("")
+    assert matches("") == ["toy/v4-r4", "toy/v3-r3", "toy/v2-r2", "ward/v1-r1"]
+    assert matches("WARD%20Friends") == ["ward/v1-r1"]
+    assert matches("c1%20v1") == ["toy/v1-r1", "ward/v1-r1"]
+    assert matches("%3Cscript%3E") == []
+    assert matches("%") == matches("")
     for name in ("toy/index.html", "toy/v1-r1/index.html", "glossary.html"):
         assert "Catalogue" in rendered((archive / name).as_uri(), tmp_path, "dark")
 
@@ -383,8 +388,8 @@ def test_remote_listing_fetches_only_descriptions(
     fetched = {path.name for path in archive.root.rglob("*") if path.is_file()}
     assert fetched == {"SHA256SUMS", "SHA256SUMS.sig", "datapackage.json", "NOTICE.md"}
     objects = archive.objects
-    held = objects.read("toy/v2-r2/release/datapackage.json")
-    objects.write("toy/v2-r2/release/datapackage.json", held.replace(b"0.5", b"0.1"))
+    descriptor = objects.read("toy/v2-r2/release/datapackage.json")
+    objects.write("toy/v2-r2/release/datapackage.json", descriptor.replace(b"0.5", b"0.1"))
     again = replace(open_archive(place), root=tmp_path / "another")
     with pytest.raises(BundleError) as refused:
         list_all(again)

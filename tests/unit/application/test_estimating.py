@@ -26,7 +26,7 @@ from tests.support.factories import run_release, write_request
 from tests.support.problems import raises
 
 NAMES = list(estimators.registry)
-# Discriminant analysis needs a column of levels, which no plain matrix has.
+# Discriminant analysis needs a column of levels, which the matrices here lack.
 PLAIN = [name for name in NAMES if name != "discriminant"]
 
 
@@ -72,14 +72,14 @@ def assert_valid(estimate: Estimate, p: int) -> None:
 def test_estimators_accept_any_noise_level_and_are_deterministic(
     name: str, p: int, sd: float
 ) -> None:
-    """From hardly any noise to pure noise, with equal results twice."""
+    """From almost no noise to pure noise; repeated estimates are equal."""
     evidence = chain_evidence(p, sd)
-    found = estimator(name).fit(evidence)
-    assert_valid(found, p)
+    estimate = estimator(name).fit(evidence)
+    assert_valid(estimate, p)
     again = estimator(name).fit(evidence)
-    for key, matrix in found.matrices.items():
+    for key, matrix in estimate.matrices.items():
         assert (again.matrices[key] == matrix).all()
-    assert again.tuning == found.tuning
+    assert again.tuning == estimate.tuning
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_settings_round_trip_through_a_manifest(name: str) -> None:
     assert estimator(name).id == made.id
 
 
-def with_levels(folder: Path) -> None:
+def write_table_with_levels(folder: Path) -> None:
     rng = np.random.default_rng(3)
     kind = rng.integers(0, 2, size=400)
     numbers = rng.normal(size=(400, 3)) + 2.0 * kind[:, None]
@@ -110,8 +110,8 @@ def with_levels(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
-    """Sealed, shown in one report, and verified."""
-    with_levels(tmp_path)
+    """They are sealed, shown in one report, and verified."""
+    write_table_with_levels(tmp_path)
     columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
     columns["kind"] = {"levels": ["a", "b"]}
     request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
@@ -126,9 +126,9 @@ def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
     page = make_report(Context.default(), "toy", release, ids).page
     for name in NAMES:
         assert f"<h3>{name}" in page
-    found = verify_release(archive, "toy", release, None)
-    assert len([check for check in found.checks if check.startswith("estimate")]) == len(NAMES)
-    assert not found.unchecked
+    result = verify_release(archive, "toy", release, None)
+    assert len([check for check in result.checks if check.startswith("estimate")]) == len(NAMES)
+    assert not result.unchecked
     again = read_estimate(archive.estimate("toy", release, estimator("discoveries").id))
     assert again.edges is not None
 
@@ -141,9 +141,9 @@ def test_discriminant_requires_levels() -> None:
 @pytest.mark.slow
 def test_class_lost_in_the_noise_has_no_share(tmp_path: Path) -> None:
     """Its unknown values are NaN, on disk and in verification."""
-    with_levels(tmp_path)
+    write_table_with_levels(tmp_path)
     columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
-    columns["kind"] = {"levels": ["a", "b", "c", "d", "e"]}  # the last three are empty
+    columns["kind"] = {"levels": ["a", "b", "c", "d", "e"]}  # the last three classes have no rows
     request = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
     request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
     facts = {"rows": 400, "columns": columns, "intercept": True}

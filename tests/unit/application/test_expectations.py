@@ -43,7 +43,7 @@ def contract() -> Contract:
 
 
 def failures(path: Path, table: pd.DataFrame) -> set[tuple[str, str]]:
-    """Run a saved suite as a steward would; severity and column of each failure."""
+    """Run a saved suite as a steward would; returns severity and column of each failure."""
     with silence_great_expectations():
         import great_expectations as gx
 

@@ -1,4 +1,4 @@
-"""Folds: disjoint parts of the rows, each with noise of its own, at the price of one release."""
+"""Folds: disjoint parts of the rows, each with independent noise, for the charge of one release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import estimation, keys, publication, verification
 from gramercy.schemas.problems.mechanism import argument_out_of_range
-from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, lines
+from tests.acceptance.test_03_planted_flaws import CHANGES, CLOSE, ROWS, csv_text
 from tests.support.black_box.replay import record_run
 from tests.support.factories import (
     RoundRobin,
@@ -54,23 +54,23 @@ def plan_with_folds(folder: Path, neighbours: str, name: str = "gaussian", **fac
     )
 
 
-def in_order(parts: list[int]) -> Any:
+def fixed_assignment(parts: list[int]) -> Any:
     """Make the random assignment of rows return these folds."""
     left: Iterator[int] = iter(parts)
     return lambda count, size: np.array([next(left) for _ in range(size)])
 
 
 def fold_changes(plan: Plan, folder: Path, pairs: list[tuple[str, list[int]]]) -> list[float]:
-    """The change of each fold's matrix before the noise, as a share of the claim."""
-    seen = []
+    """The change of each fold's matrix before noise, relative to the claimed sensitivity."""
+    runs = []
     for text, parts in pairs:
         Path(plan.contract.source).write_text(text)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sampler, "uniform_integers", in_order(parts))
-            seen.append(record_run(plan, folder))
-    one, other = seen
-    assert one.requests == other.requests
-    change = np.linalg.norm(one.published - other.published, axis=(1, 2))
+            patch.setattr(sampler, "uniform_integers", fixed_assignment(parts))
+            runs.append(record_run(plan, folder))
+    first, second_run = runs
+    assert first.requests == second_run.requests
+    change = np.linalg.norm(first.published - second_run.published, axis=(1, 2))
     mechanism: Any = plan.mechanism
     shares = change / (mechanism.scale * mechanism.lattice.squared_radius) / mechanism.guarantee.mu
     return [float(share) for share in shares]
@@ -79,16 +79,16 @@ def fold_changes(plan: Plan, folder: Path, pairs: list[tuple[str, list[int]]]) -
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("name", ["gaussian", "gaussian-iid"])
-def test_one_row_moves_one_fold_within_the_claim(
+def test_one_row_changes_one_fold_within_the_sensitivity(
     tmp_path: Path, name: str, neighbours: str, change: str
 ) -> None:
-    """By no more than the claim for a release without folds."""
+    """The sensitivity is that of a release without folds."""
     plan = plan_with_folds(tmp_path, neighbours, name)
-    one, other = CHANGES[change]
+    first, second = CHANGES[change]
     parts = [k * k % 3 for k in range(ROWS)]
-    pair = [(lines(one), parts), (lines(other), parts)]
-    if neighbours == "add-remove":  # the changed row is the fifth
-        pair[1] = (lines(None), parts[:4] + parts[5:])
+    pair = [(csv_text(first), parts), (csv_text(second), parts)]
+    if neighbours == "add-remove":  # remove the fifth row, which is the one that changes
+        pair[1] = (csv_text(None), parts[:4] + parts[5:])
     shares = fold_changes(plan, tmp_path, pair)
     assert sum(share > 0 for share in shares) <= 1
     assert max(shares) <= CLOSE
@@ -98,10 +98,10 @@ def test_one_row_moves_one_fold_within_the_claim(
 def test_folds_by_row_order_are_unsafe_under_add_remove(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason for random folds: a removed row would move all later rows."""
+    """Removing a row would move all later rows to other folds; so folds are random."""
     plan = plan_with_folds(tmp_path, "add-remove")
     monkeypatch.setattr("gramercy.application.accumulation._assign", lambda plan: RoundRobin(3))
-    shares = fold_changes(plan, tmp_path, [(lines("5,0,0"), []), (lines(None), [])])
+    shares = fold_changes(plan, tmp_path, [(csv_text("5,0,0"), []), (csv_text(None), [])])
     assert sum(share > 0 for share in shares) == 3
 
 
@@ -109,41 +109,41 @@ def test_folds_by_row_order_are_unsafe_under_add_remove(
 def test_sampler_assigns_every_row_to_a_fold(tmp_path: Path, neighbours: str) -> None:
     """A malformed line is assigned like any other."""
     plan = plan_with_folds(tmp_path, neighbours)
-    Path(plan.contract.source).write_text(lines('"open,1,2'))
-    asked = []
+    Path(plan.contract.source).write_text(csv_text('"open,1,2'))
+    calls = []
 
-    def second(count: int, size: int) -> Any:
-        asked.append((count, size))
+    def assign_all_to_second(count: int, size: int) -> Any:
+        calls.append((count, size))
         return np.ones(size, dtype=np.int64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampler, "uniform_integers", second)
+        patch.setattr(sampler, "uniform_integers", assign_all_to_second)
         sums = as_flow_step(accumulate)(plan).sums
-    assert {n for n, _ in asked} == {3}
-    assert sum(size for _, size in asked) == ROWS
+    assert {n for n, _ in calls} == {3}
+    assert sum(size for _, size in calls) == ROWS
     assert [part.rows for part in sums.fold_sums] == [0, ROWS, 0]
     assert sums.malformed == 1
 
 
 def test_fold_assignment_is_uniform() -> None:
-    """Also in consecutive pairs; a false alarm in 1e8 runs."""
+    """Consecutive pairs are uniform, too. Fails by chance once in 1e8 runs."""
 
-    def looks_alike() -> bool:
+    def is_uniform() -> bool:
         drawn = sampler.uniform_integers(7, 140_000)
         pairs = np.bincount(7 * drawn[::2] + drawn[1::2], minlength=49)
         assert drawn.min() == 0
         assert drawn.max() == 6
         return float(stats.chisquare(pairs).pvalue) > 1e-4
 
-    assert looks_alike() or looks_alike()
+    assert is_uniform() or is_uniform()
     assert sampler.uniform_integers(1, 5).tolist() == [0] * 5
     with raises(argument_out_of_range, argument="count"):
         sampler.uniform_integers(0, 5)
 
 
 def publish_folds(folder: Path, **facts: Any) -> tuple[Path, ReleaseBundle]:
-    asked = {"mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}, "folds": 4}
-    name = run_release(write_request(folder, request=asked | facts.pop("request", {}), **facts))
+    request = {"mechanism": {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6}, "folds": 4}
+    name = run_release(write_request(folder, request=request | facts.pop("request", {}), **facts))
     place = LocalArchive(Home.default().archive).release("toy", name)
     return place, read_release(place)
 
@@ -172,7 +172,7 @@ def test_release_with_folds(tmp_path: Path, neighbours: str, normalisation: Any)
 
 @pytest.mark.slow
 def test_each_fold_has_the_noise_of_one_release(tmp_path: Path) -> None:
-    """Empty rows, so that only noise is published; an error of 30 % would be detected."""
+    """The rows are zero, so only noise is published. An error of 30 % would be detected."""
     p = 60
     header = ",".join(f"c{i}" for i in range(p))
     (tmp_path / "table.csv").write_text(header + "\n" + ("," * (p - 1) + "\n") * 40)
@@ -191,7 +191,7 @@ def test_each_fold_has_the_noise_of_one_release(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_cross_validated_estimates_are_verified(tmp_path: Path) -> None:
-    """Estimated from the release alone, sealed, and verified."""
+    """They are computed from the release alone, sealed, and verified."""
     place, _ = publish_folds(tmp_path)
     archive, name = LocalArchive(Home.default().archive), place.parent.name
     for each in (
@@ -200,22 +200,22 @@ def test_cross_validated_estimates_are_verified(tmp_path: Path) -> None:
     ):
         made = make_estimate(Context.default(), "toy", name, each)
         assert made.manifest.tuning["penalty"] in made.tables["tuning"]["penalty"].to_numpy()
-    found = verify_release(archive, "toy", name, None)
-    assert len([check for check in found.checks if check.startswith("estimate")]) == 2
+    result = verify_release(archive, "toy", name, None)
+    assert len([check for check in result.checks if check.startswith("estimate")]) == 2
 
 
 def test_noisy_row_total_of_folds_is_unbiased(tmp_path: Path) -> None:
     """Noisy fold counts may be negative; their total is unbiased."""
     plan = plan_with_folds(tmp_path, "add-remove", request={"folds": 10})
     mechanism = plan.mechanism
-    seen = np.random.default_rng(1).normal(1.0, 30.0, size=(4000, 10))
-    totals = [total_rows(rows_facts(plan.spec, mechanism, list(each))).observed for each in seen]
+    counts = np.random.default_rng(1).normal(1.0, 30.0, size=(4000, 10))
+    totals = [total_rows(rows_facts(plan.spec, mechanism, list(each))).observed for each in counts]
     assert abs(np.mean(totals) - 10) < 6 * 30 * math.sqrt(10 / 4000)
     with pytest.raises(ValueError):  # noqa: PT011 - without text; verification reports it
         rows_facts(plan.spec, mechanism, [1.0])
 
 
-def resealed(place: Path) -> None:
+def seal_again(place: Path) -> None:
     for path in place.iterdir():
         path.chmod(0o644)
     (place / "SHA256SUMS").unlink()
@@ -239,7 +239,7 @@ def refusal_code(place: Path) -> str:
 def test_forged_folds_fail_verification(
     tmp_path: Path, change: tuple[float, float], problem: Problem[..., Any]
 ) -> None:
-    """Also if the sum of the folds is unchanged."""
+    """Even if the sum of the folds is unchanged."""
     place, bundle = publish_folds(tmp_path)
     for path in place.iterdir():
         path.chmod(0o644)
@@ -247,7 +247,7 @@ def test_forged_folds_fail_verification(
         forged = bundle.folds[k] + amount / bundle.manifest.fold_rows[k].value * np.eye(3)
         write_matrix(place, stems(bundle.manifest)[k - 4], forged, bundle.manifest.names)
     write_descriptor(place, release_descriptor(place, bundle.manifest))
-    resealed(place)
+    seal_again(place)
     assert refusal_code(place) == problem.code
 
 
@@ -256,7 +256,7 @@ def test_forged_folds_fail_verification(
 def test_changed_number_of_folds_fails_verification(tmp_path: Path, folds: int) -> None:
     place, _ = publish_folds(tmp_path, neighbours="add-remove")
     edit_json(place / "datapackage.json", lambda facts: facts["dp"].update(folds=folds))
-    resealed(place)
+    seal_again(place)
     assert refusal_code(place)
 
 
@@ -264,11 +264,11 @@ def test_changed_number_of_folds_fails_verification(tmp_path: Path, folds: int) 
 def test_omitted_folds_fail_verification(tmp_path: Path, kept: int) -> None:
     place, _ = publish_folds(tmp_path, neighbours="add-remove")
 
-    def cut(facts: Any) -> None:
+    def truncate(facts: Any) -> None:
         facts["dp"]["fold_rows"] = facts["dp"]["fold_rows"][:kept]
 
-    edit_json(place / "datapackage.json", cut)
-    resealed(place)
+    edit_json(place / "datapackage.json", truncate)
+    seal_again(place)
     assert refusal_code(place)
 
 
@@ -277,15 +277,15 @@ def test_omitted_folds_fail_verification(tmp_path: Path, kept: int) -> None:
 def test_inconsistent_fold_sizes_fail_verification(
     tmp_path: Path, sizes: tuple[float, ...]
 ) -> None:
-    """Fold sizes are random, and public where the row count is."""
+    """Fold sizes are random; they are public if the number of rows is public."""
     write_table(tmp_path / "table.csv", rows=41)
     place, _ = publish_folds(tmp_path, rows=41)
-    found = [
+    forged = [
         {"value": max(1.0, size), "observed": float(size), "status": "public", "sd": 0.0}
         for size in sizes
     ]
-    edit_json(place / "datapackage.json", lambda facts: facts["dp"].update(fold_rows=found))
-    resealed(place)
+    edit_json(place / "datapackage.json", lambda facts: facts["dp"].update(fold_rows=forged))
+    seal_again(place)
     assert refusal_code(place)
 
 

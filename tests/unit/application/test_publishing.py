@@ -42,8 +42,8 @@ ROWS, P = 3000, 40
 NORMALISATIONS = {"unit": "unit", "clip": {"kind": "clip", "radius": 5.0}}
 
 
-def exact(folder: Path, how: str) -> np.ndarray:
-    """The Gram matrix, by numpy, from the table and the public constants."""
+def exact_gram(folder: Path, how: str) -> np.ndarray:
+    """The exact Gram matrix, computed by numpy from the table and the public constants."""
     scaled = pd.read_csv(folder / "table.csv").to_numpy().clip(-5, 5) / 5
     norms = np.linalg.norm(scaled, axis=1, keepdims=True)
     rows = scaled / norms if how == "unit" else scaled * np.minimum(1, 5 / norms) / 5
@@ -58,17 +58,17 @@ def test_released_noise_has_the_stated_law(
 ) -> None:
     write_table(tmp_path / "table.csv", ROWS, P)
     facts = contract_facts(rows=ROWS if neighbours == "replace-one" else 2000, p=P)
-    asked = {"normalisation": NORMALISATIONS[how]}
-    run_release(write_request(tmp_path, request=asked, **facts | {"neighbours": neighbours}))
+    request = {"normalisation": NORMALISATIONS[how]}
+    run_release(write_request(tmp_path, request=request, **facts | {"neighbours": neighbours}))
 
     release = Catalogue(home / "archive")["toy/v1-r1"]
     law, rows = release.noise, release.manifest.rows
     assert rows.status == ("public" if neighbours == "replace-one" else "noisy")
     assert abs(rows.value - ROWS) <= 5 * rows.sd + 1e-9
-    noise = release.second_moment.to_numpy() - exact(tmp_path, how) / rows.value
+    noise = release.second_moment.to_numpy() - exact_gram(tmp_path, how) / rows.value
     off = noise[np.triu_indices(P, 1)] / law.sd_off_diagonal
     on = np.diag(noise) / law.sd_diagonal
-    # 780 and 40 standard normals.
+    # 780 and 40 standard normal values, if the noise has the stated law.
     assert abs(off.var() - 1) < 5.5 * np.sqrt(2 / off.size)
     assert 0.25 < on.var() < 2.5
     assert abs(off.mean()) < 5.5 / np.sqrt(off.size)
@@ -77,7 +77,7 @@ def test_released_noise_has_the_stated_law(
     assert law.sd_diagonal == pytest.approx(scale / rows.value, rel=2e-3)
     assert law.sd_off_diagonal == pytest.approx(law.sd_diagonal / np.sqrt(2), rel=1e-12)
     denoised = release.denoised.to_numpy()
-    truth = exact(tmp_path, how) / ROWS
+    truth = exact_gram(tmp_path, how) / ROWS
     assert np.linalg.norm(denoised - truth) < np.linalg.norm(release.second_moment - truth)
     archive, ledger = LocalArchive(home / "archive"), Ledger(Home.default().ledger)
     assert len(verify_release(archive, "toy", "v1-r1", ledger).checks) == 9
@@ -103,10 +103,10 @@ def test_noise_has_the_stated_scale(neighbours: str, wrong: float) -> None:
 
 
 def test_noisy_row_count_raises_the_noise_scale() -> None:
-    asked = {"p": 5, "n": 1000, "neighbours": "add-remove", "epsilon": 1.0, "delta": 1e-6}
+    arguments = {"p": 5, "n": 1000, "neighbours": "add-remove", "epsilon": 1.0, "delta": 1e-6}
     plain, counted = (
-        Gaussian.calibrated(**asked),
-        Gaussian.calibrated(**asked, publishes_noisy_count=True),
+        Gaussian.calibrated(**arguments),
+        Gaussian.calibrated(**arguments, publishes_noisy_count=True),
     )
     assert counted.scale / plain.scale == pytest.approx(np.sqrt(1 + COUNT_WEIGHT**2), rel=1e-12)
     assert counted.guarantee.epsilon(1e-6) <= 1
@@ -117,14 +117,14 @@ def test_noisy_row_count_raises_the_noise_scale() -> None:
 
 
 def test_bundles_of_two_tables_differ_only_by_noise(tmp_path: Path, home: Path) -> None:
-    """Two tables, one request: everything but the noise and its consequences is the same."""
+    """Publish two tables with one request: only the noise and what depends on it differ."""
     public = []
     for seed in (1, 2):
         folder = tmp_path / str(seed)
         folder.mkdir()
         write_table(folder / "table.csv", seed=seed)
-        with pytest.MonkeyPatch.context() as away:
-            away.setenv("GRAMERCY_HOME", str(folder / "home"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GRAMERCY_HOME", str(folder / "home"))
             run_release(write_request(folder))
         text = (folder / "home/archive/toy/v1-r1/release/datapackage.json").read_text()
         facts = json.loads(text)
@@ -175,7 +175,7 @@ def test_contracts_in_the_home_are_found_by_id(tmp_path: Path, home: Path) -> No
         run_release(write_request(tmp_path, request={"dataset": "other"}))
 
 
-def test_catalogue_for_analysts(tmp_path: Path, home: Path) -> None:
+def test_analysts_can_read_the_published_release(tmp_path: Path, home: Path) -> None:
     run_release(write_request(tmp_path))
     catalogue = gramercy.open(str(home / "archive"))
     assert list(catalogue) == ["toy/v1-r1"]
@@ -193,7 +193,7 @@ def test_catalogue_for_analysts(tmp_path: Path, home: Path) -> None:
 
 
 def test_headerless_csv_does_not_leak_first_row(tmp_path: Path) -> None:
-    """Without a header, the first row takes its place, and errors must not quote it."""
+    """Without a header, the first row is read as the header; errors must not quote it."""
     write_request(tmp_path)
     plan = read_plan(tmp_path / "request.yaml")
     for first in ("63.12345678,1,2.5", "63.12345678,63.12345678,2.5"):

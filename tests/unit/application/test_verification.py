@@ -1,4 +1,4 @@
-"""Forged bundles are refused, even with a valid new seal."""
+"""Forged bundles are refused, even if they were sealed again."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def name(seq: int, hash_: str = "ab", ledger: str = LEDGER) -> str:
 
 
 @pytest.mark.slow
-def test_newest_anchor_counts(url: str, tmp_path: Path) -> None:
+def test_newest_anchor_is_returned(url: str, tmp_path: Path) -> None:
     archive = archive_at(url, tmp_path)
     assert archive.anchor() is None
     archive.write_anchor(anchor(1))
@@ -55,7 +55,7 @@ def test_newest_anchor_counts(url: str, tmp_path: Path) -> None:
     assert files(url).names(".ledger") == [name(2, "cd")]
     text = f'{{"hash":"{"cd" * 32}","ledger":"{LEDGER}","seq":2}}'
     assert files(url).read(name(2, "cd")) == text.encode()
-    # A late writer does not change the newest anchor, and its file is removed later.
+    # An older anchor that is written late is ignored, and removed with the next one.
     archive.write_anchor(anchor(1))
     assert archive.anchor() == anchor(2, "cd")
     archive.write_anchor(anchor(10**12 - 1))
@@ -67,8 +67,8 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
     archive, store = archive_at(url, tmp_path), files(url)
     archive.write_anchor(anchor(7))
     text = store.read(name(7))
-    for other in (text.replace(b"7", b"8"), text + b"\n", text[:-1], b""):
-        store.write(name(7), other)
+    for damaged in (text.replace(b"7", b"8"), text + b"\n", text[:-1], b""):
+        store.write(name(7), damaged)
         with raises(problems.anchor_contradicts_name, path=f"{url}/{name(7)}"):
             archive.anchor()
     store.write(name(7), text)
@@ -215,8 +215,8 @@ def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> N
     place = withdraw(archive)
     read_withdrawal(place)
 
-    def opened(**more: Any) -> Any:
-        return gramercy.open(archive.root, **more)["toy/v1-r1"]
+    def open_release(**options: Any) -> Any:
+        return gramercy.open(archive.root, **options)["toy/v1-r1"]
 
     contents = {path: path.read_bytes() for path in place.iterdir()}
     for path, data in contents.items():
@@ -224,36 +224,36 @@ def test_damaged_or_foreign_notices_are_refused(tmp_path: Path, home: Path) -> N
         for damage in (data[:-1], b"", data.replace(b"2031", b"2032") + b" "):
             path.write_bytes(damage)
             with pytest.raises(gramercy.BundleError) as caught:
-                _ = opened().withdrawn
+                _ = open_release().withdrawn
             assert str(path) in caught.value.facts.values()
-            assert "cannot be read" in repr(opened())
+            assert "cannot be read" in repr(open_release())
         path.write_bytes(data)
-    # Sealed again, with a page that says something else.
+    # A notice with another text or description, sealed again.
     (place / NOTICE).write_text("Never mind.")
     seal(place)
     with raises(bundle.notice_contradicts_manifest, path=str(place / NOTICE)):
-        _ = opened().withdrawn
+        _ = open_release().withdrawn
     for path, data in contents.items():
         path.chmod(0o644)
         path.write_bytes(data)
     edit_json(place / "datapackage.json", lambda facts: facts.update(title="Another"))
     seal(place)
     with raises(bundle.descriptor_contradicts_manifest):
-        _ = opened().withdrawn
-    # Of another release, or with an untrusted key.
+        _ = open_release().withdrawn
+    # A notice of another release, and one signed with an untrusted key.
     for path in place.iterdir():
         path.unlink()
     write_withdrawal(place, notice_of(archive, release_sha256="0" * 64))
     seal(place)
     with raises(bundle.wrong_release, release="toy/v1-r1"):
-        _ = opened().withdrawn
+        _ = open_release().withdrawn
     for path in place.iterdir():
         path.unlink()
     write_withdrawal(place, notice_of(archive))
     seal(place, tmp_path / "other")
-    assert opened().withdrawn
+    assert open_release().withdrawn
     with raises(bundle.untrusted_signer):
-        _ = opened(key=next((home / "keys").glob("*.pub"))).withdrawn
+        _ = open_release(key=next((home / "keys").glob("*.pub"))).withdrawn
     assert archive_of(Home.default()).trusted
 
 

@@ -60,7 +60,7 @@ def test_estimate_round_trips(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["matrices", "tables", "graph"])
-def test_estimate_of_a_single_kind_round_trips(tmp_path: Path, kept: str) -> None:
+def test_estimate_with_one_kind_of_content_round_trips(tmp_path: Path, kept: str) -> None:
     nothing = {"matrices": (), "tables": (), "graph": False}
     del nothing[kept]
     bundle: EstimateBundle = read_estimate(write_sample(tmp_path / "e", **nothing))
@@ -107,7 +107,7 @@ def edited(change: Callable[[str], str]) -> Callable[[Path], None]:
 def test_formats_that_disagree_are_refused(
     tmp_path: Path, file: str, change: Callable[[Path], None], problem: Problem[..., Any]
 ) -> None:
-    """Even if the bundle was sealed again after the change."""
+    """Even if the bundle is sealed again after the change."""
     place = write_sample(tmp_path / "e")
     before = (place / file).read_bytes()
     for path in place.iterdir():

@@ -1,4 +1,4 @@
-"""Archives at URLs: complete or absent, tamper-evident, and equal to a folder's."""
+"""Archives at URLs: bundles are complete or absent, tamper-evident, and the same as in a folder."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_committed_bundle_is_never_replaced(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_of_several_threads_publishes(url: str, tmp_path: Path) -> None:
+def test_concurrent_threads_publish_one_bundle(url: str, tmp_path: Path) -> None:
     for turn in range(5):
         folder = tmp_path / str(turn)
         with ThreadPoolExecutor(4) as pool:
@@ -133,7 +133,7 @@ def test_one_of_several_threads_publishes(url: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["local", "s3"], indirect=True)
-def test_one_of_two_processes_publishes(url: str, tmp_path: Path) -> None:
+def test_concurrent_processes_publish_one_bundle(url: str, tmp_path: Path) -> None:
     turns = [f"{url}/{turn}" for turn in range(4) for _ in range(2)]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         folders = [str(tmp_path / str(k)) for k in range(len(turns))]
@@ -174,7 +174,7 @@ def test_readers_never_see_an_incomplete_bundle(url: str, tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
 def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: Path) -> None:
-    """After each step nothing is visible, and the same bytes can finish it."""
+    """After each step, readers see nothing, and the same bytes can complete the bundle."""
     complete = CrashingStore(url + "/complete")
     digest = seal_bundle(tmp_path / "staging/toy.dead", "dead")
     shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / "staging/other.dead")
@@ -182,30 +182,32 @@ def test_interrupted_publish_can_be_finished_at_every_step(url: str, tmp_path: P
     archive = archive_at(url, tmp_path, objects=complete)
     archive.commit(tmp_path / "staging/other.dead", archive.root / "toy/v1-r1/release")
     steps = len(complete.taken)
-    assert steps == 2 + 3 + 4  # claim and signature, files, files and their list read back
+    assert steps == 2 + 3 + 4  # claim and signature, 3 files, 4 files read back
     for step in range(1, steps + 1):
-        here = f"{url}/{step}"
+        step_url = f"{url}/{step}"
         shutil.copytree(tmp_path / "staging/toy.dead", tmp_path / f"{step}/staging/toy.dead")
-        dead = archive_at(here, tmp_path / str(step), objects=CrashingStore(here, step))
-        place = dead.root / "toy/v1-r1/release"
+        interrupted_archive = archive_at(
+            step_url, tmp_path / str(step), objects=CrashingStore(step_url, step)
+        )
+        place = interrupted_archive.root / "toy/v1-r1/release"
         with pytest.raises(SimulatedCrash):
-            dead.commit(tmp_path / f"{step}/staging/toy.dead", place)
+            interrupted_archive.commit(tmp_path / f"{step}/staging/toy.dead", place)
         if step < steps:
-            fresh = archive_at(here, tmp_path / str(step))
+            fresh = archive_at(step_url, tmp_path / str(step))
             assert fresh.releases() == []
             assert not fresh.contains(fresh.root / "toy/v1-r1/release")
             # No other bundle can take its place.
             seal_bundle(tmp_path / f"{step}/other", "other")
-            with raises(problems.place_claimed, claim=f"{here}/toy/v1-r1/release/SHA256SUMS"):
+            with raises(problems.place_claimed, claim=f"{step_url}/toy/v1-r1/release/SHA256SUMS"):
                 fresh.commit(tmp_path / f"{step}/other", fresh.root / "toy/v1-r1/release")
-        again = archive_at(here, tmp_path / str(step))
+        again = archive_at(step_url, tmp_path / str(step))
         assert again.sealed_leftover("toy", "0" * 64) is None
         assert again.sealed_leftover("toyish", digest) is None
         leftover = again.sealed_leftover("toy", digest)
         assert leftover is not None
         again.commit(leftover, again.root / "toy/v1-r1/release")
         assert again.sealed_leftover("toy", digest) is None
-        fresh = archive_at(here, tmp_path / str(step))
+        fresh = archive_at(step_url, tmp_path / str(step))
         assert fresh.releases() == [("toy", "v1-r1")]
         assert check(fresh.release("toy", "v1-r1")) == digest
 
@@ -246,7 +248,7 @@ def test_abandoned_staging_is_committed_if_sealed_and_otherwise_removed(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["memory", "s3"], indirect=True)
-def test_tampering_is_found_by_file(url: str, published_home: Path, tmp_path: Path) -> None:
+def test_errors_name_the_tampered_file(url: str, published_home: Path, tmp_path: Path) -> None:
     copy_all(archive_at(url, tmp_path), published_home)
     objects, rng = ObjectStore(url), np.random.default_rng(3)
     names = [name for name in objects.sizes() if name.startswith("toy/")]
@@ -266,7 +268,7 @@ def test_tampering_is_found_by_file(url: str, published_home: Path, tmp_path: Pa
             assert str(tmp_path) not in str(caught.value)
         objects.remove(name)
         fresh = archive_at(url, tmp_path)
-        if file == SIGNATURE:  # without it nothing was committed
+        if file == SIGNATURE:  # a bundle without a signature is not committed
             assert not fresh.contains(fresh.root / place)
         else:
             with raises(bundle.file_missing, path=f"{url}/{name}"):
@@ -308,27 +310,27 @@ def test_creation_is_exclusive_between_processes(s3: str) -> None:
 
 
 def test_lost_response_is_not_a_failure(s3: str, tmp_path: Path) -> None:
-    """The signature is stored, but the connection breaks before the publisher knows."""
+    """The signature is stored, but the connection fails before the response arrives."""
 
-    class Lossy(ObjectStore):
+    class LosesResponse(ObjectStore):
         def create(self, name: str, data: bytes) -> bool:
             super().create(name, data)
             raise ArchiveError("lost")
 
     url = f"{s3}/lossy"
-    archive = archive_at(url, tmp_path, objects=Lossy(url))
+    archive = archive_at(url, tmp_path, objects=LosesResponse(url))
     digest = seal_bundle(tmp_path / "staged", "lossy")
     archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
     assert check(archive_at(url, tmp_path).release("toy", "v1-r1")) == digest
 
 
 def test_store_that_alters_data_is_refused(tmp_path: Path) -> None:
-    class Forgetful(ObjectStore):
+    class AlteringStore(ObjectStore):
         def upload(self, name: str, source: Path) -> None:
             self.write(name, b"something else")
 
     url = "memory://forgetful"
-    archive = archive_at(url, tmp_path, objects=Forgetful(url))
+    archive = archive_at(url, tmp_path, objects=AlteringStore(url))
     seal_bundle(tmp_path / "staged", "kept")
     with raises(problems.upload_altered, url=f"{url}/toy/v1-r1/release/part0.csv"):
         archive.commit(tmp_path / "staged", archive.root / "toy/v1-r1/release")
@@ -367,7 +369,7 @@ def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:
         f"from gramercy.archive.opening import open_archive as o; a = o('{s3}/m'); a.releases(); "
         f"assert o('{s3}/m').root == a.root != o('{s3}/n').root; "
         "assert a.root.stat().st_mode & 0o777 == 0o700; "
-        # A fork has one of its own, and leaves its parent's alone.
+        # A fork has its own mirror, and does not remove that of its parent.
         "import os, sys; pid = os.fork(); print(a.root, flush=True) if pid else None; "
         f"b = a if pid else o('{s3}/m'); assert b.releases() == []; "
         "assert pid or b.root != a.root; "

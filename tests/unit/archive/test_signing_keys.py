@@ -1,4 +1,4 @@
-"""Signatures: made with a private key, and accepted only from trusted keys."""
+"""Signatures: the steward's key makes them, and only trusted keys are accepted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def public_of_steward(folder: str) -> str:
+def steward_public_key(folder: str) -> str:
     return steward_key(Path(folder)).public_key().public_bytes_raw().hex()
 
 
@@ -78,7 +78,7 @@ def test_first_seal_creates_a_private_key(
     keys = home / "keys"
     assert mode(keys) == 0o700
     assert mode(keys / "steward.pem") == 0o600
-    # With these permissions from its creation, also under a temporary name.
+    # Files have these permissions when they are created, even under a temporary name.
     private, public = [permissions for path, permissions in created if str(keys) in path]
     assert (private, public) == (0o600, 0o644)
     (path,) = keys.glob("*.pub")
@@ -102,21 +102,21 @@ def test_first_seal_creates_a_private_key(
 def test_concurrent_first_seals_create_one_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         for turn in range(10):
-            assert len(set(pool.map(public_of_steward, [str(tmp_path / f"t{turn}")] * 8))) == 1
+            assert len(set(pool.map(steward_public_key, [str(tmp_path / f"t{turn}")] * 8))) == 1
     with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
         for turn in range(4):
             folder = tmp_path / f"p{turn}"
-            keys = set(pool.map(public_of_steward, [str(folder)] * 4))
+            keys = set(pool.map(steward_public_key, [str(folder)] * 4))
             assert keys == {signing_public_key(folder)}
             assert len(os.listdir(folder)) == 2
 
 
 def test_missing_public_key_file_is_recreated(tmp_path: Path) -> None:
-    first = public_of_steward(str(tmp_path / "keys"))
+    first = steward_public_key(str(tmp_path / "keys"))
     (path,) = (tmp_path / "keys").glob("*.pub")
     before = path.read_bytes()
     path.unlink()
-    assert public_of_steward(str(tmp_path / "keys")) == first
+    assert steward_public_key(str(tmp_path / "keys")) == first
     assert path.read_bytes() == before
 
 
@@ -142,7 +142,7 @@ def test_key_rotation_keeps_old_signatures_valid(tmp_path: Path, home: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0o644, 0o640, 0o604, 0o660])
 def test_key_readable_by_others_is_refused(wrong: int, tmp_path: Path, home: Path) -> None:
-    """Refused before anything is charged, and replaceable on request."""
+    """It is refused before anything is charged; 'gramercy keys new' replaces it."""
     seal_bundle(tmp_path / "some", "some")
     path = home / "keys/steward.pem"
     path.chmod(wrong)
@@ -214,7 +214,7 @@ def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
     with raises(problems.untrusted_signer, signer=own.stem, trusted=(other.stem,)):
         gramercy.open(home / "archive", key=other)["toy/v1-r1"]
 
-    # An estimate and a report with another key next to the genuine release.
+    # An estimate and a report signed by another key, of a genuine release.
     estimate = min((root / "estimates").iterdir())
     (report,) = (root / "reports").iterdir()
     sign_again(estimate, tmp_path / "other")
@@ -224,7 +224,7 @@ def test_only_trusted_keys_are_accepted(tmp_path: Path, home: Path) -> None:
         _ = release.estimates
     assert release.report is None
     assert gramercy.open(home / "archive")["toy/v1-r1"].report is not None
-    # And a release with another key, in a home with its own keys.
+    # A release signed by another key, opened without trusted keys and with those of the home.
     sign_again(root / "release", tmp_path / "other")
     assert Release(LocalArchive(home / "archive"), "toy", "v1-r1").signed_by == other.stem
     with raises(problems.untrusted_signer, signer=other.stem):
@@ -256,7 +256,7 @@ def test_invalid_signatures_are_refused(tmp_path: Path) -> None:
         f"ed25519 {public} {'0' * 128}\n".encode(),
         f"ed25519 {'0' * 64} {signature}\n".encode(),
         f"ed25519 {public} {other.sign(sums).hex()}\n".encode(),
-        # Valid for the list, but without the prefix for bundles: made for another purpose.
+        # A valid signature of the list without the prefix for bundles, as for another purpose.
         f"ed25519 {theirs} {other.sign(sums).hex()}\n".encode(),
     ):
         (place / SIGNATURE).write_bytes(wrong)
@@ -272,7 +272,7 @@ def test_invalid_signatures_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_genuine_bundle_in_the_wrong_place_is_refused(tmp_path: Path, home: Path) -> None:
-    """Its signature is valid, but it is not the requested bundle."""
+    """The signature is valid, but the bundle is not the requested one."""
     root = run_pipeline(write_request(tmp_path))
     run_pipeline(write_request(tmp_path, request={"version": "v2"}))
     toy = home / "archive/toy"

@@ -49,7 +49,7 @@ def seal_in(staged: Path, text: str = "mine") -> str:
     return seal_bundle(staged, text)
 
 
-def in_thread(*steps: object) -> None:
+def run_in_threads(*steps: object) -> None:
     for step in steps:
         thread = threading.Thread(target=step)
         thread.start()
@@ -62,7 +62,7 @@ def test_sweep_leaves_folders_in_use(sealed: bool, archive: Archive) -> None:
         seal_in(staged)
         folder = archive.preserve_sealed(staged) if sealed else staged
         archive.sweep("toy")
-        in_thread(lambda: archive.sweep("toy"))
+        run_in_threads(lambda: archive.sweep("toy"))
         with archive.staging("toy", sweep_first=True):
             assert check(folder)
     assert names(archive) == ({folder.name} if sealed else set())
@@ -112,7 +112,7 @@ def test_fork_that_leaves_the_context_removes_nothing(archive: Archive) -> None:
                 raise InterruptedError
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
             archive.sweep("toy")
-            in_thread(lambda: archive.sweep("toy"))
+            run_in_threads(lambda: archive.sweep("toy"))
             assert staged.exists()
     finally:
         if os.getpid() != parent:
@@ -131,7 +131,7 @@ def test_lock_has_one_holder_at_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_identical_content_is_committed_once(url: str, tmp_path: Path) -> None:
-    """By the same process or by another one with a copy."""
+    """Even if the same process, or another one with a copy, commits it again."""
     archive = archive_at(url, tmp_path)
     digest = seal_bundle(tmp_path / "first", "same")
     for copy in ("second", "third"):

@@ -70,23 +70,23 @@ def test_budget_per_year_of_data(
     for year in (2025, 2026):
         write_table(tmp_path / f"visits-{year}.csv", seed=year)
 
-    def asked(version: str) -> Path:
+    def request_for(version: str) -> Path:
         return write_request(tmp_path, request={"version": version}, **YEARLY)
 
-    assert run_release(asked("2025")) == "2025-r1"
-    assert run_release(asked("2026-W01")) == "2026-W01-r2"
+    assert run_release(request_for("2025")) == "2025-r1"
+    assert run_release(request_for("2026-W01")) == "2026-W01-r2"
     first, second = run_json("budget", "toy", capsys=capsys)
     assert (first["year_of_data"], second["year_of_data"]) == ("2025", "2026")
     assert [c["release"] for c in first["charges"]] == ["2025-r1"]
     assert first["spent_epsilon"] == second["spent_epsilon"]
     assert "data of 2026" in run_command("budget", capsys=capsys)[1]
     with raises(budget_exceeded, budget="toy, data of 2026"):
-        run_release(asked("2026-W02"))
+        run_release(request_for("2026-W02"))
     with raises(source_missing):
-        run_release(asked("2027"))
+        run_release(request_for("2027"))
     for version in ("spring", "20267"):
         with raises(version_without_year, version=version):
-            run_release(asked(version))
+            run_release(request_for(version))
     assert len(Ledger.of(any_home).charges("toy")) == 2
 
 
@@ -100,7 +100,7 @@ def test_moved_ledger_is_accepted_with_a_reason(
     code, _, err = run_command("plan", request, capsys=capsys)
     assert code == 2
     assert "--moved" in err
-    assert run_command("budget", "--moved", capsys=capsys)[0] == 2  # not without a reason
+    assert run_command("budget", "--moved", capsys=capsys)[0] == 2  # a reason is required
     assert run_json("budget", "--moved", "--reason", "a new disk", capsys=capsys)[0]["charges"]
     assert run_release(request) == "v1-r1"
     assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r2"

@@ -13,7 +13,7 @@ from tests.support.factories import run_command, run_json
 
 
 @pytest.mark.parametrize("spelling", ["GRM-143", "grm-143", "143"])
-def test_a_code_is_explained_however_it_is_written(
+def test_code_is_accepted_in_every_spelling(
     spelling: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts = run_json("explain", spelling, capsys=capsys)

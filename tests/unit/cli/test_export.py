@@ -43,7 +43,7 @@ from tests.support.factories import (
 from tests.support.ledger_writers import charge, contract
 
 with warnings.catch_warnings():
-    # What it is made of warns while it is imported; what it says of our packages, it returns.
+    # Importing frictionless causes warnings of its dependencies; it reports problems by value.
     warnings.simplefilter("ignore", DeprecationWarning)
     import frictionless
 
@@ -66,10 +66,10 @@ def publish_with(name: str, folder: Path) -> Path:
     columns = contract_facts()["columns"]
     if case.normalisation == "whole":
         columns = {k: {"lower": -5.0, "upper": 5.0, "centre": 0, "scale": 1} for k in columns}
-    asked = {"mechanism": mechanism, "normalisation": case.normalisation, "estimates": []}
+    request = {"mechanism": mechanism, "normalisation": case.normalisation, "estimates": []}
     budget = {"epsilon": 9.0, "delta": 1e-5}
     given = {"columns": columns, "budget": budget, "neighbours": case.neighbours[-1]}
-    return run_pipeline(write_request(folder, request=asked, **given)) / "release"
+    return run_pipeline(write_request(folder, request=request, **given)) / "release"
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_registry_entry_of_every_mechanism(
     kind = "Dataset" if rows else "Summary statistics"
     assert deployment["basic"]["data_product_type"] == kind
     assert deployment["basic"]["publication_date"] == facts.published
-    assert deployment["basic"]["data_product_region"] == "NO"  # and not False
+    assert deployment["basic"]["data_product_region"] == "NO"  # the region NO is not read as False
     public = "the number of rows" in deployment["dp_variant"]["unprotected_quantities"]
     assert public == (facts.neighbours == "replace-one")
     if public:
@@ -199,26 +199,26 @@ def test_export_checks_its_options_before_writing(
 def package_errors(descriptor: Path) -> list[str]:
     """Errors that frictionless finds in a data package: descriptor, contents, sizes and digests.
 
-    It counts no bytes of Parquet that it reads as a table. So every such file is held to its
-    schema as a table, and to its size and digest as a file.
+    frictionless ignores the size of a Parquet file that it reads as a table. So each of these
+    files is checked twice: as a table against its schema, and as a file against size and digest.
     """
     facts = json.loads(descriptor.read_text(encoding="utf-8"))
-    named: list[dict[str, Any]] = []
+    checked: list[dict[str, Any]] = []
     for each in facts["resources"]:
         if each["format"] != "parquet":
-            named.append(each)
+            checked.append(each)
             continue
-        named.append({k: v for k, v in each.items() if k not in {"bytes", "hash"}})
-        kept = {k: each[k] for k in ("path", "bytes", "hash") if k in each}
-        named.append(kept | {"name": each["name"] + "-file", "type": "file"})
-    found = [error.message for error in frictionless.Package.metadata_validate(facts)]
+        checked.append({k: v for k, v in each.items() if k not in {"bytes", "hash"}})
+        as_file = {k: each[k] for k in ("path", "bytes", "hash") if k in each}
+        checked.append(as_file | {"name": each["name"] + "-file", "type": "file"})
+    errors = [error.message for error in frictionless.Package.metadata_validate(facts)]
     package = frictionless.Package.from_descriptor(
-        facts | {"resources": named}, basepath=str(descriptor.parent)
+        facts | {"resources": checked}, basepath=str(descriptor.parent)
     )
     report = package.validate()
-    assert [task.name for task in report.tasks] == [each["name"] for each in named]
-    found += [error.message for error in report.errors]
-    return found + [
+    assert [task.name for task in report.tasks] == [each["name"] for each in checked]
+    errors += [error.message for error in report.errors]
+    return errors + [
         f"{task.name}: {text}"
         for task in report.tasks
         for text in [*task.warnings, *(error.message for error in task.errors)]
@@ -232,17 +232,17 @@ def test_every_bundle_is_a_valid_data_package(tmp_path: Path, home: Path) -> Non
     frame = pd.read_csv(tmp_path / "table.csv").assign(ward=["A", "B"] * 20)
     frame.to_csv(tmp_path / "table.csv", index=False)
     names = ("ridge", "graphical-lasso", "neighbourhood", "thresholded", "intervals", "discoveries")
-    asked = [{"name": name} for name in names] + [{"name": "discriminant", "classes": "ward"}]
-    ample = {"mechanism": MECHANISM | {"epsilon": 50.0}, "estimates": asked, "folds": 2}
+    estimates = [{"name": name} for name in names] + [{"name": "discriminant", "classes": "ward"}]
+    ample = {"mechanism": MECHANISM | {"epsilon": 50.0}, "estimates": estimates, "folds": 2}
     budget = {"epsilon": 90.0, "delta": 1e-5}
     request = write_request(tmp_path, request=ample, columns=columns, intercept=True, budget=budget)
     folder = run_pipeline(request)
     withdraw(Context.default(), "toy", "v1-r1", "a column was shifted")
-    found = sorted(folder.rglob("datapackage.json"))
-    assert len(found) == 1 + len(asked) + 1 + 1  # release, estimates, report, notice
-    for descriptor in found:
+    descriptors = sorted(folder.rglob("datapackage.json"))
+    assert len(descriptors) == 1 + len(estimates) + 1 + 1  # release, estimates, report, notice
+    for descriptor in descriptors:
         assert package_errors(descriptor) == [], descriptor
-    # And it would have found something.
+    # The check detects a changed file.
     moment = folder / "release/second_moment.parquet"
     moment.chmod(0o644)
     moment.write_bytes(moment.read_bytes()[:-1] + b"\0")
@@ -280,44 +280,54 @@ def test_catalogue_is_exported_as_a_data_package(
     done = run_json("export", "--package", folder, capsys=capsys)
     assert done["package"] == str(folder / "datapackage.json")
     assert package_errors(folder / "datapackage.json") == []
-    assert frictionless.validate(str(folder / "datapackage.json")).valid  # as it is, too
+    assert frictionless.validate(str(folder / "datapackage.json")).valid  # also directly
 
-    one, two = rows(folder / "releases.csv")
-    assert (one["release"], two["release"]) == ("toy/V.2-r2", "toy/v1-r1")
-    assert (one["state"], one["reason"]) == ("withdrawn", "a column was shifted")
-    assert (two["state"], two["reason"], two["withdrawn"]) == ("published", "", "")
+    withdrawn_release, published_release = rows(folder / "releases.csv")
+    assert (withdrawn_release["release"], published_release["release"]) == (
+        "toy/V.2-r2",
+        "toy/v1-r1",
+    )
+    assert (withdrawn_release["state"], withdrawn_release["reason"]) == (
+        "withdrawn",
+        "a column was shifted",
+    )
+    assert (
+        published_release["state"],
+        published_release["reason"],
+        published_release["withdrawn"],
+    ) == ("published", "", "")
     release = Release(archive_of(any_home), "toy", "v1-r1")
-    assert float(two["mu"]) == release.guarantee.mu
-    assert two["title"] == 'A "toy", of course'
+    assert float(published_release["mu"]) == release.guarantee.mu
+    assert published_release["title"] == 'A "toy", of course'
     matrix = release.path / "second_moment.parquet"
-    assert (folder / two["matrix"]).read_bytes() == matrix.read_bytes()
-    assert two["sha256"] == read_release(release.path).sha256
+    assert (folder / published_release["matrix"]).read_bytes() == matrix.read_bytes()
+    assert published_release["sha256"] == read_release(release.path).sha256
     budgets = rows(folder / "budgets.csv")
     assert [each["what"] for each in budgets] == ["registered", *["charged"] * 3, "lowered"]
     assert [each["release"] for each in budgets[1:4]] == ["toy/v1-r1", "toy/V.2-r2", "toy/v3-r3"]
     assert budgets[3]["state"] == "spent"
     assert float(budgets[2]["spent_epsilon"]) > float(budgets[1]["spent_epsilon"]) > 0
     assert budgets[-1]["spent_epsilon"] == "INF"
-    held = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    content = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     for private in (b"of the files", b"unpublished-study", b"fewer failures"):
-        assert private not in held
+        assert private not in content
     assert all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", each["at"]) for each in budgets)
     assert [each["reason"] for each in budgets] == [
         *("", "", "a column was shifted", "the disk was full", "")
     ]
     (charged, *_) = ledger.charges("toy")
-    assert charged.fingerprint.encode() not in held
+    assert charged.fingerprint.encode() not in content
     described = json.loads((folder / "datapackage.json").read_text())
     paths = {each["path"] for each in described["resources"]} | {"datapackage.json"}
-    there = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
-    assert paths == there
+    files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    assert paths == files
 
     twice, again = tmp_path / "twice", tmp_path / "again"
     run_json("export", "--package", twice, capsys=capsys)
-    assert all((twice / name).read_bytes() == (folder / name).read_bytes() for name in there)
+    assert all((twice / name).read_bytes() == (folder / name).read_bytes() for name in files)
     run_json("export", "toy/v1-r1", "--package", again, capsys=capsys)
     assert [each["release"] for each in rows(again / "releases.csv")] == ["toy/v1-r1"]
-    # A changed number is found.
+    # The check detects a changed state.
     text = (folder / "releases.csv").read_text()
     (folder / "releases.csv").write_text(text.replace(",withdrawn,20", ",forgotten,20"))
     assert any("enum" in each for each in package_errors(folder / "datapackage.json"))
@@ -329,20 +339,20 @@ def test_interrupted_package_export_leaves_nothing(
     run_release(write_request(tmp_path))
     folder = tmp_path / "packages/one"
 
-    def full(*_: Any) -> None:
+    def fill_disk(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    def interrupted(*_: Any) -> None:
+    def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    for stopped, code in ((full, 2), (interrupted, 130)):
+    for stop, code in ((fill_disk, 2), (interrupt, 130)):
         with monkeypatch.context() as disk:
-            disk.setattr(shutil, "copyfile", stopped)
+            disk.setattr(shutil, "copyfile", stop)
             done, _, err = run_command("export", "--package", folder, capsys=capsys)
         assert done == code
         assert list(folder.parent.iterdir()) == []
         assert code != 2 or problems.cannot_write.code in err
-    folder.mkdir()  # an empty one is filled
+    folder.mkdir()  # an existing empty folder may be used
     run_json("export", "--package", folder, capsys=capsys)
     assert [each.name for each in folder.parent.iterdir()] == ["one"]
     assert package_errors(folder / "datapackage.json") == []
@@ -375,10 +385,10 @@ def test_export_of_a_foreign_archive(
     folder, entries = tmp_path / "package", tmp_path / "entries"
     entries.mkdir()
     (entries / "another.yaml").write_text("kept")
-    asked = ("--archive", home / "archive", "--package", folder, "--registry", entries, *STATED)
-    done = run_json("export", *asked, "--key", key, "--author", "An Auditor", capsys=capsys)
+    arguments = ("--archive", home / "archive", "--package", folder, "--registry", entries, *STATED)
+    done = run_json("export", *arguments, "--key", key, "--author", "An Auditor", capsys=capsys)
     assert done["releases"] == ["toy/v1-r1"]
-    assert not (folder / "budgets.csv").exists()  # there is no ledger to tell
+    assert not (folder / "budgets.csv").exists()  # without a ledger, budgets are unknown
     assert package_errors(folder / "datapackage.json") == []
     deployment = yaml.safe_load((entries / "toy__v1_r1.yaml").read_text())["deployment"]
     assert deployment["basic"]["name"] == "A toy, version v1 (withdrawn)"

@@ -59,7 +59,7 @@ def load(path: Path) -> Any:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -73,14 +73,17 @@ def test_any_text_survives_a_yaml_round_trip(text: str) -> None:
     assert "\n" not in scalar
 
 
-def test_csv_draft_uses_only_the_header(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_draft_uses_only_the_header(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header = ",".join(f'"{name}"' for name in [*NASTY, " lead"])
-    (here / "blood.csv").write_text(f'{header}\n"{CANARY},broken\n{CANARY}\n', encoding="utf-8")
+    (cwd / "blood.csv").write_text(f'{header}\n"{CANARY},broken\n{CANARY}\n', encoding="utf-8")
     words = ("new", "blood.csv", "--columns", header)
     code, out, err = run_command(*words, capsys=capsys)
     assert code == 0, err
     assert "gramercy plan blood/request.yaml" in out
-    contract, text = load(here / "blood/contract.yaml"), (here / "blood/contract.yaml").read_text()
+    contract, text = (
+        load(cwd / "blood/contract.yaml"),
+        (cwd / "blood/contract.yaml").read_text(),
+    )
     assert contract["columns"] == {name: {"lower": None, "upper": None} for name in NASTY}
     assert list(contract["columns"]) == NASTY
     assert '# " lead": its name is empty or has blanks around it' in text
@@ -92,13 +95,13 @@ def test_csv_draft_uses_only_the_header(here: Path, capsys: pytest.CaptureFixtur
     assert code == 2
     assert draft_exists.code in err
     assert "blood/contract.yaml" in err
-    assert (here / "blood/contract.yaml").read_text() == before
+    assert (cwd / "blood/contract.yaml").read_text() == before
 
 
 def test_unfilled_keys_of_a_draft_are_refused_by_name(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "blood.csv").write_text("glucose,ward\n")
+    (cwd / "blood.csv").write_text("glucose,ward\n")
     made = run_json("new", "blood.csv", "--folder", "drafts/first", capsys=capsys)
     assert made["next"] == "gramercy plan drafts/first/request.yaml"
     contract = Path(made["contract"])
@@ -114,9 +117,9 @@ def test_unfilled_keys_of_a_draft_are_refused_by_name(
         assert any(f"{key}: " in line and value_empty.code in line for line in err.splitlines())
 
 
-def test_filled_draft_can_be_planned(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "blood-1.csv").write_text("glucose,sodium\n")
-    (here / "blood-2.csv").write_text("sodium,glucose,late\n")
+def test_filled_draft_can_be_planned(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (cwd / "blood-1.csv").write_text("glucose,sodium\n")
+    (cwd / "blood-2.csv").write_text("sodium,glucose,late\n")
     made = run_json("new", "blood-*.csv", "--id", "clinic", capsys=capsys)
     assert made["left_out"] == {"late": "not in every file"}
     contract = Path(made["contract"])
@@ -128,10 +131,10 @@ def test_filled_draft_can_be_planned(here: Path, capsys: pytest.CaptureFixture[s
     write_yaml(contract, facts)
     planned = run_json("plan", made["request"], capsys=capsys)
     assert (planned["dataset"], planned["columns"], planned["admitted"]) == ("clinic", 3, True)
-    assert read_contract(contract).source == f"{here}/clinic/../blood-*.csv"
+    assert read_contract(contract).source == f"{cwd}/clinic/../blood-*.csv"
 
 
-def test_parquet_draft_uses_the_stated_types(here: Path) -> None:
+def test_parquet_draft_uses_the_stated_types(cwd: Path) -> None:
     table = pa.table(
         {
             "age": pa.array([63], pa.int16()),
@@ -144,15 +147,15 @@ def test_parquet_draft_uses_the_stated_types(here: Path) -> None:
             "nothing": pa.nulls(1),
         }
     )
-    path = here / "region=north" / "blood.parquet"
+    path = cwd / "region=north" / "blood.parquet"
     path.parent.mkdir()
     pq.write_table(table, path, compression="none")
     data = bytearray(path.read_bytes())
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    data[4:end] = os.urandom(end - 4)  # every page is broken; the footer says what is asked for
+    data[4:end] = os.urandom(end - 4)  # no page can be read; the footer has the types
     path.write_bytes(bytes(data))
-    made = draft(str(here), "blood")
-    contract, _ = write(made, here / "drafts")
+    made = draft(str(cwd), "blood")
+    contract, _ = write(made, cwd / "drafts")
     columns, text = load(contract)["columns"], contract.read_text()
     bounds, levels = {"lower": None, "upper": None}, {"levels": None}
     assert columns == {
@@ -172,12 +175,12 @@ def test_parquet_draft_uses_the_stated_types(here: Path) -> None:
 
 
 def test_draft_of_a_wide_table_and_of_chosen_columns(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [f"marker {i}" for i in range(700)] + ["a,b"]
-    pd.DataFrame(np.zeros((0, 701)), columns=names).to_csv(here / "wide.csv", index=False)
+    pd.DataFrame(np.zeros((0, 701)), columns=names).to_csv(cwd / "wide.csv", index=False)
     made = run_json("new", "wide.csv", "--folder", "all", capsys=capsys)
-    assert list(load(here / "all/contract.yaml")["columns"]) == names == made["columns"]
+    assert list(load(cwd / "all/contract.yaml")["columns"]) == names == made["columns"]
     words = ("new", "wide.csv", "--folder", "some", "--columns", 'marker 7,"a,b",marker 7')
     assert run_json(*words, capsys=capsys)["columns"] == ["marker 7", "a,b"]
     for wrong, problem in (
@@ -190,7 +193,7 @@ def test_draft_of_a_wide_table_and_of_chosen_columns(
         )
         assert code == 2
         assert problem.code in err
-    assert not (here / "x").exists()
+    assert not (cwd / "x").exists()
 
 
 @pytest.mark.parametrize(
@@ -208,65 +211,66 @@ def test_draft_of_a_wide_table_and_of_chosen_columns(
     ],
 )
 def test_first_line_that_looks_like_data_is_not_printed(
-    row: str, here: Path, capsys: pytest.CaptureFixture[str]
+    row: str, cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "blood.csv").write_text(f"{row}\n1,2,A\n")
+    (cwd / "blood.csv").write_text(f"{row}\n1,2,A\n")
     code, out, err = run_command("new", "blood.csv", capsys=capsys)
     assert code == 2
     assert problems.header_looks_like_data.code in err
     assert not any(cell.strip('" ') in out + err for cell in row.split(",") if len(cell) > 1)
-    assert not (here / "blood").exists()
+    assert not (cwd / "blood").exists()
 
 
 def test_column_names_that_look_like_data_can_be_given(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "years.csv").write_text("region,2019,2020\n")
+    (cwd / "years.csv").write_text("region,2019,2020\n")
     made = run_json("new", "years.csv", "--columns", "2019,2020", capsys=capsys)
     assert made["columns"] == ["2019", "2020"]
     names = ["marker 7", "CD4/CD8", "1st", "May", "x_2", "c\x01"]
-    (here / "names.csv").write_text("," + ",".join(names) + "\n")  # the first one of an index
+    # The first name is empty, as for an index.
+    (cwd / "names.csv").write_text("," + ",".join(names) + "\n")
     made = run_json("new", "names.csv", capsys=capsys)
     assert made["columns"] == names[:-1]
     assert made["left_out"].keys() == {"", "c\x01"}
     assert "\x01" not in Path(made["contract"]).read_text()
 
 
-def test_tilde_in_a_source_is_expanded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(here / "someone"))
-    (here / "someone").mkdir()
-    (here / "someone/blood-1.csv").write_text("glucose\n")
-    contract, _ = write(draft("~/blood-*.csv"), here / "drafts")
-    assert load(contract)["source"] == str(here / "someone/blood-*.csv")
+def test_tilde_in_a_source_is_expanded(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(cwd / "someone"))
+    (cwd / "someone").mkdir()
+    (cwd / "someone/blood-1.csv").write_text("glucose\n")
+    contract, _ = write(draft("~/blood-*.csv"), cwd / "drafts")
+    assert load(contract)["source"] == str(cwd / "someone/blood-*.csv")
 
 
 def test_draft_writes_both_files_or_none(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cwd: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "blood.csv").write_text("glucose\n")
+    (cwd / "blood.csv").write_text("glucose\n")
     opened = Path.open
 
-    def full(path: Path, *args: Any, **given: Any) -> Any:
+    def fill_disk(path: Path, *args: Any, **options: Any) -> Any:
         if path.name == "request.yaml":
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        return opened(path, *args, **given)
+        return opened(path, *args, **options)
 
     with monkeypatch.context() as disk:
-        disk.setattr(Path, "open", full)
+        disk.setattr(Path, "open", fill_disk)
         code, _, err = run_command("new", "blood.csv", capsys=capsys)
     assert code == 2
     assert problems.cannot_write.code in err
     assert "--folder: blood" in err
-    assert list((here / "blood").iterdir()) == []
+    assert list((cwd / "blood").iterdir()) == []
     assert run_command("new", "blood.csv", capsys=capsys)[0] == 0
 
 
 def test_unusable_arguments_are_refused_by_name(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "blood").mkdir()
-    (here / "blood/part.csv").write_text("glucose\n")
-    (here / "afile").touch()
+    (cwd / "blood").mkdir()
+    (cwd / "blood/part.csv").write_text("glucose\n")
+    (cwd / "afile").touch()
     in_file = {"option": "--folder", "path": "afile"}
     cases: list[tuple[tuple[str, ...], Problem[..., Any], dict[str, str]]] = [
         (("none.csv",), source_missing, {}),
@@ -283,15 +287,15 @@ def test_unusable_arguments_are_refused_by_name(
         assert error["code"] == problem.code
         assert facts.items() <= error["facts"].items()
     with raises(source_missing):
-        draft(str(here / "elsewhere-*.csv"))
+        draft(str(cwd / "elsewhere-*.csv"))
 
 
-def test_year_placeholder_drafts_a_yearly_budget(here: Path) -> None:
-    (here / "blood-2025.csv").write_text("glucose\n")
-    (here / "blood-2026.csv").write_text("glucose\n")
+def test_year_placeholder_drafts_a_yearly_budget(cwd: Path) -> None:
+    (cwd / "blood-2025.csv").write_text("glucose\n")
+    (cwd / "blood-2026.csv").write_text("glucose\n")
     made = draft("blood-{year}.csv")
     assert made.id == "blood"
-    contract, _ = write(made, here / "blood")
+    contract, _ = write(made, cwd / "blood")
     assert load(contract)["budget"]["per"] == "year"
     assert load(contract)["source"] == "../blood-{year}.csv"
 
@@ -318,14 +322,14 @@ def run_on_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> 
 
 @pytest.mark.slow
 def test_draft_is_filled_in_on_a_terminal(
-    here: Path, home: Path, capsys: pytest.CaptureFixture[str]
+    cwd: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     header = "patient,glucose,notes,ward,zip,spare,last"
-    (here / "blood.csv").write_text(f"{header}\n{CANARY}\n")
+    (cwd / "blood.csv").write_text(f"{header}\n{CANARY}\n")
     answers = ["Blood values", "City Hospital", "spouse", "patient", "y", "2105", "12", "7466"]
     columns = ["numbers", "30", "2", "2", "30", "", "x", "l", "A, B, C", "lev", "007,010", "d"]
     budget = ["", "2", "", "", "", ""]
-    code, out = run_on_terminal(here, home, [*answers, *columns, *budget], "new", "blood.csv")
+    code, out = run_on_terminal(cwd, home, [*answers, *columns, *budget], "new", "blood.csv")
     assert code == 0, out
     for problem in (
         problems.answer_not_a_column,
@@ -334,29 +338,29 @@ def test_draft_is_filled_in_on_a_terminal(
         problems.answer_not_a_choice,
     ):
         assert problem.code in out
-    assert "2105 or more" in out  # at least as many rows as persons
+    assert "2105 or more" in out  # there are at least as many rows as persons
     assert "[4/6] zip" in out
     assert CANARY not in out
-    contract = read_contract(here / "blood/contract.yaml")
+    contract = read_contract(cwd / "blood/contract.yaml")
     assert (contract.title, contract.curator) == ("Blood values", "City Hospital")
-    assert (contract.unit, contract.persons, contract.rows) == ("patient", 2105, 7466)
+    assert (contract.privacy_unit, contract.persons, contract.rows) == ("patient", 2105, 7466)
     assert contract.names == ["glucose", "ward", "zip"]
     assert contract.columns["zip"] == Levels(levels=("007", "010"))
     assert contract.levels("ward") == ("A", "B", "C")
-    request = here / "blood/request.yaml"
+    request = cwd / "blood/request.yaml"
     assert read_request(request).mechanism.delta == pytest.approx(1e-7)
     planned = run_json("plan", request, capsys=capsys)
     assert (planned["columns"], planned["persons"], planned["admitted"]) == (7, 2105, True)
 
 
 @pytest.mark.slow
-def test_interactive_draft_without_columns_writes_nothing(here: Path, home: Path) -> None:
-    (here / "blood.csv").write_text("glucose\n")
+def test_interactive_draft_without_columns_writes_nothing(cwd: Path, home: Path) -> None:
+    (cwd / "blood.csv").write_text("glucose\n")
     lines = ["Blood", "Hospital", "", "", "900", "done"]
-    code, out = run_on_terminal(here, home, lines, "new", "blood.csv")
+    code, out = run_on_terminal(cwd, home, lines, "new", "blood.csv")
     assert code == 2
     assert problems.no_column_chosen.code in out
-    assert not (here / "blood").exists()
+    assert not (cwd / "blood").exists()
 
 
 def test_default_delta_is_well_below_one_over_rows() -> None:

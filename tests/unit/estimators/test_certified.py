@@ -87,7 +87,7 @@ SIZES = [(1, 500), (2, 60), (3, 30), (6, 12), (10, 6), (30, 1), (60, 1), (100, 1
 def test_solver_reaches_charged_distance_for_every_table(p: int, rounds: int) -> None:
     rng = np.random.default_rng(p)
     for _ in range(at_scale(1, rounds)):
-        # At full scale at the least penalty that is accepted, where it is hardest.
+        # The full scale with the smallest accepted penalty is the hardest case.
         for S in nasty(p, rng):
             penalty = LEAST if p < at_scale(10, 101) else 0.02
             solve_within(S, penalty, charged(p, penalty))
@@ -106,7 +106,7 @@ def test_plain_solver_suffices_without_acceleration(
 
 
 def test_nearly_collinear_rows_are_solved() -> None:
-    """Nearly collinear rows: about one in four of these raised LinAlgError."""
+    """About one in four of these nearly collinear tables once raised LinAlgError."""
     for seed in range(at_scale(6, 300)):
         rows = 1 + 0.1 * np.random.default_rng(seed).normal(size=(1000, 6))
         solve_within(second_moment(rows), LEAST, charged(6, LEAST, n=10**6))
@@ -114,7 +114,7 @@ def test_nearly_collinear_rows_are_solved() -> None:
 
 @pytest.mark.parametrize("penalty", [LEAST, 0.03, 1.0, 100.0])
 def test_charged_tolerance_covers_the_solver_error(penalty: float) -> None:
-    """Compared with a solution of a certified gap 1e4 times smaller, whose own error is added."""
+    """The reference has a certified gap 1e4 times smaller; its own error is added."""
     for p in (2, 4):
         tolerance, rng = charged(p, penalty), np.random.default_rng(p)
         for _ in range(at_scale(1, 20)):
@@ -129,7 +129,7 @@ def test_charged_tolerance_covers_the_solver_error(penalty: float) -> None:
 
 
 def exact_gap(S: Array, penalty: float, Z: Array, dual: Array) -> Any:
-    """With 60 digits: the objective at Z less the dual one at `dual`, clipped into its box."""
+    """Compute the duality gap of Z and `dual`, clipped to its box, with 60 digits."""
     p = len(S)
     with mp.workdps(60):
         least = mp.mpf(0)
@@ -145,7 +145,7 @@ def exact_gap(S: Array, penalty: float, Z: Array, dual: Array) -> Any:
 
 @pytest.mark.parametrize("p", [1, 3, at_scale(4, 12)])
 def test_certified_gap_is_not_understated(p: int) -> None:
-    """Near the minimiser, where differences of large numbers lose digits, and far from it."""
+    """Test points near the minimiser, where cancellation loses digits, and far from it."""
     rng = np.random.default_rng(p)
     for penalty in (LEAST, 0.1):
         for S in list(nasty(p, rng))[: at_scale(12, 100)]:
@@ -155,7 +155,7 @@ def test_certified_gap_is_not_understated(p: int) -> None:
                 dual = np.linalg.inv(Z)
                 dual = (dual + dual.T) / 2
                 stated = certified_gap(S, penalty, Z, dual)
-                # S as rounded moves the gap by a rounding of every entry: that is charged apart.
+                # Rounding S changes the gap; the charge accounts for that separately.
                 moved = 2.0**-53 * (4 + p * penalty) * p / penalty
                 least = exact_gap(S, penalty, Z, dual)
                 edge = exact_gap(S, penalty, Z, np.where(Z == 0, dual, S + np.sign(Z) * penalty))

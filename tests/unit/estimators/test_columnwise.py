@@ -16,7 +16,7 @@ from tests.support.problems import raises
 
 
 def sample(seed: int, p: int, n: int, spread: float = 0.0) -> np.ndarray:
-    """A sample's second moment; with `spread`, of columns of unlike units."""
+    """Second moment of a sample; with `spread`, columns have different units."""
     rng = np.random.default_rng(seed)
     root = np.linalg.cholesky(0.6 ** np.abs(np.subtract.outer(range(p), range(p))))
     rows = rng.normal(size=(n, p)) @ root.T * np.exp(spread * rng.normal(size=p))
@@ -26,7 +26,7 @@ def sample(seed: int, p: int, n: int, spread: float = 0.0) -> np.ndarray:
 def assert_optimal(
     S: np.ndarray, C: np.ndarray, penalties: np.ndarray, found: ColumnSolutions
 ) -> None:
-    """The subgradient holds zero, entry by entry, in the units of the problem."""
+    """Check that zero is a subgradient, entry by entry, in the units of the problem."""
     b = found.coefficients
     gradient = S @ b - C
     terms = (np.abs(S) @ np.abs(b) + np.abs(C)).max(axis=0)
@@ -44,7 +44,7 @@ def assert_optimal(
 def test_solutions_satisfy_optimality_conditions(
     p: int, n: int, spread: float, share: float
 ) -> None:
-    """With a separate penalty for every entry, and some coefficients fixed at zero."""
+    """Each entry has its own penalty, and some coefficients are fixed at zero."""
     S = sample(p, p, n, spread)
     rng = np.random.default_rng(1)
     C = S @ rng.normal(size=(p, 7))
@@ -68,7 +68,7 @@ def test_one_column_in_closed_form() -> None:
 
 @pytest.mark.slow
 def test_nearly_singular_matrices_converge() -> None:
-    """Fewer rows than columns and a tiny floor: descent alone takes thousands of sweeps."""
+    """Fewer rows than columns and a tiny floor: descent alone would take thousands of sweeps."""
     S = sample(5, 60, 40) + 1e-3 * np.eye(60)
     penalties = np.full((60, 60), 0.03)
     found = columnwise(S, np.eye(60), penalties)
@@ -80,7 +80,7 @@ def test_nearly_singular_matrices_converge() -> None:
 
 @pytest.mark.slow
 def test_batched_problems_equal_single_problems() -> None:
-    """Large supports and crossings on the way; more problems than are solved at once."""
+    """Supports are large, signs change on the way, and there is more than one batch."""
     S = sample(6, 60, 90) + 1e-2 * np.eye(60)
     C = S @ np.random.default_rng(2).normal(size=(60, 300))
     penalties = np.full((60, 300), 0.02)
@@ -96,7 +96,7 @@ def test_singular_matrix_is_solved_where_a_minimum_exists() -> None:
     found = columnwise(S, S, np.array([[math.inf, 0.25], [0.25, math.inf]]))
     np.testing.assert_allclose(found.coefficients, [[0.0, 0.75], [0.75, 0.0]], rtol=1e-12)
     with raises(problems.columns_not_converged):
-        columnwise(S, np.eye(2), np.full((2, 2), 0.1))  # no bottom along (1, -1)
+        columnwise(S, np.eye(2), np.full((2, 2), 0.1))  # unbounded below along (1, -1)
 
 
 def test_invalid_problems_are_refused() -> None:

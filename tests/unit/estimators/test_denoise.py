@@ -41,7 +41,7 @@ def law(sd: float, family: Family = "gaussian-isotropic", p: int = 0) -> NoiseLa
 
 
 def errors(truth: Array, sd: float, turns: int) -> tuple[float, float, float]:
-    """Mean Frobenius error of raw, projected, denoised; Gaussian noise."""
+    """Mean Frobenius errors of the raw, projected and denoised matrix under Gaussian noise."""
     rng = np.random.default_rng(4)
     found = []
     for _ in range(turns):
@@ -59,12 +59,12 @@ def unit(rows: Array) -> Array:
 
 @cache
 def table(name: str) -> tuple[Array, int]:
-    """Second moment of unit rows, and their number."""
+    """Return the second moment of a table's unit rows, and their number."""
     rows = load_digits().data if name == "digits" else load_breast_cancer().data
     if name == "breast cancer":
         rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     if name == "slow":
-        # Gaussian rows of 200 columns, the variance of the k-th k^(-1/2). Rotations do not matter.
+        # Gaussian rows of 200 columns; column k has variance k^(-1/2). Rotations do not matter.
         rng = np.random.default_rng(1)
         rows = rng.standard_normal((50_000, 200)) * np.arange(1, 201) ** -0.25
     rows = unit(rows)
@@ -84,7 +84,7 @@ def table(name: str) -> tuple[Array, int]:
 def test_denoising_errors_on_reference_tables(
     name: str, epsilon: float, turns: tuple[int, int], raw: float, projected: float, most: float
 ) -> None:
-    """Unit rows, replace-one, delta 1e-6, the default mechanism."""
+    """Errors with the default mechanism on unit rows: replace-one, delta 1e-6."""
     moment, n = table(name)
     made = Gaussian.calibrated(
         p=len(moment), n=n, neighbours="replace-one", epsilon=epsilon, delta=1e-6
@@ -128,7 +128,7 @@ def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int
     truth = (basis * (spectrum / scale)) @ basis.T
     sd, rows, found = size / p**1.5, 30 * p, []
     noise = law(sd, family, p)
-    if family == "noisy-rows":  # of deviation sd, were the rows to fill all directions alike
+    if family == "noisy-rows":  # nominal deviation sd, for rows with uniform directions
         cell = -1 / p + math.sqrt(1 / p**2 + rows * sd**2)
         noise = noise.model_copy(update={"cell_variance": cell})
         like = equivalent_rows(truth, rows)
@@ -147,7 +147,7 @@ def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_denoising_beats_projection_for_every_law(family: Family) -> None:
-    """Axes of the truth along those of the noise, or not: shrinkage beats projection, or ties."""
+    """Shrinkage is at least as good, whether or not the truth is aligned with the noise's axes."""
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
     turns = at_scale(6, 30)
     for name, spectrum in SPECTRA.items():
@@ -159,7 +159,7 @@ def test_denoising_beats_projection_for_every_law(family: Family) -> None:
 
 
 def test_loss_to_projection_is_bounded_at_low_rank() -> None:
-    """The worst case, where projection finds the exact boundary: the loss is bounded."""
+    """In the worst case, projection finds the exact boundary; the loss to it is bounded."""
     for p, rank, size, most in ((3, 1, 1.0, 1.6), (12, 2, 5.0, 1.2), (12, 2, 0.3, 1.0)):
         spectrum = np.where(np.arange(p) < rank, 1.0, 0.0) / rank
         share = ratio("gaussian-isotropic", spectrum, np.eye(p), size, at_scale(30, 150))
@@ -181,7 +181,7 @@ def test_denoised_matrix_is_a_valid_second_moment() -> None:
 
 
 def test_denoising_is_stable_to_rounding() -> None:
-    """A verifier's eigenvalues differ in their last digits; so may the result, but no more."""
+    """Eigenvalues on another machine differ in the last digits; the result differs by no more."""
     rng = np.random.default_rng(8)
     matrix = np.eye(6) / 6 + goe(rng, 6, 0.1)
     noise = law(0.1).model_copy(update={"family": "noisy-rows", "cell_variance": 0.4})

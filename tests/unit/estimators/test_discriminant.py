@@ -30,7 +30,7 @@ from gramercy.schemas.problems import estimation as problems
 from tests.support.factories import at_scale, run_release, write_request
 from tests.support.problems import raises
 
-WEAK = 1e-20  # a penalty that changes nothing that matters
+WEAK = 1e-20  # a penalty without visible effect
 
 
 def goe(sd: float) -> NoiseLaw:
@@ -99,7 +99,7 @@ def error_rate(tables: Any, x: np.ndarray, label: np.ndarray) -> float:
 
 
 def classes(n: int, d: int, apart: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Three classes of shares 0.5, 0.3, 0.2 with one covariance matrix."""
+    """Draw three classes with proportions 0.5, 0.3 and 0.2 and one covariance matrix."""
     rng = np.random.default_rng(seed)
     root = np.eye(d) + 0.3 * np.tril(rng.normal(size=(d, d)), -1) / math.sqrt(d)
     means = apart * rng.normal(size=(3, d))
@@ -133,13 +133,13 @@ def test_noiseless_fit_equals_classical_lda() -> None:
 
 
 def test_precision_solves_the_penalised_equation() -> None:
-    """In scaled units T solves -T^-1 + S + 2 penalty T = 0, S within classes, times the weight."""
+    """In scaled units -T^-1 + S + 2 penalty T = 0; S is the weighted moment within classes."""
     x, label = classes(400, 3, 1.0, 1)
     made, penalty, radius = ClassSample(x, label, radius=9.0), 1e-3, 9.0
     tables = Discriminant(penalty=penalty).fit(made.seen()).tables
     within = sum(np.cov(x[label == k].T, bias=True) * np.mean(label == k) for k in "abc")
     precision = tables["precision"].iloc[:, 1:].to_numpy()
-    raw = precision * radius**2  # of the released matrix, whose weights are 1 / radius^2
+    raw = precision * radius**2  # units of the released matrix, whose weights are 1 / radius^2
     gradient = -np.linalg.inv(raw) + within / radius**2 + 2 * penalty * raw
     assert np.abs(gradient).max() < 1e-12
     means = np.array([x[label == k].mean(axis=0) for k in "abc"])
@@ -184,7 +184,7 @@ def test_unit_rows_are_weighted_by_length() -> None:
 
 
 def test_rows_without_a_class_form_their_own_group() -> None:
-    """With an intercept their weight and sum are known; without it nothing is."""
+    """Their weight and sum are known only with an intercept."""
     x, label = classes(600, 3, 2.0, 4)
     made = ClassSample(x, label, levels=("a", "b"), radius=12.0)
     tables = Discriminant(penalty=WEAK).fit(made.seen()).tables
@@ -296,7 +296,7 @@ def test_equal_priors_shift_the_constants() -> None:
 
 
 def projected(made: ClassSample, noisy: np.ndarray, law: NoiseLaw) -> Evidence:
-    """Projected instead of denoised, which is faster and not tested here."""
+    """Evidence that is projected instead of denoised, to be fast; denoising is not tested here."""
     names, columns = tuple(made.names), tuple(made.columns)
     return Evidence(noisy, project(noisy), law, made.n, names, columns)
 
@@ -312,7 +312,7 @@ def shares_and_means(seen: Evidence) -> tuple[np.ndarray, np.ndarray]:
 def test_stated_deviations_match_simulation() -> None:
     x, label = classes(800, 2, 1.0, 11)
     made = ClassSample(x, label, centre=1.0, scale=3.0, radius=6.0)
-    sd = 1e-4  # of weights of 0.005 and more
+    sd = 1e-4  # noise on weights of 0.005 and more
     law = NoiseLaw(family="gaussian-iid", sd_diagonal=sd, sd_off_diagonal=sd)
     source, p = np.random.RandomState(0), len(made.moment)
     noisy = [made.moment + draw(source, p, law) for _ in range(400)]
@@ -344,7 +344,7 @@ def test_deviations_of_noisy_rows_are_not_understated() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "most"), [(2.0, 0.10), (8.0, 0.06)])
 def test_breast_cancer(epsilon: float, most: float) -> None:
-    """569 rows of 30 columns, replace-one, delta 1e-6; 0.373 is chance."""
+    """The table has 569 rows and 30 columns; replace-one, delta 1e-6; chance level is 0.373."""
     data = load_breast_cancer()
     x, label = data.data, data.target.astype(float)
     made = ClassSample(x, label, centre=x.mean(axis=0), scale=2 * x.std(axis=0))

@@ -43,7 +43,7 @@ def test_ridge_is_accurate_without_cancellation(phi: float, penalty: float) -> N
 
 
 def test_ridge_on_rotated_matrices() -> None:
-    """The closed form at 50 digits, and the equation whose only solution it is."""
+    """The estimate equals the closed form at 50 digits, and solves its defining equation."""
     from mpmath import MPContext
 
     mp, rng = MPContext(), np.random.default_rng(12)
@@ -53,14 +53,14 @@ def test_ridge_on_rotated_matrices() -> None:
         turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
         matrix = turn * phi @ turn.T
         matrix = (matrix + matrix.T) / 2
-        # In exact numbers of what was rounded: its own eigenvalues, not those asked for.
+        # The exact eigenvalues of the rounded matrix, not the requested ones.
         values, vectors = mp.eigsy(mp.matrix(matrix.tolist()))
         for penalty, found in zip(grid, ridge_path(matrix, grid), strict=True):
             lam = mp.mpf(float(penalty))
             t = [2 / (v + mp.sqrt(v**2 + 8 * lam)) for v in values]
             exact = vectors * mp.diag(t) * vectors.T
             error = np.array((mp.matrix(found.tolist()) - exact).tolist(), dtype=float)
-            # Large entries of T stand where phi is far below zero: 1e-10 of the whole.
+            # T has large entries where phi is far below zero; the tolerance is relative to these.
             assert np.linalg.norm(error) <= 1e-10 * float(max(t))
             assert (found == ridge_precision(matrix, float(penalty))).all()
             residual = np.array(
@@ -188,7 +188,7 @@ def test_noise_draws_have_the_stated_deviations(family: Family, more: float | No
 def test_pure_noise_stays_within_the_spectral_band(
     family: Family, more: float | None, p: int
 ) -> None:
-    """In 99 of 100 releases; a band narrower by a tenth does not hold."""
+    """The band contains the spectrum in 99 of 100 releases; a band of 90 % the width does not."""
     law, stream = family_law(family, p, more and p + more), np.random.RandomState(p)
     seen = np.array([np.linalg.eigvalsh(draw(stream, p, law)) for _ in range(3000)])
     found = spectrum(np.eye(p), np.eye(p), law)
@@ -216,7 +216,7 @@ def test_asymptotic_band_joins_the_simulated_one(family: Family, more: float | N
 
 
 def rows_of(n: int, p: int, stream: np.random.Generator) -> np.ndarray:
-    """Unit rows, nearly all of whose power is the first column's."""
+    """Unit rows whose power is almost entirely in the first column."""
     rows = stream.normal(size=(n, p)) * np.where(np.arange(p) == 0, 20.0, 1.0)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -241,7 +241,7 @@ def test_spectral_band_of_noisy_rows(n: int, p: int) -> None:
 
 @pytest.mark.slow
 def test_deviations_of_noisy_rows() -> None:
-    """One column holds nearly all power: its entries are noisier than the nominal ones."""
+    """The entries of a column with almost all the power have more than nominal noise."""
     n, p, stream = 300, 4, np.random.default_rng(1)
     made = Rows.calibrated(p=p, n=n, neighbours="replace-one", mu=20.0, delta=1e-6)
     rows = rows_of(n, p, stream)

@@ -54,7 +54,7 @@ def noisy(seed: int, p: int, sd: float, kind: str = "ar", n: int = 200) -> np.nd
 
 
 def unlike(seed: int, p: int) -> np.ndarray:
-    """Penalties from 0.3 to 3."""
+    """Draw a symmetric matrix of different penalties from 0.3 to 3."""
     half = np.random.default_rng(seed).uniform(0.3, 3, (p, p))
     return (half + half.T) / 2
 
@@ -65,7 +65,7 @@ def charged(penalty: float | np.ndarray, p: int, diagonal: bool) -> np.ndarray:
 
 
 def residual(S: np.ndarray, P: np.ndarray, T: np.ndarray) -> float:
-    """The distance of the subgradient at T from zero; P has the penalty of every entry."""
+    """Return the distance of zero from the subgradient at T; P has the penalty of every entry."""
     np.linalg.cholesky(T)
     assert (T == T.T).all()
     smooth = S - np.linalg.inv(T)
@@ -90,7 +90,7 @@ def by_cone(S: np.ndarray, P: np.ndarray) -> np.ndarray:
 
 
 def least_by_cone(S: np.ndarray, P: np.ndarray) -> float:
-    """The least multiple of P whose box holds a positive semidefinite matrix."""
+    """The smallest multiple of P whose box contains a positive semidefinite matrix."""
     W, multiple = cp.Variable(S.shape, PSD=True), cp.Variable(nonneg=True)
     cp.Problem(cp.Minimize(multiple), [cp.abs(W - S) <= multiple * P]).solve(solver=cp.CLARABEL)
     return float(multiple.value)
@@ -148,7 +148,7 @@ def test_agrees_with_scikit_learn(solver: Solver) -> None:
 
 
 def hard(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
-    """From tiny to 40 columns, from hopeless to easy."""
+    """Draw a problem of 2 to 40 columns, from infeasible to easy."""
     rng = np.random.default_rng(seed)
     p, diagonal = int(rng.integers(2, 41)), bool(seed % 2)
     kind = "ar" if p < 6 else ("ar", "hub", "random")[seed % 3]
@@ -168,7 +168,7 @@ def hard(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", EVERY)
 def test_every_problem_gives_a_minimiser_or_a_proof(solver: Solver) -> None:
-    """On 200 mostly indefinite matrices: always an answer, and never a wrong one."""
+    """Every one of 200 mostly indefinite matrices gets a correct minimiser or proof."""
     none, indefinite = 0, 0
     for seed in range(at_scale(200, 2000)):
         S, penalty, diagonal = hard(seed)
@@ -208,7 +208,7 @@ def test_solvers_agree_and_name_themselves() -> None:
 
 
 def test_coordinate_descent_falls_back_to_admm() -> None:
-    """Between the edge and where soft-thresholding is positive definite."""
+    """It falls back at feasible penalties where soft-thresholding is not positive definite."""
     S = noisy(0, 20, 0.5)
     np.fill_diagonal(S, 1.0)
     penalty = 1.05 * least_by_cone(S, charged(1.0, 20, False))
@@ -255,7 +255,7 @@ def test_warm_start_at_the_solution_stops_at_once(solver: Any) -> None:
 
 
 def test_duality_gap_is_accurate_near_singularity() -> None:
-    """Of nearly singular matrices it is known: tr E - log det(I + E) with W = R^-T (I + E) R^-1."""
+    """With W = R^-T (I + E) R^-1 the exact gap is tr E - log det(I + E)."""
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     T = (turn * np.geomspace(1e-4, 1e4, 8)) @ turn.T
@@ -292,7 +292,7 @@ def test_constant_penalty_matrix_equals_scalar_penalty() -> None:
         assert one.penalty == 0.25
         assert isinstance(many.penalty, np.ndarray)
     free = np.full((12, 12), 0.25)
-    np.fill_diagonal(free, np.nan)  # not used, so not looked at
+    np.fill_diagonal(free, np.nan)  # not used, so not validated
     assert (graphical_lasso(S, free).precision == graphical_lasso(S, 0.25).precision).all()
     np.fill_diagonal(free, np.arange(12))
     shifted = graphical_lasso(S + np.diag(np.arange(12.0)), 0.25)
@@ -312,7 +312,7 @@ def test_rescaled_columns_with_rescaled_penalties() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "p", "share"), [(3, 60, 0.03), (2, 60, 0.01), (1, 20, 1e-3)])
 def test_rank_one_matrix_with_a_tiny_penalty(seed: int, p: int, share: float) -> None:
-    """The minimiser is nearly singular, and only coordinate descent gets there."""
+    """The minimiser is nearly singular, and only coordinate descent converges to it."""
     v = np.random.default_rng(seed).standard_normal(p)
     S, penalty = np.outer(v, v), share * float(np.mean(v**2))
     found = graphical_lasso(S, penalty, penalize_diagonal=True)
@@ -321,7 +321,7 @@ def test_rank_one_matrix_with_a_tiny_penalty(seed: int, p: int, share: float) ->
 
 
 def test_huge_penalties_forbid_edges() -> None:
-    """Practically infinite penalties, in every solver."""
+    """Practically infinite penalties give missing edges in every solver."""
     S = noisy(3, 40, 0.0)
     sane = np.full((40, 40), 0.1)
     sane[0, 1] = sane[1, 0] = 1e3
@@ -349,7 +349,7 @@ def test_screening_uses_every_penalty() -> None:
 
 @pytest.mark.parametrize("solver", EVERY)
 def test_unpenalised_entries_are_matched_exactly(solver: Solver) -> None:
-    """The inverse of the minimiser has S there; where all are free it is S (Dempster 1972)."""
+    """The inverse of the minimiser equals S at unpenalised entries (Dempster 1972)."""
     S = noisy(7, 8, 0.0)
     all_free = graphical_lasso(S, np.zeros((8, 8)), solver=solver, tol=1e-13)
     np.testing.assert_allclose(all_free.precision, np.linalg.inv(S), atol=1e-5)

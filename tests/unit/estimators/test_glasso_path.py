@@ -51,7 +51,7 @@ def test_warm_starts_save_iterations(solver: Solver) -> None:
 
 @pytest.mark.parametrize("solver", EVERY)
 def test_path_stops_on_gap_or_optimality_conditions(solver: Solver) -> None:
-    """Or on the optimality conditions, if requested, with more iterations."""
+    """Iterations stop at the gap, or later at the optimality conditions if requested."""
     S = noisy(10, 40, 0.05)
     penalties = list(np.geomspace(0.6, 0.1, 8))
     quick = graphical_lasso_path(S, penalties, solver=solver)
@@ -88,6 +88,7 @@ def test_path_of_penalty_matrices() -> None:
     with raises(problems.penalties_not_ordered):
         graphical_lasso_path(S, [weights.mean(), weights])
     forbidding = [np.where(np.eye(10)[::-1] == 1, 1e18, size) for size in sizes]
-    assert len(graphical_lasso_path(S, forbidding)) == 3  # though their sums are the same number
+    # The penalties can be ordered although their sums are equal after rounding.
+    assert len(graphical_lasso_path(S, forbidding)) == 3
     with raises(problems.no_penalties):
         graphical_lasso_path(S, [])

@@ -45,7 +45,7 @@ def sample(rng: np.random.Generator, covariance: np.ndarray, n: int) -> np.ndarr
 
 
 def noisy(seed: int, p: int = 15, sd: float = 0.25) -> np.ndarray:
-    """Indefinite, with a positive diagonal."""
+    """An indefinite matrix with a positive diagonal."""
     rng = np.random.default_rng(seed)
     matrix = sample(rng, ar(p), 200) + goe(rng, p, sd)
     np.fill_diagonal(matrix, np.maximum(np.diagonal(matrix), 0.2))
@@ -130,7 +130,7 @@ def test_missing_minimiser_is_proven(seed: int, diagonal: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_minimiser_or_proof_at_every_penalty(seed: int) -> None:
-    """Down to 1 % around the least penalty, every answer is one or the other."""
+    """Penalties within 1 % of the smallest feasible one give a minimiser or a proof."""
     S = noisy(seed, p=8, sd=0.4)
     below, above = 0.0, float(np.abs(off(S)).max())
     while above > 1.01 * below:
@@ -215,7 +215,7 @@ def test_singular_matrices(rank: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_stated_gap_bounds_the_remaining_improvement(seed: int) -> None:
-    """The stated gap bounds what a much tighter solve still gains."""
+    """A much tighter solution improves the objective by at most the stated gap."""
     S = noisy(seed)
     tight = objective(S, 0.5, graphical_lasso(S, 0.5, tol=1e-13).precision)
     for tol in (1e-2, 1e-4, 1e-6):
@@ -283,7 +283,7 @@ def test_denoised_input_always_has_a_minimiser(sd: float) -> None:
             np.linalg.cholesky(fitted.matrix)
     nothing = Evidence(np.zeros((3, 3)), np.zeros((3, 3)), law(0.1), 100.0)
     assert np.linalg.eigvalsh(GraphicalLasso().fit(nothing).matrix).min() > 0
-    half = np.diag([0.5, 0.5, 0.0])  # a column that is all noise
+    half = np.diag([0.5, 0.5, 0.0])  # one column consists of noise only
     assert (np.diagonal(GraphicalLasso().fit(Evidence(half, half, law(0.1), 9)).matrix) > 0).all()
 
 
@@ -299,7 +299,7 @@ def test_auto_penalty_grows_with_noise_and_falls_with_rows() -> None:
 
 @pytest.mark.parametrize("source", ["denoised", "raw"])
 def test_auto_penalty_finds_the_graph(source: Any) -> None:
-    """One hub of five among fifteen columns; noise of about a third of an edge's covariance."""
+    """One hub of five among fifteen columns; the noise is about a third of an edge's covariance."""
     seen = evidence(4, 15, 5000, 3e-3)
     edges = off(GraphicalLasso(input=source).fit(seen).matrix) != 0
     truth = np.abs(off(np.linalg.inv(hub(15)))) > 1e-9

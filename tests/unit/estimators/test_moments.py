@@ -49,7 +49,7 @@ def test_overall_means_and_class_means_of_a_release(tmp_path: Path, home: Path) 
     assert "a column of ones is put first" in bundle.manifest.card["pre_processing"]
     overall = means(bundle.raw, bundle.manifest.noise, 0)
     assert overall is not None
-    # No row is longer than 2, so the weights are equal: plain means, up to rounding and noise.
+    # No row is longer than 2, so all weights are equal: plain means, up to rounding and noise.
     _, age, share_a, share_b = overall.value
     assert 50 + 50 * age == pytest.approx(frame["age"].mean(), abs=0.5)
     assert share_a == pytest.approx((frame["kind"] == "a").mean(), abs=0.01)
@@ -178,7 +178,7 @@ def test_levels_and_intercept_are_fixed_terms(
 
 
 def test_means_of_noisy_rows_are_not_stated() -> None:
-    """The entries of noisy rows have no common deviation."""
+    """The noise deviations of noisy rows differ by entry, so that none is stated."""
     law = NoiseLaw(family="noisy-rows", sd_diagonal=1e-3, sd_off_diagonal=1e-3, cell_variance=1e-4)
     truth = np.array([[0.4, 0.2], [0.2, 0.3]])
     assert means(truth, law, 0) is None

@@ -34,7 +34,7 @@ def hub(p: int) -> np.ndarray:
 
 
 def evidence(seed: int, p: int, n: int, sd: float) -> Evidence:
-    """Unit rows of one hub of five, released with noise."""
+    """Evidence of unit rows from a graph with one hub of five, released with noise."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, p)) @ np.linalg.cholesky(np.linalg.inv(hub(p))).T
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -111,7 +111,7 @@ def test_estimate_is_a_symmetric_graph() -> None:
 
 
 def test_graph_is_invariant_to_units() -> None:
-    """Except for the floor of the diagonal."""
+    """The graph depends on units only through the diagonal floor."""
     seen = evidence(1, 8, 3000, 1e-3)
     d = np.exp2(np.arange(8) % 3)
     scale = np.outer(d, d)
@@ -126,7 +126,7 @@ def test_graph_is_invariant_to_units() -> None:
 
 @pytest.mark.parametrize("rule", ["and", "or"])
 def test_auto_penalty_finds_the_graph(rule: Any) -> None:
-    """A hub of five among fifteen columns; noise of about a third of an edge's covariance."""
+    """A hub of five among fifteen columns; the noise is about a third of an edge's covariance."""
     truth = (hub(15) != 0) & ~np.eye(15, dtype=bool)
     scores = []
     for seed in range(3):
@@ -134,7 +134,9 @@ def test_auto_penalty_finds_the_graph(rule: Any) -> None:
         assert edges is not None
         there = edges != 0
         scores.append(2 * (there & truth).sum() / (there.sum() + truth.sum()))
-        assert (np.sign(edges[truth & there]) == -1).all()  # a positive T_ij is a negative one
+        assert (
+            np.sign(edges[truth & there]) == -1
+        ).all()  # a positive T_ij is a negative partial correlation
     assert np.mean(scores) > 0.8
 
 

@@ -34,7 +34,7 @@ def unit(S: np.ndarray) -> np.ndarray:
 
 
 def problem_and_iterate(seed: int = 0) -> tuple[np.ndarray, ...]:
-    """A problem, and a point on the way to its end with zeros and entries that should be there."""
+    """Draw a problem and an unfinished iterate with wrong zeros and wrong nonzero entries."""
     S, penalties = unit(noisy(seed, P, 0.05)), charged(0.15, P, False)
     T = newton(S, charged(0.3, P, False), 1e-8, 50).matrix
     return S, penalties, T, np.linalg.inv(T)
@@ -150,7 +150,7 @@ def test_single_precision_inverses_keep_path_accuracy(monkeypatch: pytest.Monkey
         W = np.clip(np.linalg.inv(T), S - penalty, S + penalty)
         W = np.where(T != 0, S + penalty * np.sign(T), W)
         np.fill_diagonal(W, 1.0)
-        assert duality_gap(T, W) <= 1e-6 * 150  # with an inverse in double precision
+        assert duality_gap(T, W) <= 1e-6 * 150  # computed with an inverse in double precision
     assert any(kinds)
     kinds.clear()
     graphical_lasso_path(S, grid, solver="newton", conditions=True)
@@ -196,7 +196,7 @@ def test_unbounded_problem_is_detected() -> None:
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-10, 1e-14])
 def test_gap_of_newton_is_the_duality_gap(tol: float) -> None:
-    """It is the gap of a dual point in the box."""
+    """The stated gap belongs to a dual point in the box."""
     S, penalties = unit(noisy(5, 50, 0.05)), charged(0.1, 50, False)
     found = newton(S, penalties, tol, 50)
     assert found.kind == "minimiser"

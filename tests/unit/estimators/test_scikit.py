@@ -69,7 +69,7 @@ class Opened:
     evidence: Evidence
 
 
-# Nothing fails: not one check is expected to.
+# No scikit-learn check may fail, not even as an expected failure.
 @pytest.mark.slow
 @parametrize_with_checks([*(face() for face in FACES), DiscriminantClassifier(prior="equal")])  # type: ignore[untyped-decorator]
 def test_scikit_learn_estimator_checks(estimator: Any, check: Any) -> None:
@@ -128,7 +128,7 @@ def test_covariance_and_precision_are_inverse() -> None:
     sparse = SparseCovariance(threshold=0.01).fit(rows())
     np.testing.assert_array_equal(sparse.covariance_, sparse.estimate_.matrix)
     np.testing.assert_allclose(sparse.precision_ @ sparse.covariance_, np.eye(4), atol=1e-9)
-    singular = sparse.fit(rows()[:3])  # no inverse, and none is left from before
+    singular = sparse.fit(rows()[:3])  # no inverse; that of the earlier fit is removed
     assert singular.covariance_.shape == (4, 4)
     assert not hasattr(singular, "precision_")
     with raises(problems.no_precision, estimator="SparseCovariance"):
@@ -275,7 +275,7 @@ def test_classifier_on_a_release() -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 -- scikit-learn's own
         fitted.predict(frame[["size", "kind"]])
     assert "colour=red" in str(caught.value)
-    again = clone(fitted).fit(frame[["size"]], kind)  # now of rows
+    again = clone(fitted).fit(frame[["size"]], kind)  # refit on rows
     assert list(again.feature_names_in_) == ["size"]
 
 

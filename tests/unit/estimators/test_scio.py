@@ -29,7 +29,7 @@ INDEFINITE = np.array(  # rows whose SCIO, at a penalty of 0.1, has a negative e
 
 
 def by_scipy(S: np.ndarray, penalty: float) -> np.ndarray:
-    """Every column, as the difference of two positive parts, and the smaller of each pair."""
+    """Minimise each column by SciPy as a difference of positive parts, and symmetrise."""
     p = len(S)
     columns = np.zeros((p, p))
     for i in range(p):
@@ -65,7 +65,7 @@ def test_scio_equals_a_general_minimiser(p: int, n: int, penalty: float) -> None
 @pytest.mark.parametrize("r", [-0.9, -0.5, 0.0, 0.2, 0.9])
 @pytest.mark.parametrize("penalty", [0.1, 0.4])
 def test_two_columns_in_closed_form(r: float, penalty: float) -> None:
-    """Both not zero: S b = e - penalty sign(b), or else b = (1 - penalty, 0)."""
+    """If both entries are nonzero, S b = e - penalty sign(b); otherwise b = (1 - penalty, 0)."""
     S, sign = np.array([[1.0, r], [r, 1.0]]), -math.copysign(1.0, r)
     both = np.linalg.solve(S, [1 - penalty, -penalty * sign])
     b = both if both[1] * sign > 0 else [1 - penalty, 0.0]

@@ -55,15 +55,15 @@ def test_hard_and_soft_thresholding() -> None:
     np.testing.assert_array_equal(
         papers.matrices["thresholded"], [[0.5, 0.3, 0], [0.3, 0.25, 0], [0, 0, 0]]
     )
-    every = threshold_entries(RAW, np.where(RAW == 0.3, 0.4, 0.01), "hard")  # one for every entry
-    np.testing.assert_array_equal(every, np.where(RAW == 0.3, 0.0, RAW))
+    entrywise = threshold_entries(RAW, np.where(RAW == 0.3, 0.4, 0.01), "hard")
+    np.testing.assert_array_equal(entrywise, np.where(RAW == 0.3, 0.0, RAW))
     assert not np.signbit(
         threshold_entries(-np.ones((2, 2)), 2.0, "soft", keep_diagonal=False)
     ).any()
 
 
 def test_thresholded_and_projected_covariance_and_graph() -> None:
-    """A chain of three whose middle entry is gone is indefinite; clipping fills the zero in."""
+    """Thresholding a chain of three leaves an indefinite matrix; projection fills the zero."""
     raw = np.array([[0.3, 0.28, 0.1], [0.28, 0.3, 0.28], [0.1, 0.28, 0.3]])
     found = ThresholdedCovariance(threshold=0.2).fit(seen(raw))
     assert found.kind == "covariance"
@@ -95,8 +95,9 @@ def test_edges_of_columns_without_variance() -> None:
     assert found.edges is not None
     assert not found.edges.any()
     assert np.linalg.eigvalsh(found.matrix)[0] >= -1e-15
-    much = Evidence(raw, np.diag([0.5, 0.01]), law(0.01), 100.0)  # more than they have
-    edges = ThresholdedCovariance(threshold=0.1).fit(much).edges
+    # The covariances exceed the denoised variances.
+    too_small = Evidence(raw, np.diag([0.5, 0.01]), law(0.01), 100.0)
+    edges = ThresholdedCovariance(threshold=0.1).fit(too_small).edges
     assert edges is not None
     assert edges[0, 1] == 1.0
 
@@ -104,7 +105,7 @@ def test_edges_of_columns_without_variance() -> None:
 @pytest.mark.parametrize("delta", [1e-6, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_thresholds_equal_those_printed_in_the_papers(epsilon: float, delta: float) -> None:
-    """For each paper's own noise and release, and with the misprinted sqrt(n)."""
+    """Formulas of both papers for their own noise, including the misprinted sqrt(n)."""
     p, n, constant = 3, 400.0, 0.7
     root, log = math.sqrt(2 * math.log(1.25 / delta)), math.log(p)
     sampling = constant * math.sqrt(log / n)
@@ -135,7 +136,7 @@ def test_default_constants_of_paper_thresholds() -> None:
 
 
 def test_stated_deviations_match_simulated_releases() -> None:
-    """Also for noisy rows, where they differ by entry."""
+    """Stated deviations match simulations, also for noisy rows, where they differ by entry."""
     rng, n, v, p = np.random.default_rng(5), 200, 0.05, 3
     truth = np.diag([0.6, 0.3, 0.1])
     truth[0, 1] = truth[1, 0] = 0.2
@@ -181,7 +182,7 @@ def test_auto_threshold_finds_the_support_and_lowers_the_error(share: float) -> 
 
 
 def test_pure_noise_is_thresholded_away() -> None:
-    """About p^2/2 entries at sqrt(2 log p) deviations: few are left, and no error is raised."""
+    """Of p^2/2 noise entries few exceed sqrt(2 log p) deviations, and no error is raised."""
     rng, p = np.random.default_rng(2), 40
     left = []
     for _ in range(5):

@@ -68,7 +68,7 @@ def folded(
     sizes: Sequence[int],
     sd: float,
 ) -> Evidence:
-    """Every fold's Gram matrix has noise of one law; `sd` is that of the whole second moment."""
+    """Evidence in folds with noise of one law on each Gram matrix; `sd` is that of their sum."""
     p, n, k = len(sigma), sum(sizes), len(sizes)
     of_gram = sd * n / math.sqrt(k)
     folds = tuple(Fold(sample(rng, sigma, m) + goe(rng, p, of_gram / m), m) for m in sizes)
@@ -136,7 +136,7 @@ def test_best_penalty_needs_a_finite_score() -> None:
 
 
 def test_effective_sample_size_accounts_for_noise() -> None:
-    """An entry varies as it would among so many rows without noise: by simulation."""
+    """Simulated entries have the variance of n_eff rows without noise."""
     rng, p, n, sd = np.random.default_rng(2), 5, 400, 0.012
     sigma = np.eye(p) / p
     many = [sample(rng, sigma, n) + goe(rng, p, sd) for _ in range(at_scale(1500, 6000))]
@@ -152,7 +152,7 @@ def test_effective_sample_size_accounts_for_noise() -> None:
 
 @pytest.mark.parametrize("sd", [0.0, 0.004, 0.008])
 def test_likelihood_ratio_is_chi_squared_with_effective_sample_size(sd: float) -> None:
-    """Wilks: n_eff times the excess of the truth over the best fit has p (p + 1) / 2 on average."""
+    """By Wilks's theorem, n_eff times the excess loss of the truth has mean p (p + 1) / 2."""
     rng, p, n = np.random.default_rng(3), 4, 2000
     sigma, ratios = np.eye(p) / p, []
     law = law_of(sd) if sd else NoiseLaw.none()
@@ -164,7 +164,7 @@ def test_likelihood_ratio_is_chi_squared_with_effective_sample_size(sd: float) -
 
 
 def test_refit_of_a_chain_in_closed_form() -> None:
-    """A chain is decomposable: T is the sum over cliques less that over separators."""
+    """For a decomposable chain, T is the sum over cliques minus the sum over separators."""
     rng, p = np.random.default_rng(4), 5
     rows = rng.normal(size=(40, p)) * np.geomspace(0.01, 10, p)
     S = rows.T @ rows / 40
@@ -178,7 +178,7 @@ def test_refit_of_a_chain_in_closed_form() -> None:
 
 
 def test_refit_of_graphs_without_closed_form() -> None:
-    """A cycle and a column alone: the inverse equals S on the edges, and nothing else is free."""
+    """For a cycle and an isolated column, the inverse equals S on edges; T is zero elsewhere."""
     rng, p = np.random.default_rng(5), 6
     rows = rng.normal(size=(60, p)) + rng.normal(size=(60, 1))
     S = rows.T @ rows / 60
@@ -209,7 +209,7 @@ def test_ebic_finds_the_graph_despite_noise() -> None:
 
 
 def test_ebic_finds_no_edges_among_independent_columns() -> None:
-    """No edges among independent columns, and no more of them with a larger gamma."""
+    """Independent columns give no edges, and a larger gamma does not add edges."""
     rng, p, found = np.random.default_rng(7), 12, []
     for _ in range(5):
         evidence = seen(rng, np.eye(p) / p, 1000, 3e-3)
@@ -221,7 +221,7 @@ def test_ebic_finds_no_edges_among_independent_columns() -> None:
         assert counts[0] >= counts[1] >= counts[2]
         found.append(counts)
     assert np.mean(found, axis=0)[0] < 3
-    assert np.mean(found, axis=0)[2] <= 0.5  # of 66 pairs
+    assert np.mean(found, axis=0)[2] <= 0.5  # mean number of edges, of 66 pairs
 
 
 # Cross-validation
@@ -258,7 +258,7 @@ def test_training_law_of_other_noise_families() -> None:
 
 @pytest.mark.usefixtures("quickly_repaired")
 def test_held_out_loss_is_unbiased_and_apparent_loss_is_not() -> None:
-    """The mean over releases of the held-out loss less the population's is zero."""
+    """The mean over releases of the held-out loss minus the population loss is zero."""
     rng, p, penalty = np.random.default_rng(10), 6, 1e-4
     sigma, honest, apparent = ar1(p), [], []
     for _ in range(at_scale(250, 2000)):
@@ -305,7 +305,7 @@ def test_cross_validation_of_graphs() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "p", "penalty"), [(2, 6, 0.1), (2, 6, 0.3), (6, 12, 0.03)])
 def test_refit_is_accurate_or_refused(n: int, p: int, penalty: float) -> None:
-    """With fewer rows than columns, and without noise."""
+    """The rows are exact and fewer than the columns, so that S is singular."""
     evidence = evidence_from_rows(np.random.default_rng(1).standard_normal((n, p)))
     matrix = with_diagonal_floor(evidence)
     edges = edge_mask(graphical_lasso(matrix, penalty).precision)
@@ -321,7 +321,7 @@ def test_refit_is_accurate_or_refused(n: int, p: int, penalty: float) -> None:
 
 
 def test_refit_of_a_nearly_singular_matrix() -> None:
-    """A nearly singular matrix and unrelated edges."""
+    """The edges are unrelated to the nearly singular matrix."""
     rng, p = np.random.default_rng(3), 30
     S = 0.999 + 0.001 * np.eye(p)
     edges = np.triu(rng.uniform(size=(p, p)) < 0.1, 1)
@@ -348,7 +348,7 @@ def test_cross_validation_requires_folds() -> None:
 @pytest.mark.parametrize("rows", [3, 50])
 @pytest.mark.parametrize("family", ["gaussian-isotropic", "laplace", "noisy-rows", "none"])
 def test_redrawn_releases_have_the_stated_moments(family: Family, rows: int) -> None:
-    """Mean as the truth; variance of sampling, (S_ii S_jj + S_ij^2) / n, and of the noise."""
+    """The mean is the truth; the variance is (S_ii S_jj + S_ij^2) / n plus that of the noise."""
     truth, source = ar1(4), stream()
     v = 0.3 if family == "noisy-rows" else None
     law = NoiseLaw.none()
@@ -395,7 +395,7 @@ def test_stability_is_deterministic_and_counts_draws() -> None:
 
 @pytest.mark.slow
 def test_paths_end_at_dense_graphs() -> None:
-    """Omitted penalties count as complete graphs; the choice equals that of whole paths."""
+    """Omitted penalties count as complete graphs, and the choice equals that of full paths."""
     rng, p = np.random.default_rng(22), 12
     evidence = seen(rng, ar1(p), 5000, 2e-3)
     lasso_of = GraphicalLasso()
@@ -450,7 +450,7 @@ def test_derived_evidence_is_denoised_like_a_release(family: Family, trace: floa
     assert not again.folds
 
 
-# As a request names them
+# The names of the rules in requests
 
 
 @pytest.mark.slow
@@ -476,7 +476,7 @@ def test_selection_rules_by_name(rule: str) -> None:
 
 @pytest.mark.slow
 def test_cross_validation_of_very_noisy_folds() -> None:
-    """A training fold has larger entries than the whole, and a penalty is still chosen."""
+    """A penalty is chosen even if a training fold has larger entries than the full matrix."""
     evidence = folded(np.random.default_rng(21), ar1(30), (100,) * 5, 0.05)
     tops = [penalty_grid(each.repaired)[0] for each in (evidence, training_evidence(evidence, 0))]
     assert tops[1] > tops[0]

@@ -210,7 +210,7 @@ def test_tail_of_laplace_noise() -> None:
     assert critical_value(0.05, one[:1], one[:1])[0] == pytest.approx(
         math.log(20) / math.sqrt(2), rel=1e-6
     )
-    many = np.linspace(0.0, 8.0, (1 << 16) + 3)  # more than are done at once
+    many = np.linspace(0.0, 8.0, (1 << 16) + 3)  # more values than one chunk
     found = tail_probability(many, np.ones_like(many), np.ones_like(many))
     np.testing.assert_allclose(found, 2 * laplace.sf(many * math.sqrt(2)), rtol=5e-4)
     rng = np.random.default_rng(5)
@@ -234,7 +234,7 @@ def test_noise_shapes_have_the_right_kurtosis(family: Family) -> None:
 
 
 def graph(kind: str, p: int) -> Array:
-    """A population with unit trace, by the graph of its precision matrix."""
+    """Second moment with unit trace; `kind` is the graph of its inverse."""
     if kind == "ar":
         covariance = 0.5 ** np.abs(np.subtract.outer(range(p), range(p)))
         return covariance / p
@@ -265,7 +265,7 @@ def releases(
 
 
 def normalised(population: Array) -> Array:
-    """Second moment of rows divided by their length, from very many of them."""
+    """Second moment of normalised rows, from a very large sample."""
     rng, p = np.random.default_rng(77), len(population)
     values, vectors = np.linalg.eigh(population)
     rows = rng.normal(size=(400_000, p)) ** 2 * values
@@ -282,7 +282,7 @@ def truth(population: Array, of: str) -> Array:
 
 
 def coverage(seen: Iterable[Evidence], target: Array, of: str, level: float) -> tuple[float, float]:
-    """Coverage among known entries, and the share of known entries."""
+    """Coverage of the estimable entries, and the share of estimable entries."""
     pairs = np.triu_indices(len(target), 0 if of == "covariance" else 1)
     held = known = total = 0
     for evidence in seen:
@@ -302,7 +302,7 @@ ALL: tuple[tuple[Family, float], ...] = (
     ("laplace", 0.03),
     ("k-norm", 0.03),
     ("matrix-laplace", 0.03),
-    ("wishart", 0.015),  # partial correlations cover 97.1 % at 0.03: it is skewed
+    ("wishart", 0.015),  # the noise is skewed; at 0.03 partial correlations cover 97.1 %
     ("noisy-rows", 0.3),
 )
 
@@ -360,7 +360,7 @@ def test_correlation_intervals_of_columns_near_the_noise(strength: float) -> Non
 def false_share(
     population: Array, of: CorrelationKind, seen: Iterator[Evidence], rate: float, dependence: str
 ) -> tuple[float, float]:
-    """Mean share of false edges, and of true edges that were found."""
+    """Mean share of false edges among discoveries, and of true edges that are discovered."""
     actual = np.abs(truth(population, of)) > 1e-9
     np.fill_diagonal(actual, False)
     false, power = [], []
@@ -409,7 +409,7 @@ def test_few_rows_give_no_false_edges(unit: bool) -> None:
 
 
 def test_pure_laplace_noise_gives_no_false_edges() -> None:
-    """Normal tails would find some in nearly every release."""
+    """With normal tails, nearly every release would have false edges."""
     p, times = 20, at_scale(60, 1000)
     law = law_of("laplace", p, 1.0)
     found = [
@@ -426,7 +426,7 @@ def with_ones(rows: Array) -> Array:
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", [False, True])
 def test_intervals_about_means_cover(unit: bool) -> None:
-    """Rows (1, x), and noise; about the means that the column of ones shows."""
+    """For rows (1, x) with noise, intervals about the estimated means cover the truth."""
     p, n, times, rng = 4, at_scale(300, 2000), at_scale(100, 1000), np.random.default_rng(2)
     covariance, mean = graph("ar", p), np.array([0.5, -0.3, 0.2, 0.4])
     root, radius = np.linalg.cholesky(covariance), 2.0
@@ -463,7 +463,7 @@ def test_intercept_lost_in_noise_makes_pairs_not_estimable() -> None:
     seen = Evidence(moment, moment, law, 100.0, columns=(None, None, None))
     for of in ("covariance", "correlation", "partial-correlation"):
         found = Intervals(of=of).fit(seen)
-        assert found.tuning["unknown"] == (3 if of == "covariance" else 1)  # pairs of the others
+        assert found.tuning["unknown"] == (3 if of == "covariance" else 1)
         assert (found.matrices["lower"][1, 2], found.matrices["upper"][1, 2]) == (-1, 1)
     assert (Discoveries().fit(seen).matrix == 1).all()
 

@@ -33,7 +33,7 @@ GRID = [(e, d) for e in (0.01, 0.3, 1.0, 4.0, 20.0) for d in (1e-12, 1e-6, 1e-2)
 
 @pytest.mark.parametrize("mu", [0.05, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
-def test_delta_is_the_hockey_stick_integral(mu: float, epsilon: float) -> None:
+def test_delta_is_the_hockey_stick_divergence(mu: float, epsilon: float) -> None:
     def excess(x: float) -> float:
         return max(0.0, stats.norm.pdf(x - mu) - math.exp(epsilon) * stats.norm.pdf(x))
 
@@ -86,13 +86,13 @@ def test_pure_epsilon_touches_gdp_curve_at_the_corner(epsilon: float) -> None:
         assert pure >= stats.norm.cdf(stats.norm.isf(alpha) - mu) - 1e-12
 
 
-def test_epsilon_of_pure_and_failing_guarantees() -> None:
+def test_epsilon_of_guarantees_that_are_pure_or_may_fail() -> None:
     pure = Guarantee.from_pure(1.0)
     assert pure.epsilon(1e-9) == 1.0
     assert pure.delta(1.0) == 0.0
-    failing = Guarantee(0.5, delta0=1e-6)
-    assert failing.epsilon(1e-6) == math.inf
-    assert failing.delta(2.0) >= gdp_delta(0.5, 2.0) + 1e-6
+    may_fail = Guarantee(0.5, delta0=1e-6)
+    assert may_fail.epsilon(1e-6) == math.inf
+    assert may_fail.delta(2.0) >= gdp_delta(0.5, 2.0) + 1e-6
     assert Guarantee(0.0).epsilon(0.0) == 0.0
 
 
@@ -113,7 +113,7 @@ def test_one_release_fits_its_own_budget_exactly() -> None:
         assert not admits(compose([Guarantee(once.mu / 2), too_large]), epsilon, delta)
 
 
-def test_basic_composition_admits_what_gdp_does_not() -> None:
+def test_basic_composition_admits_pure_charges_that_gdp_refuses() -> None:
     halves = [Guarantee.from_pure(0.5)] * 2
     assert admits(compose(halves), 1.0, 1e-9)
     assert not admits(compose([*halves, Guarantee(1e-3)]), 1.0, 1e-9)
@@ -194,7 +194,7 @@ def test_mu_and_failure_bound_the_whole_profile(name: str) -> None:
 
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 5.0])
 def test_zcdp_delta_uses_the_best_renyi_order(rho: float) -> None:
-    """Corollary 13 of Canonne, Kamath and Steinke on a grid of orders; above the Gaussian delta."""
+    """It equals Corollary 13 of Canonne, Kamath and Steinke, minimised over a grid of orders."""
     excess = np.geomspace(1e-4, 1e7, 4000)  # order - 1
     for epsilon in (0.0, 0.1, 1.0, 8.0):
         exponent = excess * ((1 + excess) * rho - epsilon)

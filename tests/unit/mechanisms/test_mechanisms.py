@@ -73,11 +73,11 @@ def write_inputs(folder: Path, name: str, **changes: Any) -> Path:
     return write_request(folder, request=request_for(name), **facts | BUDGET | changes)
 
 
-def moment(folder: Path, how: str) -> np.ndarray[Any, Any]:
-    """The second moment that the mechanisms work on, by numpy."""
+def moment(folder: Path, normalisation: str) -> np.ndarray[Any, Any]:
+    """The second moment of the normalised rows, computed with numpy."""
     scaled = pd.read_csv(folder / "table.csv").to_numpy().clip(-5, 5)
-    rows = np.rint(scaled) if how == "whole" else scaled / 5
-    if how == "unit":
+    rows = np.rint(scaled) if normalisation == "whole" else scaled / 5
+    if normalisation == "unit":
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return rows.T @ rows / len(rows)
 
@@ -106,15 +106,15 @@ def test_release_estimate_report_verify(
     law, root_rows = facts.noise, 1.0 if facts.rows.status == "public" else 1.5
     far = np.abs(error - law.mean * np.eye(P)) / law.deviations(P)
     assert far.max() < 12 * root_rows
-    assert np.trace(release.denoised) <= facts.trace * (1 + 1e-9)
-    assert (np.linalg.eigvalsh(release.denoised) > -1e-9 * facts.trace).all()
-    assert (np.linalg.eigvalsh(release.projected) > -1e-9 * facts.trace).all()
+    assert np.trace(release.denoised) <= facts.trace_bound * (1 + 1e-9)
+    assert (np.linalg.eigvalsh(release.denoised) > -1e-9 * facts.trace_bound).all()
+    assert (np.linalg.eigvalsh(release.projected) > -1e-9 * facts.trace_bound).all()
     assert set(release.estimates) == {p.name for p in (root / "estimates").iterdir()}
 
 
 @pytest.mark.parametrize("name", ["rows", "integer-rows", "local"])
 def test_published_rows_have_the_stated_noise(name: str, tmp_path: Path, home: Path) -> None:
-    """The rows are the table's plus noise of the stated scale, and determine the matrix."""
+    """They are the table's rows plus noise of the stated scale, and determine the matrix."""
     request = write_inputs(tmp_path, name)
     made = read_plan(request).mechanism
     assert isinstance(made, RowWise)
@@ -141,7 +141,7 @@ def test_published_rows_have_the_stated_noise(name: str, tmp_path: Path, home: P
 def test_spelling_of_cells_does_not_change_published_rows(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of a CSV batch depends on the length of its lines, which is private."""
+    """Spelling changes the length of lines, and so where a CSV batch ends; both are private."""
     monkeypatch.setattr("gramercy.application.drawing._CELLS", 400)
     monkeypatch.setattr("gramercy.tables.parquet_reader.BATCH_CELLS", 300)
     monkeypatch.setattr(
@@ -188,7 +188,7 @@ def test_malformed_lines_become_zero_rows_in_place(tmp_path: Path, home: Path) -
 def test_integer_rows_are_published_in_table_units(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Published whole numbers are in the table's own units; their moment is about the centres."""
+    """Published whole numbers have the table's units; the second moment is about the centres."""
     monkeypatch.setattr(
         "gramercy.mechanisms.sampling.sampler.rounded_gaussian", lambda _, n: np.zeros(n, np.int64)
     )
@@ -207,7 +207,7 @@ def test_integer_rows_are_published_in_table_units(
 
 @pytest.mark.parametrize("what", ["off the lattice", "a row less", "another matrix"])
 def test_forged_rows_fail_verification(what: str, tmp_path: Path, home: Path) -> None:
-    """Rewritten rows with a valid seal are found without the ledger."""
+    """Verification detects rewritten rows under a valid seal, even without the ledger."""
     run_release(write_inputs(tmp_path, "rows"))
     archive = LocalArchive(home / "archive")
     folder = archive.release("toy", "v1-r1")
@@ -296,9 +296,13 @@ def test_meaningless_request_is_refused_with_a_reason(
 
 
 def test_integer_rows_require_whole_numbers(tmp_path: Path) -> None:
-    for name, how in (("gaussian", "whole"), ("integer-rows", "unit")):
+    for name, normalisation in (("gaussian", "whole"), ("integer-rows", "unit")):
         with raises(whole_numbers_mismatch):
-            read_plan(write_request(tmp_path, request=request_for(name) | {"normalisation": how}))
+            read_plan(
+                write_request(
+                    tmp_path, request=request_for(name) | {"normalisation": normalisation}
+                )
+            )
     columns = {"c0": {"lower": 0.1, "upper": 0.9}}
     with raises(bounds_not_whole, column="c0"):
         read_plan(write_request(tmp_path, request=request_for("integer-rows"), columns=columns))
@@ -347,7 +351,7 @@ def test_valid_published_scale_is_charged_its_exact_cost(name: str, tmp_path: Pa
 
 
 def test_snr_in_decibels_sets_the_noise_of_rows(tmp_path: Path) -> None:
-    """The public mean square of a cell is 1/p; the plan has mu and epsilon per row and cell."""
+    """The public mean square of a cell is 1/p. The plan states mu and epsilon per row and cell."""
     mechanism = {"name": "rows", "snr": -20.0, "delta": 1e-6}
     plan = read_plan(write_request(tmp_path, request={"mechanism": mechanism}))
     assert plan.mechanism.constants()["scale"] == pytest.approx(np.sqrt(100 / 3))
@@ -358,18 +362,18 @@ def test_snr_in_decibels_sets_the_noise_of_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "how"), [("rows", "box"), ("integer-rows", "whole")])
+@pytest.mark.parametrize(("name", "normalisation"), [("rows", "box"), ("integer-rows", "whole")])
 def test_cell_level_privacy_needs_less_noise(
-    name: str, how: str, tmp_path: Path, home: Path
+    name: str, normalisation: str, tmp_path: Path, home: Path
 ) -> None:
     """A guarantee per cell needs less noise, by the root of the number of columns."""
     scales = {}
     for unit in ("row", "cell"):
-        what = request_for(name) | {"normalisation": how}
+        what = request_for(name) | {"normalisation": normalisation}
         request = write_inputs(tmp_path, name, privacy_unit=unit, id=f"toy-{unit}")
         facts: dict[str, Any] = {"privacy_unit": unit, "id": f"toy-{unit}", "rows": ROWS}
         request = write_request(tmp_path, request=what, **facts)
-        if unit == "cell":  # one broken cell of a CSV would break its line
+        if unit == "cell":  # in CSV, a malformed cell makes its whole line unreadable
             with raises(cell_privacy_of_csv):
                 run_release(request)
             pd.read_csv(tmp_path / "table.csv").to_parquet(tmp_path / "table.parquet")
@@ -428,7 +432,7 @@ def test_randomize_and_aggregate(
     verified = verify_release(LocalArchive(elsewhere), "server", "v1-r1", None)
     assert verification.average_not_recomputed() in verified.unchecked
 
-    # The same request makes reports and averages them: two distinct releases.
+    # The same request makes reports and averages them: these are two distinct releases.
     again = write_request(
         tmp_path / "source-0", request=request_for("local"), id="source-0", rows=30, **BUDGET
     )
@@ -436,7 +440,7 @@ def test_randomize_and_aggregate(
     kinds = [Catalogue(home / "archive")[f"source-0/v1-r{k}"].manifest.kind for k in (1, 2)]
     assert kinds == ["reports", "second-moment"]
 
-    # Another average is another version, and no reports count twice.
+    # Another average needs another version, and reports must not be given twice.
     code, _, err = run_command("aggregate", request, folders[0], "--yes", capsys=capsys)
     assert (code, publication.other_reports_averaged.code in err) == (2, True), err
     run_release(
@@ -541,7 +545,7 @@ def test_pure_charges_compose_by_addition() -> None:
     assert statement.charges_left(Guarantee(0.01, delta0=1.01e-7)) == 0
 
 
-def test_guarantee_refused_is_a_public_error() -> None:
+def test_guarantee_refused_is_exported_as_a_refusal() -> None:
     assert issubclass(gramercy.GuaranteeRefused, gramercy.Refused)
 
 

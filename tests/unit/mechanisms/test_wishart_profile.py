@@ -1,4 +1,7 @@
-"""The exact guarantee of Wishart noise, against quadrature, high precision and samples."""
+"""The exact guarantee of Wishart noise, against quadrature, high precision and samples.
+
+M5 and M6 are published scales: see docs/mechanisms/README.md.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,9 @@ def quadrature(k: float, variance: float, epsilon: float, removal: bool) -> floa
     )
 
 
-@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # roundoff: 1e-11 is much
+@pytest.mark.filterwarnings(
+    "ignore::scipy.integrate.IntegrationWarning"
+)  # warns of roundoff near 1e-11
 @pytest.mark.parametrize(("k", "variance", "epsilon"), TABLE)
 def test_profile_is_the_hockey_stick_integral(k: float, variance: float, epsilon: float) -> None:
     delta = add_remove_profile(k, variance, epsilon)
@@ -92,7 +97,7 @@ def test_profile_is_the_hockey_stick_integral(k: float, variance: float, epsilon
 @pytest.mark.parametrize(("k", "variance", "epsilon"), TABLE[12:] + CORNERS)
 def test_profile_is_a_tight_upper_bound(k: float, variance: float, epsilon: float) -> None:
     delta = add_remove_profile(k, variance, epsilon)
-    with mpmath.workdps(400):  # the difference loses up to all digits but those of delta
+    with mpmath.workdps(400):  # the subtraction cancels most digits
         half, shift = mpmath.mpf(k) / 2, 1 / (2 * mpmath.mpf(variance))
         x = shift / -mpmath.expm1(-(epsilon + shift) / (half - 1))
         exact = mpmath.gammainc(half, 0, x, regularized=True)
@@ -102,7 +107,7 @@ def test_profile_is_a_tight_upper_bound(k: float, variance: float, epsilon: floa
 
 
 def test_profile_is_constant_at_two_degrees_of_freedom() -> None:
-    """M5 was published as pure: it is exactly (0, 1 - e^(-eps/3)) at any epsilon."""
+    """Scale M5 (claimed to be pure) is exactly (0, 1 - e^(-eps/3)) at any epsilon."""
     for epsilon, delta in ((0.5, 0.1535), (1.0, 0.2835), (2.0, 0.4866)):
         for at in (0.0, epsilon, 700.0):
             computed = add_remove_profile(2, 3 / (2 * epsilon), at)
@@ -114,13 +119,13 @@ def test_profile_is_constant_at_two_degrees_of_freedom() -> None:
 
 
 def test_published_approximate_variant_is_far_too_noisy() -> None:
-    """M6 claims 1e-5: m = p + (14 / eps^2) ln(4 / delta), s^2 = 1."""
+    """Scale M6, claimed delta 1e-5: m = p + (14 / eps^2) ln(4 / delta), s^2 = 1."""
     k = 1 + 14 * math.log(4 / 1e-5)
     assert 1e-21 < add_remove_profile(k, 1.0, 1.0) < 1e-19
 
 
 def test_matrix_noise_has_the_scalar_profile() -> None:
-    """W_3(m, I s^2) with and without x x^T, from the densities of the matrices themselves."""
+    """The profile of W_3(m, s^2 I) with and without x x^T is computed from the matrix densities."""
     rng = np.random.default_rng(5)
     p, m, variance, draws = 3, 6.5, 0.4, 100_000
     x = np.array([0.6, 0.0, 0.8])
@@ -139,7 +144,7 @@ def test_matrix_noise_has_the_scalar_profile() -> None:
 
 @pytest.mark.parametrize("k", [2.0, 2.6, 5.0, 40.0])
 def test_replace_one_bound_covers_sampled_neighbours(k: float) -> None:
-    """W_2(k + 1, s^2 I) + x x^T against + y y^T: at right angles, at others, shorter, and zero."""
+    """W_2(k + 1, s^2 I) + x x^T against + y y^T, at several angles, with shorter and zero rows."""
     rng = np.random.default_rng(6)
     draws, variance = 200_000, 2.0 / math.sqrt(k)
     one, two = np.sqrt(rng.chisquare(k + 1, draws)), np.sqrt(rng.chisquare(k, draws))
@@ -158,7 +163,7 @@ def test_replace_one_bound_covers_sampled_neighbours(k: float) -> None:
             slack = replace_one_bound(k, variance, epsilon) - lost.mean()
             assert slack > -error - 1e-12
             least = min(least, slack - error)
-    assert k > 2 or least < 0  # attained: for k = 2 nothing less would do
+    assert k > 2 or least < 0  # it is attained; for k = 2 no smaller bound holds
 
 
 def law(k: float, variance: float) -> tuple[mpmath.mpf, mpmath.mpf]:
@@ -166,7 +171,7 @@ def law(k: float, variance: float) -> tuple[mpmath.mpf, mpmath.mpf]:
 
 
 def step(k: float, variance: float, epsilon: float, added: bool) -> mpmath.mpf:
-    """delta_add, and delta_remove, of a > -L and b < L, from incomplete gamma functions."""
+    """delta_add if `added`, else delta_remove, from incomplete gamma functions."""
     half, rate = law(k, variance)
     x = threshold(k, variance, epsilon, added)
     ends = [(0, x), (0, x - rate)] if added else [(x - rate, mpmath.inf), (x, mpmath.inf)]
@@ -203,7 +208,7 @@ REPLACED = [
 def test_replace_one_bound_uses_the_optimal_split(
     k: float, variance: float, epsilon: float
 ) -> None:
-    """The stationary point by bisection, in 60 digits; a > eps - L, where removal ends."""
+    """The minimum is found by bisection in 60 digits, over a > eps - L."""
     with mpmath.workdps(60):
         half, rate = law(k, variance)
 
@@ -234,19 +239,19 @@ def test_replace_one_bound_uses_the_optimal_split(
 def test_replace_one_bound_is_the_least_on_a_grid(
     k: float, variance: float, epsilon: float
 ) -> None:
-    """Both orders, from quadrature: by the table with both rows it is never above the other."""
+    """Adding a row first, then removing one, is never worse than the reverse (by quadrature)."""
 
-    def by(a: float, both: bool) -> float:
-        first = quadrature(k, variance, a, both)
-        return first + math.exp(a) * quadrature(k, variance, epsilon - a, not both)
+    def delta_of_steps(a: float, add_first: bool) -> float:
+        first = quadrature(k, variance, a, add_first)
+        return first + math.exp(a) * quadrature(k, variance, epsilon - a, not add_first)
 
     loss = 0.5 / variance
     least = []
-    for both in (True, False):  # removal has no delta beyond a loss of L
-        low, high = (epsilon - loss, epsilon + loss) if both else (-epsilon - loss, loss)
+    for add_first in (True, False):  # delta_remove is 0 beyond L
+        low, high = (epsilon - loss, epsilon + loss) if add_first else (-epsilon - loss, loss)
         for _ in range(6):
             grid = np.linspace(low, high, 17)
-            values = [by(float(a), both) for a in grid]
+            values = [delta_of_steps(float(a), add_first) for a in grid]
             best = int(np.argmin(values))
             low, high = grid[max(best - 1, 0)], grid[min(best + 1, 16)]
         least.append(min(values))
@@ -255,7 +260,7 @@ def test_replace_one_bound_is_the_least_on_a_grid(
 
 
 def test_replace_one_bound_is_exact_at_two_degrees_of_freedom() -> None:
-    """M5 under replace-one equals add-remove, because a row may become zero."""
+    """It equals the add-remove profile, because a replaced row may become zero."""
     for epsilon in (0.0, 0.2, 1.0, 50.0):
         assert replace_one_bound(2, 1.5, epsilon) == add_remove_profile(2, 1.5, epsilon)
     assert replace_one_bound(2, 1.5, 1.0) == pytest.approx(-math.expm1(-1 / 3), rel=1e-12)
@@ -265,11 +270,11 @@ def test_replace_one_bound_is_exact_at_two_degrees_of_freedom() -> None:
 
 
 @pytest.mark.parametrize(("k", "most"), [(3.0, 0.51), (10.0, 0.53), (100.0, 0.73), (1e4, 0.97)])
-def test_replace_one_bound_is_below_two_larger_steps(k: float, most: float) -> None:
-    """delta_add(a) + e^a delta_add(b), a, b >= 0: the least is at a threshold that serves both."""
+def test_replace_one_bound_needs_less_noise_than_two_additions(k: float, most: float) -> None:
+    """Compared with the least delta_add(a) + e^a delta_add(b), a + b = epsilon, a, b >= 0."""
     epsilon, delta, c = 1.0, 1e-6, k / 2 - 1
 
-    def worse(variance: float) -> float:
+    def two_additions(variance: float) -> float:
         rate = 0.5 / variance
         a = c * math.log(2 / (math.exp(rate / c) + math.exp(-(epsilon + rate) / c)))
         a = max(a, 0.0)
@@ -277,12 +282,12 @@ def test_replace_one_bound_is_below_two_larger_steps(k: float, most: float) -> N
             k, variance, epsilon - a
         )
 
-    old = optimize.brentq(lambda v: math.log(worse(v) / delta), 1e-2, 1e6)
-    assert smallest_variance(k, epsilon, delta, "replace-one") < most * old
+    larger_variance = optimize.brentq(lambda v: math.log(two_additions(v) / delta), 1e-2, 1e6)
+    assert smallest_variance(k, epsilon, delta, "replace-one") < most * larger_variance
 
 
 def test_replace_one_bound_is_between_one_and_two_add_remove_steps() -> None:
-    """At least the add-remove profile, at most two steps of it; decreasing in every parameter."""
+    """It is between the add-remove profile and two steps, and decreases in every parameter."""
     ks, variances = (2, 2 + 1e-9, 2.5, 9, 400, 1e5), (0.1, 0.3, 2, 50, 1e9)
     epsilons = (0, 1e-9, 0.1, 0.5, 2, 9)
     grid = np.array(
@@ -342,7 +347,7 @@ def test_many_degrees_of_freedom_approach_the_isotropic_gaussian(
     for k in (1e4, 1e5, 1e6):
         variance = smallest_variance(k, epsilon, delta, neighbours)
         excess.append(math.sqrt(k + 29) * variance / gaussian - 1)
-    if neighbours == "replace-one":  # the first orders of one step and of the other cancel
+    if neighbours == "replace-one":  # first-order terms of the two steps cancel
         assert np.abs(excess).max() < 0.005
         assert abs(excess[2]) < 5e-4
         return
@@ -401,7 +406,7 @@ def test_profile_is_fast() -> None:
 
 
 def test_profile_agrees_with_scipy() -> None:
-    """By chi-squared distribution functions at the threshold."""
+    """Expected values come from chi-squared distribution functions at the threshold."""
     k, variance, epsilon = 12.0, 0.5, 0.8
     w = 1 / -math.expm1(-(epsilon + 0.5 / variance) / (k / 2 - 1))
     chi = stats.chi2(k)

@@ -63,7 +63,7 @@ def test_history_lists_charges_and_budget_changes_in_order(
     assert [e["mechanism"] for e in charged] == ["gaussian", "gaussian", None]
     assert [e["budget_epsilon"] for e in events] == [3, 3, 3, 3, 5, 1]
     assert [e["reason"] for e in events[4:]] == ["one year more", "the table grew"]
-    # Spent is the ledger's at every step, at the delta of that time.
+    # At every event, the spent epsilon is the ledger's, at the delta of that time.
     spent = [e["spent_epsilon"] for e in events]
     before, after = ledger.statements_around("toy", "v3-r3")
     at_registration = Budget(epsilon=3.0, delta=1e-5)
@@ -73,7 +73,7 @@ def test_history_lists_charges_and_budget_changes_in_order(
     assert spent[5] == ledger.statement("toy").spent == after.spent > spent[4]
     assert spent[0] == 0
     assert charged[0]["epsilon"] == pytest.approx(charged[1]["epsilon"])
-    # A tenth of delta is set aside.
+    # They differ a little, because a tenth of delta is set aside for failures.
     assert spent[1] == pytest.approx(charged[0]["epsilon"], rel=0.02)
     assert spent[2] - spent[1] < charged[1]["epsilon"]  # squares of mu add up, not epsilons
 
@@ -102,9 +102,9 @@ def test_history_page_contents(
         "\n", ""
     )
     text = page.read_text(encoding="utf-8")
-    seen = Page(text)
-    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
-    assert "script" not in seen.tags
+    parsed = Page(text)
+    assert all(resource.startswith(("data:", "#")) for resource in parsed.resources)
+    assert "script" not in parsed.tags
     assert text.count("<svg") == 1
     for words in ("one year more", "the disk was full", "v2-r2", "withdrawn", "gaussian"):
         assert words in text
@@ -112,7 +112,7 @@ def test_history_page_contents(
     damaged = home / "archive/toy/v1-r1/release/datapackage.json"
     damaged.chmod(0o644)
     damaged.write_bytes(b"")
-    (timeline,) = run_json("history", capsys=capsys)  # spending is still shown
+    (timeline,) = run_json("history", capsys=capsys)  # a damaged release does not hide the spending
     assert [e["mechanism"] for e in timeline["events"][1:3]] == [None, "gaussian"]
     for path, problem in (
         (tmp_path / "no/spent.html", problems.parent_folder_missing),
@@ -133,11 +133,11 @@ def test_failed_write_keeps_the_existing_page(
     page = tmp_path / "spent.html"
     page.write_text("older")
 
-    def full(_: int) -> None:
+    def fill_disk(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", full)
+        disk.setattr(os, "fsync", fill_disk)
         code, out, _ = run_command("history", "--page", page, "--json", capsys=capsys)
     assert code == 2
     error = json.loads(out)
@@ -170,14 +170,14 @@ def test_spending_chart_is_to_scale() -> None:
     svg = spending(events)
     spent, budget = steps(svg, "accent", "1.8"), steps(svg, "ink", "1.4")
     floor = spent[0][1]
-    one = next(y for _, y in spent if y > floor) - floor
-    assert sorted({round((y - floor) / one, 2) for _, y in spent}) == [0, 1, 3, 3.5]
-    assert [round((y - floor) / one, 2) for _, y in budget[:1] + budget[-1:]] == [2, 1]
+    unit = next(y for _, y in spent if y > floor) - floor
+    assert sorted({round((y - floor) / unit, 2) for _, y in spent}) == [0, 1, 3, 3.5]
+    assert [round((y - floor) / unit, 2) for _, y in budget[:1] + budget[-1:]] == [2, 1]
     for line in (spent, budget):
         across = [x for x, _ in line]
-        assert across == sorted(across)  # also where the clock was set back, on day 20
+        assert across == sorted(across)  # even after the clock was set back, to day 20
         turns = itertools.pairwise(line)
-        assert all(a[0] == b[0] or a[1] == b[1] for a, b in turns)  # steps, and no slopes
+        assert all(a[0] == b[0] or a[1] == b[1] for a, b in turns)  # horizontal or vertical
     assert svg == spending(events)
     assert spending([]) == ""
 
@@ -188,7 +188,7 @@ def event_at(moment: str, spent: float) -> Event:
 
 def test_public_chart_shows_days_and_no_times() -> None:
     one_day = ("11-22T10:00:01", "11-22T10:04:00", "11-22T23:59:59")
-    for moments, others in (
+    for moments, same_days in (
         (one_day, ("11-22T00:00:00", "11-22T02:00:00", "11-22T02:00:01")),
         (
             (*one_day, "11-23T08:00:00", "12-24T09:00:00", "12-24T09:30:00"),
@@ -198,12 +198,12 @@ def test_public_chart_shows_days_and_no_times() -> None:
         events = [event_at(moment, place / 4) for place, moment in enumerate(moments)]
         svg = spending(events, days=True)
         assert svg == spending(
-            [event_at(m, place / 4) for place, m in enumerate(others)], days=True
+            [event_at(m, place / 4) for place, m in enumerate(same_days)], days=True
         )
         assert svg != spending(events)
-        assert ":" not in "".join(re.findall(r">([^<>]*)</text>", svg))  # no hour on the axis
+        assert ":" not in "".join(re.findall(r">([^<>]*)</text>", svg))  # the axis shows no times
         corners = sorted({x for x, _ in steps(svg, "accent", "1.8")})
-        assert len(corners) == len(moments) + 1  # every step can be seen, and what follows
+        assert len(corners) == len(moments) + 1  # one corner for each event, and one for the end
         assert min(b - a for a, b in itertools.pairwise(corners)) > 2
 
 

@@ -1,4 +1,4 @@
-"""The page of a plan: the command's numbers, from public facts, without a charge."""
+"""The page of a plan: it agrees with the command, reads no data, and charges nothing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from gramercy.schemas.problems.budget import budget_exceeded
 from gramercy.schemas.problems.command_line import parent_folder_missing
 from tests.support.factories import read_plan, run_command, run_json, run_release, write_request
 
-PURE = {"name": "laplace", "epsilon": 1.0}  # few others can answer, so that they are soon compared
+# Few mechanisms can answer such a request, so ranking them is fast.
+PURE = {"name": "laplace", "epsilon": 1.0}
 
 
 def plan_html(request: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """The text and the page of a plan, with fewer points on the curves."""
+    """The command's output and the page of a plan, with fewer points on the curves."""
     place = request.with_name("plan.html")
     with pytest.MonkeyPatch.context() as few:
         few.setattr("gramercy.application.forecast._STEPS", 3)
@@ -36,7 +37,7 @@ def test_plan_page_agrees_with_the_command(
 ) -> None:
     hostile = {"<script>alert(1)</script>": {"lower": 0.0, "upper": 1.0}, "b": {"levels": ["<i>"]}}
     request = write_request(tmp_path, columns=hostile, title="Blood & <b>bones</b>")
-    (tmp_path / "table.csv").unlink()  # it reads no data
+    (tmp_path / "table.csv").unlink()  # a plan does not need the table
     facts = run_json("plan", request, capsys=capsys)
     out, page = plan_html(request, capsys)
     assert "<script" not in page
@@ -132,8 +133,8 @@ def test_unwritable_plan_page_is_reported_first(
     words: tuple[str, ...], tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "nowhere/plan.html"
-    asked = ("plan", write_request(tmp_path), *words, "--page", page, "--json")
-    code, out, _ = run_command(*asked, capsys=capsys)
+    arguments = ("plan", write_request(tmp_path), *words, "--page", page, "--json")
+    code, out, _ = run_command(*arguments, capsys=capsys)
     assert code == 2
     error = json.loads(out)  # a single document
     assert error["code"] == parent_folder_missing.code

@@ -30,7 +30,7 @@ from tests.test_architecture import ROOT
 def chain_evidence(
     noise: float, rows: int = 4000, p: int = 6, law: NoiseLaw | None = None
 ) -> Evidence:
-    """A release of a chain: neighbours depend on each other, no others do."""
+    """A noisy second moment of a chain, in which only neighbouring columns are dependent."""
     precision = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
     moment = np.linalg.inv(precision)
     white = NoiseLaw(family="gaussian-isotropic", sd_diagonal=noise * 2**0.5, sd_off_diagonal=noise)
@@ -39,32 +39,34 @@ def chain_evidence(
 
 
 def test_strong_edges_recur_and_chance_edges_do_not() -> None:
-    near = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
-    seen = chain_evidence(0.001)
-    shares = edge_frequencies(seen, GraphicalLasso(penalty=0.1), {"penalty": 0.1})
-    assert (shares[near] == 1).all()
+    neighbours = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
+    evidence = chain_evidence(0.001)
+    shares = edge_frequencies(evidence, GraphicalLasso(penalty=0.1), {"penalty": 0.1})
+    assert (shares[neighbours] == 1).all()
     assert (shares == shares.T).all()
     assert (np.diag(shares) == 0).all()
-    far = ~near & ~np.eye(6, dtype=bool)
-    hidden = edge_frequencies(chain_evidence(1.0), GraphicalLasso(penalty=0.5), {"penalty": 0.5})
-    assert hidden[near].mean() < 0.8
-    assert hidden[near].mean() == pytest.approx(hidden[far].mean(), abs=0.35)
+    others = ~neighbours & ~np.eye(6, dtype=bool)
+    noisy = edge_frequencies(chain_evidence(1.0), GraphicalLasso(penalty=0.5), {"penalty": 0.5})
+    assert noisy[neighbours].mean() < 0.8
+    assert noisy[neighbours].mean() == pytest.approx(noisy[others].mean(), abs=0.35)
 
 
 def test_selected_penalty_is_reused_in_redraws() -> None:
-    seen, chosen = chain_evidence(0.05), GraphicalLasso(penalty="ebic")
-    tuning = chosen.fit(seen).tuning
-    kept = edge_frequencies(seen, GraphicalLasso(penalty=tuning["penalty"]), tuning, draws=5)
-    np.testing.assert_array_equal(edge_frequencies(seen, chosen, tuning, draws=5), kept)
+    evidence, estimator = chain_evidence(0.05), GraphicalLasso(penalty="ebic")
+    tuning = estimator.fit(evidence).tuning
+    expected = edge_frequencies(
+        evidence, GraphicalLasso(penalty=tuning["penalty"]), tuning, draws=5
+    )
+    np.testing.assert_array_equal(edge_frequencies(evidence, estimator, tuning, draws=5), expected)
 
 
 @pytest.mark.parametrize("name", [n for n in registry if n not in {"discriminant", "intervals"}])
-def test_every_graph_estimator_can_be_redrawn(name: str) -> None:
-    seen, known = chain_evidence(0.01), registry[name].model_validate({"name": name})
-    found = known.fit(seen)
-    assert found.edges is not None
-    shares = edge_frequencies(seen, known, found.tuning, draws=5)
-    strong = np.abs(found.edges) > 0.25
+def test_edge_frequencies_of_every_graph_estimator(name: str) -> None:
+    evidence, estimator = chain_evidence(0.01), registry[name].model_validate({"name": name})
+    estimate = estimator.fit(evidence)
+    assert estimate.edges is not None
+    shares = edge_frequencies(evidence, estimator, estimate.tuning, draws=5)
+    strong = np.abs(estimate.edges) > 0.25
     assert strong.any()
     assert (shares[strong] == 1).all()
 
@@ -91,7 +93,7 @@ def test_effective_rows_under_noise(tmp_path: Path) -> None:
     assert 39 < precise.median <= 40
     assert noisy.low <= noisy.median <= noisy.high < precise.low
     assert noisy.share == pytest.approx(noisy.median / 40)
-    # By the errors themselves: n s^2 / (s^2 + v^2).
+    # Recompute from the errors: n s^2 / (s^2 + v^2).
     from gramercy.estimators.uncertainty.entries import second_moment
 
     errors = second_moment(much.evidence)
@@ -133,14 +135,14 @@ from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
 from gramercy.schemas.noise import NoiseLaw
 rows = NoiseLaw(family="noisy-rows", sd_diagonal=0.1, sd_off_diagonal=0.1, cell_variance=0.5)
 for law, count in ((None, 40), (rows, 4000)):
-    seen = chain_evidence(0.3, count, law=law)
-    print(edge_frequencies(seen, GraphicalLasso(penalty=0.2), {"penalty": 0.2}).tolist())
+    evidence = chain_evidence(0.3, count, law=law)
+    print(edge_frequencies(evidence, GraphicalLasso(penalty=0.2), {"penalty": 0.2}).tolist())
 """
 
 
 @pytest.mark.slow
 def test_redraws_are_equal_across_blas_kernels() -> None:
-    """Kernels round differently, and rotate eigenvectors of ties differently."""
+    """Kernels round differently, and choose different eigenvectors for equal eigenvalues."""
     outputs = {
         subprocess.run(
             [sys.executable, "-c", REDRAWS],

@@ -54,7 +54,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.asks: list[str] = []
+        self.resources: list[str] = []
         self.tags: list[str] = []
         self.feed(text)
         assert not self.open, self.open
@@ -63,7 +63,9 @@ class Page(html.parser.HTMLParser):
         self.tags.append(tag)
         if tag not in VOID:
             self.open.append(tag)
-        self.asks += [v for k, v in attrs if k in {"src", "href", "xlink:href", "srcset", "data"}]
+        self.resources += [
+            v for k, v in attrs if k in {"src", "href", "xlink:href", "srcset", "data"}
+        ]
         assert not [k for k, _ in attrs if k.startswith("on")]
 
     def handle_startendtag(self, tag: str, attrs: Any) -> None:
@@ -83,14 +85,14 @@ def text_of(root: Path) -> str:
 
 def test_report_loads_nothing_external(tmp_path: Path) -> None:
     text = text_of(run_pipeline(write_request(tmp_path)))
-    seen = Page(text)
-    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
+    page = Page(text)
+    assert all(resource.startswith(("data:", "#")) for resource in page.resources)
     assert not re.search(r"url\((?!#)|@import|http-equiv=\"refresh", text)
-    assert "script" not in seen.tags
+    assert "script" not in page.tags
     assert "default-src 'none'" in text
     assert "prefers-color-scheme: dark" in text
     assert "var(--ink)" in text
-    assert "#0101" not in text  # every stand-in colour was replaced
+    assert "#0101" not in text  # every placeholder colour was replaced
     for fact in ("ε = 1", "δ = 10⁻⁶", "μ = 0.2367", "54.8 %", "toy/v1-r1", "second moment of the"):
         assert fact in text
     assert text.count("<svg") >= 3
@@ -104,12 +106,12 @@ def test_hostile_names_are_escaped_in_the_report(tmp_path: Path, home: Path) -> 
     frame.to_csv(tmp_path / "table.csv", index=False)
     names = {"title": HOSTILE[0], "curator": HOSTILE[1] + HOSTILE[4], "intercept": True}
     text = text_of(run_pipeline(write_request(tmp_path, columns=columns, **names)))
-    seen = Page(text)
-    assert "img" not in seen.tags
-    assert "script" not in seen.tags
+    page = Page(text)
+    assert "img" not in page.tags
+    assert "script" not in page.tags
     assert "{{ 7 * 7 }}" in text
     assert "$x^2$" in text
-    assert all(ask.startswith(("data:", "#")) for ask in seen.asks)
+    assert all(resource.startswith(("data:", "#")) for resource in page.resources)
     inside = page_path(Home.default(), "toy", "v1-r1").read_text()
     assert "img" not in Page(inside).tags
 
@@ -127,7 +129,7 @@ def test_concurrent_reports_are_sealed_once(tmp_path: Path, home: Path) -> None:
     shutil.rmtree(place)
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda _: make_report(context, "toy", "v1-r1", ids[::-1]), range(4)))
-    assert bundle_bytes(place) == before  # the order of asking does not matter
+    assert bundle_bytes(place) == before  # the order of the estimates does not matter
     assert len(list((root / "reports").iterdir())) == 1
     assert len(make_report(context, "toy", "v1-r1", []).manifest.estimates) == 0
     assert len(list((root / "reports").iterdir())) == 2
@@ -187,29 +189,29 @@ def bundle_with(root: Path, **changes: Any) -> ReleaseBundle:
 def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
     root = run_pipeline(write_request(tmp_path))
 
-    def warned(bundle: ReleaseBundle) -> set[str]:
+    def warning_codes(bundle: ReleaseBundle) -> set[str]:
         law = bundle.manifest.noise
         notes = reader_notes(bundle, spectrum(bundle.raw, bundle.repaired, law))
         assert all((note.level == "warning") == bool(note.code) for note in notes)
         return {note.code for note in notes}
 
     plain = bundle_with(root)
-    assert warnings.weak_protection.code not in warned(plain)
+    assert warnings.weak_protection.code not in warning_codes(plain)
     for mu, weak in ((0.9, False), (1.5, True), (4.0, True)):
         strength = plain.manifest.guarantee.model_copy(update={"mu": mu})
-        codes = warned(bundle_with(root, guarantee=strength))
+        codes = warning_codes(bundle_with(root, guarantee=strength))
         assert (warnings.weak_protection.code in codes) == weak
     quiet = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2e-4, sd_off_diagonal=1.4e-4)
-    assert warnings.mostly_noise.code not in warned(bundle_with(root, noise=quiet))
+    assert warnings.mostly_noise.code not in warning_codes(bundle_with(root, noise=quiet))
     loud = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2.0, sd_off_diagonal=1.4)
-    codes = warned(bundle_with(root, noise=loud))
+    codes = warning_codes(bundle_with(root, noise=loud))
     assert {warnings.mostly_noise.code, warnings.columns_lost.code} <= codes
     few = plain.manifest.rows.model_copy(update={"value": 2.0})
-    assert warnings.fewer_rows_than_columns.code in warned(bundle_with(root, rows=few))
+    assert warnings.fewer_rows_than_columns.code in warning_codes(bundle_with(root, rows=few))
     several = plain.manifest.rows.model_copy(update={"value": 20.0})
-    assert warnings.few_rows.code in warned(bundle_with(root, rows=several))
+    assert warnings.few_rows.code in warning_codes(bundle_with(root, rows=several))
     unsure = plain.manifest.rows.model_copy(update={"status": "noisy", "sd": 20.0})
-    assert warnings.uncertain_count.code in warned(bundle_with(root, rows=unsure))
+    assert warnings.uncertain_count.code in warning_codes(bundle_with(root, rows=unsure))
     exact = plain.manifest.guarantee
     assert best_attacker_accuracy(exact) == 0.548  # 0.5471, rounded up
     assert best_attacker_accuracy(exact.model_copy(update={"delta0": 0.1})) == 0.648
@@ -222,10 +224,10 @@ def test_spectrum_of_pure_noise() -> None:
     stream = np.random.default_rng(0)
     half = stream.normal(size=(300, 300)) / 2**0.5
     law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5, sd_off_diagonal=1.0)
-    found = spectrum(half + half.T, np.eye(300), law)
-    assert found.upper == -found.lower == pytest.approx(2 * 300**0.5 + 2.0234 * 300 ** (-1 / 6))
-    np.testing.assert_allclose(found.released, found.noise, atol=0.06 * found.upper)
-    assert found.above_noise == 0
+    result = spectrum(half + half.T, np.eye(300), law)
+    assert result.upper == -result.lower == pytest.approx(2 * 300**0.5 + 2.0234 * 300 ** (-1 / 6))
+    np.testing.assert_allclose(result.released, result.noise, atol=0.06 * result.upper)
+    assert result.above_noise == 0
     quantiles = semicircle_quantiles(1001)
     np.testing.assert_allclose(quantiles, -quantiles[::-1], atol=1e-9)
     # P(x > 1/2) of the semicircle law is 1/3 - sqrt(3)/(4 pi).
@@ -249,8 +251,8 @@ def test_largest_of_noise_is_the_median_maximum() -> None:
     assert median_largest_noise(1) == pytest.approx(0.6745, abs=1e-4)
     assert median_largest_noise(10**12) > 7
     heavy = np.abs(np.random.default_rng(0).laplace(scale=0.5**0.5, size=(4000, 435)))
-    seen = np.median(heavy.max(axis=1))
-    assert median_largest_noise(435, "laplace") == pytest.approx(seen, abs=0.05)
+    median_of_maxima = np.median(heavy.max(axis=1))
+    assert median_largest_noise(435, "laplace") == pytest.approx(median_of_maxima, abs=0.05)
     assert median_largest_noise(435, "laplace") > 1.4 * median_largest_noise(435)
     for p in (5, 30):
         family: Family
@@ -263,7 +265,7 @@ def test_largest_of_noise_is_the_median_maximum() -> None:
 
 
 def words_of(page: str) -> str:
-    """The text of a page without pictures and tags."""
+    """The text of a page, without figures and tags."""
     return re.sub(r"<svg\b.*?</svg>|<[^>]*>", "", page, flags=re.DOTALL)
 
 
@@ -302,7 +304,7 @@ def test_report_of_a_cell_level_release(tmp_path: Path) -> None:
         assert phrase not in text, phrase
     bundle = read_release(root / "release")
     deviations = bundle.deviations
-    assert deviations[1, 1] > 1.5 * deviations[2, 2]  # the power is nearly all the first column's
+    assert deviations[1, 1] > 1.5 * deviations[2, 2]  # the first column dominates
     facts = bundle.manifest
     v = facts.noise.cell_variance or 0.0
     expected = (4 * bundle.repaired[1, 1] * v + 2 * v * v) / facts.rows.value

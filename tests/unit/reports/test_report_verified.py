@@ -1,4 +1,4 @@
-"""Forged reports with a valid new seal are refused; genuine ones are not."""
+"""Forged reports are refused, even if they were sealed again; genuine ones are accepted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def forge(place: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[st
         after = change(before)
         assert after != before
         (place / name).write_text(after, encoding="utf-8")
-    if "report.html" in changes:  # a careful forger updates its description
+    if "report.html" in changes:  # a careful forger also updates the description
         manifest = read_manifest(place, ReportManifest)
         write_descriptor(place, report_descriptor(place, manifest))
     seal(place)
@@ -44,11 +44,11 @@ def forge(place: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[st
     return f"{code} {out}"
 
 
-def replaced(old: str, new: str) -> Any:
+def replace_text(old: str, new: str) -> Any:
     return lambda text: text.replace(old, new, 1)
 
 
-def matched(pattern: str, new: str) -> Any:
+def replace_pattern(pattern: str, new: str) -> Any:
     return lambda text: re.sub(pattern, new, text, count=1)
 
 
@@ -67,18 +67,20 @@ def test_forged_reports_fail_verification(
     page = place / "report.html"
     (edge,) = re.findall(r"stroke-width: ([0-9.]+)[^>]*stroke-linecap: round", page.read_text())[:1]
     forgeries: dict[str, dict[str, Any]] = {
-        "epsilon": {"report.html": replaced("ε = 1<", "ε = 0.1<")},
-        "the attack": {"report.html": replaced("54.8 %", "50.1 %")},
-        "more words": {"report.html": replaced("</main>", "<p>Certified.</p></main>")},
-        "a text": {"report.html": replaced("<svg", "<svg><text>safe</text>")},
-        "a script": {"report.html": replaced("</main>", "<script>1</script></main>")},
-        "a label": {"report.html": matched(r">dose 0\.1</text>", ">dose 0.5</text>")},
-        "a line": {"report.html": replaced(f"stroke-width: {edge}", "stroke-width: 0.2")},
-        "a place": {"report.html": matched(r'(<path d="M )[0-9]+', r"\g<1>9")},
-        "a colour": {"report.html": replaced("var(--accent)", "var(--warm)")},
-        "the release": {"datapackage.json": replaced('"v1-r1"', '"v9-r9"')},
-        "its digest": {"datapackage.json": matched(r'"[0-9a-f]{64}"', f'"{"0" * 64}"')},
-        "no estimates": {"datapackage.json": matched(r'"estimates": \{[^}]*\}', '"estimates": {}')},
+        "epsilon": {"report.html": replace_text("ε = 1<", "ε = 0.1<")},
+        "the attack": {"report.html": replace_text("54.8 %", "50.1 %")},
+        "more words": {"report.html": replace_text("</main>", "<p>Certified.</p></main>")},
+        "a text": {"report.html": replace_text("<svg", "<svg><text>safe</text>")},
+        "a script": {"report.html": replace_text("</main>", "<script>1</script></main>")},
+        "a label": {"report.html": replace_pattern(r">dose 0\.1</text>", ">dose 0.5</text>")},
+        "a line": {"report.html": replace_text(f"stroke-width: {edge}", "stroke-width: 0.2")},
+        "a place": {"report.html": replace_pattern(r'(<path d="M )[0-9]+', r"\g<1>9")},
+        "a colour": {"report.html": replace_text("var(--accent)", "var(--warm)")},
+        "the release": {"datapackage.json": replace_text('"v1-r1"', '"v9-r9"')},
+        "its digest": {"datapackage.json": replace_pattern(r'"[0-9a-f]{64}"', f'"{"0" * 64}"')},
+        "no estimates": {
+            "datapackage.json": replace_pattern(r'"estimates": \{[^}]*\}', '"estimates": {}')
+        },
     }
     for name, changes in forgeries.items():
         output = forge(place, changes, capsys)
@@ -86,18 +88,18 @@ def test_forged_reports_fail_verification(
         assert "report" in output, name
         shutil.rmtree(place)
         shutil.copytree(tmp_path / "whole", place)
-    # With other versions of the libraries that draw, texts are compared and figures are not.
-    other = replaced('"matplotlib": "', '"matplotlib": "9.')
+    # If the versions of the drawing libraries differ, only texts are compared.
+    other = replace_text('"matplotlib": "', '"matplotlib": "9.')
     output = forge(place, {"datapackage.json": other}, capsys)
     assert output.startswith("0 ")
     assert figures_not_compared.code in output
     assert "report.html" not in output
-    output = forge(place, {"report.html": replaced("ε = 1<", "ε = 0.1<")}, capsys)
+    output = forge(place, {"report.html": replace_text("ε = 1<", "ε = 0.1<")}, capsys)
     assert output.startswith("2 ")
     shutil.rmtree(place)
     shutil.copytree(tmp_path / "whole", place)
-    # A page of another edition cannot be recomputed, which is reported.
-    other = matched(r'"report": "[0-9a-f]{16}"', '"report": "x"')
+    # A page of another edition cannot be recomputed; verification reports this.
+    other = replace_pattern(r'"report": "[0-9a-f]{16}"', '"report": "x"')
     output = forge(place, {"datapackage.json": other}, capsys)
     assert page_of_other_version.code in output
 
@@ -111,7 +113,7 @@ def test_report_refuses_estimates_of_other_releases(
     (place,) = (root / "reports").iterdir()
     (one, *_) = sorted(path.name for path in (root / "estimates").iterdir())
     shutil.copytree(root / "estimates", root / "other")
-    changed = replaced(f'"{one}"', f'"../other/{one}"')
+    changed = replace_text(f'"{one}"', f'"../other/{one}"')
     assert forge(place, {"datapackage.json": changed}, capsys).startswith("2 ")
     other = run_pipeline(write_request(tmp_path, request={"version": "v2"}))
     with raises(estimate_of_other_release):
@@ -119,15 +121,15 @@ def test_report_refuses_estimates_of_other_releases(
 
 
 def test_charts_are_compared_to_half_a_pixel() -> None:
-    one = (
+    page = (
         '<p>5</p><svg><path id="a1" d="M 1.2 -5.3" style="stroke-width: 0.7"/>'
         '<use xlink:href="#a1" xmlns:xlink="x"/><text>0.1</text></svg>'
     )
-    assert same_text(one, one.replace("1.2", "7"))
-    assert not same_text(one, one.replace("<p>5", "<p>6"))
-    assert same_figures(one, one.replace("1.2", "1.4"))
-    assert same_figures(one, one.replace("-5.3", "-5.31"))
-    assert same_figures(one, one.replace("a1", "b2"))
+    assert same_text(page, page.replace("1.2", "7"))
+    assert not same_text(page, page.replace("<p>5", "<p>6"))
+    assert same_figures(page, page.replace("1.2", "1.4"))
+    assert same_figures(page, page.replace("-5.3", "-5.31"))
+    assert same_figures(page, page.replace("a1", "b2"))
     for old, new in (
         ("1.2", "2.2"),
         ("M", "L"),
@@ -137,7 +139,7 @@ def test_charts_are_compared_to_half_a_pixel() -> None:
         ("</svg>", "</svg><svg></svg>"),
         ("<use", "<x"),
     ):
-        assert not same_figures(one, one.replace(old, new)), new
+        assert not same_figures(page, page.replace(old, new)), new
     image = '<svg><image href="data:image/png;base64,{}"/></svg>'
     red, blue = (image.format(png(colour)) for colour in ((255, 0, 0), (0, 0, 255)))
     assert same_figures(red, red)

@@ -1,4 +1,4 @@
-"""Names of one version ago: files still have them, with a warning; sealed manifests keep them."""
+"""Names of one version ago are accepted with a warning; sealed manifests keep theirs."""
 
 from __future__ import annotations
 

@@ -57,13 +57,13 @@ def test_facts_fill_the_sentence_and_are_kept() -> None:
     assert isinstance(error, RequestError)
 
 
-def test_names_from_outside_cannot_control_a_terminal() -> None:
+def test_control_characters_in_names_are_escaped() -> None:
     error = example("\x1b]0;a\u202e.csv", 1, ("\n",))
     assert str(error).isprintable()
     assert error.facts["file"].isprintable()
 
 
-def test_unknown_placeholder_is_a_mistake_of_the_declaration() -> None:
+def test_unknown_placeholder_in_a_declaration_is_refused() -> None:
     with pytest.raises(TypeError):
 
         @problem("GRM-999", Notice, "{missing}")
@@ -83,7 +83,7 @@ def test_copies_keep_code_facts_and_details(again: object) -> None:
         assert len(other.details) == len(error.details)
 
 
-def test_renamed_error_names_the_other_place() -> None:
+def test_renamed_error_names_the_new_location() -> None:
     error = example("/tmp/copy/a.csv", 1, ()).renamed("/tmp/copy", "s3://bucket")
     assert error.facts["file"] == "s3://bucket/a.csv"
     assert "/tmp" not in repr(error)
@@ -113,7 +113,7 @@ def test_errors_are_raised_by_their_problem_types() -> None:
     assert not bare
 
 
-def test_error_is_freed_of_everything_that_may_quote_private_values() -> None:
+def test_error_without_history_quotes_no_private_values() -> None:
     try:
         try:
             raise KeyError("a private value")

@@ -1,4 +1,4 @@
-"""On a Dask cluster: the same integers, and nothing private is sent, written or logged."""
+"""A Dask cluster gives the same integers, and nothing private is sent, written or logged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MARK = "918273.645"  # a private value
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """Two processes, which keep everything in memory."""
+    """The address of a cluster of two worker processes, which keep everything in memory."""
     import dask
     from distributed import LocalCluster
 
@@ -90,7 +90,7 @@ PERSONS = {"privacy_unit": "who", "persons": 37}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"neighbours": "add-remove"}, PERSONS], ids=str)
-def test_local_clustersums_equal_local_sums(
+def test_cluster_sums_equal_local_sums(
     changes: dict[str, Any], files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
@@ -109,12 +109,12 @@ def test_local_clustersums_equal_local_sums(
     assert local.rows_without_person == remote.rows_without_person
     assert (local.repairs.filled == remote.repairs.filled).all()
     assert (local.repairs.clamped == remote.repairs.clamped).all()
-    assert sum(reported) == declared.rows * (2 if "unit" in changes else 1)
+    assert sum(reported) == declared.rows * (2 if "privacy_unit" in changes else 1)
     assert len(reported) >= 9
 
 
 @pytest.mark.slow
-def test_local_clusterfolds_sum_to_all_rows(
+def test_cluster_folds_sum_to_all_rows(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each worker draws the folds of the rows that it reads."""
@@ -131,7 +131,7 @@ def test_local_clusterfolds_sum_to_all_rows(
     assert (remote.gram == local.gram).all()
 
 
-def test_pieces_cover_every_row_group_once(files: str) -> None:
+def test_partitions_cover_every_row_group_once(files: str) -> None:
     source = open_source(files)
     for size, count in ((1, 7), (333 * 5 * 3, 3), (1 << 40, 1)):
         groups = [each.files[0].row_groups for each in partitions(source, size)]
@@ -149,7 +149,7 @@ def test_pieces_cover_every_row_group_once(files: str) -> None:
 def test_client_sends_only_public_constants_and_names(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything it submits, except for futures."""
+    """The test checks everything that the client submits, except for futures."""
     from distributed import Client, Future
 
     frame = table(50)
@@ -247,7 +247,7 @@ def test_workers_that_may_spill_to_disk_are_refused(
     ):
         with raises(problems.workers_may_spill):
             summed(files, contract(files), Cluster(local_cluster.scheduler_address))
-        # A worker that joined after the check.
+        # As on a worker that joined after the check.
         monkeypatch.setattr(cluster, "_check_workers", lambda client: None)
         with raises(problems.workers_may_spill):
             summed(files, contract(files), Cluster(local_cluster.scheduler_address))

@@ -1,4 +1,4 @@
-"""CSV: every line and cell is parsed independently of the others, packed or not."""
+"""CSV: every line and cell is parsed independently of the others, compressed or not."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def test_each_csv_line_gives_at_most_one_row(
     """Rows read plus rows dropped is the number of lines, so no cell can change the count."""
     file = tmp_path_factory.mktemp("t") / "t.csv"
 
-    def of(lines: list[bytes]) -> tuple[list[list[float]], int]:
+    def read_lines(lines: list[bytes]) -> tuple[list[list[float]], int]:
         file.write_bytes(b"a,b\n" + b"".join(line + b"\n" for line in lines))
         return read(file, "a", "b")
 
-    rows, dropped = of(lines)
+    rows, dropped = read_lines(lines)
     assert len(rows) + dropped == len(lines)
-    # Each line gives the same as in a file of its own.
-    alone = [of([line]) for line in lines]
+    # Each line gives the same rows as in a file that has no other line.
+    alone = [read_lines([line]) for line in lines]
     np.testing.assert_array_equal(rows, [row for cells, _ in alone for row in cells])
     assert dropped == sum(count for _, count in alone)
 
@@ -173,7 +173,7 @@ def test_truncated_gzip_error_names_the_file_and_no_value(tmp_path: Path) -> Non
 def test_lines_over_4_mib_are_dropped_in_bounded_memory(
     tmp_path: Path, length: int, ended: bool
 ) -> None:
-    """A line is read whole up to 4 MiB, and dropped beyond, in bounded memory."""
+    """A line of up to 4 MiB is read; a longer one is dropped, in bounded memory."""
     with (tmp_path / "t.csv").open("wb") as stream:
         stream.write(b"a,b\n5,6\n" + b"0" * (length - 2) + b",2" + (b"\n3,4\n" if ended else b""))
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Lines of a CSV: no content of a line affects how the others are read."""
+"""Lines of a CSV file: the content of a line never affects how the others are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machine code and threads give the same integers and counts."""
+"""Compiled code and threads give the same integers and counts as plain Python."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_kernel_equals_reference_exactly(
 
 
 def test_rows_rounded_out_of_the_ball_equal_reference() -> None:
-    """Rows that round out of the ball, with more columns than the lattice was made for."""
+    """More columns than the lattice was made for, so that rounding moves rows out of the ball."""
     columns = NUMBERS[:1] * 40
     rng = np.random.default_rng(0)
     cells_ = rng.choice([-0.9, 0.9], size=(40, 500))

@@ -1,4 +1,4 @@
-"""The canonical spelling of a person's name: programs' changes do not make two persons."""
+"""The canonical spelling of a name: changes that programs make do not create a second person."""
 
 from __future__ import annotations
 
@@ -133,5 +133,5 @@ def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
     ],
     ids=range(9),
 )
-def test_very_long_names(name: str, expected: str | None) -> None:
+def test_very_long_names_take_linear_time(name: str, expected: str | None) -> None:
     assert canonical(name) == expected

@@ -36,7 +36,7 @@ NASTY = ["", "nan", "1e308", "-1e308", "5e-324", "inf", "x", "0"]
 
 
 def frame(persons: int, seed: int = 0) -> pd.DataFrame:
-    """From one to forty rows each, in any order."""
+    """A table with one to forty rows per person, in random order."""
     rng = np.random.default_rng(seed)
     names = np.repeat([f"id-{k}" for k in range(persons)], rng.integers(1, 40, size=persons))
     rng.shuffle(names)
@@ -49,12 +49,17 @@ def contract(path: Path, persons: int, **changes: Any) -> Contract:
 
 
 def summed(
-    table: pd.DataFrame, folder: Path, persons: int, how: Any = None, bits: int = 12, **changes: Any
+    table: pd.DataFrame,
+    folder: Path,
+    persons: int,
+    normalisation: Any = None,
+    bits: int = 12,
+    **changes: Any,
 ) -> Accumulated:
     path = folder / "t.csv"
     table.to_csv(path, index=False)
     declared = contract(path, persons, **changes)
-    return accumulate(open_source(str(path)), declared, how or Unit(), Lattice(P, bits))
+    return accumulate(open_source(str(path)), declared, normalisation or Unit(), Lattice(P, bits))
 
 
 def test_gram_is_that_of_rows_scaled_per_person(tmp_path: Path) -> None:
@@ -71,7 +76,7 @@ def test_gram_is_that_of_rows_scaled_per_person(tmp_path: Path) -> None:
 
 
 def test_person_contributes_unit_trace_for_any_number_of_rows(tmp_path: Path) -> None:
-    """On a fitted lattice, without a bias that grows with the number of persons."""
+    """The lattice is a fitted one; no bias grows with the number of persons."""
     lattice = Lattice.fitting(P, 10**6, 5.0, rows_per_person=20.0)
     assert lattice.rows_in_ball == 320
     path = tmp_path / "t.csv"
@@ -93,8 +98,12 @@ def test_one_row_per_person_equals_row_level_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bits", [10, 14, 20])
-@pytest.mark.parametrize("how", [Unit(), Clip(kind="clip", radius=0.3)], ids=["unit", "clip"])
-def test_contribution_of_a_person_stays_in_the_ball(bits: int, how: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "normalisation", [Unit(), Clip(kind="clip", radius=0.3)], ids=["unit", "clip"]
+)
+def test_contribution_of_a_person_stays_in_the_ball(
+    bits: int, normalisation: Any, tmp_path: Path
+) -> None:
     """Up to ten thousand rows of one person with hostile cells add a trace of at most one."""
     rng = np.random.default_rng(1)
     for rows in (1, 2, 7, 10_000):
@@ -102,7 +111,7 @@ def test_contribution_of_a_person_stays_in_the_ball(bits: int, how: Any, tmp_pat
         strange = rng.random((rows, P)) < 0.2
         cells[strange] = rng.choice(NASTY, size=int(strange.sum()))
         table = pd.DataFrame(cells, columns=[f"c{k}" for k in range(P)]).assign(who="me")
-        sums = summed(table, tmp_path, 1, how, bits)
+        sums = summed(table, tmp_path, 1, normalisation, bits)
         assert sums.gram is not None
         assert np.trace(sums.gram) <= Lattice(P, bits).squared_radius
 
@@ -172,13 +181,13 @@ def test_rows_without_a_person_are_left_out(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_wrong_declared_number_of_persons_is_not_refused(neighbours: str, tmp_path: Path) -> None:
-    """Otherwise one misspelled or missing name would decide about the release."""
+    """Otherwise one misspelled or missing name would decide whether the table is refused."""
     for persons in (9, 10, 11):
         assert summed(frame(10), tmp_path, persons, neighbours=neighbours).rows == 10
 
 
 def test_person_without_valid_rows_does_not_refuse_the_table(tmp_path: Path) -> None:
-    """A quote in one cell, or a missing name, must not decide about the release."""
+    """A quote in one cell, or a missing name, must not decide whether the table is refused."""
     path = tmp_path / "t.csv"
     for line in ('b,"5,5,5', ",5,5,5", "b,5,5"):
         path.write_text(f"who,c0,c1,c2\na,5,5,5\n{line}\n")
@@ -249,7 +258,7 @@ def test_non_utf8_name_is_one_person_in_csv_and_parquet(name: bytes, tmp_path: P
 def test_files_must_agree_on_the_type_of_the_person_column(
     kinds: list[Any], problem: Problem[..., Any] | None, facts: dict[str, str], tmp_path: Path
 ) -> None:
-    """From the stated types, before any row is read."""
+    """Types that files state are compared before any row is read."""
     for k, kind in enumerate(kinds):
         if kind is None:
             (tmp_path / f"{k}.csv").write_text("who,c0,c1,c2\n1,1,2,3\n")
@@ -266,7 +275,7 @@ def test_files_must_agree_on_the_type_of_the_person_column(
 
 
 def test_contribution_never_decreases_with_more_rows(tmp_path: Path) -> None:
-    """For clipped rows: no jump where scaling begins, and at most the weight of one row."""
+    """The contribution of clipped rows does not jump where scaling begins, nor exceed one row."""
     lattice = Lattice(P, 10, rows_in_ball=2000.0)
     assert lattice.shrinkage < 0.97
     path = tmp_path / "t.csv"
@@ -274,8 +283,8 @@ def test_contribution_never_decreases_with_more_rows(tmp_path: Path) -> None:
     for rows in range(1, 40):
         line = "me,1,1,1\n" * rows
         path.write_text(f"who,c0,c1,c2\n{line}")
-        how = Clip(kind="clip", radius=1.5)
-        sums = accumulate(open_source(str(path)), contract(path, 1), how, lattice)
+        clip = Clip(kind="clip", radius=1.5)
+        sums = accumulate(open_source(str(path)), contract(path, 1), clip, lattice)
         assert sums.gram is not None
         trace = np.trace(sums.gram) / lattice.divisor
         assert trace <= 1.02

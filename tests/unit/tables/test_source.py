@@ -1,4 +1,4 @@
-"""Sources: files, folders and partitions, and what is refused by its name."""
+"""Sources: files, folders and partitions; errors name the file."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_level_cells_become_level_indices(
     table.to_pandas().to_csv(tmp_path / "t.csv", index=False)
     for name in ("t.parquet", "t.csv"):
         if name == "t.csv" and array.type == pa.bool_():
-            continue  # a CSV says True, which is not a number
+            continue  # CSV writes it as True, which is not a number
         batches = list(cell_batches(open_source(str(tmp_path / name)), levels, MalformedLines()))
         np.testing.assert_array_equal(np.concatenate(batches, axis=1)[0], indices)
 
