@@ -36,8 +36,7 @@ def text(lines: Iterable[str]) -> str:
 
 
 def symbols(page: str) -> str:
-    """A page with ε for epsilon, 10⁻⁶ for 1e-06 and × for x, except in code and targets of "
-    "links."""
+    """Write ε for epsilon, 10⁻⁶ for 1e-06 and × for x, except in code and link targets."""
     parts = _CODE.split(page)
     return "".join(part if index % 2 else _symbols(part) for index, part in enumerate(parts))
 

@@ -36,7 +36,9 @@ def coverage(lines: pd.DataFrame, path: Path) -> None:
                 groups = here.groupby("strength")["held"]
                 middle = groups.mean()
                 span = np.maximum([middle - groups.min(), groups.max() - middle], 0.0)
-                axes.errorbar(_at(index, middle), middle, span, label=family, **_style(index))
+                axes.errorbar(
+                    _shifted_positions(index, middle), middle, span, label=family, **_style(index)
+                )
             _noise(axes, of)
         panels[0].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         canvas.supylabel(f"coverage at {LEVEL:.0%}")
@@ -51,7 +53,7 @@ def power(lines: pd.DataFrame, path: Path) -> None:
             at_size = some[(some["p"] == p) & (some["n"] == n)]
             for index, family, here in _families(at_size):
                 middle = here.groupby("strength")["power"].mean()
-                axes.plot(_at(index, middle), middle, label=family, **_style(index))
+                axes.plot(_shifted_positions(index, middle), middle, label=family, **_style(index))
             _noise(axes, f"p = {p}, n = {n}")
             axes.set_ylim(-0.03, 1.03)
         canvas.supylabel(f"share of the true edges found, at rate {RATES[0]:g}")
@@ -64,7 +66,7 @@ def _families(lines: pd.DataFrame) -> Iterator[tuple[int, str, pd.DataFrame]]:
             yield index, family, here
 
 
-def _at(index: int, lines: pd.Series) -> list[float]:
+def _shifted_positions(index: int, lines: pd.Series) -> list[float]:
     apart = _APART * (index - len(FAMILIES) / 2) if index else 0.0
     return [_LEVELS.index(strength) + apart for strength in lines.index]
 

@@ -100,7 +100,7 @@ class Entries:
 
     def summary(self) -> Coverage:
         known = np.array(self.known)
-        always, share = known.all(axis=0), _digits(known.mean())
+        always, share = known.all(axis=0), _rounded(known.mean())
         if not known.any():
             return Coverage(share, None, None, None)
         ratio, width = np.sum(self.held) / known.sum(), None
@@ -108,9 +108,11 @@ class Entries:
             spread = np.var(np.array(self.estimates)[:, always], axis=0, ddof=1).mean()
             mean = (np.array(self.widths)[:, always] ** 2).mean()
             if spread > 0:
-                width = _digits(math.sqrt(mean / spread) / (2 * -ndtri((1 - LEVEL) / 2)))
+                width = _rounded(math.sqrt(mean / spread) / (2 * -ndtri((1 - LEVEL) / 2)))
         error = self.error()
-        return Coverage(share, _digits(ratio), _digits(error) if error < math.inf else None, width)
+        return Coverage(
+            share, _rounded(ratio), _rounded(error) if error < math.inf else None, width
+        )
 
 
 @dataclass
@@ -138,10 +140,10 @@ class Edges:
             false, power = np.array(pairs).T
             error = false.std(ddof=1) / math.sqrt(len(false))
             result[f"{rate:g}"] = DiscoveryRates(
-                _digits(false.mean()), _digits(error), _digits(power.mean())
+                _rounded(false.mean()), _rounded(error), _rounded(power.mean())
             )
         return result
 
 
-def _digits(value: float) -> float:
+def _rounded(value: float) -> float:
     return float(f"{value:.4g}")

@@ -102,17 +102,17 @@ def measured(rows: Array, target: Target, epsilon: float, rng: Rng) -> Iterator[
         ("neighbourhood", NeighbourhoodSelection()),
         ("scio", Scio()),
     ):
-        yield name, _of(estimator.fit(whole), target)
+        yield name, _scores_of(estimator.fit(whole), target)
     as_printed = GraphicalLasso(input="raw", penalize_diagonal=True)
     yield "sgz-ridge", _best_ridge(Ridge(input="raw"), independent, target)
     yield "sgz-lasso", _best_lasso(as_printed, independent, target)
     ranked = scores.auc(np.abs(independent.raw), target.edges)
     for paper in ("wx", "lw"):
         result = ThresholdedCovariance.model_validate({"threshold": paper, "keep_diagonal": False})
-        yield paper, _of(result.fit(independent), target, ranked)
+        yield paper, _scores_of(result.fit(independent), target, ranked)
     noisy = releases.noisy_rows(rows, epsilon, rng)
     yield "gpp", _best_lasso(as_printed, noisy, target)
-    yield "exact", _of(REFERENCE.fit(releases.exact(rows)), target)
+    yield "exact", _scores_of(REFERENCE.fit(releases.exact(rows)), target)
 
 
 def _lassos(whole: Evidence, folds: Evidence, target: Target) -> Iterator[tuple[str, Scores]]:
@@ -128,17 +128,17 @@ def _lassos(whole: Evidence, folds: Evidence, target: Target) -> Iterator[tuple[
     }
     for name, (evidence, keys) in asked.items():
         estimate = GraphicalLasso.model_validate(keys).fit(evidence)
-        yield name, _of(estimate, target, by_folds[evidence is folds])
+        yield name, _scores_of(estimate, target, by_folds[evidence is folds])
     yield "lasso-oracle", _best_lasso(plain, whole, target)
 
 
 def _ridges(whole: Evidence, folds: Evidence, target: Target) -> Iterator[tuple[str, Scores]]:
-    yield "ridge-auto", _dense(_of(Ridge().fit(whole), target))
-    yield "ridge-cv", _dense(_of(Ridge(penalty="cross-validation").fit(folds), target))
+    yield "ridge-auto", _dense(_scores_of(Ridge().fit(whole), target))
+    yield "ridge-cv", _dense(_scores_of(Ridge(penalty="cross-validation").fit(folds), target))
     yield "ridge-oracle", _best_ridge(Ridge(), whole, target)
 
 
-def _of(estimate: Estimate, target: Target, ranked: float | None = None) -> Scores:
+def _scores_of(estimate: Estimate, target: Target, ranked: float | None = None) -> Scores:
     edges = estimate.edges if estimate.edges is not None else np.zeros_like(target.moment)
     ranked = scores.auc(np.abs(edges), target.edges) if ranked is None else ranked
     result = scores.f1(edges != 0, target)
@@ -168,8 +168,8 @@ def _best_lasso(estimator: GraphicalLasso, evidence: Evidence, target: Target) -
     return Scores(
         scores.auc(_entries(path, target), target.edges),
         max((scores.f1(edge_mask(T), target) for T in known), default=0.0),
-        _least(scores.stein(T, target) for T in known),
-        _least(scores.covariance(np.linalg.inv(T), target) for T in known),
+        _smallest_score(scores.stein(T, target) for T in known),
+        _smallest_score(scores.covariance(np.linalg.inv(T), target) for T in known),
     )
 
 
@@ -189,8 +189,8 @@ def _best_ridge(estimator: Ridge, evidence: Evidence, target: Target) -> Scores:
     return Scores(
         max((area for area in areas if area is not None), default=None),
         None,
-        _least(scores.stein(T, target) for T in path),
-        _least(scores.covariance(np.linalg.inv(T), target) for T in path),
+        _smallest_score(scores.stein(T, target) for T in path),
+        _smallest_score(scores.covariance(np.linalg.inv(T), target) for T in path),
     )
 
 
@@ -199,5 +199,5 @@ def _entries(path: list[Array | None], target: Target) -> Array:
     return result if result.shape == target.moment.shape else np.zeros_like(target.moment)
 
 
-def _least(values: Iterator[float | None]) -> float | None:
+def _smallest_score(values: Iterator[float | None]) -> float | None:
     return min((value for value in values if value is not None), default=None)

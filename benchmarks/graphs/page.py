@@ -79,7 +79,7 @@ def _page(results: Results) -> Iterator[str]:
     yield "## Gramercy and the papers, by columns, rows and epsilon\n"
     yield "![F1 against epsilon](figures/graphs.svg)\n"
     for measure, methods in COMPARED.items():
-        yield f"\n### {_capital(MEASURES[measure])}, {_better(measure)}\n"
+        yield f"\n### {_capitalised(MEASURES[measure])}, {_better(measure)}\n"
         yield from _by_size(results, measure, methods)
     yield from _tables(results)
     yield "\n## The methods\n"
@@ -107,7 +107,7 @@ def _verdicts(results: Results) -> Iterator[str]:
             lines.append((METHODS[own].title, METHODS[name].title, *counts, figure, lost))
         middle = "median difference" if measure in LARGER else "median other / Gramercy"
         head = ("Gramercy", "other", "better", "tie", "worse", middle, "largest loss")
-        yield f"### {_capital(title)}\n"
+        yield f"### {_capitalised(title)}\n"
         yield from table(head, lines)
 
 
@@ -130,7 +130,7 @@ def _by_size(results: Results, measure: Measure, methods: Iterable[str]) -> Iter
     names = list(methods)
     lines = []
     for p, n, epsilon in product(COLUMNS, ROWS, EPSILONS):
-        found = [mean(results, name, measure, _at(p, n, epsilon)) for name in names]
+        found = [mean(results, name, measure, _at_setting(p, n, epsilon)) for name in names]
         if any(found):
             texts = ["" if each is None else str(each) for each in found]
             lines.append((f"{p}", f"{n}", f"{epsilon:g}", *texts))
@@ -153,7 +153,7 @@ def _tables(results: Results) -> Iterator[str]:
     errors = ("ridge-auto", "threshold", "sgz-ridge", "wx")
     lines = []
     for name, epsilon in product(held, EPSILONS):
-        here = _of(name, epsilon)
+        here = _at_table(name, epsilon)
         cell = next((cell for cell in results if here(cell)), None)
         if cell is None:
             continue
@@ -166,11 +166,11 @@ def _tables(results: Results) -> Iterator[str]:
     yield from (f"- {name}: {TABLES[name].title}" for name in held)
 
 
-def _at(p: int, n: int, epsilon: float) -> plots.Where:
+def _at_setting(p: int, n: int, epsilon: float) -> plots.Where:
     return lambda cell: cell.synthetic and (cell.p, cell.n, cell.epsilon) == (p, n, epsilon)
 
 
-def _of(name: str, epsilon: float) -> plots.Where:
+def _at_table(name: str, epsilon: float) -> plots.Where:
     return lambda cell: (cell.source, cell.epsilon) == (name, epsilon)
 
 
@@ -182,5 +182,5 @@ def _better(measure: Measure) -> str:
     return f"{'larger' if measure in LARGER else 'smaller'} is better"
 
 
-def _capital(text: str) -> str:
+def _capitalised(text: str) -> str:
     return text[0].upper() + text[1:]

@@ -23,7 +23,7 @@ def draw(results: Results, methods: Sequence[str], path: Path) -> None:
         panels = canvas.subplots(len(COLUMNS), len(ROWS), sharex=True, sharey=True).flat
         for axes, (p, n) in zip(panels, product(COLUMNS, ROWS), strict=True):
             for index, name in enumerate(methods):
-                points = [(e, mean(results, name, "f1", _at(p, n, e))) for e in EPSILONS]
+                points = [(e, mean(results, name, "f1", _at_setting(p, n, e))) for e in EPSILONS]
                 known = [(e, each.mean, each.error) for e, each in points if each is not None]
                 if known:
                     axes.errorbar(
@@ -44,5 +44,5 @@ def draw(results: Results, methods: Sequence[str], path: Path) -> None:
         canvas.savefig(path, format="svg", metadata={"Date": None})
 
 
-def _at(p: int, n: int, epsilon: float) -> Where:
+def _at_setting(p: int, n: int, epsilon: float) -> Where:
     return lambda cell: cell.synthetic and (cell.p, cell.n, cell.epsilon) == (p, n, epsilon)

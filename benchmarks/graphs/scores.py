@@ -60,7 +60,7 @@ def auc(ranks: Array, edges: Edges) -> float | None:
     true = edges[upper]
     if true.all() or not true.any():
         return None
-    return _digits(roc_auc_score(true, ranks[upper]))
+    return _rounded(roc_auc_score(true, ranks[upper]))
 
 
 def entry(path: list[Array | None]) -> Array:
@@ -75,19 +75,19 @@ def entry(path: list[Array | None]) -> Array:
 
 def f1(edges: Edges, target: Target) -> float:
     both = (edges & target.edges).sum()
-    return _digits(2 * both / max(edges.sum() + target.edges.sum(), 1))
+    return _rounded(2 * both / max(edges.sum() + target.edges.sum(), 1))
 
 
 def stein(precision: Array, target: Target) -> float | None:
     if not target.invertible:
         return None
     product = target.moment @ precision
-    return _digits(np.trace(product) - np.linalg.slogdet(product)[1] - len(product))
+    return _rounded(np.trace(product) - np.linalg.slogdet(product)[1] - len(product))
 
 
 def covariance(matrix: NDArray[Any], target: Target) -> float:
-    return _digits(np.linalg.norm(matrix - target.moment) / np.linalg.norm(target.moment))
+    return _rounded(np.linalg.norm(matrix - target.moment) / np.linalg.norm(target.moment))
 
 
-def _digits(value: Any) -> float:
+def _rounded(value: Any) -> float:
     return float(f"{value:.5g}")

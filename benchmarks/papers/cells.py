@@ -55,7 +55,7 @@ def measure(cell: Cell) -> Result:
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     started = time.perf_counter()
     figures = PAPERS[cell.paper].experiments[cell.experiment].measure(rng, **dict(cell.setting))
-    return Result(cell, round(time.perf_counter() - started, 3), _plain(figures))
+    return Result(cell, round(time.perf_counter() - started, 3), _plain_numbers(figures))
 
 
 def read(folder: Path) -> Results:
@@ -89,16 +89,16 @@ def measured(results: Results, paper: str, experiment: str) -> Measured:
     )
 
 
-def _plain(figures: Figures) -> Figures:
+def _plain_numbers(figures: Figures) -> Figures:
     """Convert figures to plain Python numbers, rounded to five digits."""
-    return {name: _digits(value) for name, value in figures.items()}
+    return {name: _rounded(value) for name, value in figures.items()}
 
 
-def _digits(value: object) -> object:
+def _rounded(value: object) -> object:
     if isinstance(value, np.ndarray):
-        return _digits(value.tolist())
+        return _rounded(value.tolist())
     if isinstance(value, list | tuple):
-        return [_digits(each) for each in value]
+        return [_rounded(each) for each in value]
     if isinstance(value, float | np.floating):
         return float(f"{float(value):.5g}")
     return value.item() if isinstance(value, np.generic) else value

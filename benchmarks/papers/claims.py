@@ -54,7 +54,7 @@ class Claim:
 ROUND = 1.001  # tolerance for rounding, before a claim counts as false
 
 
-def _all() -> Iterator[Claim]:
+def _all_claims() -> Iterator[Claim]:
     yield from _sgz()
     yield from _wx()
     yield from _lw()
@@ -119,23 +119,23 @@ def _whx() -> Iterator[Claim]:
     for epsilon in (0.5, 1.0, 1.5):
         of = {"p": p, "n": n, "neighbours": "add-remove", "epsilon": epsilon}
         replaced = {**of, "neighbours": "replace-one"}
-        yield Claim("whx", "Table 1", f"Laplace, p = {p}", epsilon, 0.0, _made(Laplace, replaced))
+        yield Claim("whx", "Table 1", f"Laplace, p = {p}", epsilon, 0.0, _exact(Laplace, replaced))
         for which, known in (("", replaced), ("; a row present or absent", of)):
             yield Claim(
-                "whx", "Table 1", f"Wishart, p = {p}{which}", epsilon, 0.0, _made(Wishart, known)
+                "whx", "Table 1", f"Wishart, p = {p}{which}", epsilon, 0.0, _exact(Wishart, known)
             )  # fmt: skip
         yield Claim(
             "whx", "Table 1", f"output perturbation, Wishart, p = {p}; counts as no protection",
-            epsilon, 0.0, _made(Output, {**replaced, "penalty": 0.1}),
+            epsilon, 0.0, _exact(Output, {**replaced, "penalty": 0.1}),
         )  # fmt: skip
         for which, known in (("", replaced), ("; a row present or absent", of)):
             yield Claim(
                 "whx", "Table 2", f"Wishart, p = {p}{which}", epsilon, delta,
-                _made(Wishart, {**known, "delta": delta}),
+                _exact(Wishart, {**known, "delta": delta}),
             )  # fmt: skip
             yield Claim(
                 "whx", "Table 2", f"independent Gaussian, sensitivity 1, p = {p}{which}",
-                epsilon, delta, _made(GaussianIid, {**known, "delta": delta, "paper": "WX"}),
+                epsilon, delta, _exact(GaussianIid, {**known, "delta": delta, "paper": "WX"}),
             )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def _gaussian(paper: str, p: int, n: int, epsilon: float, delta: float, times: f
 def _local(n: int, epsilon: float, delta: float) -> Make:
     """Guarantee of one noisy report, which does not depend on the number of columns."""
     of = {"p": 2, "n": n, "neighbours": "replace-one", "epsilon": epsilon, "delta": delta}
-    return _made(Local, of)
+    return _exact(Local, of)
 
 
 def _long_row(p: int, n: int, epsilon: float, delta: float) -> Make:
@@ -188,7 +188,7 @@ def _long_row(p: int, n: int, epsilon: float, delta: float) -> Make:
     return exact
 
 
-def _made(mechanism: type[Mechanism], of: dict[str, Any]) -> Make:
+def _exact(mechanism: type[Mechanism], of: dict[str, Any]) -> Make:
     return lambda: mechanism.published(**of).guarantee
 
 
@@ -203,7 +203,7 @@ def _discrete(sigma: float) -> Make:
 
 ALL = {
     f"{each.paper}: {each.where}, {each.noise}, {each.epsilon:g}, {each.delta:g}": each
-    for each in _all()
+    for each in _all_claims()
 }
 
 
@@ -245,11 +245,11 @@ def _line(measured: Measured, key: str) -> tuple[str, ...]:
         _number(result["epsilon"]),
         _number(result["delta"]),
         "" if math.isinf(result["epsilon"]) else _number(result["mu"]),
-        _judged(of, result["epsilon"]),
+        _verdict_text(of, result["epsilon"]),
     )
 
 
-def _judged(of: Claim, epsilon: float) -> str:
+def _verdict_text(of: Claim, epsilon: float) -> str:
     if math.isinf(of.epsilon):
         return "no claim"
     if epsilon > of.epsilon * ROUND:

@@ -31,12 +31,12 @@ def declared(table: str) -> dict[str, object]:
     kept = cells[:, known.columns.get_indexer(names)]
     return {
         "logarithm": logarithm,
-        "centre": dict(zip(names, (_short(x) for x in centres(kept)), strict=True)),
-        "scale": dict(zip(names, (_short(x) for x in scales(kept)), strict=True)),
+        "centre": dict(zip(names, (_rounded(x) for x in centres(kept)), strict=True)),
+        "scale": dict(zip(names, (_rounded(x) for x in scales(kept)), strict=True)),
     }
 
 
-def _short(value: float) -> float:
+def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 

@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
         "benchmarks.papers", "measure a few settings and repetitions of each experiment"
     )
     parser.add_argument(
-        "papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}; all of them if none"
+        "papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}; default: all papers"
     )
     options = parser.parse_args(arguments)
     unknown = set(options.papers) - set(PAPERS)

@@ -22,7 +22,7 @@ _CLEAR = 1.1  # times the least penalty at which soft-thresholding is positive d
 REGIMES = {
     "clean": "the second moment of 20 rows a column",
     "noisy": f"and the isotropic noise of a release at epsilon = {EPSILON:g}: indefinite",
-    "debiased": "of rows with noise of their own length, less its variance: often indefinite",
+    "debiased": "of rows with noise of their own length, minus its variance: often indefinite",
     "clipped": "the noisy one without its negative eigenvalues, and a floor",
 }
 DENSE = "clipped"  # the kind of matrix with dense graphs

@@ -76,7 +76,11 @@ def _verdict(results: Results, what: What, regimes: tuple[str, ...]) -> Iterator
         texts = []
         for name in others:
             found = ratios(results, name, at(p, what, *regimes))
-            text = "" if found is None else f"**{_two(found.median)}** ({_two(found.least)})"
+            text = (
+                ""
+                if found is None
+                else f"**{_rounded_ratio(found.median)}** ({_rounded_ratio(found.least)})"
+            )
             if found is not None and found.short:
                 text += f"; {found.short} of {found.cells} not accurate"
             if found is not None and found.failed:
@@ -107,5 +111,5 @@ def _seconds(results: Results, p: int, what: What) -> Iterator[str]:
     yield from table(("graph", "regime", "edges at the last penalty", *heads), lines)
 
 
-def _two(number: float) -> str:
+def _rounded_ratio(number: float) -> str:
     return f"{number:.2g}" if number < 100 else f"{number:.0f}"

@@ -37,13 +37,13 @@ def _page(results: Results) -> Iterator[str]:
     yield "## The Gram matrix, in memory\n"
     yield "![Seconds against rows and columns](figures/growth.svg)\n"
     yield "Seconds, and in brackets the time relative to the product of doubles.\n"
-    yield from _against(of(results, "gram"), PRODUCT)
+    yield from _comparison_table(of(results, "gram"), PRODUCT)
     yield from _slopes(results)
     yield "## From files, before noise\n"
     yield "Seconds, and in brackets the time relative to pyarrow with the product of doubles.\n"
     for kind in ("parquet", "csv"):
         yield f"### {'Parquet' if kind == 'parquet' else 'CSV'}\n"
-        yield from _against(of(results, kind), "pyarrow: read, X.T @ X")
+        yield from _comparison_table(of(results, kind), "pyarrow: read, X.T @ X")
     yield "## Noise\n"
     yield "![Nanoseconds per value](figures/noise.svg)\n"
     yield from _noise(results)
@@ -61,7 +61,7 @@ def _page(results: Results) -> Iterator[str]:
     yield "![Memory against rows](figures/memory.svg)\n"
     yield from _memory(results)
     yield "## Privacy per person\n"
-    yield from _against(of(results, "persons"), "Gramercy: rows", memory=True)
+    yield from _comparison_table(of(results, "persons"), "Gramercy: rows", memory=True)
     yield "## A cluster\n"
     yield from _cluster(results)
     yield "## The flow\n"
@@ -70,7 +70,7 @@ def _page(results: Results) -> Iterator[str]:
     yield f"{total / 60:.0f} minutes in all."
 
 
-def _against(found: Iterable[Result], to: str, *, memory: bool = False) -> Iterator[str]:
+def _comparison_table(found: Iterable[Result], to: str, *, memory: bool = False) -> Iterator[str]:
     results = list(found)
     names = list(dict.fromkeys(name for each in results for name in each.contenders))
     lines = []
@@ -159,15 +159,15 @@ def _cluster(results: Results) -> Iterator[str]:
     for each in of(results, "cluster"):
         yield (
             f"{_size(each)} in eight Parquet files, single-threaded workers on one machine. Two "
-            f"workers are {_share(each, 'Dask: 1 worker', 'Dask: 2 workers')} times as fast as "
+            f"workers are {_ratio(each, 'Dask: 1 worker', 'Dask: 2 workers')} times as fast as "
             "one. As a limit of the machine, two independent processes that multiply matrices are "
-            f"{_share(each, 'numpy: products, 1 process', 'numpy: products, 2 processes')} times "
+            f"{_ratio(each, 'numpy: products, 1 process', 'numpy: products, 2 processes')} times "
             "as fast as one.\n"
         )
-        yield from _against([each], "Dask: 2 workers")
+        yield from _comparison_table([each], "Dask: 2 workers")
 
 
-def _share(each: Result, one: str, two: str) -> str:
+def _ratio(each: Result, one: str, two: str) -> str:
     times = ratio(each, one, two)
     return "" if times is None else f"{times:.2f}"
 

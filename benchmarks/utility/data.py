@@ -73,7 +73,7 @@ def _gaussian(n: int, p: int, power: float) -> Array:
     return unit((rng.standard_normal((n, p)) * deviations) @ basis.T)
 
 
-def _short() -> Array:
+def _short_rows() -> Array:
     """Zipf rows with lengths min(1, .1 e^Z), most of them far below the public radius."""
     rng = np.random.default_rng(7)
     return _gaussian(2000, 64, 1.0) * np.minimum(1, 0.1 * np.exp(rng.standard_normal((2000, 1))))
@@ -101,7 +101,7 @@ TABLES: Mapping[str, Recipe] = {
         "Gaussian rows, eigenvalues 1/k, unit rows", 2000, 64, lambda: _gaussian(2000, 64, 1.0)
     ),
     "short-2000x64": Recipe(
-        "the same rows cut short: lengths min(1, .1 e^Z), Z standard normal", 2000, 64, _short
+        "the same rows cut short: lengths min(1, .1 e^Z), Z standard normal", 2000, 64, _short_rows
     ),
     "slow-2000x200": Recipe(
         "Gaussian rows, eigenvalues k^(-1/2), unit rows",

@@ -69,7 +69,7 @@ def _page(results: Results, measured: list[str]) -> Iterator[str]:
         "before any error is known. Written by `python -m benchmarks.utility` from "
         "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
     )
-    yield from _judged(results)
+    yield from _expected_errors(results)
     yield from _verdicts(found)
     yield from _losses(found)
     for dataset in measured:
@@ -82,7 +82,7 @@ def _page(results: Results, measured: list[str]) -> Iterator[str]:
     yield from _methods(results)
 
 
-def _judged(results: Results) -> Iterator[str]:
+def _expected_errors(results: Results) -> Iterator[str]:
     yield "## Digits: measured and expected errors\n"
     lines = []
     for kind, value, name, form, known in JUDGED:

@@ -2,9 +2,9 @@
 
 The order of the steps makes this safe: the charge is durable, and anchored in the archive, before
 any noise exists; noise is drawn once for a release id; a bundle appears complete, by one rename,
-after its charge. A process that dies in between leaves a charge without a release, which the next
-run marks as spent; or a sealed bundle that is not in its place or not marked as published, which
-the next run completes with the same bytes.
+after its charge. If the process dies before the ledger records the bundle as sealed, the next
+run marks the charge as spent. If it dies later, the next run completes the publication with the
+same bytes.
 
 On PostgreSQL the lock can be lost at any moment, so it is renewed before every step that needs it.
 If it was lost, the ledger still decides: another run may have finished the sealed bundle, or marked

@@ -218,7 +218,7 @@ def _driver(url: str, pid: int) -> tuple[Any, str]:
         failure = problems.driver_failed(address, type(error).__name__)
     if failure is None and user_in_name(url, path):
         failure = problems.user_in_url(address, protocol)
-    elif failure is None and "?" in url:  # it would become part of every object's name
+    elif failure is None and "?" in url:  # the query would become part of every object's name
         failure = problems.query_in_url(address)
     if failure is not None:
         raise failure

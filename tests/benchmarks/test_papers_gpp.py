@@ -207,11 +207,11 @@ def _by_size(figures: dict[str, Any]) -> Measured:
     return Measured({(("n", 500),): [figures]})
 
 
-def _verdicts(measured: Measured) -> _Spoken:
-    return _Spoken(PAPER.experiments["table-1a"].verdicts(measured))
+def _verdicts(measured: Measured) -> _VerdictsByClaim:
+    return _VerdictsByClaim(PAPER.experiments["table-1a"].verdicts(measured))
 
 
-class _Spoken:
+class _VerdictsByClaim:
     """Verdicts, looked up by a part of their claims."""
 
     def __init__(self, verdicts: Any) -> None:

@@ -100,7 +100,7 @@ def page(
     discrete: bool = False,
 ) -> Iterator[str]:
     """Yield the page's section, a table with one line per noise level."""
-    result = _found(measured, setting)
+    result = _means(measured, setting)
     noisy = [level for level in levels if math.isfinite(level)]
     law = (
         "an upper bound by (d^2 / 2 sigma^2)-zCDP, d the distance of integer rows; for typical "
@@ -154,7 +154,7 @@ def verdicts(
     discrete: bool = False,
 ) -> Iterator[Verdict]:
     """Test that the paper's noise levels give no privacy, and which level gives epsilon = 1."""
-    result = _found(measured, setting)
+    result = _means(measured, setting)
     paper = [level for level in levels if SPEAK <= level < math.inf]
     known = {
         kind: min(least(result[kind], spread(result["power"], level), discrete) for level in paper)
@@ -176,5 +176,5 @@ def verdicts(
     )
 
 
-def _found(measured: Measured, setting: Mapping[str, Scalar]) -> dict[str, float]:
+def _means(measured: Measured, setting: Mapping[str, Scalar]) -> dict[str, float]:
     return {key: measured.mean(key, **setting).mean for key in (*KINDS, "power")}

@@ -80,8 +80,7 @@ TABLES = {
         "chickenpox_hungary",
         "Chickenpox",
         "Weekly counts as they are, with the discrete Gaussian; weeks are not independent rows. "
-        "The "
-        "truth is which counties touch.",
+        "The true graph joins adjacent counties.",
         discrete=True,
     ),
     "soil": Table(

@@ -309,7 +309,7 @@ def _sparsity_draw(measured: Measured) -> Figure:
 
 PROTOCOL = (
     "Noise of variance mean(X^2) 10^(-SNR / 10) on every cell of centred rows; the second moment "
-    "less the variance; the graphical lasso with .5 sqrt(log p / n) mean(X^2) off the diagonal; "
+    "minus the variance; the graphical lasso with .5 sqrt(log p / n) mean(X^2) off the diagonal; "
     "pairs ranked by |Theta_ij|. Centre, power and penalty depend on private data here."
 )
 EXPERIMENTS = {

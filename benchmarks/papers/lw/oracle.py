@@ -120,14 +120,14 @@ def bounds(measured: Measured) -> Iterator[Bound]:
             source = LOCAL if local else column
             for norm in NORMS:
                 best, constant = (
-                    _least(measured, row, source, name, norm) for name in ("any", "constant")
+                    _nearest_mean(measured, row, source, name, norm) for name in ("any", "constant")
                 )
                 method = column.removesuffix(f"-{LOCAL}")
-                stated = _least(measured, row, method, "stated", norm) if local else None
+                stated = _nearest_mean(measured, row, method, "stated", norm) if local else None
                 yield Bound(row, column, norm, best, constant, stated)
 
 
-def _least(measured: Measured, row: Row, source: str, name: str, norm: str) -> Mean:
+def _nearest_mean(measured: Measured, row: Row, source: str, name: str, norm: str) -> Mean:
     """Mean error from the target that it is nearer to."""
     turns = range(2 if row.rows == "t5" else 1)
     means = [
@@ -155,7 +155,7 @@ def _page(measured: Measured) -> Iterator[str]:
         "The local columns, spectral / Frobenius. Stated: the algorithm with the constants of the "
         "central columns and the deviation of the average (Li and Wang print a threshold that is "
         "sqrt(n) times higher).  Both papers print the same noise, so they have "
-        "the same best thresholds. Bold: less than any threshold gives.\n"
+        "the same best thresholds. Bold: smaller than the error of any threshold.\n"
     )
     yield from table(
         (
@@ -177,7 +177,7 @@ def _line(measured: Measured, row: Row, mine: list[Bound]) -> tuple[str, ...]:
     printed, stated = {}, {}
     for method in METHODS:
         of = [each for each in mine if each.column == f"{method}-{LOCAL}"]
-        printed[method] = " / ".join(_marked(each) for each in of)
+        printed[method] = " / ".join(_bold_if_below_oracle(each) for each in of)
         stated[method] = " / ".join(short(each.stated.mean) for each in of if each.stated)
     zeros = [measured.mean(f"{method} zero", **dict(row.setting)).mean for method in METHODS]
     best = " / ".join(str(each.best) for each in mine if each.column == f"{METHODS[0]}-{LOCAL}")
@@ -187,7 +187,7 @@ def _line(measured: Measured, row: Row, mine: list[Bound]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _marked(each: Bound) -> str:
+def _bold_if_below_oracle(each: Bound) -> str:
     return f"**{short(each.printed)}**" if each.below_best_threshold else short(each.printed)
 
 

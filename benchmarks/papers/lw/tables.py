@@ -129,7 +129,7 @@ def _cell(each: PrintedAndMeasured) -> str:
     return f"{short(each.printed)} / {each.ours} / {each.ratio:.2f} / {band}"
 
 
-def _named(each: PrintedAndMeasured) -> str:
+def _number_text(each: PrintedAndMeasured) -> str:
     return f"{each.method.upper()} {each.norm}, {each.row.name} ({each.ratio:.2f})"
 
 
@@ -162,7 +162,7 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
                 f"{inside} of {len(judged)} numbers; ratios "
                 f"{min(each.ratio for each in judged):.2f} to "
                 f"{max(each.ratio for each in judged):.2f}"
-                + "".join(f"; not {_named(each)}" for each in judged if not each.within),
+                + "".join(f"; not {_number_text(each)}" for each in judged if not each.within),
             )
     for rows, where in (
         ("normal", "Tables 1 and 5, normal rows"),

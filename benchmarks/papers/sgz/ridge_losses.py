@@ -53,7 +53,7 @@ def _page(measured: Measured) -> Iterator[str]:
 
 def _verdicts(measured: Measured) -> Iterator[Verdict]:
     yield from TABLE.verdicts(measured)
-    ratios = {epsilon: list(_of_text(measured, epsilon)) for epsilon in EPSILONS}
+    ratios = {epsilon: list(_ratios_with_text_scale(measured, epsilon)) for epsilon in EPSILONS}
     far = [float(np.mean(ratios[epsilon])) for epsilon in EPSILONS if ratios[epsilon]]
     if not far:
         return
@@ -67,7 +67,7 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
     yield _mixed(measured)
 
 
-def _of_text(measured: Measured, epsilon: float) -> Iterator[float]:
+def _ratios_with_text_scale(measured: Measured, epsilon: float) -> Iterator[float]:
     for (model, n, at, loss), printed in TABLE_1.items():
         if at == epsilon and loss == "frobenius" and measured.has(model=model, n=n):
             yield measured.mean(f"text at {epsilon:g}", model=model, n=n).mean / printed.mean

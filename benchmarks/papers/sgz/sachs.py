@@ -211,7 +211,7 @@ def _draw_graphs(measured: Measured) -> Figure:
 _ABOUT = (
     "All 7,466 cells, 11 columns, rows divided by the largest length, the text's noise at "
     f"delta = {_DELTA:g}. The paper does not name the scale: `raw` is the table as it is, not "
-    "centred; `logarithms` are those of 1 + x less their means. The solver has converged, and "
+    "centred; `logarithms` are log(1 + x), centred. The solver has converged, and "
     "penalises the diagonal. Repetitions draw new noise; means, with the standard deviation."
 )
 CURVES = Experiment(

@@ -37,7 +37,7 @@ _AS_PRINTED = GraphicalLasso(input="raw", penalize_diagonal=True)
 # Tasks with losses of precision matrices.
 
 
-def _losing(model: int, n: int, rng: Rng) -> Sample:
+def _matrix_sample(model: int, n: int, rng: Rng) -> Sample:
     theta = precision(model, _P, rng)
     covariance: Array = np.linalg.inv(theta).astype(np.float64)
     root = np.linalg.cholesky(covariance)
@@ -53,7 +53,7 @@ def _stein(matrix: Array, sample: Sample) -> float:
     return result
 
 
-def _least(path: Iterable[Array | None], sample: Sample) -> float:
+def _smallest_loss(path: Iterable[Array | None], sample: Sample) -> float:
     return min((_stein(each, sample) for each in path if each is not None), default=np.inf)
 
 
@@ -61,12 +61,12 @@ def _best_ridge(evidence: Evidence, sample: Sample) -> float:
     """Loss of the ridge at the penalty with the smallest true loss, which no user could know."""
     ridge = Ridge(input="raw")
     usual = ridge.fit(evidence).tuning["penalty"]
-    return _least(ridge.path(evidence, grid_around(usual, _COUNT, 1e4)), sample)
+    return _smallest_loss(ridge.path(evidence, grid_around(usual, _COUNT, 1e4)), sample)
 
 
 def _best_lasso(evidence: Evidence, sample: Sample) -> float:
     """Loss of the lasso at the best penalty for this truth, among those with a minimiser."""
-    return _least(_AS_PRINTED.path(evidence, _grid(_AS_PRINTED, evidence)), sample)
+    return _smallest_loss(_AS_PRINTED.path(evidence, _grid(_AS_PRINTED, evidence)), sample)
 
 
 def _grid(lasso: GraphicalLasso, evidence: Evidence) -> Array:
@@ -95,10 +95,10 @@ def _ridge_loss(model: int, n: int) -> Task:
         title=f"Table 1, Model {model}, {n:,} rows",
         score="Stein loss of the precision matrix (the paper's: with its best penalty)",
         how="the ridge of the denoised matrix, `penalty: auto`",
-        sample=partial(_losing, model, n),
+        sample=partial(_matrix_sample, model, n),
         paper=_best_ridge,
         default=_ours,
-        nothing=_of_identity,
+        nothing=_identity_loss,
         repetitions=_FEW,
     )
 
@@ -108,23 +108,23 @@ def _lasso_loss(model: int, n: int) -> Task:
         title=f"Table 2, Model {model}, {n:,} rows",
         score="Stein loss of the precision matrix (the paper's: with its best penalty)",
         how="the graphical lasso of the denoised matrix, `penalty: ebic, refit: true`",
-        sample=partial(_losing, model, n),
+        sample=partial(_matrix_sample, model, n),
         paper=_best_lasso,
         default=_our_graph,
-        nothing=_of_identity,
+        nothing=_identity_loss,
         variants=(Variant("ours, `penalty: auto`", _our_lasso), Variant("ours, ridge", _ours)),
         repetitions=_FEW,
     )
 
 
-def _of_identity(sample: Sample) -> float:
+def _identity_loss(sample: Sample) -> float:
     return _stein(_P * np.eye(_P), sample)
 
 
 # Tasks of recovering the edges.
 
 
-def _linked(model: int, rng: Rng) -> Sample:
+def _graph_sample(model: int, rng: Rng) -> Sample:
     theta = precision(model, support.P, rng)
     edges = np.abs(theta) > 0
     np.fill_diagonal(edges, False)
@@ -195,7 +195,9 @@ TASKS = {
     },
     **{f"sound-table-2-model-{model}": _lasso_loss(model, _MANY) for model in (2, 3, 4)},
     **{
-        f"sound-figure-1-model-{model}": _areas(f"Figure 1, Model {model}", partial(_linked, model))
+        f"sound-figure-1-model-{model}": _areas(
+            f"Figure 1, Model {model}", partial(_graph_sample, model)
+        )
         for model in (3, 4)
     },
     "sound-figure-2": Task(

@@ -85,7 +85,7 @@ def _page(measured: Measured) -> Iterator[str]:
                 column,
                 "{} x {}".format(*SHAPES[column]),
                 f"{epsilon:g}",
-                *(_found(measured, method, column, epsilon) for method in TITLES),
+                *(_guarantee_text(measured, method, column, epsilon) for method in TITLES),
             )
             for column, epsilon in _known(measured)
         ),
@@ -99,7 +99,7 @@ def _known(measured: Measured) -> list[tuple[str, float]]:
     ]
 
 
-def _found(measured: Measured, method: str, column: str, epsilon: float) -> str:
+def _guarantee_text(measured: Measured, method: str, column: str, epsilon: float) -> str:
     exact, delta = (
         measured.mean(f"{method} {what}", column=column, epsilon=epsilon).mean
         for what in ("epsilon", "delta")

@@ -147,7 +147,7 @@ def _verdicts(measured: Measured, *, title: str) -> Iterator[Verdict]:
         all(common),
         "; ".join(
             f"{column}: "
-            + ", ".join(f"{TITLES[name]} {_named(where)}" for name, where in result.items())
+            + ", ".join(f"{TITLES[name]} {_penalty_list(where)}" for name, where in result.items())
             for column, result in fits.items()
         ),
     )
@@ -173,5 +173,5 @@ def _of_minimisers(measured: Measured, column: str) -> Iterator[float]:
         yield from errors[have > 0]
 
 
-def _named(where: list[float]) -> str:
+def _penalty_list(where: list[float]) -> str:
     return " and ".join(f"{penalty:g}" for penalty in where) or "nowhere"

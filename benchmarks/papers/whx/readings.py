@@ -34,9 +34,9 @@ def experiment() -> Experiment:
     return Experiment(
         title="Possible meanings of r",
         about=(
-            "The slides do not say what r is. Errors of the Laplace row and of Table 1's Wishart "
-            f"row at epsilon = {AT:g} under three readings, each over that at r = {RS[0]:g}; what "
-            "is not said is as in the tables below."
+            "The slides do not define r. Errors of the Laplace row and of Table 1's Wishart "
+            f"row at epsilon = {AT:g} under three interpretations, each divided by the error at "
+            f"r = {RS[0]:g}. All else is as in the tables below."
         ),
         settings=settings,
         repetitions=20,
@@ -103,8 +103,8 @@ def _verdicts(measured: Measured) -> Iterator[Verdict]:
         return
     result = products()
     yield Verdict(
-        "the printed Laplace errors of the synthetic columns go with 1 / (r epsilon), as the noise "
-        "does where r = n / p",
+        "the printed Laplace errors of the synthetic columns are proportional to "
+        "1 / (r epsilon), as the noise is if r = n / p",
         max(result) <= BAND * min(result),
         f"error times r times epsilon is {short(min(result))} to {short(max(result))}",
     )

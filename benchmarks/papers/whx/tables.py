@@ -61,16 +61,17 @@ def experiment(title: str, columns: tuple[str, ...], folder: str | None = None) 
 
 
 _ABOUT = (
-    "Relative Frobenius error of the private estimate against the non-private one, at one penalty "
-    f"({noise.PENALTY:g} on all entries, diagonal included) and delta = 1/n. The slides do "
-    "not state what r is, the number of columns, the penalty, delta or the solver. Assumed: "
-    "r = n / p, so that the Laplace noise, 2p / (n epsilon) = 2 / (r epsilon), depends on r and "
-    f"epsilon as the printed row does; p = {P}; a random graph, three edges per column on average; "
-    f"Gaussian rows of length one; Colon: its first {GENES} genes, for time; Colon and Parkinson's centred "
-    "and scaled by constants of one digit, rows of length one. The private estimate is the iterate "
-    f"after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), which reproduces the size of "
-    "the Laplace row at r = 0.5. The share of problems with a minimiser, and its error, are listed "
-    "next to it. SQLU of Table 2 is left out, because the slides do not define it."
+    "Relative Frobenius error of the private estimate against the non-private one, at one "
+    f"penalty ({noise.PENALTY:g} on all entries, diagonal included) and delta = 1/n. The slides "
+    "do not state what r is, the number of columns, the penalty, delta or the solver. Assumed: r "
+    "= n / p, so that the Laplace noise, 2p / (n epsilon) = 2 / (r epsilon), depends on r and "
+    f"epsilon as the printed row does; p = {P}; a random graph, three edges per column on "
+    f"average; Gaussian rows of length one; Colon: its first {GENES} genes, for time; Colon and "
+    "Parkinson's centred and scaled by constants of one digit, rows of length one. The private "
+    f"estimate is the iterate after {STEPS} steps of ADMM (rho = {RHO:g}, from zero), which "
+    "reproduces the size of the Laplace row at r = 0.5. The share of problems with a minimiser, "
+    "and its error, are listed next to it. SQLU of Table 2 is left out, because the slides do "
+    "not define it."
 )
 
 
@@ -177,7 +178,14 @@ def _page(measured: Measured) -> Iterator[str]:
     yield from table(
         ("column", "mechanism", *(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)),
         (
-            (column, title, *(_true(measured, name, epsilon, column) for epsilon in EPSILONS))
+            (
+                column,
+                title,
+                *(
+                    _cell_at_exact_guarantee(measured, name, epsilon, column)
+                    for epsilon in EPSILONS
+                ),
+            )
             for column in columns
             for name, title in OURS.items()
         ),
@@ -187,12 +195,12 @@ def _page(measured: Measured) -> Iterator[str]:
 def _line(measured: Measured, name: str, epsilon: float, column: str) -> tuple[str, ...]:
     ours, theirs = mean(measured, name, epsilon, column), printed(name, epsilon, column)
     ratio = ours.mean / theirs
-    left = "" if not name.startswith("wishart") else _left(ours.mean, theirs)
+    left = "" if not name.startswith("wishart") else _ratio_of_remainders(ours.mean, theirs)
     return (
         column,
         f"{epsilon:g}",
         TITLES[name],
-        _digits(ours),
+        _error_text(ours),
         f"{theirs:g}",
         short(ratio),
         "yes" if within(ratio) else "**no**",
@@ -202,21 +210,21 @@ def _line(measured: Measured, name: str, epsilon: float, column: str) -> tuple[s
     )
 
 
-def _left(ours: float, theirs: float) -> str:
+def _ratio_of_remainders(ours: float, theirs: float) -> str:
     return short((1 - ours) / (1 - theirs)) if theirs < 1 else "none is left"
 
 
-def _digits(mean: Mean) -> str:
+def _error_text(mean: Mean) -> str:
     """Format an error, with four digits if it is about 1."""
     return f"{mean.mean:.4f} ({short(mean.sd)})" if mean.mean < 1 else str(mean)
 
 
 def _known(mean: Mean) -> str:
-    return _digits(mean) if mean.count else ""
+    return _error_text(mean) if mean.count else ""
 
 
-def _true(measured: Measured, name: str, epsilon: float, column: str) -> str:
-    result = _digits(mean(measured, name, epsilon, column))
+def _cell_at_exact_guarantee(measured: Measured, name: str, epsilon: float, column: str) -> str:
+    result = _error_text(mean(measured, name, epsilon, column))
     if name.endswith("-exact"):
         return f"{result} [{share(measured, name, epsilon, column):.0%}]"
     if name == "nothing":

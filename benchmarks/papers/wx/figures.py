@@ -94,7 +94,7 @@ def mean(measured: Measured, line: Line, n: int, figure: str) -> Mean | None:
     return measured.mean(f"{figure} at {epsilon:g}", p=p, sr=sr, n=n)
 
 
-def _at(panel: str, line: Line) -> str:
+def _line_label(panel: str, line: Line) -> str:
     p, sr, epsilon = line
     value = {"sr": sr, "p": p, "epsilon": epsilon}[panel]
     return f"{panel} = {value:g}"
@@ -107,7 +107,11 @@ def _page(measured: Measured, *, first: int) -> Iterator[str]:
         yield from table(
             ("panel", "", *(f"{n:,}" for n in known)),
             (
-                (_ABOUT[panel], _at(panel, line), *(_cell(measured, line, n, norm) for n in known))
+                (
+                    _ABOUT[panel],
+                    _line_label(panel, line),
+                    *(_cell(measured, line, n, norm) for n in known),
+                )
                 for panel, lines in PANELS.items()
                 for line in lines
             ),
@@ -119,7 +123,7 @@ def _page(measured: Measured, *, first: int) -> Iterator[str]:
     yield from table(
         ("panel", "", *(f"{n:,}" for n in known)),
         (
-            (_ABOUT[panel], _at(panel, line), *(_empty(measured, line, n) for n in known))
+            (_ABOUT[panel], _line_label(panel, line), *(_empty(measured, line, n) for n in known))
             for panel, lines in PANELS.items()
             for line in lines
         ),
@@ -142,7 +146,7 @@ def rising(means: list[Mean]) -> bool:
     return grown and all(other.mean > (1 - SLACK) * one.mean for one, other in pairwise(means))
 
 
-def _along(measured: Measured, panel: str, norm: str, n: int) -> list[Mean]:
+def _means_along(measured: Measured, panel: str, norm: str, n: int) -> list[Mean]:
     result = [mean(measured, line, n, norm) for line in PANELS[panel]]
     return [each for each in result if each is not None]
 
@@ -157,7 +161,7 @@ def _listed(means: dict[str, list[Mean]]) -> str:
 def _verdicts(measured: Measured, *, what: str) -> Iterator[Verdict]:
     n = AT[what]
     along = {
-        panel: {norm: _along(measured, panel, norm, n) for norm in NORMS} for panel in PANELS
+        panel: {norm: _means_along(measured, panel, norm, n) for norm in NORMS} for panel in PANELS
     }  # fmt: skip
     if any(len(of) < len(PANELS[panel]) for panel, by in along.items() for of in by.values()):
         return
@@ -235,7 +239,7 @@ def _draw(measured: Measured, *, first: int) -> Figure:
                 spread = [0 if math.isnan(each.sd) else each.sd for each in at.values()]
                 axes.errorbar(
                     list(at), [each.mean for each in at.values()], spread,
-                    marker="o", markersize=3, label=_at(panel, line),
+                    marker="o", markersize=3, label=_line_label(panel, line),
                 )  # fmt: skip
             axes.set(xscale="log", title=f"Figure {first + turn}: {_ABOUT[panel]}")
             axes.grid(alpha=0.3)

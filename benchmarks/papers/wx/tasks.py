@@ -49,7 +49,7 @@ def our_reports(rows: Array, epsilon: float, rng: Rng) -> Evidence:
     return Evidence(raw, denoise(raw, law, 1.0, float(n)), law, float(n))
 
 
-def _named(p: int, sr: float, n: int) -> str:
+def _title(p: int, sr: float, n: int) -> str:
     return f"p = {p}, sr = {sr:g}, n = {n:,}"
 
 
@@ -57,13 +57,13 @@ SHAPES = ((100, 0.2, 2000), (100, 0.2, MANY), (100, 0.5, MANY), (50, 0.2, MANY),
 TASKS = {
     **{
         f"covariance-{p}-{sr:g}-{n}": estimating(
-            f"covariance, {_named(p, sr, n)}", partial(rows, p=p, sr=sr, n=n), "wx"
+            f"covariance, {_title(p, sr, n)}", partial(rows, p=p, sr=sr, n=n), "wx"
         )
         for p, sr, n in SHAPES
     },
     "local": replace(
         estimating(
-            f"covariance from local reports, {_named(50, 0.2, MANY)} (ours: local as well)",
+            f"covariance from local reports, {_title(50, 0.2, MANY)} (ours: local as well)",
             partial(rows, p=50, sr=0.2, n=MANY),
             "wx-local",
             reports,

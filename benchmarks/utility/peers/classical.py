@@ -83,8 +83,8 @@ METHODS = (
     Method(
         "wishart-published",
         "Wishart, as published",
-        "Wang, Huai, Xu (2018): W_p(m, I/n), m = p + (14/epsilon^2) ln(4/delta). Sound and far "
-        "from tight; its public mean is taken away for its benefit.",
+        "Wang, Huai, Xu (2018): W_p(m, I/n), m = p + (14/epsilon^2) ln(4/delta). Valid but "
+        "far from tight; subtracting its public mean improves it.",
         ("approx",),
         independent_draws(wishart),
     ),

@@ -44,12 +44,12 @@ METHODS = (
     Method(
         "opendp-pca",
         "OpenDP DP-PCA",
-        "OpenDP's make_private_pca, all components, origin known to be 0, as it splits its budget; "
-        "its own map for two changed rows says that the guarantee is epsilon. In version 0.16 the "
-        "acceptance rule of its eigenvector sampler divides by (u^T Omega u)^(d/2) where the "
-        "envelope asks for the product, so that its vectors are more concentrated than the law "
-        "its guarantee speaks of; it is shown as it is. Measured up to epsilon = 1: beyond, the "
-        "sampler takes minutes a release.",
+        "OpenDP's make_private_pca with all components, origin 0 and its default budget split; its "
+        "own privacy map gives epsilon for two changed rows. In version 0.16 the acceptance rule "
+        "of its eigenvector sampler divides by (u^T Omega u)^(d/2), where the envelope requires "
+        "the product. So its vectors are more concentrated than the law that its guarantee is "
+        "for; the results are shown unchanged. Measured up to epsilon = 1, because above it the "
+        "sampler takes minutes per release.",
         ("pure",),
         draws,
         repetitions=5,

@@ -39,7 +39,7 @@ def within(S: Array) -> Array:
     return S / max(1.0, float(np.trace(S)))
 
 
-def nasty(p: int, rng: np.random.Generator) -> Iterator[Array]:
+def hard_second_moments(p: int, rng: np.random.Generator) -> Iterator[Array]:
     """Second moments of trace at most 1 that are hard for a solver."""
     v, m = rng.normal(size=p), int(rng.integers(2, 4 * p + 3))
     v /= np.linalg.norm(v)
@@ -88,7 +88,7 @@ def test_solver_reaches_charged_distance_for_every_table(p: int, rounds: int) ->
     rng = np.random.default_rng(p)
     for _ in range(at_scale(1, rounds)):
         # The full scale with the smallest accepted penalty is the hardest case.
-        for S in nasty(p, rng):
+        for S in hard_second_moments(p, rng):
             penalty = LEAST if p < at_scale(10, 101) else 0.02
             solve_within(S, penalty, charged(p, penalty))
 
@@ -101,7 +101,7 @@ def test_plain_solver_suffices_without_acceleration(
     rng = np.random.default_rng(p)
     penalty = at_scale(10, 1) * LEAST
     for _ in range(at_scale(1, 10)):
-        for S in nasty(p, rng):
+        for S in hard_second_moments(p, rng):
             solve_within(S, penalty, charged(p, penalty))
 
 
@@ -118,7 +118,7 @@ def test_charged_tolerance_covers_the_solver_error(penalty: float) -> None:
     for p in (2, 4):
         tolerance, rng = charged(p, penalty), np.random.default_rng(p)
         for _ in range(at_scale(1, 20)):
-            for S in nasty(p, rng):
+            for S in hard_second_moments(p, rng):
                 fine = max(
                     tolerance / 100, distance_bound(p, penalty, 40.0 * p**3 * 2.0**-53) * 1.1
                 )
@@ -148,7 +148,7 @@ def test_certified_gap_is_not_understated(p: int) -> None:
     """Test points near the minimiser, where cancellation loses digits, and far from it."""
     rng = np.random.default_rng(p)
     for penalty in (LEAST, 0.1):
-        for S in list(nasty(p, rng))[: at_scale(12, 100)]:
+        for S in list(hard_second_moments(p, rng))[: at_scale(12, 100)]:
             for digits in (3, 7, 16)[:: at_scale(2, 1)]:
                 Z = solve_within(S, penalty, charged(p, penalty))
                 Z = Z * (1 + 10.0**-digits)

@@ -40,11 +40,11 @@ def law(sd: float, family: Family = "gaussian-isotropic", p: int = 0) -> NoiseLa
     return NoiseLaw(family=family, sd_diagonal=diagonal, sd_off_diagonal=sd, dof=dof)
 
 
-def errors(truth: Array, sd: float, turns: int) -> tuple[float, float, float]:
+def errors(truth: Array, sd: float, repetitions: int) -> tuple[float, float, float]:
     """Mean Frobenius errors of the raw, projected and denoised matrix under Gaussian noise."""
     rng = np.random.default_rng(4)
     found = []
-    for _ in range(turns):
+    for _ in range(repetitions):
         noisy = truth + goe(rng, len(truth), sd)
         forms = [noisy, nearest(noisy), denoise(noisy, law(sd))]
         found.append([np.linalg.norm(form - truth) for form in forms])
@@ -73,7 +73,7 @@ def table(name: str) -> tuple[Array, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "epsilon", "turns", "raw", "projected", "most"),
+    ("name", "epsilon", "repetitions", "raw", "projected", "most"),
     [
         ("digits", 1.0, (4, 30), 0.152, 0.074, 0.065),
         ("digits", 0.2, (4, 30), 0.681, 0.203, 0.150),
@@ -82,14 +82,19 @@ def table(name: str) -> tuple[Array, int]:
     ],
 )
 def test_denoising_errors_on_reference_tables(
-    name: str, epsilon: float, turns: tuple[int, int], raw: float, projected: float, most: float
+    name: str,
+    epsilon: float,
+    repetitions: tuple[int, int],
+    raw: float,
+    projected: float,
+    most: float,
 ) -> None:
     """Errors with the default mechanism on unit rows: replace-one, delta 1e-6."""
     moment, n = table(name)
     made = Gaussian.calibrated(
         p=len(moment), n=n, neighbours="replace-one", epsilon=epsilon, delta=1e-6
     )
-    found = errors(moment, made.scale / math.sqrt(2) / n, at_scale(*turns))
+    found = errors(moment, made.scale / math.sqrt(2) / n, at_scale(*repetitions))
     assert found[0] == pytest.approx(raw, rel=0.05)
     assert found[1] == pytest.approx(projected, rel=0.05)
     assert found[2] <= most
@@ -121,7 +126,7 @@ SPECTRA = {
 }
 
 
-def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int) -> float:
+def ratio(family: Family, spectrum: Array, basis: Array, size: float, repetitions: int) -> float:
     """Error of denoising over that of projection; `size` in units of the average eigenvalue."""
     p, source = spectrum.size, np.random.RandomState(11)
     scale = max(spectrum.sum(), 1.0)
@@ -132,7 +137,7 @@ def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int
         cell = -1 / p + math.sqrt(1 / p**2 + rows * sd**2)
         noise = noise.model_copy(update={"cell_variance": cell})
         like = equivalent_rows(truth, rows)
-    for _ in range(turns):
+    for _ in range(repetitions):
         added = (
             draw_row_noise(source, like, noise.cell_variance or 0.0, rows)
             if family == "noisy-rows"
@@ -149,10 +154,12 @@ def ratio(family: Family, spectrum: Array, basis: Array, size: float, turns: int
 def test_denoising_beats_projection_for_every_law(family: Family) -> None:
     """Shrinkage is at least as good, whether or not the truth is aligned with the noise's axes."""
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
-    turns = at_scale(6, 30)
+    repetitions = at_scale(6, 30)
     for name, spectrum in SPECTRA.items():
         for basis in (np.eye(12), turn)[: at_scale(1, 2)]:
-            shares = [ratio(family, spectrum, basis, size, turns) for size in (0.1, 1.0, 10.0)]
+            shares = [
+                ratio(family, spectrum, basis, size, repetitions) for size in (0.1, 1.0, 10.0)
+            ]
             assert max(shares) <= 1.05, (name, shares)
             if name in {"flat", "short"}:
                 assert shares[1] <= 0.6, (name, shares)

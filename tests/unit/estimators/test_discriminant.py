@@ -38,7 +38,7 @@ def goe(sd: float) -> NoiseLaw:
 
 
 class ClassSample:
-    """Rows with classes, as a release sees them."""
+    """Scaled rows with class indicators, and evidence of their release."""
 
     def __init__(
         self,

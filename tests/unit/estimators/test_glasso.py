@@ -53,7 +53,7 @@ def noisy(seed: int, p: int, sd: float, kind: str = "ar", n: int = 200) -> np.nd
     return rows.T @ rows / n + goe(rng, p, sd * np.diagonal(truth).mean())
 
 
-def unlike(seed: int, p: int) -> np.ndarray:
+def random_penalties(seed: int, p: int) -> np.ndarray:
     """Draw a symmetric matrix of different penalties from 0.3 to 3."""
     half = np.random.default_rng(seed).uniform(0.3, 3, (p, p))
     return (half + half.T) / 2
@@ -82,14 +82,14 @@ def assert_proof(S: np.ndarray, P: np.ndarray, error: NoMinimiser) -> None:
     assert (S * T).sum() + (P * np.abs(T)).sum() <= 0
 
 
-def by_cone(S: np.ndarray, P: np.ndarray) -> np.ndarray:
+def solve_by_cone_program(S: np.ndarray, P: np.ndarray) -> np.ndarray:
     T = cp.Variable(S.shape, symmetric=True)
     cost = -cp.log_det(T) + cp.sum(cp.multiply(S, T)) + cp.sum(cp.multiply(P, cp.abs(T)))
     cp.Problem(cp.Minimize(cost)).solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
     return np.asarray(T.value)
 
 
-def least_by_cone(S: np.ndarray, P: np.ndarray) -> float:
+def smallest_feasible_multiple(S: np.ndarray, P: np.ndarray) -> float:
     """The smallest multiple of P whose box contains a positive semidefinite matrix."""
     W, multiple = cp.Variable(S.shape, PSD=True), cp.Variable(nonneg=True)
     cp.Problem(cp.Minimize(multiple), [cp.abs(W - S) <= multiple * P]).solve(solver=cp.CLARABEL)
@@ -104,11 +104,11 @@ def test_agrees_with_a_conic_solver(solver: Solver, diagonal: bool, kind: str) -
     p = 6
     for seed in range(at_scale(2, 12)):
         S = noisy(seed, p, 0.2) + 0.2 * np.eye(p)
-        penalty: float | np.ndarray = 0.3 if kind == "number" else 0.3 * unlike(seed, p)
+        penalty: float | np.ndarray = 0.3 if kind == "number" else 0.3 * random_penalties(seed, p)
         if kind == "some free":
             penalty[0, 1] = penalty[1, 0] = penalty[2, 4] = penalty[4, 2] = 0.0  # type: ignore[index]
         found = graphical_lasso(S, penalty, penalize_diagonal=diagonal, solver=solver, tol=1e-13)
-        theirs = by_cone(S, charged(penalty, p, diagonal))
+        theirs = solve_by_cone_program(S, charged(penalty, p, diagonal))
         np.testing.assert_allclose(found.precision, theirs, atol=1e-5 * np.abs(theirs).max())
         assert (found.precision == 0).any()
 
@@ -119,9 +119,9 @@ def test_feasibility_edge_agrees_with_a_conic_solver(solver: Solver, seed: int) 
     p = 6
     S = noisy(seed, p, 0.5)
     np.fill_diagonal(S, np.maximum(np.diagonal(S), 0.3))
-    weights = [1.0, unlike(seed, p)][seed % 2]
+    weights = [1.0, random_penalties(seed, p)][seed % 2]
     P = charged(weights, p, seed == 2)
-    edge = least_by_cone(S, P)
+    edge = smallest_feasible_multiple(S, P)
     assert edge > 0.05
     given = {"penalize_diagonal": seed == 2, "solver": solver}
     assert residual(S, 1.01 * edge * P, _precision(S, 1.01 * edge * weights, given)) < 1e-5
@@ -147,7 +147,7 @@ def test_agrees_with_scikit_learn(solver: Solver) -> None:
         assert found.solver == solver
 
 
-def hard(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
+def random_problem(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
     """Draw a problem of 2 to 40 columns, from infeasible to easy."""
     rng = np.random.default_rng(seed)
     p, diagonal = int(rng.integers(2, 41)), bool(seed % 2)
@@ -158,7 +158,7 @@ def hard(seed: int) -> tuple[np.ndarray, float | np.ndarray, bool]:
         np.fill_diagonal(S, np.maximum(np.diagonal(S), 0.1 * np.diagonal(S).mean()))
     penalty: Any = float(np.exp(rng.uniform(math.log(0.02), math.log(1.2)))) * np.abs(off(S)).max()
     if seed % 5 == 0:
-        penalty = penalty * unlike(seed, p)
+        penalty = penalty * random_penalties(seed, p)
     if seed % 10 == 0:
         free = np.triu(rng.random((p, p)) < 0.05, 1)
         penalty[free | free.T] = 0.0
@@ -171,7 +171,7 @@ def test_every_problem_gives_a_minimiser_or_a_proof(solver: Solver) -> None:
     """Every one of 200 mostly indefinite matrices gets a correct minimiser or proof."""
     none, indefinite = 0, 0
     for seed in range(at_scale(200, 2000)):
-        S, penalty, diagonal = hard(seed)
+        S, penalty, diagonal = random_problem(seed)
         P = charged(penalty, len(S), diagonal)
         given: Any = {"penalize_diagonal": diagonal, "solver": solver}
         indefinite += np.linalg.eigvalsh(S).min() < 0
@@ -211,7 +211,7 @@ def test_coordinate_descent_falls_back_to_admm() -> None:
     """It falls back at feasible penalties where soft-thresholding is not positive definite."""
     S = noisy(0, 20, 0.5)
     np.fill_diagonal(S, 1.0)
-    penalty = 1.05 * least_by_cone(S, charged(1.0, 20, False))
+    penalty = 1.05 * smallest_feasible_multiple(S, charged(1.0, 20, False))
     assert np.linalg.eigvalsh(soft_threshold(off(S), penalty) + np.eye(20)).min() < 0
     P = charged(penalty, 20, False)
     assert coordinate_descent(S, P, 1e-6, 100).kind == "unconverged"
@@ -230,7 +230,7 @@ def test_coordinate_descent_reports_failure_as_unconverged() -> None:
     for seed in range(20):
         S = noisy(seed, 10, 0.6)
         np.fill_diagonal(S, 1.0)
-        P = charged(0.9 * least_by_cone(S, charged(1.0, 10, False)), 10, False)
+        P = charged(0.9 * smallest_feasible_multiple(S, charged(1.0, 10, False)), 10, False)
         assert coordinate_descent(S, P, 1.0, 100).kind == "unconverged"
     S, P = noisy(1, 10, 0.0), charged(0.01, 10, False)
     unit = S / np.sqrt(np.outer(np.diagonal(S), np.diagonal(S)))
@@ -343,7 +343,7 @@ def test_screening_uses_every_penalty() -> None:
     penalties = np.where(np.equal.outer(parts, parts), 0.05, 1 + np.abs(S).max())
     found = graphical_lasso(S, penalties, tol=1e-13).precision
     assert (found[~np.equal.outer(parts, parts)] == 0).all()
-    whole = by_cone(S, off(penalties))
+    whole = solve_by_cone_program(S, off(penalties))
     np.testing.assert_allclose(found, whole, atol=1e-5)
 
 
@@ -372,7 +372,7 @@ def test_unpenalised_entries_may_leave_no_minimiser() -> None:
 
 
 def test_infeasible_penalties_state_the_feasible_multiple() -> None:
-    S, weights = noisy(8, 10, 0.5), 0.02 * unlike(8, 10)
+    S, weights = noisy(8, 10, 0.5), 0.02 * random_penalties(8, 10)
     for diagonal in (False, True):
         with raises(problems.no_minimiser_of_penalties) as caught:
             graphical_lasso(S, weights, penalize_diagonal=diagonal)

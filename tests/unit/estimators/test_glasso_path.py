@@ -15,11 +15,11 @@ from tests.unit.estimators.test_glasso import (
     EVERY,
     assert_proof,
     charged,
-    least_by_cone,
     noisy,
     off,
+    random_penalties,
     residual,
-    unlike,
+    smallest_feasible_multiple,
 )
 
 
@@ -65,7 +65,7 @@ def test_path_stops_on_gap_or_optimality_conditions(solver: Solver) -> None:
 def test_path_ends_at_the_first_penalty_without_a_minimiser() -> None:
     S = noisy(11, 12, 0.4)
     np.fill_diagonal(S, np.maximum(np.diagonal(S), 0.3))
-    edge = least_by_cone(S, charged(1.0, 12, False))
+    edge = smallest_feasible_multiple(S, charged(1.0, 12, False))
     penalties = [0.5 * edge, 2 * edge, 0.9 * edge, 1.2 * edge]
     path = graphical_lasso_path(S, penalties)
     assert [each.penalty for each in path] == [2 * edge, 1.2 * edge]
@@ -79,7 +79,7 @@ def test_path_ends_at_the_first_penalty_without_a_minimiser() -> None:
 
 
 def test_path_of_penalty_matrices() -> None:
-    S, weights = noisy(12, 10, 0.05), unlike(12, 10)
+    S, weights = noisy(12, 10, 0.05), random_penalties(12, 10)
     sizes = [0.1, 0.4, 0.2]
     path = graphical_lasso_path(S, [size * weights for size in sizes], tol=1e-13)
     for size, each in zip(sizes, path, strict=True):

@@ -189,7 +189,7 @@ def test_blocks_are_solved_separately() -> None:
         alone = graphical_lasso(S[np.ix_(part, part)], 0.1, tol=1e-13).precision
         np.testing.assert_allclose(found.precision[np.ix_(part, part)], alone, atol=1e-6)
         assert (np.delete(found.precision[part], part, axis=1) == 0).all()
-    whole = admm(S, 0.1 * (1 - np.eye(12)), 1e-13, 5000)  # nothing taken apart
+    whole = admm(S, 0.1 * (1 - np.eye(12)), 1e-13, 5000)  # without splitting into blocks
     np.testing.assert_allclose(whole.matrix, found.precision, atol=1e-5)
 
 

@@ -52,9 +52,9 @@ def correlation(seed: int, p: int, n: int) -> np.ndarray:
 @pytest.mark.parametrize("penalty", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize(("p", "n"), [(5, 100), (15, 60), (30, 25)])
 def test_coefficients_equal_lasso_of_every_column(p: int, n: int, penalty: float) -> None:
-    """On a square root of R, whose columns are as good as data; also with fewer rows than columns.
+    """The lasso is fitted to a square root of R; its columns stand for data.
 
-    There the fitted values are unique, and the coefficients are with probability one.
+    With fewer rows than columns, the coefficients are unique with probability one.
     """
     R = correlation(p, p, n)
     found = neighbourhood_coefficients(R, penalty)

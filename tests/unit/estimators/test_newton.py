@@ -24,7 +24,7 @@ from tests.support.problems import raises
 from tests.unit.estimators.test_glasso import assert_proof, charged, noisy, off, residual
 
 P = 18
-EITHER = pytest.mark.parametrize("plainly", [False, True], ids=["compiled", "plain"])
+EITHER = pytest.mark.parametrize("interpreted", [False, True], ids=["compiled", "plain"])
 
 
 def unit(S: np.ndarray) -> np.ndarray:
@@ -40,14 +40,14 @@ def problem_and_iterate(seed: int = 0) -> tuple[np.ndarray, ...]:
     return S, penalties, T, np.linalg.inv(T)
 
 
-def taken(function: Any, plainly: bool) -> Any:
-    return function if plainly else compiled(function)
+def as_kernel(function: Any, interpreted: bool) -> Any:
+    return function if interpreted else compiled(function)
 
 
 @EITHER
-def test_active_set_reports_optimality_violations(plainly: bool) -> None:
+def test_active_set_reports_optimality_violations(interpreted: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
-    violation, squares, left, starts, places = taken(kernels.active_set, plainly)(
+    violation, squares, left, starts, places = as_kernel(kernels.active_set, interpreted)(
         S, penalties, T, W, 3
     )
     smooth = S - W
@@ -64,11 +64,11 @@ def test_active_set_reports_optimality_violations(plainly: bool) -> None:
 
 
 @EITHER
-def test_descent_minimises_the_quadratic_model(plainly: bool) -> None:
+def test_descent_minimises_the_quadratic_model(interpreted: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
     single = [each.astype(np.float32) for each in (W, T, penalties)]
     where = kernels.active_set(S, penalties, T, W, 0)[2:]
-    D, sweeps = taken(kernels.descend, plainly)(*single, *where, 400, 0.0)
+    D, sweeps = as_kernel(kernels.descend, interpreted)(*single, *where, 400, 0.0)
     assert sweeps <= 400
     assert (D == D.T).all()
     new = np.where(single[1] + D == 0, 0.0, T + D)
@@ -79,7 +79,7 @@ def test_descent_minimises_the_quadratic_model(plainly: bool) -> None:
     assert (np.abs(slope) - penalties)[active & (new == 0)].max(initial=0) < 1e-5
     assert (D[~active] == 0).all()
     assert ((T != 0) & (new == 0)).any() or ((T == 0) & (new != 0)).any()
-    few, some = taken(kernels.descend, plainly)(*single, *where, 400, 0.01)
+    few, some = as_kernel(kernels.descend, interpreted)(*single, *where, 400, 0.01)
     assert some < sweeps
     assert np.abs(few - D).max() < 0.1 * np.abs(D).max()
 
@@ -100,25 +100,25 @@ def test_numpy_descent_takes_the_same_steps(p: int) -> None:
 
 
 @EITHER
-def test_step_and_objective_kernels(plainly: bool) -> None:
+def test_step_and_objective_kernels(interpreted: bool) -> None:
     S, penalties, T, W = problem_and_iterate()
     D = np.asarray(np.where(T == 0, 0.25, -T / 2), np.float32)
     D[0, 1] = D[1, 0] = -np.float32(T[0, 1])
-    stepped = taken(kernels.step_from, plainly)
+    stepped = as_kernel(kernels.step_from, interpreted)
     moved = stepped(T, T.astype(np.float32), D, 1.0)
     assert (moved == moved.T).all()
     assert moved[0, 1] == 0
     np.testing.assert_allclose(moved, T + D, atol=1e-7)
     np.testing.assert_allclose(stepped(T, T.astype(np.float32), D, 0.5), T + 0.5 * D)
-    total, size = taken(kernels.linear, plainly)(S, penalties, T)
+    total, size = as_kernel(kernels.linear, interpreted)(S, penalties, T)
     assert total == pytest.approx((S * T).sum() + (penalties * np.abs(T)).sum(), rel=1e-12)
     assert size == pytest.approx(np.abs(S * T).sum() + (penalties * np.abs(T)).sum(), rel=1e-12)
-    V = taken(kernels.dual_point, plainly)(S, penalties, T, W)
+    V = as_kernel(kernels.dual_point, interpreted)(S, penalties, T, W)
     border, inside = S + penalties * np.sign(T), np.clip(W, S - penalties, S + penalties)
     np.testing.assert_allclose(V, np.where(T != 0, border, inside), atol=1e-15)
     assert (np.diagonal(V) == 1).all()
     upper = np.triu(W)
-    taken(kernels.mirror_upper, plainly)(upper)
+    as_kernel(kernels.mirror_upper, interpreted)(upper)
     assert (upper == np.triu(W) + np.triu(W, 1).T).all()
 
 

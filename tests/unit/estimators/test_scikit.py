@@ -44,7 +44,7 @@ from tests.support.problems import raises, refuses
 
 FACES: list[Any] = [*MatrixEstimator.__subclasses__(), DiscriminantClassifier]
 MATRICES: list[Any] = FACES[:-1]
-BY_SPEC = {face.spec: face for face in FACES}
+BY_SPEC = {wrapper.spec: wrapper for wrapper in FACES}
 LAW = NoiseLaw(family="gaussian-isotropic", sd_diagonal=0.02 * 2**0.5, sd_off_diagonal=0.02)
 
 
@@ -64,14 +64,14 @@ def seen() -> Evidence:
 
 @dataclass
 class Opened:
-    """A release, as far as it matters here."""
+    """A minimal stand-in for an opened release: it only has evidence."""
 
     evidence: Evidence
 
 
 # No scikit-learn check may fail, not even as an expected failure.
 @pytest.mark.slow
-@parametrize_with_checks([*(face() for face in FACES), DiscriminantClassifier(prior="equal")])  # type: ignore[untyped-decorator]
+@parametrize_with_checks([*(wrapper() for wrapper in FACES), DiscriminantClassifier(prior="equal")])  # type: ignore[untyped-decorator]
 def test_scikit_learn_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -87,23 +87,23 @@ def test_every_matrix_estimator_has_a_scikit_learn_class() -> None:
     }
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_scikit_learn_parameters_equal_estimator_settings(face: Any) -> None:
+@pytest.mark.parametrize("wrapper", FACES)
+def test_scikit_learn_parameters_equal_estimator_settings(wrapper: Any) -> None:
     """To fix a failure, use the same names and defaults in `__init__`."""
     given = {
         name: each.default
-        for name, each in inspect.signature(face.__init__).parameters.items()
+        for name, each in inspect.signature(wrapper.__init__).parameters.items()
         if name != "self"
     }
-    fields = face.spec.model_fields
+    fields = wrapper.spec.model_fields
     assert given == {name: each.default for name, each in fields.items() if name != "name"}
 
 
-@pytest.mark.parametrize("face", MATRICES)
-def test_scikit_learn_results_equal_estimator_results(face: Any) -> None:
-    expected = face.spec().fit(seen())
+@pytest.mark.parametrize("wrapper", MATRICES)
+def test_scikit_learn_results_equal_estimator_results(wrapper: Any) -> None:
+    expected = wrapper.spec().fit(seen())
     for given in (seen(), Opened(seen())):
-        fitted = face().fit(given)
+        fitted = wrapper().fit(given)
         for name, matrix in expected.matrices.items():
             np.testing.assert_array_equal(fitted.estimate_.matrices[name], matrix)
         assert fitted.tuning_ == expected.tuning
@@ -113,15 +113,15 @@ def test_scikit_learn_results_equal_estimator_results(face: Any) -> None:
         assert clone(fitted).get_params() == fitted.get_params()
         again = pickle.loads(pickle.dumps(fitted))
         np.testing.assert_array_equal(again.edges_, fitted.edges_)
-    by_matrix = face().fit_matrix(seen().raw, 400, LAW, names="abcd")
+    by_matrix = wrapper().fit_matrix(seen().raw, 400, LAW, names="abcd")
     assert list(by_matrix.feature_names_in_) == list("abcd")
     assert not hasattr(by_matrix.fit_matrix(np.eye(3), 10), "feature_names_in_")
     assert by_matrix.n_features_in_ == 3
 
 
 def test_covariance_and_precision_are_inverse() -> None:
-    for face in (RidgePrecision, SparsePrecision):
-        fitted = face().fit(seen())
+    for wrapper in (RidgePrecision, SparsePrecision):
+        fitted = wrapper().fit(seen())
         np.testing.assert_array_equal(fitted.precision_, fitted.estimate_.matrix)
         np.testing.assert_allclose(fitted.precision_ @ fitted.covariance_, np.eye(4), atol=1e-9)
         assert (fitted.covariance_ == fitted.covariance_.T).all()

@@ -78,7 +78,7 @@ def folded(
 
 
 @pytest.fixture
-def quickly_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+def repair_by_projection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repair by projection, for tests that do not depend on the repair."""
     monkeypatch.setattr(path_room, "denoise", lambda raw, law, trace, rows: project(raw, trace))
 
@@ -227,7 +227,7 @@ def test_ebic_finds_no_edges_among_independent_columns() -> None:
 # Cross-validation
 
 
-@pytest.mark.usefixtures("quickly_repaired")
+@pytest.mark.usefixtures("repair_by_projection")
 @pytest.mark.parametrize("sizes", [(100, 100, 100), (50, 100, 250)])
 def test_training_folds_have_the_stated_noise_law(sizes: tuple[int, ...]) -> None:
     rng, p, sd = np.random.default_rng(8), 3, 0.05
@@ -256,7 +256,7 @@ def test_training_law_of_other_noise_families() -> None:
     assert others.sd_off_diagonal == pytest.approx(rows.sd_off_diagonal * math.sqrt(4 / 3))
 
 
-@pytest.mark.usefixtures("quickly_repaired")
+@pytest.mark.usefixtures("repair_by_projection")
 def test_held_out_loss_is_unbiased_and_apparent_loss_is_not() -> None:
     """The mean over releases of the held-out loss minus the population loss is zero."""
     rng, p, penalty = np.random.default_rng(10), 6, 1e-4

@@ -337,7 +337,7 @@ def test_intervals_of_unit_rows_cover(family: Family, strength: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [f for f, _ in ALL[1:-1]])
 def test_intervals_cover_under_overwhelming_noise(family: Family) -> None:
-    """Noise ten times the signal: intervals have the shape of the noise."""
+    """With noise ten times the signal, intervals follow the distribution of the noise."""
     p, population = 4, graph("ar", 4)
     law = law_of(family, p, 10.0)
     for level in (0.8, 0.95):
