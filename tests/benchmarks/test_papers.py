@@ -129,7 +129,7 @@ def test_both_mechanisms_have_the_guarantee_and_noise_ratio() -> None:
         mu = math.sqrt(2) / scale(mechanism, p, EPSILON)
         assert gdp_delta(mu, EPSILON) == pytest.approx(DELTA, rel=1e-4)
     task = _task()
-    measured = _measured(task)
+    measured = _measured(task, times=1)
     assert sound.noise_ratio(measured, EPSILON) == pytest.approx(math.sqrt(12 / 7), rel=0.02)
     experiment = sound.experiment(task)
     (verdict,) = experiment.verdicts(measured)
@@ -143,7 +143,7 @@ def test_both_mechanisms_have_the_guarantee_and_noise_ratio() -> None:
 def test_verdict_detects_other_noise() -> None:
     """The verdict is computed from releases, not from formulas."""
     task = _task(own=lambda rows, epsilon, rng: isotropic(rows, epsilon * 0.9, rng))
-    (verdict,) = sound.experiment(task).verdicts(_measured(task))
+    (verdict,) = sound.experiment(task).verdicts(_measured(task, times=1))
     assert not verdict.holds
 
 

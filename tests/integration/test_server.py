@@ -168,15 +168,15 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         with running(environ, log, "prefect", "worker", "start", "--pool", "gramercy"):
             post(api, create, {})
             archive = LocalArchive(home / "archive")
-            wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
+            wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 400, log)
             (done,) = archive.releases()
             # The release, and the two flows that its event has triggered.
             finished = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED"]}}}}
-            wait_for(lambda: len(post(api, "/flow_runs/filter", finished)) == 3, 120, log)
+            wait_for(lambda: len(post(api, "/flow_runs/filter", finished)) == 3, 400, log)
             audit = deployed["gramercy.flows.audit.audit"]
             post(api, f"/deployments/{audit['id']}/create_flow_run", {})
-            wait_for(lambda: any((home / "audits").glob("*/audit.json")), 120, log)
-            wait_for(lambda: len(post(api, "/flow_runs/filter", finished)) == 4, 120, log)
+            wait_for(lambda: any((home / "audits").glob("*/audit.json")), 400, log)
+            wait_for(lambda: len(post(api, "/flow_runs/filter", finished)) == 4, 400, log)
         tag = f"release:{'/'.join(done)}"
         tagged = {"flow_runs": {"tags": {"all_": [tag]}}}
         runs = post(api, "/flow_runs/filter", tagged)
@@ -215,7 +215,7 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
             assert json.loads(reply.read())["api_url"] == api
         archive = LocalArchive(home / "archive")
         run_prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
-        wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 150, log)
+        wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 400, log)
         # Ended by SIGTERM, as by a service manager, it leaves no process that goes on charging.
         serving.send_signal(signal.SIGTERM)
         serving.wait(60)
