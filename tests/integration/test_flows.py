@@ -56,6 +56,7 @@ def tags_of(flow: str) -> set[str]:
     return set(last[0].tags)
 
 
+@pytest.mark.slow
 def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.artifacts import Artifact
 

@@ -349,6 +349,7 @@ def test_compare_command(
         assert problem.code in err
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_catalogue_search_in_a_browser(catalogue: Path, tmp_path: Path) -> None:
     """Works offline; finds older releases; special characters are harmless."""
