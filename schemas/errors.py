@@ -59,7 +59,9 @@ class GramercyError(Exception):
     def message(self) -> str:
         """The sentence and the hint, without the code; then the details, one per line."""
         first = f"{self.sentence} {self.hint}".strip()
-        return "\n".join([first, *(f"  {each.at_key()}" for each in self.details)])
+        omitted = self.facts.get("left_out")
+        last = [f"  ... and {omitted} more"] if omitted else []
+        return "\n".join([first, *(f"  {each.at_key()}" for each in self.details), *last])
 
     def without_history(self) -> Self:
         """The same error without cause, context and notes, which may quote private values.

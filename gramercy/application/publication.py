@@ -95,7 +95,7 @@ class Publication:
         """
         published = [name for dataset, name in self.archive.releases() if dataset == self.dataset]
         # The ledger is read last, because a charge is entered before its bundle appears.
-        charged = self.ledger.releases(self.dataset)
+        charged = self.ledger.releases(self.dataset)  # read last: a charge precedes its release
         missing = [name for name in published if name not in charged]
         if missing:
             raise problems.ledger_lacks_release(f"{self.dataset}/{missing[0]}")

@@ -29,9 +29,7 @@ def report_failure(error: GramercyError, *, json: bool) -> None:
         terminal.print_json(as_facts(error) | {"exit_code": error.exit_code})
     label = "Refused" if isinstance(error, Refused) else "Error"
     code = f" {error.code}" if error.code else ""
-    omitted = error.facts.get("left_out")
-    suffix = f"\n  ... and {omitted} more" if omitted else ""
-    terminal.say(Text(f"{label}{code}: ", style="red"), error.message + suffix, to=terminal.err)
+    terminal.say(Text(f"{label}{code}: ", style="red"), error.message, to=terminal.err)
 
 
 def _detail(error: InvalidValue) -> dict[str, Any]:
