@@ -9,6 +9,7 @@ from gramercy.mechanisms.integer_rows import IntegerRows
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
@@ -25,6 +26,7 @@ _MECHANISMS: tuple[type[Mechanism], ...] = (
     IntegerRows,
     Local,
     Output,
+    Marginals,
 )
 
 registry: Mapping[str, type[Mechanism]] = {each.name: each for each in _MECHANISMS}

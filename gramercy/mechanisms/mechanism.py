@@ -61,6 +61,11 @@ class PublicParameters:
         Share of the budget's delta that is set aside for mechanisms that may fail. None without a
         budget, and in bundles before format 6, whose mechanisms took a share of the request's
         delta.
+    table_columns
+        Columns of the table, if they differ from those of the matrix: each has one histogram.
+    histogram_shares
+        For a release that publishes histograms: in proportion, the share of the squared mu of each
+        stage of histograms, and last that of the row lengths.
     format
         Manifest format that the guarantee is stated for. A scale keeps the guarantee that an
         earlier version stated and charged for it, even where a better one has been proven since.
@@ -75,6 +80,8 @@ class PublicParameters:
     mean_squared_norm: float = 1.0
     mean_rows_per_person: float = 1.0
     failure_share: float | None = None
+    table_columns: int | None = None
+    histogram_shares: tuple[float, ...] = ()
     format: Format = FORMAT
 
     @property
@@ -224,7 +231,10 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def law(self) -> NoiseLaw:
-        """The law of the noise on the published sum over rows, in units of the original rows."""
+        """The law of the noise on the published sum over rows, in units of the original rows.
+
+        `NoiseLaw.none` if no matrix is published.
+        """
 
     @abstractmethod
     def constants(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Regroup batches of rows into blocks of a public size."""
+"""Regroup batches of rows into blocks of a public size, or of a size that stays in cache."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+
+_CELLS = 1 << 16  # cells of a block that stays in cache
+_MIN_ROWS = 256  # rows of a block, so that the cost of a step over a block does not dominate
+
+
+def cache_slices(width: int, rows: int, max_rows: int | None = None) -> Iterator[slice]:
+    """Slices of rows with `width` cells, small enough for the cache and at most `max_rows` long."""
+    step = max(_CELLS // width, _MIN_ROWS)
+    step = max(1, step if max_rows is None else min(step, max_rows))
+    for start in range(0, rows, step):
+        yield slice(start, start + step)
 
 
 def blocks(batches: Iterable[NDArray[np.float64]], size: int) -> Iterator[NDArray[np.float64]]:

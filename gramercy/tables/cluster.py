@@ -19,7 +19,8 @@ from typing import Any
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems import cluster as problems
 from gramercy.schemas.url import has_secrets
-from gramercy.tables.passes import Job, OnRows, PartialSums, measure_persons, sum_rows
+from gramercy.tables.passes import Job, OnRows, ResultT
+from gramercy.tables.persons import Persons
 from gramercy.tables.reader import partitions
 from gramercy.tables.source import Source
 
@@ -39,7 +40,7 @@ class _Failure:
 
 @dataclass(frozen=True)
 class Cluster:
-    """An existing Dask cluster, as the engine of `tables.streaming.accumulate`.
+    """An existing Dask cluster, as the engine of `tables.streaming.accumulate` and others.
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ class Cluster:
 
     scheduler: str | None
 
-    def __call__(self, source: Source, job: Job, on_rows: OnRows) -> PartialSums:
-        """Sum a table.
+    def __call__(self, source: Source, job: Job[ResultT], on_rows: OnRows) -> ResultT:
+        """Do a job.
 
         Raises
         ------
@@ -69,20 +70,33 @@ class Cluster:
             rows, count = job.contract.rows, len(parts)
             on_rows(rows * finished // count - rows * (finished - 1) // count)
 
-        return _sum_partitions(self.scheduler, parts, replace(job, threads=1), on_partition)
+        return _run_on_partitions(self.scheduler, parts, replace(job, threads=1), on_partition)
 
 
-def _sum_partitions(
-    scheduler: str | None, parts: Sequence[Source], job: Job, on_partition: Callable[[], None]
-) -> PartialSums:
+def _run_on_partitions(
+    scheduler: str | None,
+    parts: Sequence[Source],
+    job: Job[ResultT],
+    on_partition: Callable[[], None],
+) -> ResultT:
     with _connect(scheduler) as client:
         persons = None
-        if job.contract.person_column is not None:
-            measured = [_submit(client, measure_persons, part, job) for part in parts]
+        if job.passes == 2:
+            measured = [_submit(client, measure, job, part) for part in parts]
             persons = _tree_sum(client, measured, on_partition)
-        sums = [_submit(client, sum_rows, part, job, persons) for part in parts]
-        total: PartialSums = _gather(client, _tree_sum(client, sums, on_partition))
+        results = [_submit(client, run, job, part, persons) for part in parts]
+        total: ResultT = _gather(client, _tree_sum(client, results, on_partition))
     return total
+
+
+def measure(job: Job[Any], part: Source) -> Persons:
+    """The first of two passes, over one partition."""
+    return job.measure(part)
+
+
+def run(job: Job[ResultT], part: Source, persons: Persons | None) -> ResultT:
+    """The only or the second pass, over one partition."""
+    return job.run(part, persons)
 
 
 def _run_on_worker(step: Callable[..., Any], *args: Any) -> Any:

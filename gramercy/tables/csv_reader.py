@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -23,6 +25,9 @@ from gramercy.tables.lines import BLOCK, RecordLines, is_record
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile
 from gramercy.tables.values import Coding, to_floats
+
+_RELEASE_SECONDS = 5.0  # it takes milliseconds
+_POLL_SECONDS = 1e-4
 
 
 @dataclass
@@ -90,22 +95,70 @@ def cell_batches(
 
     fields, names = len(read_header(file)) if keep_malformed else None, list(columns)
     with redact_parser_errors(file.display_name, "CSV"), _open(file) as stream:
-        batches = pacsv.open_csv(
-            pa.PythonFile(RecordLines(stream, count_malformed, fields), mode="r"),
-            read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
-            parse_options=pacsv.ParseOptions(invalid_row_handler=on_invalid_row),
-            convert_options=pacsv.ConvertOptions(
-                check_utf8=False,
-                include_columns=names,
-                column_types=dict.fromkeys(names, pa.string()),
-                null_values=MISSING,
-                strings_can_be_null=True,
-            ),
-        )
-        for batch in batches:
-            for start in range(0, batch.num_rows, rows):
-                pairs = zip(batch.slice(start, rows).columns, columns.values(), strict=True)
-                yield np.stack([to_floats(column, coding) for column, coding in pairs])
+        lines = RecordLines(stream, count_malformed, fields)
+        shared: list[weakref.ref[Any]] = [weakref.ref(on_invalid_row)]
+        handle, batches = _Handle(_shared_blocks(lines, shared)), iter(())
+        shared.append(weakref.ref(handle))
+        try:
+            batches = pacsv.open_csv(
+                pa.PythonFile(handle, mode="r"),
+                read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
+                parse_options=pacsv.ParseOptions(invalid_row_handler=on_invalid_row),
+                convert_options=pacsv.ConvertOptions(
+                    check_utf8=False,
+                    include_columns=names,
+                    column_types=dict.fromkeys(names, pa.string()),
+                    null_values=MISSING,
+                    strings_can_be_null=True,
+                ),
+            )
+            for batch in batches:
+                for start in range(0, batch.num_rows, rows):
+                    pairs = zip(batch.slice(start, rows).columns, columns.values(), strict=True)
+                    yield np.stack([to_floats(column, coding) for column, coding in pairs])
+        finally:
+            del handle, batches, on_invalid_row
+            _wait_for_release(shared)
+
+
+class _Handle:
+    """A file for Arrow, whose threads read ahead, and drop objects some time after the last batch.
+
+    Parameters
+    ----------
+    read
+        Returns up to a number of bytes. It does not refer to this object, which the traceback of
+        an error would keep.
+    """
+
+    closed = False
+
+    def __init__(self, read: Callable[[int], NDArray[np.uint8]]) -> None:
+        self.read = read
+
+
+def _shared_blocks(
+    lines: RecordLines, shared: list[weakref.ref[Any]]
+) -> Callable[[int], NDArray[np.uint8]]:
+    """A function that reads blocks, and adds references to those in use to `shared`."""
+
+    def read(size: int = -1) -> NDArray[np.uint8]:
+        block = np.frombuffer(lines.read(size), np.uint8)
+        shared[:] = [each for each in shared if each() is not None]
+        shared.append(weakref.ref(block))
+        return block
+
+    return read
+
+
+def _wait_for_release(shared: list[weakref.ref[Any]]) -> None:
+    """Wait until Arrow's threads have dropped all Python objects.
+
+    A thread that does so while the interpreter exits would abort the process.
+    """
+    limit = time.monotonic() + _RELEASE_SECONDS
+    while any(each() is not None for each in list(shared)) and time.monotonic() < limit:
+        time.sleep(_POLL_SECONDS)
 
 
 @contextmanager

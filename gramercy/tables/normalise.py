@@ -48,5 +48,5 @@ def normalise(
     if isinstance(normalisation, Unit):
         return unit
     with np.errstate(over="ignore"):
-        clipped = length / power > normalisation.radius
-    return np.where(clipped, unit, scaled / normalisation.radius)
+        clipped = length / power > normalisation.length
+    return np.where(clipped, unit, scaled / normalisation.length)

@@ -42,19 +42,12 @@ class NormaliseKernel:
             indices = range(len(column.levels)) if isinstance(column, Levels) else [_NUMBER]
             features += [(i, index) for index in indices]
         self._features = np.array(features, dtype=np.int64)
-        self._constants = np.array(
-            [
-                (0.0, 0.0, 0.0, 1.0)
-                if isinstance(column, Levels)
-                else (column.lower, column.upper, column.effective_centre, column.effective_scale)
-                for column in columns
-            ]
-        )
+        self._constants = kernel_constants(columns)
         self._kind, self._radius = _UNIT, 1.0
         if isinstance(normalisation, Whole):
             self._kind = _WHOLE
         elif isinstance(normalisation, Clip):
-            self._kind, self._radius = _CLIP, normalisation.radius
+            self._kind, self._radius = _CLIP, normalisation.length
         self._lattice = lattice
 
     def __call__(self, cells: Array, repairs: Repairs) -> Array:
@@ -74,6 +67,18 @@ class NormaliseKernel:
         if outside.any():
             q[:, outside] = clamp_to_ball(q[:, outside], self._lattice)
         return q
+
+
+def kernel_constants(columns: Sequence[Column | Levels]) -> Array:
+    """Lower and upper bound, centre and scale of every column, shape (columns, 4)."""
+    return np.array(
+        [
+            (0.0, 0.0, 0.0, 1.0)
+            if isinstance(column, Levels)
+            else (*column.limits, column.effective_centre, column.effective_scale)
+            for column in columns
+        ]
+    )
 
 
 def normalise_kernel(  # noqa: PLR0912, PLR0915  one loop over blocks

@@ -8,66 +8,41 @@ Gram matrix is then positive semidefinite with a trace of at most 2^(2K), which 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from threading import Lock
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.schemas.problems.table import person_column_type, table_changed
 from gramercy.tables.folds import FoldNumbers
-from gramercy.tables.lines import replace_invalid_utf8
-from gramercy.tables.person_names import canonical
+from gramercy.tables.person_index import IndexedPersons
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
 from gramercy.tables.sums import SummingWorker, row_slices
 
 Array = NDArray[np.float64]
 
-_MAX_SQUARES = np.uint64(1 << 62)  # sums of squares saturate here, and count as overflow
-_IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+# Limits of integers whose sums must fit into 64 bits.
+MAX_ROW_SQUARES = 1 << 46
+_MAX_ROWS = 1 << 16
+_MAX_SQUARES = np.uint64(MAX_ROW_SQUARES * _MAX_ROWS)  # sums saturate here, and count as overflow
+
 _MARGIN = 2.0**-40  # relative margin of a factor, far above its rounding errors
 
 
-class Persons:
+class Persons(IndexedPersons):
     """An index of persons, with each one's number of rows and sum of squares. Private.
 
     Parameters
     ----------
-    names
-        Canonical names of the persons known so far, in order.
-    closed
-        Whether a person who is not in `names` is an error.
-
-    Attributes
-    ----------
-    rows_without_person
-        Number of added rows that belong to no person.
+    names, closed
+        See `IndexedPersons`.
     """
 
     def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
-        self._indices = {name: index for index, name in enumerate(names)}
-        self._closed = closed
-        self._squares = np.zeros(len(self._indices), np.uint64)
-        self._rows = np.zeros(len(self._indices), np.int64)
-        self._lock = Lock()
-        self.rows_without_person = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything except the lock, which cannot be pickled."""
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())
-
-    @property
-    def names(self) -> list[str]:
-        """Canonical names, in the order of their indices."""
-        return list(self._indices)
+        super().__init__(names, closed=closed)
+        self._squares = np.zeros(len(self), np.uint64)
+        self._rows = np.zeros(len(self), np.int64)
 
     @property
     def squares(self) -> NDArray[np.uint64]:
@@ -81,44 +56,7 @@ class Persons:
         self._grow()
         return self._rows[: len(self)]
 
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def indices(self, column: pa.Array) -> Array:
-        """The index of each row's person, shape (rows,); NaN for a row without a person.
-
-        Parameters
-        ----------
-        column
-            Whole numbers or text, dictionary-encoded or not.
-
-        Raises
-        ------
-        TableError
-            If a person is unknown to a closed index, or the column has another type.
-        """
-        if pa.types.is_null(column.type):
-            return np.full(len(column), np.nan)
-        if pa.types.is_dictionary(column.type):  # its dictionary may have names that no row uses
-            column = column.dictionary.take(column.indices)
-        column = column.dictionary_encode()
-        entries = np.array([self._index(name) for name in _texts(column.dictionary)] + [np.nan])
-        keys = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-        indices: Array = entries[keys.to_numpy()]
-        return indices
-
-    def _index(self, text: str | None) -> float:
-        index = None if text is None else self._indices.get(text)
-        if index is not None:  # already in its canonical spelling
-            return index
-        name = None if text is None else canonical(text)
-        if name is None:
-            return np.nan
-        if self._closed and name not in self._indices:
-            raise table_changed()
-        return self._indices.setdefault(name, len(self._indices))
-
-    def add(self, indices: Array, squares: Array) -> None:
+    def add(self, indices: Array, squares: Array | NDArray[np.uint64]) -> None:
         """Add rows.
 
         Parameters
@@ -126,11 +64,22 @@ class Persons:
         indices
             The result of `indices`, shape (rows,).
         squares
-            Sum of squares of each row, shape (rows,); integers whose total is below 2^53.
+            Sum of squares of each row, shape (rows,); integers from 0 to `MAX_ROW_SQUARES`.
+
+        Notes
+        -----
+        Integers are added, and sums saturate at 2^62: the result is the same for any order of the
+        rows. Sums of doubles would depend on it.
         """
+        for start in range(0, indices.size, _MAX_ROWS):
+            rows = slice(start, start + _MAX_ROWS)
+            self._add_rows(indices[rows], squares[rows].astype(np.uint64))
+
+    def _add_rows(self, indices: Array, squares: NDArray[np.uint64]) -> None:
         owned = ~np.isnan(indices)
         persons, inverse = np.unique(indices[owned].astype(np.int64), return_inverse=True)
-        totals = np.bincount(inverse, squares[owned], minlength=persons.size).astype(np.uint64)
+        totals = np.zeros(persons.size, np.uint64)
+        np.add.at(totals, inverse, squares[owned])
         counts = np.bincount(inverse, minlength=persons.size)
         with self._lock:
             self._grow()
@@ -146,9 +95,9 @@ class Persons:
 
     def __add__(self, other: Persons) -> Persons:
         """The persons of both, with their rows added."""
-        both = Persons(dict.fromkeys([*self._indices, *other._indices]))
+        both = Persons(self._names_with(other))
         for part in (self, other):
-            indices = [both._indices[name] for name in part._indices]
+            indices = both._indices_of(part)
             both._squares[indices] = np.minimum(both._squares[indices] + part.squares, _MAX_SQUARES)
             both._rows[indices] += part.rows
         both.rows_without_person = self.rows_without_person + other.rows_without_person
@@ -176,17 +125,6 @@ class Persons:
     def are_in_ball(self, lattice: Lattice) -> bool:
         """Whether the rows of every person together are in the ball."""
         return bool((self.squares <= np.uint64(lattice.squared_radius)).all())
-
-
-def _texts(names: pa.Array) -> Iterator[str | None]:
-    """Names as text; text in a Parquet file may have bytes that are not UTF-8."""
-    if pa.types.is_integer(names.type):
-        yield from names.cast(pa.string()).to_pylist()
-    elif any(is_text(names.type) for is_text in _IS_TEXT):
-        for name in names.cast(pa.large_string()).cast(pa.large_binary()).to_pylist():
-            yield None if name is None else replace_invalid_utf8(name).decode()
-    else:
-        raise person_column_type()
 
 
 class MeasuringWorker:

@@ -69,7 +69,7 @@ def repair(
             parts.append((cells[i] == indices[:, None]).astype(np.float64))
             continue
         filled = np.where(missing, column.effective_centre, cells[i])
-        clamped = np.clip(filled, column.lower, column.upper)
+        clamped = np.clip(filled, *column.limits)
         repairs.filled[i] += np.count_nonzero(missing)
         repairs.clamped[i] += np.count_nonzero(clamped != filled)
         parts.append(((clamped - column.effective_centre) / column.effective_scale)[None])

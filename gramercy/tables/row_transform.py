@@ -19,6 +19,11 @@ from gramercy.tables.repair import Repairs, repair
 _LARGE = 1 << 24  # cells; compiled code takes a second to load, which pays off from here on
 
 
+def is_large(rows: int, columns: int) -> bool:
+    """Whether a table is so large that compiled code and threads pay off; from public facts."""
+    return rows * columns >= _LARGE
+
+
 @dataclass(frozen=True)
 class RowTransform:
     """From cells to integer rows.
@@ -50,7 +55,7 @@ class RowTransform:
         """The transform of a contract's rows."""
         columns = tuple(contract.columns.values())
         kernel = None
-        if contract.rows * lattice.p >= _LARGE:
+        if is_large(contract.rows, lattice.p):
             kernel = NormaliseKernel(columns, contract.intercept, normalisation, lattice)
         return cls(columns, contract.intercept, normalisation, lattice, kernel)
 

@@ -15,6 +15,31 @@ Format = Literal["csv", "parquet"]
 
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
+# How to convert files of other formats, by the ends of their names.
+_SPREADSHEET = "Save the sheet as 'CSV UTF-8 (comma delimited)'."
+_SEPARATORS = "Save it with commas between fields, under a name that ends in .csv."
+_EXPORT = "Export the table as CSV or Parquet."
+_READERS = {
+    "read_feather('...')": (".feather", ".arrow", ".ipc"),
+    "read_json('...')": (".json",),
+    "read_json('...', lines=True)": (".jsonl", ".ndjson"),
+    "read_orc('...')": (".orc",),
+    "read_sas('...')": (".sas7bdat", ".xpt"),
+    "read_spss('...')": (".sav", ".zsav", ".por"),
+    "read_stata('...')": (".dta",),
+    "read_hdf('...')": (".h5", ".hdf", ".hdf5"),
+}
+_CONVERSIONS = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _SPREADSHEET),
+    **dict.fromkeys((".tsv", ".tab", ".psv", ".txt", ".dat"), _SEPARATORS),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3", ".duckdb", ".mdb", ".accdb"), _EXPORT),
+    **{
+        suffix: f"In Python: pandas.{reader}.to_parquet('table.parquet')."
+        for reader, suffixes in _READERS.items()
+        for suffix in suffixes
+    },
+}
+
 
 @dataclass(frozen=True)
 class SourceFile:
@@ -79,7 +104,8 @@ def source_file(fs: Any, path: str, url: str, root: str | None = None) -> Source
     """
     display_name, file_format = _display_name(path, url), format_of(path)
     if file_format is None:
-        raise unknown_format(display_name)
+        suffix = PurePosixPath(path_of(path)).suffix.lower()
+        raise unknown_format(display_name, _CONVERSIONS.get(suffix, _EXPORT))
     partition_values = {} if root is None else _partition_values(path, root)
     return SourceFile(fs, path, file_format, display_name, partition_values)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 import numpy as np
@@ -20,11 +20,12 @@ from gramercy.schemas.problems import table as problems
 from gramercy.schemas.url import without_secrets
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.folds import AssignFolds
+from gramercy.tables.gram_pass import GramJob, PartialSums
 from gramercy.tables.passes import (
     EXCESS_ROWS,
     Job,
     OnRows,
-    PartialSums,
+    ResultT,
     ignore_progress,
     run_locally,
 )
@@ -34,7 +35,11 @@ from gramercy.tables.row_transform import RowTransform
 from gramercy.tables.source import Source
 from gramercy.tables.sums import Sum
 
-Engine = Callable[[Source, Job, OnRows], PartialSums]
+
+class Engine(Protocol):
+    """Does a job over a table: in this process, or on a cluster (`tables.cluster`)."""
+
+    def __call__(self, source: Source, job: Job[ResultT], on_rows: OnRows) -> ResultT: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,7 +108,7 @@ def accumulate(
     folds, assign
         Number of folds, and the function that draws the fold of each row; see `tables.folds`.
     engine
-        Function that reads and sums the table: in this process, or on a cluster (`tables.cluster`).
+        See `Engine`.
 
     Raises
     ------
@@ -117,12 +122,12 @@ def accumulate(
     if keep_malformed:
         _check_row_order(source, contract)
     keep_malformed = keep_malformed or folds > 1
-    job = Job(contract, normalisation, lattice, keep_malformed, folds, assign)
+    job = GramJob(contract, normalisation, lattice, keep_malformed, folds, assign)
     sums = engine(source, job, on_rows)
     if contract.person_column is not None:
         return _total_of_persons(sums, lattice)
     total = _total_of_rows(sums)
-    _check_row_count(contract, total.rows)
+    check_row_count(contract, total.rows)
     return total
 
 
@@ -166,7 +171,7 @@ def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
     )
 
 
-def _check_row_count(contract: Contract, rows: int) -> None:
+def check_row_count(contract: Contract, rows: int) -> None:
     """Refuse a table whose number of rows is not the public one.
 
     The number of persons is not checked: a single misspelled name would decide on the refusal.

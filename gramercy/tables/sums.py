@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, UnscaledLattice
+from gramercy.tables.blocks import cache_slices
 from gramercy.tables.folds import FoldNumbers
 from gramercy.tables.gram import ExactGram
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
 
 Array = NDArray[np.float64]
-
-_CELLS = 1 << 16  # cells of a block that stays in cache
-_MIN_ROWS = 256  # rows of a block, so that updating the Gram matrix does not dominate
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,9 +48,7 @@ class Sum:
 
 def row_slices(lattice: Lattice, rows: int) -> Iterator[slice]:
     """Slices of the rows, small enough for the cache and for squares that sum to at most 2^53."""
-    step = max(1, min(max(_CELLS // lattice.p, _MIN_ROWS), (1 << 53) // lattice.squared_radius))
-    for start in range(0, rows, step):
-        yield slice(start, start + step)
+    return cache_slices(lattice.p, rows, (1 << 53) // lattice.squared_radius)
 
 
 class SummingWorker:

@@ -60,6 +60,7 @@ CASES: Mapping[str, Case] = {
     "integer-rows": Case(REPLACE, normalisation="whole"),
     "local": Case(REPLACE),
     "output": Case(REPLACE, keys={**FLOATING, "penalty": 0.5}),
+    "marginals": Case(normalisation="clip"),
 }
 
 
@@ -71,8 +72,10 @@ def calibrated(name: str, **keys: Any) -> Mechanism:
     return mechanisms.registry[name].calibrated(**defaults | dict(case.keys) | keys)
 
 
-PAIRS = [(name, relation) for name, case in CASES.items() for relation in case.neighbours]
-
+ALL_PAIRS = [(name, relation) for name, case in CASES.items() for relation in case.neighbours]
+# Mechanisms that publish a matrix, or rows: all but histograms.
+MATRICES = [name for name in CASES if mechanisms.registry[name].publishes != "marginals"]
+PAIRS = [(name, relation) for name, relation in ALL_PAIRS if name in MATRICES]
 
 ADDITIVE = [name for name in CASES if issubclass(mechanisms.registry[name], Additive)]
 ROWWISE = [name for name in CASES if issubclass(mechanisms.registry[name], RowWise)]

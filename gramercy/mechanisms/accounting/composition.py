@@ -9,13 +9,14 @@ with a probability delta0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from gramercy.mechanisms.accounting.directed_rounding import subtract_down
 from gramercy.mechanisms.accounting.gdp import gdp_epsilon, gdp_mu, satisfies_dp
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.problems.mechanism import argument_out_of_range
 
 _MAX = 1e9  # larger mu and epsilons count as this; they protect nothing, and fit no budget
 _BITS = 256  # 2^-256 divides every double above 2^-204, and the square of every mu above 2^-76
@@ -85,6 +86,58 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     for guarantee in guarantees:
         total = total.plus(guarantee)
     return total.guarantee
+
+
+def composed_mu(mus: Iterable[float]) -> float:
+    """Mu of several Gaussian mechanisms together: the root of the sum of squares, rounded up.
+
+    It also holds if each mechanism is chosen after seeing the output of the earlier ones, provided
+    that its mu was fixed in advance.
+    """
+    return compose(map(Guarantee, mus)).mu
+
+
+def remaining_mu(total: float, mus: Sequence[float]) -> float:
+    """The largest mu that composes with `mus` to at most `total`, exactly; rounded down.
+
+    Raises
+    ------
+    InvalidValue
+        If `mus` alone compose to more than `total`.
+    """
+    if not composed_mu(mus) <= total:
+        raise argument_out_of_range("mus", "at most the total when composed")
+    squared = _units(total, 2) - sum(_units(each, 2) for each in mus)
+    mu, step = math.isqrt(max(squared, 0) << _BITS) / (1 << _BITS), 2.0**-53
+    while composed_mu([*mus, mu]) > total:
+        mu *= 1 - step
+        step *= 2
+    return mu
+
+
+def split_mu(total: float, shares: Sequence[float]) -> tuple[float, ...]:
+    """Divide a mu between mechanisms that compose to at most `total`.
+
+    Parameters
+    ----------
+    total
+        Mu of all mechanisms together.
+    shares
+        For each mechanism, a positive number in proportion to its share of the squared mu.
+
+    Returns
+    -------
+    tuple of float
+        The mu of each mechanism; their `composed_mu` is at most `total`, exactly.
+
+    Examples
+    --------
+    >>> [round(mu, 3) for mu in split_mu(1.0, [1, 3])]
+    [0.5, 0.866]
+    """
+    whole = math.fsum(shares)
+    mus = [total * math.sqrt(share / whole) * _DOWN for share in shares[:-1]]
+    return *mus, remaining_mu(total, mus)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from scipy.optimize import brentq, minimize_scalar
 
@@ -57,6 +58,7 @@ def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighb
     return variance
 
 
+@lru_cache(maxsize=64)  # planning, publishing and verifying ask for the same
 def best_shape(
     p: int, epsilon: float, delta: float, neighbours: Neighbours, keeps_mean: bool = False
 ) -> tuple[float, float]:

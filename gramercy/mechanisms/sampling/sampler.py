@@ -42,6 +42,7 @@ __all__ = [
     "discrete_gaussian_variance",
     "gamma",
     "gaussian",
+    "random_keys",
     "rounded_gaussian",
     "rounded_laplace",
     "self_test",
@@ -219,6 +220,23 @@ def uniform_integers(count: int, size: int) -> NDArray[np.int64]:
         bits = np.frombuffer(os.urandom(8 * (size - drawn.size)), dtype="<u8")
         drawn = np.concatenate([drawn, bits[bits <= largest]])
     return (drawn % np.uint64(count)).astype(np.int64)
+
+
+def random_keys(size: int) -> NDArray[np.uint64]:
+    """Draw `size` independent uniform keys of 128 bits.
+
+    Parameters
+    ----------
+    size
+        Number of keys.
+
+    Returns
+    -------
+    ndarray of uint64, shape (2, size)
+        The high and the low 64 bits of each key.
+    """
+    bits = np.frombuffer(os.urandom(16 * size), dtype="<u8").astype(np.uint64, copy=False)
+    return bits.reshape(2, size)
 
 
 def _next_bits() -> int:

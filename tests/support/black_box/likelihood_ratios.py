@@ -14,6 +14,7 @@ from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
@@ -80,6 +81,14 @@ def _by_densities(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
     ]
     counts = [0.1 * np.abs(count) / (2 * mechanism.scale) for count in _counts(pair, outputs)]
     return np.asarray(densities[1] - densities[0] + counts[0] - counts[1])
+
+
+def _by_counts(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
+    """Project onto the difference of the counts, in units of the variance of each draw."""
+    variances = np.concatenate(
+        [np.full(2 * each.histograms, each.scale**2) for each in mechanism.noise.draws]
+    )
+    return np.asarray(outputs.values @ ((pair.second - pair.first) / variances))
 
 
 def _by_rows(mechanism: Any, pair: Pair, outputs: Outputs) -> Array:
@@ -160,5 +169,6 @@ _STATISTICS: dict[type[Mechanism], Callable[[Any, Pair, Outputs], Array]] = {
     MatrixLaplace: _by_densities,
     Wishart: _by_determinants,
     Local: _by_reports,
+    Marginals: _by_counts,
     RowWise: _by_rows,
 }

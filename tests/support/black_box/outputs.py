@@ -21,6 +21,7 @@ from gramercy.mechanisms.integer_rows import IntegerRows
 from gramercy.mechanisms.k_norm import KNorm
 from gramercy.mechanisms.laplace import Laplace
 from gramercy.mechanisms.local import Local
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.matrix_laplace import MatrixLaplace
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.output_perturbation import Output
@@ -35,7 +36,9 @@ from tests.support.black_box.tape import SOURCES, Array, Request, patched_sample
 
 @dataclass(frozen=True)
 class Pair:
-    """A mechanism's input for two neighbours: a Gram matrix, a row or a solution, and counts.
+    """A mechanism's input for two neighbours: a Gram matrix, a row or a solution, and row counts.
+
+    For `Marginals`, the counts of two bins of every histogram of every draw.
 
     Parameters
     ----------
@@ -76,19 +79,14 @@ def worst_pair(mechanism: Mechanism, angle: float = math.pi / 2) -> Pair:
     """
     p = mechanism.parameters.p
     first = np.eye(p)[0]
+    if isinstance(mechanism, Marginals):
+        return _worst_counts(mechanism)
     if isinstance(mechanism, Output):
         # Neighbouring solutions never differ by the charged sensitivity: audit the noise.
         distance = mechanism.constants()["sensitivity"] + 2 * mechanism.tolerance
         return Pair(np.eye(p), np.eye(p) + distance * np.outer(first, first))
     if isinstance(mechanism, RowWise) and not isinstance(mechanism, Local):
-        if mechanism.parameters.sensitivity_bounds is None:
-            binary = isinstance(mechanism, IntegerRows)  # without bounds, zeros and ones
-            x = np.ones(p, dtype=np.int64) if binary else integers(mechanism, first)[:, 0]
-            return Pair(x, 0 * x if binary else -x)
-        bounds = sensitivity_bounds(mechanism.parameters, mechanism.lattice)
-        per_cell = mechanism.parameters.privacy_unit == "cell"
-        distance = math.isqrt(bounds.squared_cell if per_cell else bounds.squared_row)
-        return Pair(0 * first.astype(np.int64), (distance * first).astype(np.int64))
+        return _worst_rows(mechanism)
     if p == 1:
         x, y = integers(mechanism, [1.0], [0.0]).T
     elif isinstance(mechanism, Laplace):
@@ -111,8 +109,29 @@ def worst_pair(mechanism: Mechanism, angle: float = math.pi / 2) -> Pair:
     return Pair(np.zeros((p, p), np.int64), np.outer(x, x), (999, 1000))
 
 
+def _worst_rows(mechanism: RowWise) -> Pair:
+    first = np.eye(mechanism.parameters.p)[0]
+    if mechanism.parameters.sensitivity_bounds is None:
+        binary = isinstance(mechanism, IntegerRows)  # without bounds, zeros and ones
+        x = np.ones(first.size, dtype=np.int64) if binary else integers(mechanism, first)[:, 0]
+        return Pair(x, 0 * x if binary else -x)
+    bounds = sensitivity_bounds(mechanism.parameters, mechanism.lattice)
+    per_cell = mechanism.parameters.privacy_unit == "cell"
+    distance = math.isqrt(bounds.squared_cell if per_cell else bounds.squared_row)
+    return Pair(0 * first.astype(np.int64), (distance * first).astype(np.int64))
+
+
+def _worst_counts(mechanism: Marginals) -> Pair:
+    """A row that changes its bin in every histogram of every draw, or is absent."""
+    histograms = sum(each.histograms for each in mechanism.noise.draws)
+    here, there = np.tile([1, 0], histograms), np.tile([0, 1], histograms)
+    return Pair(here, there if mechanism.parameters.neighbours == "replace-one" else 0 * here)
+
+
 def single_outputs(mechanism: Any, table: Array, rows: int, draws: int) -> Outputs:
     """Outputs of the mechanism's own method, one call each."""
+    if isinstance(mechanism, Marginals):
+        return Outputs(np.array([_noisy_counts(mechanism, table) for _ in range(draws)]))
     if isinstance(mechanism, RowWise):
         drawn = [mechanism.randomize(table[:, None])[:, 0] for _ in range(draws)]
         return Outputs(np.array(drawn))
@@ -121,6 +140,16 @@ def single_outputs(mechanism: Any, table: Array, rows: int, draws: int) -> Outpu
     noisy = [mechanism.perturb(table, rows) for _ in range(draws)]
     counts = None if noisy[0].rows is None else np.array([each.rows for each in noisy])
     return Outputs(np.array([each.gram for each in noisy]), counts)
+
+
+def _noisy_counts(mechanism: Marginals, table: Array) -> Array:
+    """Noisy counts of every draw, of histograms with two bins each."""
+    remaining = iter(table.reshape(-1, 2))
+    drawn = [
+        each.perturb([next(remaining) for _ in range(each.histograms)])
+        for each in mechanism.noise.draws
+    ]
+    return np.concatenate([np.concatenate(histograms) for histograms in drawn])
 
 
 def batched_outputs(
@@ -164,6 +193,8 @@ def batched_outputs(
 def _all_outputs(mechanism: Any, numbers: list[Array], table: Array, rows: int) -> Outputs:
     """The outputs of a mechanism for many draws of the numbers that it requests."""
     p, squared_radius = mechanism.parameters.p, mechanism.lattice.squared_radius
+    if isinstance(mechanism, Marginals):
+        return Outputs(table + np.concatenate(numbers, axis=1))
     if isinstance(mechanism, Output):
         if mechanism.as_published:
             return Outputs(table + mechanism.scale * _wishart(numbers, p))

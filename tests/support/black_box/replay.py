@@ -75,7 +75,7 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
     with pytest.MonkeyPatch.context() as patch, patched_sampler(tape):
         # These follow from public facts alone, so they are computed once for all tables.
         patch.setattr(
-            "gramercy.application.release_manifest.calibrate", lambda spec: plan.mechanism
+            "gramercy.application.release_manifest.calibrate", lambda spec: plan.calibration
         )
         patch.setattr("gramercy.application.release_manifest.guarantee_facts", _facts)
         patch.setattr("gramercy.application.drawing.RowWriter", lambda path, columns: writer)
@@ -87,7 +87,7 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
             lambda *written: written_files.append(written[1:]),
         )
         draw_into(folder, plan, as_flow_step(accumulate)(plan), "r1")
-    [(manifest, matrix, folds)] = written_files
+    [(manifest, matrix, folds, *_)] = written_files
     if folds:
         sizes = [part.value for part in manifest.fold_rows]
         sums = [fold * rows for fold, rows in zip(folds, sizes, strict=True)]

@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramercy.mechanisms.accounting.composition import NO_CHARGES, Filter, Total, compose
+from gramercy.mechanisms.accounting.composition import (
+    NO_CHARGES,
+    Filter,
+    Total,
+    compose,
+    composed_mu,
+    remaining_mu,
+    split_mu,
+)
 from gramercy.mechanisms.accounting.guarantee import Guarantee
+from gramercy.schemas.problems.mechanism import argument_out_of_range
+from tests.support.problems import raises
 
 CHARGES = st.builds(
     Guarantee,
@@ -69,3 +79,45 @@ def test_one_approximate_charge_makes_the_total_approximate() -> None:
 def test_invalid_total_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 -- the reader of entries catches it
         Total.parse(text)
+
+
+MUS = st.floats(1e-6, 1e3)
+
+
+@given(st.lists(MUS, max_size=6))
+def test_composed_mu_is_the_root_of_the_sum_of_squares_rounded_up(mus: list[float]) -> None:
+    exact = sum((Fraction(mu) ** 2 for mu in mus), Fraction(0))
+    composed = composed_mu(mus)
+    assert Fraction(composed) ** 2 >= exact
+    assert exact == 0 or Fraction(math.nextafter(composed, 0)) ** 2 < exact
+
+
+@given(MUS, st.lists(st.floats(1e-9, 0.5), max_size=4))
+def test_remaining_mu_uses_up_the_total_and_never_exceeds_it(
+    total: float, shares: list[float]
+) -> None:
+    mus = [total * share for share in shares]
+    remaining = remaining_mu(total, mus)
+    exact = sum((Fraction(mu) ** 2 for mu in [*mus, remaining]), Fraction(0))
+    assert exact <= Fraction(total) ** 2
+    assert composed_mu([*mus, remaining]) <= total
+    # What is lost by rounding is a few units in the last place of the total.
+    assert exact >= Fraction(total) ** 2 * (1 - Fraction(2) ** -50)
+
+
+def test_remaining_mu_of_an_exhausted_total_is_zero_and_of_an_exceeded_one_is_refused() -> None:
+    assert remaining_mu(5.0, [3.0, 4.0]) == 0.0
+    assert remaining_mu(5.0, []) == 5.0
+    for mus in ([3.0, math.nextafter(4.0, 5.0)], [math.inf]):
+        with raises(argument_out_of_range, argument="mus"):
+            remaining_mu(5.0, mus)
+    with raises(argument_out_of_range, argument="mu"):
+        remaining_mu(5.0, [math.nan])
+
+
+@given(MUS, st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6))
+def test_split_mu_composes_to_at_most_the_total(total: float, shares: list[float]) -> None:
+    mus = split_mu(total, shares)
+    assert composed_mu(mus) <= total
+    whole = math.fsum(shares)
+    assert mus == pytest.approx([total * math.sqrt(s / whole) for s in shares], rel=1e-4)

@@ -32,12 +32,12 @@ from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import command_line, keys, publication, verification
 from gramercy.schemas.problems import mechanism as problems
-from gramercy.schemas.problems.analysis import not_a_second_moment
+from gramercy.schemas.problems.analysis import no_matrix, not_a_second_moment
 from gramercy.schemas.problems.contract import bounds_not_whole
 from gramercy.schemas.problems.publication import guarantee_too_weak, whole_numbers_mismatch
 from gramercy.schemas.problems.request import delta_zero, privacy_level_keys
 from gramercy.schemas.problems.table import cell_privacy_of_csv
-from tests.support.conformance import CASES, PAIRS
+from tests.support.conformance import ALL_PAIRS, CASES
 from tests.support.factories import (
     bundle_bytes,
     edit_json,
@@ -60,7 +60,7 @@ def request_for(name: str, epsilon: float = 2.0, **keys: Any) -> dict[str, Any]:
     return {
         "mechanism": mechanism | keys,
         "normalisation": case.normalisation,
-        **({"estimates": []} if name == "output" else {}),
+        **({"estimates": []} if name in {"output", "marginals"} else {}),
     }
 
 
@@ -83,7 +83,7 @@ def moment(folder: Path, normalisation: str) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "neighbours"), PAIRS)
+@pytest.mark.parametrize(("name", "neighbours"), ALL_PAIRS)
 def test_release_estimate_report_verify(
     name: str, neighbours: str, tmp_path: Path, home: Path
 ) -> None:
@@ -100,6 +100,15 @@ def test_release_estimate_report_verify(
         with raises(not_a_second_moment):
             _ = release.second_moment
         assert (np.linalg.eigvalsh(release.projected) > -1e-9).all()
+        return
+    if name == "marginals":
+        with raises(no_matrix):
+            _ = release.second_moment
+        totals = release.marginals.groupby("column")["count"].sum()
+        bins = release.marginals.groupby("column").size()
+        sd = facts.calibration.constants["scale"]
+        assert (np.abs(totals - ROWS) < 12 * sd * np.sqrt(bins)).all()
+        assert (facts.rows.status == "public") == (neighbours == "replace-one")
         return
     # The published matrix is the truth plus noise of the stated size; audits test the exact law.
     error = release.second_moment.to_numpy() - moment(tmp_path, CASES[name].normalisation)
@@ -500,7 +509,7 @@ def test_comparison_ranks_mechanisms_by_error(
     errors = [each.error for each in ranked]
     assert errors == sorted(errors)
     assert all(each.guarantee.epsilon(1e-6) <= 2.0 for each in ranked)
-    assert {each.name for each in unsuitable} == {"integer-rows", "output"}
+    assert {each.name for each in unsuitable} == {"integer-rows", "output", "marginals"}
     facts = run_json("plan", request, "--compare", capsys=capsys)
     assert [each["mechanism"] for each in facts["ranking"]] == [each.name for each in ranked]
     code, out, _ = run_command("plan", request, "--compare", capsys=capsys)

@@ -17,6 +17,7 @@ import pytest
 
 from gramercy.common.lattice import Lattice
 from gramercy.mechanisms.sampling import sampler
+from gramercy.scaling.grid import first_grid
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems import cluster as problems
@@ -26,6 +27,7 @@ from gramercy.schemas.problems.publication import rows_need_one_process
 from gramercy.schemas.problems.request import scheduler_address
 from gramercy.tables import cluster
 from gramercy.tables.cluster import Cluster
+from gramercy.tables.counting import count_bins, count_lengths
 from gramercy.tables.passes import run_locally
 from gramercy.tables.reader import partitions
 from gramercy.tables.source import open_source
@@ -114,6 +116,66 @@ def test_cluster_sums_equal_local_sums(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("changes", [{}, PERSONS], ids=str)
+def test_cluster_histograms_equal_local_histograms(
+    changes: dict[str, Any], files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The histograms of persons depend on random keys, unless a column is the same in all rows."""
+    monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
+    declared, source = contract(files, **changes), open_source(files)
+    reported: list[int] = []
+    grids = [first_grid(-5.0, 5.0)] * P
+    counts = [
+        count_bins(
+            source, declared, grids, reported.append, draw_keys=sampler.random_keys, engine=engine
+        )
+        for engine in (run_locally, Cluster(scheduler))
+    ]
+    edges = np.linspace(0.0, 2.0, 50)
+    counts += [
+        count_lengths(source, declared, edges, engine=engine)
+        for engine in (run_locally, Cluster(scheduler))
+    ]
+    assert [len(each.counts) for each in counts] == [P, P, 1, 1]
+    units = 37 if changes else 3003
+    for each in counts:
+        assert (each.units, each.rows_read, each.malformed) == (units, 3003, 3)
+        assert {int(histogram.sum()) for histogram in each.counts} == {units}
+    compared = counts[2:] if changes else counts
+    for local, remote in zip(compared[::2], compared[1::2], strict=True):
+        for first, second in zip(local.counts, remote.counts, strict=True):
+            np.testing.assert_array_equal(first, second)
+    assert sum(reported) == 3003 + 3000  # locally, malformed lines are not reported
+
+
+@pytest.mark.slow
+def test_cluster_chooses_one_row_of_each_person(
+    tmp_path: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows of a person are the same, in every partition, so that any of them is right."""
+    monkeypatch.setattr(cluster, "_PARTITION_CELLS", 1)
+    person = pd.DataFrame(np.linspace(-4.9, 4.9, 20 * P).reshape(20, P), columns=list(table(1))[:P])
+    person["who"] = [f"p{k}" for k in range(20)]
+    for k in range(3):
+        person.sample(frac=k + 1, replace=k > 0, random_state=k).to_csv(
+            tmp_path / f"{k}.csv", index=False
+        )
+    declared = contract(str(tmp_path), rows=120, privacy_unit="who", persons=20)
+    grids = [first_grid(-5.0, 5.0)] * P
+    counts = count_bins(
+        open_source(declared.source),
+        declared,
+        grids,
+        draw_keys=sampler.random_keys,
+        engine=Cluster(scheduler),
+    )
+    assert counts.rows_read == 120
+    for k, histogram in enumerate(counts.counts):
+        expected = np.histogram(person[f"c{k}"], grids[k].edges)[0]
+        assert histogram.tolist() == [*expected, 0]
+
+
+@pytest.mark.slow
 def test_cluster_folds_sum_to_all_rows(
     files: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +229,15 @@ def test_client_sends_only_public_constants_and_names(
     monkeypatch.setattr(Client, "submit", recorded)
     declared = contract(str(path), rows=50, privacy_unit="who", persons=38)
     assert summed(str(path), declared, Cluster(scheduler)).rows == 38
-    assert len(sent) == 2
+    grids = [first_grid(-5.0, 5.0)] * P
+    count_bins(
+        open_source(str(path)),
+        declared,
+        grids,
+        draw_keys=sampler.random_keys,
+        engine=Cluster(scheduler),
+    )
+    assert len(sent) == 3
     submitted = b"".join(sent)
     assert b"secret.csv" in submitted
     assert b"Maria-private" not in submitted
@@ -185,7 +255,7 @@ def test_worker_errors_carry_no_private_values(
     with raises(table_problems.file_not_readable, file=str(path), format="CSV"):
         accumulate(source, declared, Unit(), Lattice(P, 14), engine=Cluster(scheduler))
     table(20).to_csv(path, index=False)
-    monkeypatch.setattr(cluster, "sum_rows", _raise_private_value)
+    monkeypatch.setattr(cluster, "run", _raise_private_value)
     with raises(problems.worker_failed, step="_raise_private_value", error="KeyError") as caught:
         summed(str(path), declared, Cluster(scheduler))
     assert MARK not in str(caught.value)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
+import time
 import tracemalloc
+import weakref
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,12 @@ from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.table import compression_not_supported, file_not_readable
+from gramercy.tables import csv_reader
 from gramercy.tables.lines import BLOCK, RecordLines
+from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
 from tests.support.factories import contract_facts
@@ -198,3 +204,30 @@ def test_byte_order_mark_before_quoted_header_name(tmp_path: Path, keep_malforme
         open_source(str(file)), contract, Unit(), Lattice(3, 10), keep_malformed=keep_malformed
     )
     assert (sums.rows, sums.malformed) == (1, 0)
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["absent"]])
+@pytest.mark.parametrize("batches", [1, 100])
+def test_no_thread_keeps_objects_after_reading(
+    columns: list[str], batches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of Arrow that drops one while the interpreter exits would abort the process."""
+    objects: list[list[weakref.ref[Any]]] = []
+    wait = csv_reader._wait_for_release
+    monkeypatch.setattr(
+        csv_reader, "_wait_for_release", lambda shared: (objects.append(shared), wait(shared))
+    )
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,2\n3\n" * 100_000)
+    start = time.monotonic()
+    reading = cell_batches(
+        open_source(str(path)), dict.fromkeys(columns), csv_reader.MalformedLines()
+    )
+    with contextlib.suppress(TableError):
+        for _ in zip(range(batches), reading, strict=False):
+            pass
+    reading.close()
+    assert time.monotonic() - start < csv_reader._RELEASE_SECONDS
+    (shared,) = objects
+    assert len(shared) >= 2
+    assert not any(reference() is not None for reference in shared)

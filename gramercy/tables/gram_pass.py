@@ -1,0 +1,136 @@
+"""The passes that sum the Gram matrix of integer rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+
+from gramercy.common.lattice import Lattice
+from gramercy.schemas.normalisation import Clip, Unit, Whole
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.folds import AssignFolds
+from gramercy.tables.passes import (
+    Job,
+    OnRows,
+    ignore_progress,
+    read_to_workers,
+    worker_count,
+)
+from gramercy.tables.persons import MeasuringWorker, Persons, ScalingWorker
+from gramercy.tables.repair import Repairs
+from gramercy.tables.row_transform import RowTransform
+from gramercy.tables.source import Source
+from gramercy.tables.sums import Sum, SummingWorker
+from gramercy.tables.threads import WorkerT
+
+
+@dataclass(frozen=True, repr=False)
+class PartialSums:
+    """The sums of one partition. Private.
+
+    Parameters
+    ----------
+    fold_sums
+        The sum of each fold, without dropped malformed lines.
+    repairs, malformed
+        Counts of repaired cells and of malformed lines.
+    contributions
+        For person-level privacy: the sum of squares of each person's scaled rows, and the number
+        of rows without a person.
+    """
+
+    fold_sums: tuple[Sum, ...]
+    repairs: Repairs
+    malformed: MalformedLines
+    contributions: Persons = field(default_factory=Persons)
+
+    @property
+    def rows(self) -> int:
+        """Rows in all folds."""
+        return sum(fold.rows for fold in self.fold_sums)
+
+    def __add__(self, other: PartialSums) -> PartialSums:
+        return PartialSums(
+            tuple(a + b for a, b in zip(self.fold_sums, other.fold_sums, strict=True)),
+            self.repairs + other.repairs,
+            self.malformed + other.malformed,
+            self.contributions + other.contributions,
+        )
+
+
+@dataclass(frozen=True)
+class GramJob(Job[PartialSums]):
+    """Sum the Gram matrix; of persons, after a pass that measures their rows.
+
+    Parameters
+    ----------
+    normalisation, lattice
+        The normalisation, and the lattice of the integer rows.
+    keep_malformed
+        Whether a malformed line of a CSV file becomes a row of missing cells.
+    folds, assign
+        Number of folds, and the function that draws the fold of each row.
+    """
+
+    normalisation: Unit | Clip | Whole
+    lattice: Lattice
+    keep_malformed: bool = False
+    folds: int = 1
+    assign: AssignFolds | None = None
+
+    @property
+    def passes(self) -> int:
+        return 1 if self.contract.person_column is None else 2
+
+    def measure(self, source: Source, on_rows: OnRows = ignore_progress) -> Persons:
+        """Each person's number of rows and sum of squares."""
+        persons = Persons()
+        self._read(source, on_rows, lambda transform: MeasuringWorker(transform, persons), persons)
+        return persons
+
+    def run(
+        self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
+    ) -> PartialSums:
+        contributions, workers = Persons(), list[SummingWorker]()
+        if persons is None:
+            malformed, workers = self._read(
+                source, on_rows, lambda transform: SummingWorker(transform, self.folds)
+            )
+        else:
+            contributions = Persons(persons.names, closed=True)
+            factors = persons.factors(self.lattice)
+            malformed, workers = self._read(
+                source,
+                on_rows,
+                lambda transform: ScalingWorker(transform, factors, contributions),
+                contributions,
+            )
+        return PartialSums(
+            tuple(reduce(add, sums) for sums in zip(*(x.sums() for x in workers), strict=True)),
+            reduce(add, (worker.repairs for worker in workers)),
+            malformed,
+            contributions,
+        )
+
+    def _read(
+        self,
+        source: Source,
+        on_rows: OnRows,
+        new_worker: Callable[[RowTransform], WorkerT],
+        persons: Persons | None = None,
+    ) -> tuple[MalformedLines, list[WorkerT]]:
+        transform = RowTransform.of(self.contract, self.normalisation, self.lattice)
+        large = transform.kernel is not None
+        workers = [new_worker(transform) for _ in range(worker_count(self, large=large))]
+        _, malformed = read_to_workers(
+            self,
+            source,
+            workers,
+            on_rows,
+            persons=persons,
+            keep_malformed=self.keep_malformed,
+            draw=self.assign,
+        )
+        return malformed, workers

@@ -1,0 +1,111 @@
+"""An index of persons: one number for each name, however it is spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gramercy.schemas.problems.table import person_column_type, table_changed
+from gramercy.tables.lines import replace_invalid_utf8
+from gramercy.tables.person_names import canonical
+
+Array = NDArray[np.float64]
+
+_IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+
+
+class IndexedPersons:
+    """Persons, numbered in the order in which they were first read. Private.
+
+    Parameters
+    ----------
+    names
+        Canonical names of the persons known so far, in order.
+    closed
+        Whether a person who is not in `names` is an error.
+
+    Attributes
+    ----------
+    rows_without_person
+        Number of added rows that belong to no person.
+    """
+
+    def __init__(self, names: Iterable[str] = (), *, closed: bool = False) -> None:
+        self._indices = {name: index for index, name in enumerate(names)}
+        self._closed = closed
+        self._lock = Lock()
+        self.rows_without_person = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything except the lock, which cannot be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+    @property
+    def names(self) -> list[str]:
+        """Canonical names, in the order of their indices."""
+        return list(self._indices)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def indices(self, column: pa.Array) -> Array:
+        """The index of each row's person, shape (rows,); NaN for a row without a person.
+
+        Parameters
+        ----------
+        column
+            Whole numbers or text, dictionary-encoded or not.
+
+        Raises
+        ------
+        TableError
+            If a person is unknown to a closed index, or the column has another type.
+        """
+        if pa.types.is_null(column.type):
+            return np.full(len(column), np.nan)
+        if pa.types.is_dictionary(column.type):  # its dictionary may have names that no row uses
+            column = column.dictionary.take(column.indices)
+        column = column.dictionary_encode()
+        entries = np.array([self._index(name) for name in _texts(column.dictionary)] + [np.nan])
+        keys = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
+        indices: Array = entries[keys.to_numpy()]
+        return indices
+
+    def _index(self, text: str | None) -> float:
+        index = None if text is None else self._indices.get(text)
+        if index is not None:  # already in its canonical spelling
+            return index
+        name = None if text is None else canonical(text)
+        if name is None:
+            return np.nan
+        if self._closed and name not in self._indices:
+            raise table_changed()
+        return self._indices.setdefault(name, len(self._indices))
+
+    def _names_with(self, other: IndexedPersons) -> Iterable[str]:
+        """The names of both, without repetition."""
+        return dict.fromkeys([*self._indices, *other._indices])
+
+    def _indices_of(self, part: IndexedPersons) -> NDArray[np.int64]:
+        """The indices here of the persons of `part`, in its order."""
+        return np.array([self._indices[name] for name in part._indices], dtype=np.int64)
+
+
+def _texts(names: pa.Array) -> Iterator[str | None]:
+    """Names as text; text in a Parquet file may have bytes that are not UTF-8."""
+    if pa.types.is_integer(names.type):
+        yield from names.cast(pa.string()).to_pylist()
+    elif any(is_text(names.type) for is_text in _IS_TEXT):
+        for name in names.cast(pa.large_string()).cast(pa.large_binary()).to_pylist():
+            yield None if name is None else replace_invalid_utf8(name).decode()
+    else:
+        raise person_column_type()
