@@ -28,16 +28,14 @@ def _required(expected: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-Bound = Annotated[Real, _required("a bound from knowledge of the field, not from the data")]
-
-
 class Column(Model):
     """Public facts about a numeric column, declared from knowledge of the field, not from data.
 
     Parameters
     ----------
     lower, upper
-        Bounds in the column's units. Cells outside them are clamped.
+        Bounds in the column's units. Cells outside them are clamped. A column may lack both, if
+        requests estimate centre and scale privately (``scaling: private``).
     centre
         Value in the column's units that is subtracted before normalisation, and that replaces
         missing and non-finite cells. Default: the midpoint of the bounds.
@@ -51,31 +49,54 @@ class Column(Model):
     (13.0, 9.0)
     """
 
-    lower: Bound
-    upper: Bound
+    lower: Real | None = None
+    upper: Real | None = None
     centre: Annotated[float | None, Field(strict=True, allow_inf_nan=False)] = None
     scale: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = None
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        if not self.lower < self.upper:
+        if (self.lower is None) != (self.upper is None):
+            raise problems.one_bound_missing()
+        if not self.has_bounds:
+            if self.centre is not None or self.scale is not None:
+                raise problems.centre_without_bounds()
+            return self
+        lower, upper = self.limits
+        if not lower < upper:
             raise problems.bounds_reversed()
-        if not self.lower <= self.effective_centre <= self.upper:
+        if not lower <= self.effective_centre <= upper:
             raise problems.centre_out_of_bounds()
         centre, scale = self.effective_centre, self.effective_scale
-        largest = max(self.upper - centre, centre - self.lower)
+        largest = max(upper - centre, centre - lower)
         if not (scale > 0 and math.isfinite(largest) and math.isfinite(largest / scale)):
             raise problems.bounds_overflow()
         return self
 
     @property
+    def has_bounds(self) -> bool:
+        """Whether bounds are declared."""
+        return self.lower is not None
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds to which cells are clamped; infinite without bounds."""
+        if self.lower is None or self.upper is None:
+            return -math.inf, math.inf
+        return self.lower, self.upper
+
+    @property
     def effective_centre(self) -> float:
-        """The declared centre, or the midpoint of the bounds."""
+        """The declared centre, or the midpoint of the bounds; 0 without bounds."""
+        if self.lower is None or self.upper is None:
+            return 0.0
         return self.centre if self.centre is not None else self.lower / 2 + self.upper / 2
 
     @property
     def effective_scale(self) -> float:
-        """The declared scale, or half of the range."""
+        """The declared scale, or half of the range; 1 without bounds."""
+        if self.lower is None or self.upper is None:
+            return 1.0
         return self.scale if self.scale is not None else self.upper / 2 - self.lower / 2
 
 
@@ -117,8 +138,11 @@ AnyColumn = Annotated[
 ]
 
 
+def level_names(levels: Iterable[str | float]) -> list[str]:
+    """Levels as texts."""
+    return [x if isinstance(x, str) else format(x, ".17g") for x in levels]
+
+
 def matrix_columns(name: str, levels: Iterable[str | float] | None) -> list[str]:
     """The names of the matrix columns that a table column becomes."""
-    if levels is None:
-        return [name]
-    return [f"{name}={x if isinstance(x, str) else format(x, '.17g')}" for x in levels]
+    return [name] if levels is None else [f"{name}={level}" for level in level_names(levels)]

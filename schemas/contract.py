@@ -21,6 +21,7 @@ YEAR = "{year}"
 Neighbours = Literal["replace-one", "add-remove"]
 ProtectedUnit = Literal["row", "cell", "person"]
 _ROW, _CELL = "row", "cell"
+_LIMIT = 1 << 40  # beyond all bounds of columns of whole numbers
 
 Line = Annotated[
     str,
@@ -50,7 +51,8 @@ class Contract(Model):
         Columns to publish, in the order of the matrix: numbers with bounds, or levels.
     intercept
         Whether the matrix starts with a column that is 1 in every row before normalisation. It
-        carries the means, and with levels the sizes and means of classes.
+        carries the means, and with levels the sizes and means of classes. A data set that was
+        registered without an intercept keeps having none, unless the key is stated.
     budget
         Budget of the data set, fixed at registration.
     neighbours
@@ -72,7 +74,7 @@ class Contract(Model):
     rows: Annotated[int, Field(strict=True, ge=1, le=10**12)]
     columns: Annotated[dict[str, AnyColumn], Field(min_length=1, max_length=MAX_COLUMNS)]
     budget: Budget
-    intercept: Annotated[bool, Field(strict=True)] = False
+    intercept: Annotated[bool, Field(strict=True)] = True
     neighbours: Neighbours = "replace-one"
     privacy_unit: Annotated[str, Field(min_length=1)] = _ROW
     persons: Annotated[int | None, Field(strict=True, ge=1, le=10**10)] = None
@@ -163,6 +165,15 @@ class Contract(Model):
         source = self.source.replace(YEAR, window) if window else self.source
         return self.model_copy(update={"source": source})
 
+    @property
+    def columns_without_bounds(self) -> list[str]:
+        """Names of the numeric columns without bounds, which need estimated constants."""
+        return [
+            name
+            for name, column in self.columns.items()
+            if isinstance(column, Column) and not column.has_bounds
+        ]
+
     def with_integer_bounds(self) -> Contract:
         """The contract with integer bounds and centres, and scales of 1.
 
@@ -176,8 +187,9 @@ class Contract(Model):
             if isinstance(column, Levels):
                 columns[name] = column
                 continue
-            low, high = math.ceil(column.lower), math.floor(column.upper)
-            if not (low < high and max(-low, high) <= 1 << 31):
+            lower, upper = (max(-_LIMIT, min(_LIMIT, end)) for end in column.limits)
+            low, high = math.ceil(lower), math.floor(upper)
+            if not (column.has_bounds and low < high and max(-low, high) <= 1 << 31):
                 raise problems.bounds_not_whole(name)
             middle = min(max(round(column.effective_centre), low), high)
             columns[name] = Column(lower=low, upper=high, centre=middle, scale=1.0)
@@ -193,6 +205,8 @@ class Contract(Model):
             "columns": [
                 {"name": n, "levels": list(c.levels)}
                 if isinstance(c, Levels)
+                else {"name": n}
+                if not c.has_bounds
                 else {"name": n, "lower": c.lower, "upper": c.upper}
                 | {"centre": c.effective_centre, "scale": c.effective_scale}
                 for n, c in self.columns.items()

@@ -13,6 +13,10 @@ class FormerName(FutureWarning):
     """A key or a value under the name that it had one version ago; the next version refuses it."""
 
 
+class UnitRows(UserWarning):
+    """Correlations of rows divided by their own length are not those of the table."""
+
+
 def printable(text: str) -> str:
     """Escape characters that a terminal would execute, hide or reject, in names from outside."""
     if text.isprintable():

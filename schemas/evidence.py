@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.manifest import FORMAT
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
@@ -61,6 +62,14 @@ class Evidence:
         matrix ``itself``.
     rows_sd
         Standard deviation of a noisy number of rows.
+    radius
+        Radius at which rows were clipped, in scaled units; None if they were not.
+    present
+        Published share of rows with a value, of each matrix column: 1 for the intercept and for
+        levels. Empty if unknown. Missing cells are zero in scaled units.
+    format
+        Format of the release's bundle. Results for earlier formats are kept, so that their bundles
+        can be verified.
     """
 
     raw: Array
@@ -74,6 +83,9 @@ class Evidence:
     trace: float = 1.0
     divisor: Divisor = "public"
     rows_sd: float = 0.0
+    radius: float | None = None
+    present: tuple[float, ...] = ()
+    format: int = FORMAT
 
     @property
     def deviations(self) -> Array:

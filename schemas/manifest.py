@@ -27,16 +27,17 @@ from gramercy.schemas.facts import (
 )
 from gramercy.schemas.model import Digest, Label, Model, Positive, single_line
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Unit
-from gramercy.schemas.problems.bundle import budget_of_format
+from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
+from gramercy.schemas.problems.bundle import budget_of_format, constants_incomplete
 from gramercy.schemas.problems.contract import delta_too_large
 from gramercy.schemas.problems.keys import not_a_day
 from gramercy.schemas.request import MAX_FOLDS
+from gramercy.schemas.scaling import ScalingFacts
 
-Format = Literal[5, 6, 7]
-FORMAT: Format = 7
+Format = Literal[5, 6, 7, 8]
+FORMAT: Format = 8
 FORMATS: tuple[Format, ...] = get_args(Format)  # formats that can be read
-ReleaseKind = Literal["second-moment", "rows", "reports", "precision"]
+ReleaseKind = Literal["second-moment", "rows", "reports", "precision", "marginals"]
 
 
 class ReleaseSpec(Model):
@@ -48,6 +49,9 @@ class ReleaseSpec(Model):
         From the contract. Bundles before format 6 do not state a budget.
     normalisation, mechanism, folds
         From the request; `mechanism` has the keys that differ from their defaults.
+    scaling
+        How the columns' centres and scales and the clipping radius were chosen; null if they are
+        declared.
     """
 
     dataset: DatasetFacts
@@ -59,13 +63,15 @@ class ReleaseSpec(Model):
     mechanism: dict[str, Any]
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
     budget: BudgetFacts | None = None
+    scaling: ScalingFacts | None = None
 
     @model_serializer(mode="wrap")
-    def _without_missing_budget(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The facts; a missing `budget` is left out, because older formats lack this key."""
+    def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The facts; missing ones are left out of keys that older formats lack."""
         facts: dict[str, Any] = handler(self)
-        if self.budget is None:
-            facts.pop("budget", None)
+        for key in ("budget", "scaling"):
+            if facts.get(key) is None:
+                facts.pop(key, None)
         return facts
 
     @property
@@ -83,6 +89,17 @@ class ReleaseSpec(Model):
         for column in self.columns:
             sources += [column] * len(matrix_columns(column.name, getattr(column, "levels", None)))
         return tuple(sources)
+
+    @property
+    def present_shares(self) -> tuple[float, ...]:
+        """The published share of rows with a value, of each matrix column; empty if unknown."""
+        if self.scaling is None or self.scaling.present is None:
+            return ()
+        shares = [1.0] if self.intercept else []
+        for column, share in zip(self.columns, self.scaling.present, strict=True):
+            levels = getattr(column, "levels", None)
+            shares += [share] if levels is None else [1.0] * len(levels)
+        return tuple(shares)
 
     @property
     def count_key(self) -> str:
@@ -155,6 +172,17 @@ class ReleaseManifest(ReleaseSpec):
             raise budget_of_format()
         if self.budget is not None and self.budget.delta >= 1 / self.dataset.count:
             raise delta_too_large(self.count_key, 1 / self.dataset.count)
+        return self
+
+    @model_validator(mode="after")
+    def _check_constants(self) -> Self:
+        scaling = self.scaling
+        complete = scaling is None or (
+            len(scaling.bounds) == len(self.columns) == len(scaling.present or ())
+        )
+        has_radius = not isinstance(self.normalisation, Clip) or bool(self.normalisation.radius)
+        if not (complete and has_radius):
+            raise constants_incomplete()
         return self
 
 

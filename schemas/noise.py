@@ -34,7 +34,7 @@ class NoiseLaw(Model):
         a Wishart matrix with `dof` degrees of freedom; ``matrix-laplace``: the difference of two.
         ``noisy-rows``: noise in the second moment of noisy rows; its standard deviations
         depend on the rows, and are stated for rows of equal mean squares: see `row_deviations`.
-        ``none``: no noise, for an analyst's own matrix; releases never have it.
+        ``none``: no noise, for an analyst's own matrix, and for a release without a matrix.
     sd_diagonal, sd_off_diagonal
         Standard deviation of the noise on a diagonal and on an off-diagonal entry, in the units of
         the matrix.

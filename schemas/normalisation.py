@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from gramercy.schemas.model import Model, Positive, expand_kind
+from gramercy.schemas.problems.request import radius_missing
 
 
 class Unit(Model):
@@ -22,10 +23,24 @@ class Clip(Model):
     ----------
     radius
         Largest l2 norm of a row, in units of the scaled columns; sqrt(p) is a natural choice.
+        Omitted with ``scaling: private``, which chooses it.
     """
 
-    kind: Literal["clip"]
-    radius: Positive
+    kind: Literal["clip"] = "clip"
+    radius: Positive | None = None
+
+    @property
+    def length(self) -> float:
+        """The radius.
+
+        Raises
+        ------
+        InvalidValue
+            If it has not been chosen.
+        """
+        if self.radius is None:
+            raise radius_missing()
+        return self.radius
 
 
 class Box(Model):

@@ -5,15 +5,24 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
-from typing import Annotated, Generic, Self, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    WithJsonSchema,
+    model_validator,
+)
 
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.engine import Engine, LocalEngine
 from gramercy.schemas.model import Label, Model, digest, label
-from gramercy.schemas.normalisation import Normalisation, Unit
+from gramercy.schemas.normalisation import Clip, Normalisation, Unit
 from gramercy.schemas.problems import request as problems
+from gramercy.schemas.scaling import DeclaredScaling, PrivateScaling, Scaling, ScalingFacts
 from gramercy.schemas.specs import EstimatorSpec, MechanismSpec
 
 MAX_FOLDS = 20
@@ -65,6 +74,11 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         Name, privacy level and other keys of the mechanism.
     normalisation
         Normalisation of the rows: ``unit``, ``box``, ``whole`` or ``{kind: clip, radius: r}``.
+        With estimated scaling always ``clip``, at an estimated radius.
+    scaling
+        Centres and scales of the columns: ``declared`` in the contract; ``private``, estimated
+        from noisy histograms and paid for by this release; or ``{from: RELEASE}``, taken from an
+        earlier release of the data set.
     estimates
         Estimates to compute from the release; they cost no privacy.
     folds
@@ -85,11 +99,40 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     version: Version
     mechanism: MechanismT
     normalisation: Normalisation = Unit()
+    scaling: Scaling = DeclaredScaling()
     estimates: tuple[EstimateT, ...] = ()
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
     engine: Engine = LocalEngine()
     timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     new_charge: Label | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_estimated_scaling(cls, data: Any) -> Any:
+        """Histograms imply private scaling and no estimates; an estimated radius implies clip."""
+        if not isinstance(data, Mapping):
+            return data
+        defaults: dict[str, Any] = {}
+        mechanism = data.get("mechanism")
+        name = mechanism.get("name") if isinstance(mechanism, Mapping) else None
+        if name == "marginals":
+            defaults |= {"scaling": PrivateScaling(), "estimates": ()}
+        scaling = {**defaults, **data}.get("scaling", "declared")
+        if scaling not in ("declared", DeclaredScaling(), {"kind": "declared"}):
+            defaults["normalisation"] = Clip()
+        return {**defaults, **data}
+
+    @model_validator(mode="after")
+    def _check_normalisation(self) -> Self:
+        clips_without_radius = isinstance(self.normalisation, Clip) and (
+            self.normalisation.radius is None
+        )
+        if isinstance(self.scaling, DeclaredScaling):
+            if clips_without_radius:
+                raise problems.radius_missing()
+        elif not clips_without_radius:
+            raise problems.scaling_needs_clip(self.scaling.kind)
+        return self
 
     def at(self, moment: datetime.datetime) -> Self:
         """The request with the version's pattern filled in for a moment.
@@ -106,15 +149,28 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         local = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
         return self.model_copy(update={"version": local.strftime(self.version)})
 
-    def key(self, contract: Contract) -> str:
-        """Digest of everything that determines the release: equal for the same request."""
-        facts = {
+    def key(self, contract: Contract, scaling: ScalingFacts | None = None) -> str:
+        """Digest of everything that determines the release: equal for the same request.
+
+        Parameters
+        ----------
+        contract
+            The contract of the data set.
+        scaling
+            How the planned release chooses its constants, if they are not declared.
+        """
+        facts: dict[str, Any] = {
             "dataset": contract.id,
             "version": self.version,
             "mechanism": self.mechanism.non_default_keys(),
             "normalisation": self.normalisation.model_dump(),
         }
-        return digest(facts if self.folds == 1 else facts | {"folds": self.folds})
+        if self.folds > 1:
+            facts["folds"] = self.folds
+        if scaling is not None:
+            facts["scaling"] = scaling.model_dump(include={"kind", "rule", "release", "sha256"})
+            facts["scaling"] |= self.scaling.model_dump(include={"share"})
+        return digest(facts)
 
     def check_delta(self, contract: Contract) -> None:
         """Refuse a delta that allows publishing a whole row.

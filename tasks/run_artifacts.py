@@ -17,7 +17,7 @@ from prefect.runtime import flow_run
 from gramercy.application.context import Context
 from gramercy.application.planning import utc_now
 from gramercy.archive.protocol import Archive
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.tasks.history import attach_anchor, ledger_tag
@@ -71,15 +71,9 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
     facts = bundle.manifest
     attach_anchor(dataset, ledger.head())
-    eigenvalues = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
-    noise = {
-        "smallest eigenvalue of noise alone (99 releases of 100)": eigenvalues.lower,
-        "smallest eigenvalue of the release": float(eigenvalues.released[-1]),
-        "negative eigenvalues expected of noise alone": int((eigenvalues.noise < 0).sum()),
-        "negative eigenvalues of the release": int((eigenvalues.released < 0).sum()),
-        "eigenvalues of the release above the noise": eigenvalues.above_noise,
-    }
-    _table("noise", dataset, f"Eigenvalues of {name}, compared with noise alone", noise)
+    if facts.kind != "marginals":
+        title = f"Eigenvalues of {name}, compared with noise alone"
+        _table("noise", dataset, title, _eigenvalues(bundle))
     title = f"Bundle of {name}"
     create_link_artifact(archive.uri(folder), name, key=f"bundle-{dataset}", description=title)
 
@@ -121,8 +115,24 @@ def _privacy(facts: ReleaseManifest) -> dict[str, object]:
         "arithmetic": facts.calibration.arithmetic,
         **facts.calibration.constants,
         **facts.guarantee.model_dump(),
-        "sd_diagonal": facts.noise.sd_diagonal,
-        "sd_off_diagonal": facts.noise.sd_off_diagonal,
+        **({} if facts.kind == "marginals" else _matrix_noise(facts)),
+    }
+
+
+def _matrix_noise(facts: ReleaseManifest) -> dict[str, object]:
+    law = facts.noise
+    return {"sd_diagonal": law.sd_diagonal, "sd_off_diagonal": law.sd_off_diagonal}
+
+
+def _eigenvalues(bundle: ReleaseBundle) -> dict[str, object]:
+    facts = bundle.manifest
+    eigenvalues = spectrum(bundle.unbiased, bundle.repaired, facts.noise, facts.rows.value)
+    return {
+        "smallest eigenvalue of noise alone (99 releases of 100)": eigenvalues.lower,
+        "smallest eigenvalue of the release": float(eigenvalues.released[-1]),
+        "negative eigenvalues expected of noise alone": int((eigenvalues.noise < 0).sum()),
+        "negative eigenvalues of the release": int((eigenvalues.released < 0).sum()),
+        "eigenvalues of the release above the noise": eigenvalues.above_noise,
     }
 
 

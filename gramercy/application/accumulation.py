@@ -1,20 +1,20 @@
-"""Sum the private table in a streaming pass, with a progress bar on the steward's terminal."""
+"""Read the private table in streaming passes, with a progress bar on the steward's terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from gramercy.application.planning import Plan, effective_contract
+from gramercy.application.planning import Plan
 from gramercy.application.progress import rows_bar
 from gramercy.application.public_parameters import row_normalisation
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.sampling import sampler
-from gramercy.schemas.contract import Contract
+from gramercy.scaling.chain import AnyGrid, ConstantsChain, lengths_of
 from gramercy.schemas.engine import DaskEngine, LocalEngine
-from gramercy.tables import streaming
+from gramercy.tables import counting, streaming
 from gramercy.tables.change_detection import store_digest, verify_unchanged
 from gramercy.tables.cluster import Cluster
 from gramercy.tables.folds import AssignFolds
@@ -31,8 +31,20 @@ class PrivateSums:
     state: str = field(repr=False)
 
 
-def accumulate(plan: Plan) -> PrivateSums:
-    """Read, repair, normalise, round, and sum the rows; the result never leaves this process.
+@dataclass(frozen=True, repr=False)
+class PrivateCounts:
+    """Exact counts over the bins of the first stage of histograms; see `PrivateSums`. Private."""
+
+    counts: counting.BinCounts = field(repr=False)
+    fingerprint: str = field(repr=False)
+    state: str = field(repr=False)
+
+
+def accumulate(plan: Plan) -> PrivateSums | PrivateCounts:
+    """The first pass over the table, before the charge; the result never leaves this process.
+
+    It sums the rows. If their constants are estimated, it counts the cells of every column instead,
+    and further passes follow the draws of `constants_estimation`.
 
     Raises
     ------
@@ -41,10 +53,26 @@ def accumulate(plan: Plan) -> PrivateSums:
     """
     source = open_source(plan.contract.source)
     fingerprint, state = source.fingerprint(), store_digest(source)
-    with _progress_bar(plan.contract) as on_rows:
+    if plan.estimates_constants:
+        counts = count_cells(plan, ConstantsChain.start(plan.spec).grids, state)
+        return PrivateCounts(counts, fingerprint, state)
+    return PrivateSums(sum_rows(plan, state), fingerprint, state)
+
+
+def sum_rows(plan: Plan, state: str) -> streaming.Accumulated:
+    """Read, repair, normalise, round, and sum the rows.
+
+    Parameters
+    ----------
+    plan
+        The planned release, with the constants in use.
+    state
+        State of the files, which must not have changed.
+    """
+    with _pass("summing", plan, state) as on_rows:
         sums = streaming.accumulate(
-            source,
-            effective_contract(plan.contract, plan.request),
+            open_source(plan.contract.source),
+            plan.scaled_contract,
             row_normalisation(plan.spec),
             plan.mechanism.lattice,
             on_rows=on_rows,
@@ -53,14 +81,49 @@ def accumulate(plan: Plan) -> PrivateSums:
             assign=_assign(plan),
             engine=_engine(plan.request.engine),
         )
+    return sums
+
+
+def count_cells(plan: Plan, grids: Sequence[AnyGrid], state: str) -> counting.BinCounts:
+    """Count the cells of every column in bins; see `sum_rows`."""
+    with _pass("counting", plan, state, scans=1) as on_rows:
+        counts = counting.count_bins(
+            open_source(plan.contract.source),
+            plan.contract,
+            grids,
+            on_rows,
+            draw_keys=sampler.random_keys,
+            engine=_engine(plan.request.engine),
+        )
+    return counts
+
+
+def count_lengths(plan: Plan, state: str) -> counting.BinCounts:
+    """Count the lengths of scaled rows, or of persons' rows together, in bins; see `sum_rows`."""
+    with _pass("measuring", plan, state, scans=1) as on_rows:
+        counts = counting.count_lengths(
+            open_source(plan.contract.source),
+            plan.scaled_contract,
+            lengths_of(plan.spec),
+            on_rows,
+            engine=_engine(plan.request.engine),
+        )
+    return counts
+
+
+@contextmanager
+def _pass(
+    activity: str, plan: Plan, state: str, scans: int | None = None
+) -> Iterator[Callable[[int], None]]:
+    """A pass over a table that must not have changed, with a progress bar on the terminal.
+
+    The bar is never in a log: batch times depend on private cells.
+    """
     verify_unchanged(state, plan.contract.source)
-    return PrivateSums(sums, fingerprint, state)
-
-
-def _progress_bar(contract: Contract) -> AbstractContextManager[Callable[[int], None]]:
-    """A progress bar on the terminal, never in a log: batch times depend on private cells."""
-    passes = 1 if contract.person_column is None else 2
-    return rows_bar("reading", passes * contract.rows)
+    scans = scans or (1 if plan.contract.person_column is None else 2)
+    with rows_bar(activity, scans * plan.contract.rows) as on_rows:
+        yield on_rows
+    verify_unchanged(state, plan.contract.source)
 
 
 def _engine(engine: LocalEngine | DaskEngine) -> streaming.Engine:

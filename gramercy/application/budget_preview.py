@@ -61,3 +61,17 @@ def budget_effect(plan: Plan, preview: BudgetPreview) -> BudgetEffect:
     except BudgetRefused as refusal:
         return BudgetEffect("refused", str(refusal))
     return BudgetEffect("charged", "It would be charged. A charge is never refunded.")
+
+
+def reads_table(plan: Plan, preview: BudgetPreview) -> bool:
+    """Whether the release would read the table, as the ledger is now.
+
+    An average of reports has no table, a published release is returned from the archive, and an
+    interrupted one is refused unless it is charged again.
+    """
+    previous = preview.previous_charge
+    if plan.averaging or previous is None:
+        return not plan.averaging
+    return previous.state not in ("published", "sealed") and (
+        plan.request.new_charge == previous.release
+    )

@@ -6,22 +6,78 @@ Only public facts are used.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from gramercy import mechanisms
 from gramercy.application.public_parameters import public_parameters
+from gramercy.mechanisms.accounting.composition import composed_mu, remaining_mu
+from gramercy.mechanisms.accounting.directed_rounding import subtract_down
+from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.additive import Additive
-from gramercy.mechanisms.mechanism import Mechanism
+from gramercy.mechanisms.gaussian import target_mu
+from gramercy.mechanisms.histograms import ConstantsNoise
+from gramercy.mechanisms.marginals import Marginals
+from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
+from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseSpec
-from gramercy.schemas.model import finite_or_none
+from gramercy.schemas.model import finite_or_none, parse
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Whole
 from gramercy.schemas.problems import publication as problems
+from gramercy.schemas.problems import request as requests
 from gramercy.schemas.specs import MechanismSpec
 
 
-def calibrate(spec: ReleaseSpec) -> Mechanism:
+@dataclass(frozen=True)
+class Calibration:
+    """All noise of a release.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism that publishes the matrix, the rows or the histograms.
+    constants_noise
+        The noise of the histograms from which the release's own constants are computed; None if the
+        constants are known before the release.
+    """
+
+    mechanism: Mechanism
+    constants_noise: ConstantsNoise | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The exact guarantee of everything that is published.
+
+        Histograms and matrix are adaptive Gaussian mechanisms of one table, whose mu compose to the
+        root of their sum of squares; what holds for the mechanism alone, such as its exact profile,
+        does not hold for all of them.
+        """
+        if self.constants_noise is None or isinstance(self.mechanism, Marginals):
+            return self.mechanism.guarantee
+        alone = self.mechanism.guarantee
+        return Guarantee(composed_mu([alone.mu, self.constants_noise.mu]), alone.delta0)
+
+    def noise_of_sum(self, spec: ReleaseSpec) -> float:
+        """Standard deviation of an off-diagonal entry of the noisy sum over rows of the unit ball.
+
+        A release of histograms alone has no such sum; its radius suits a matrix of the same mu.
+        """
+        if isinstance(self.mechanism, Marginals):
+            sensitivity = 1.0 if spec.neighbours == "replace-one" else math.sqrt(0.5)
+            return sensitivity / self.mechanism.guarantee.mu
+        return self.mechanism.law.summed(spec.folds).sd_off_diagonal
+
+    def constants(self) -> dict[str, float]:
+        """The public constants of all noise by name, for the manifest and the plan."""
+        constants = self.mechanism.constants()
+        if self.constants_noise is None or isinstance(self.mechanism, Marginals):
+            return constants
+        return constants | self.constants_noise.constants()
+
+
+def calibrate(spec: ReleaseSpec) -> Calibration:
     """Calibrate the noise of a release from public facts alone.
 
     Raises
@@ -35,11 +91,77 @@ def calibrate(spec: ReleaseSpec) -> Mechanism:
     requested = mechanism_type.spec.model_validate(spec.mechanism)
     if isinstance(spec.normalisation, Whole) != (mechanism_type.name == "integer-rows"):
         raise problems.whole_numbers_mismatch()
-    mechanism = mechanism_type.from_spec(requested, public_parameters(spec))
-    check_guarantee(mechanism, requested)
+    parameters = public_parameters(spec)
+    estimates_constants = spec.scaling is not None and spec.scaling.kind == "private"
+    if mechanism_type is Marginals and not estimates_constants:
+        raise requests.marginals_estimate_constants()
+    if estimates_constants and mechanism_type is not Marginals:
+        calibration = _with_constants(spec, mechanism_type, requested, parameters)
+    else:
+        mechanism = mechanism_type.from_spec(requested, parameters)
+        noise = mechanism.noise if isinstance(mechanism, Marginals) else None
+        calibration = Calibration(mechanism, noise)
+    check_guarantee(mechanism_type.name, calibration.guarantee, requested)
     if spec.folds > 1:
-        _check_folds(spec, mechanism)
-    return mechanism
+        _check_folds(spec, calibration.mechanism)
+    return calibration
+
+
+def _with_constants(
+    spec: ReleaseSpec,
+    mechanism_type: type[Mechanism],
+    requested: MechanismSpec,
+    parameters: PublicParameters,
+) -> Calibration:
+    """Noise for histograms and for the matrix that together have the requested guarantee."""
+    name, scaling = mechanism_type.name, spec.scaling
+    if not issubclass(mechanism_type, Additive) or requested.calibration != "exact":
+        raise requests.scaling_not_supported(name)
+    if requested.delta == 0 or scaling is None:
+        raise requests.scaling_needs_delta()
+    total = target_mu(requested)
+    while True:
+        noise = ConstantsNoise.with_mu(
+            len(spec.columns),
+            spec.neighbours,
+            [total * math.sqrt(share) for share in scaling.stages],
+            total * math.sqrt(scaling.lengths),
+        )
+        left = remaining_mu(total, [noise.mu])  # so that both compose to at most the total
+        result = Calibration(_at_mu(mechanism_type, requested, parameters, left), noise)
+        exact = result.guarantee
+        if requested.epsilon is None or exact.delta(requested.epsilon) <= requested.delta:
+            return result
+        # The failure probability of the mechanism takes part of delta.
+        reduced = gdp_mu(requested.epsilon, subtract_down(requested.delta, exact.delta0))
+        total = min(reduced, math.nextafter(total, 0))
+
+
+def _at_mu(
+    mechanism_type: type[Mechanism],
+    requested: MechanismSpec,
+    parameters: PublicParameters,
+    mu: float,
+) -> Mechanism:
+    """The mechanism of the request, calibrated to at most a given mu."""
+    keys = requested.non_default_keys()
+    keys.pop("epsilon", None)
+
+    def mechanism(level: dict[str, float]) -> Mechanism:
+        spec = parse(
+            mechanism_type.spec, keys | level, f"mechanism '{mechanism_type.name}'", RequestError
+        )
+        return mechanism_type.from_spec(spec, parameters)
+
+    if "mu" in mechanism_type.spec.level_keys:
+        return mechanism({"mu": mu})
+    keys.pop("mu", None)
+    epsilon = requested.epsilon or math.nan
+    while True:  # its mu is almost proportional to epsilon
+        made = mechanism({"epsilon": epsilon})
+        if made.guarantee.mu <= mu:
+            return made
+        epsilon *= min(mu / made.guarantee.mu, 1 - 1e-3)
 
 
 def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
@@ -54,7 +176,7 @@ def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
 _CLOSED_UNDER_SUMS = ("gaussian-isotropic", "gaussian-iid")
 
 
-def check_guarantee(mechanism: Mechanism, requested: MechanismSpec) -> None:
+def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> None:
     """Refuse noise whose exact guarantee is weaker than requested.
 
     Raises
@@ -62,16 +184,15 @@ def check_guarantee(mechanism: Mechanism, requested: MechanismSpec) -> None:
     GuaranteeRefused
         With the requested and the exact epsilon and delta.
     """
-    exact = mechanism.guarantee
     exact_epsilon = exact.epsilon(requested.delta)
     if requested.epsilon is None:
         if math.isinf(exact_epsilon):
-            raise problems.no_finite_epsilon(mechanism.name, requested.delta)
+            raise problems.no_finite_epsilon(name, requested.delta)
         return
     exact_delta = exact.delta(requested.epsilon)
     if exact_delta > requested.delta:
         raise problems.guarantee_too_weak(
-            mechanism.name, requested.epsilon, requested.delta, exact_delta, exact_epsilon
+            name, requested.epsilon, requested.delta, exact_delta, exact_epsilon
         )
 
 

@@ -10,7 +10,7 @@ from gramercy import mechanisms
 from gramercy.application.context import Context
 from gramercy.application.release_changes import compare_releases
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
-from gramercy.archive.card import file_description
+from gramercy.archive.card_page import file_description
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
 from gramercy.archive.layout import GLOSSARY, INDEX
 from gramercy.archive.listing import ListedRelease, try_list

@@ -19,6 +19,7 @@ from gramercy.archive.package import DESCRIPTOR, read_descriptor, read_manifest
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, ReleaseBundle, read_report, report_descriptor
 from gramercy.common.extras import INSTALL_PUBLISH
+from gramercy.estimators import Estimator
 from gramercy.reports.page_equality import same_figures, same_text
 from gramercy.schemas.errors import MissingPackages
 from gramercy.schemas.manifest import EstimateManifest, ReportManifest
@@ -38,11 +39,23 @@ def check_belongs(
         raise problems.folder_mismatch(str(place / DESCRIPTOR))
 
 
-def check_estimate(place: Path, release: ReleaseBundle) -> None:
-    """Recompute an estimate from its release, and compare everything in its bundle."""
+def check_estimate(place: Path, release: ReleaseBundle) -> tuple[str, Notice | None]:
+    """Recompute an estimate from its release, and compare everything in its bundle.
+
+    Returns
+    -------
+    tuple
+        What was verified, in words; and what could not be compared, if anything.
+    """
     bundle = read_estimate(place)
     stated = bundle.manifest
-    manifest, result = fit(release, estimator_from_settings(stated.estimator))
+    estimator = estimator_from_settings(stated.estimator)
+    of_intercept = estimator.intercept_since if release.manifest.intercept else 0
+    if stated.format < max(estimator.method_since, of_intercept):
+        _check_facts_only(place, release, stated, estimator)
+        version = f"{stated.software.get('gramercy', '?'):.20}"
+        return "names this release", problems.estimate_by_former_method(stated.estimate, version)
+    manifest, result = fit(release, estimator)
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
     check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
     if stated.estimate != place.name:
@@ -58,6 +71,26 @@ def check_estimate(place: Path, release: ReleaseBundle) -> None:
     # Edges are on the scale of correlations.
     if result.edges is not None and not arrays_close(result.edges, bundle.edges, scale=1.0):
         raise problems.file_contradicts(str(place / GRAPH), _SETTINGS)
+    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
+    check_no_extra_files(place)
+    return "recomputed from this release", None
+
+
+def _check_facts_only(
+    place: Path, release: ReleaseBundle, stated: EstimateManifest, estimator: Estimator
+) -> None:
+    """Check what an estimate states, apart from its numbers."""
+    facts = release.manifest
+    known = {
+        "estimate": estimator.id,
+        "dataset": facts.dataset,
+        "release": facts.release,
+        "names": tuple(facts.names),
+        "estimator": estimator.model_dump(),
+    }
+    check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
+    if stated.estimate != place.name:
+        raise problems.folder_mismatch(str(place / DESCRIPTOR))
     check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
 

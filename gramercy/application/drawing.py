@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.application.accumulation import PrivateSums
-from gramercy.application.planning import Plan, effective_contract
+from gramercy.application.accumulation import PrivateCounts, PrivateSums, sum_rows
+from gramercy.application.constants_estimation import estimate_constants
+from gramercy.application.planning import Plan
 from gramercy.application.progress import rows_bar
 from gramercy.application.public_parameters import published_offset, row_normalisation
 from gramercy.application.release_manifest import release_manifest
@@ -26,9 +27,12 @@ from gramercy.archive.rows_file import RowWriter, read_rows
 from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.estimators.solvers.certified import solve_within
 from gramercy.mechanisms.additive import Additive
+from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
+from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import ReleaseManifest
+from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems import publication as problems
 from gramercy.schemas.problems.table import table_changed
 from gramercy.tables.blocks import blocks
@@ -43,7 +47,9 @@ Array = NDArray[np.float64]
 _CELLS = 1 << 20  # cells per batch of published rows
 
 
-def draw_into(folder: Path, plan: Plan, data: PrivateSums, release: str) -> None:
+def draw_into(
+    folder: Path, plan: Plan, data: PrivateSums | PrivateCounts, release: str
+) -> PrivateSums | PrivateCounts:
     """Draw the noise of a release that has been charged, and write it into an empty folder.
 
     Parameters
@@ -53,10 +59,24 @@ def draw_into(folder: Path, plan: Plan, data: PrivateSums, release: str) -> None
     plan
         The planned release and its mechanism.
     data
-        The exact Gram matrix and number of rows. Private; only noisy forms of them are written.
+        The exact Gram matrix and number of rows, or exact counts for histograms. Private; only
+        noisy forms of them are written.
     release
         Id of the release.
+
+    Returns
+    -------
+    PrivateSums or PrivateCounts
+        What was summed last, for the steward's internal record. Private.
     """
+    histograms: list[Histogram] = []
+    if isinstance(data, PrivateCounts):
+        plan, histograms = estimate_constants(plan, data)
+        if isinstance(plan.mechanism, Marginals):
+            manifest = _manifest(plan, release, histograms=histograms)
+            write_release(folder, manifest, [], histograms)
+            return data
+        data = PrivateSums(sum_rows(plan, data.state), data.fingerprint, data.state)
     mechanism, sums = plan.mechanism, data.sums
     folds: list[Array] = []
     if isinstance(mechanism, Additive):
@@ -70,7 +90,8 @@ def draw_into(folder: Path, plan: Plan, data: PrivateSums, release: str) -> None
         matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
     else:
         raise problems.mechanism_not_drawable(mechanism.name)
-    write_matrices(folder, manifest, matrix, folds)
+    write_matrices(folder, manifest, matrix, folds, histograms)
+    return data
 
 
 def _noisy_sum(
@@ -113,15 +134,21 @@ def average_into(folder: Path, plan: Plan, reports: ReportSum, release: str) -> 
 
 
 def write_matrices(
-    folder: Path, manifest: ReleaseManifest, matrix: Array, folds: Sequence[Array] = ()
+    folder: Path,
+    manifest: ReleaseManifest,
+    matrix: Array,
+    folds: Sequence[Array] = (),
+    histograms: Sequence[Histogram] = (),
 ) -> None:
     """Write a released matrix with its repaired forms and folds, card and description."""
-    law, denoised = manifest.noise, None
+    law, denoised = manifest.noise, list[Array]()
     unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
     projected = project(unbiased, manifest.trace_bound)
     if law.has_noise:
-        denoised = denoise(unbiased, law, manifest.trace_bound, manifest.rows.value)
-    write_release(folder, manifest, matrix, projected, denoised, folds)
+        bound, rows = manifest.trace_bound, manifest.rows.value
+        unit = isinstance(manifest.normalisation, Unit)
+        denoised.append(denoise(unbiased, law, bound, rows, unit=unit, format=manifest.format))
+    write_release(folder, manifest, [matrix, projected, *denoised, *folds], histograms)
 
 
 def _manifest(
@@ -129,6 +156,7 @@ def _manifest(
     release: str,
     row_counts: Sequence[float] = (),
     sources: Mapping[str, str] | None = None,
+    histograms: Sequence[Histogram] = (),
 ) -> ReleaseManifest:
     """The manifest of a release published today; see `release_manifest`."""
     return release_manifest(
@@ -138,6 +166,7 @@ def _manifest(
         row_counts=row_counts,
         versions=software_versions(),
         sources=sources,
+        histograms=histograms,
     )
 
 
@@ -151,7 +180,7 @@ def _publish_rows(
     """Read the table again, publish its rows with noise, and return their noisy Gram matrix."""
     verify_unchanged(data.state, plan.contract.source)
     rows = data.sums.rows
-    contract = effective_contract(plan.contract, plan.request)
+    contract = plan.scaled_contract
     normalisation, lattice = row_normalisation(plan.spec), mechanism.lattice
     repairs, malformed = Repairs.zeros(len(contract.columns)), MalformedLines()
     batches = integer_batches(

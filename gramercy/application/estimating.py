@@ -14,7 +14,7 @@ from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, writ
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, software_versions
 from gramercy.estimators import Estimate, Estimator, registry
 from gramercy.estimators.tuning.parallel import reporting_progress
-from gramercy.schemas.manifest import FORMAT, EstimateManifest
+from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest
 from gramercy.schemas.problems import publication as problems
 
 
@@ -44,6 +44,21 @@ def make_estimate(
     return read_estimate(place)
 
 
+def check_estimable(facts: ReleaseManifest) -> None:
+    """Refuse a release that estimators cannot take.
+
+    Raises
+    ------
+    RequestError
+        If it is not a second moment.
+    """
+    name = f"{facts.dataset.id}/{facts.release}"
+    if facts.kind == "precision":
+        raise problems.release_is_precision(name)
+    if facts.kind == "marginals":
+        raise problems.release_has_no_matrix(name, facts.release)
+
+
 def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, Estimate]:
     """Compute an estimate and its manifest.
 
@@ -53,8 +68,7 @@ def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, 
         If the settings give no finite matrix, or are not possible for this release.
     """
     facts = bundle.manifest
-    if facts.kind == "precision":
-        raise problems.release_is_precision(f"{facts.dataset.id}/{facts.release}")
+    check_estimable(facts)
     result = estimator.fit(bundle.evidence)
     if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
         raise problems.estimate_not_finite(estimator.name)

@@ -105,12 +105,14 @@ def _type_expectation(gxe: Any, contract: Contract, name: str) -> Any:
 
 
 def _value_expectations(gxe: Any, contract: Contract, name: str) -> list[Any]:
-    """Two expectations per column: one for missing cells, which the one for values ignores."""
+    """At most two per column: one for missing cells, which the one for values ignores."""
     column = contract.columns[name]
     present = gxe.ExpectColumnValuesToNotBeNull(column=name, severity=VALUES)
     if isinstance(column, Levels):
         levels = list(column.levels)
         within = gxe.ExpectColumnValuesToBeInSet(column=name, value_set=levels, severity=VALUES)
+    elif not column.has_bounds:
+        return [present]
     else:
         within = gxe.ExpectColumnValuesToBeBetween(
             column=name, min_value=column.lower, max_value=column.upper, severity=VALUES

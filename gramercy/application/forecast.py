@@ -12,12 +12,20 @@ from gramercy.application.budget_preview import BudgetPreview, budget_effect
 from gramercy.application.calibration import guarantee_facts
 from gramercy.application.planning import Plan
 from gramercy.application.ranking import rank_mechanisms
+from gramercy.application.verdict import Colour, plan_verdict
+from gramercy.reports.notes import Level, Note
 from gramercy.reports.plan_page import BudgetFacts, PlanFacts, RankingRow, plan_page
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.specs import MechanismSpec
 
 _FACTOR, _STEPS = 8.0, 7  # from an eighth of the requested epsilon to eight times as much
 _LEAST, _MOST = 1e-4, 1e3  # range of epsilon that a request may state
+
+_VERDICTS: dict[Colour, tuple[Level, str]] = {
+    "green": ("good", "The correlations would be accurate"),
+    "orange": ("warning", "The correlations would be uncertain"),
+    "red": ("danger", "This release would be useless"),
+}
 
 Curves = dict[str, list[tuple[float, float]]]
 
@@ -77,7 +85,7 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
             columns=plan.columns,
             declared=[column.model_dump() for column in plan.spec.columns],
             intercept=contract.intercept,
-            normalisation=request.normalisation,
+            normalisation=plan.normalisation,
             folds=request.folds,
             mechanism=plan.mechanism.name,
             publishes=plan.mechanism.publishes,
@@ -87,6 +95,7 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
             error=plan.matrix_error,
             share_of_entry=plan.share_of_entry,
             epsilon=epsilon,
+            verdict=_verdict(plan),
             effect=budget_effect(plan, preview),
             budget=_budget(plan, preview),
             ranking=[
@@ -104,6 +113,14 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
             curves=curves,
         )
     )
+
+
+def _verdict(plan: Plan) -> Note | None:
+    verdict = plan_verdict(plan)
+    if verdict is None:
+        return None
+    level, head = _VERDICTS[verdict.level]
+    return Note(level, head, verdict.text, verdict.code)
 
 
 def _budget(plan: Plan, preview: BudgetPreview) -> BudgetFacts:

@@ -6,14 +6,21 @@ import datetime
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gramercy.application.calibration import calibrate, guarantee_facts, noise_law
+from gramercy.application.calibration import (
+    Calibration,
+    calibrate,
+    guarantee_facts,
+    noise_law,
+)
 from gramercy.application.context import Context
 from gramercy.application.request_model import Request
+from gramercy.application.scaling_plan import with_planned_scaling
 from gramercy.application.yaml_files import read_contract
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.schemas.column import Levels
+from gramercy.scaling.chain import starting_facts
+from gramercy.schemas.column import AnyColumn, Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.engine import LocalEngine
 from gramercy.schemas.errors import RequestError
@@ -21,7 +28,7 @@ from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, Level
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import Unit, Whole
+from gramercy.schemas.normalisation import AnyNormalisation, Unit, Whole
 from gramercy.schemas.problems import publication as problems
 
 _GRACE = datetime.timedelta(hours=1)
@@ -37,7 +44,7 @@ class Plan:
         The declared contract, and the request with the label that its version pattern gave.
     spec
         The public facts that determine the release.
-    mechanism
+    calibration
         The calibrated noise.
     pattern, planned_for
         The version as the request gave it, and the time for which the release was scheduled.
@@ -48,7 +55,7 @@ class Plan:
     contract: Contract
     request: Request
     spec: ReleaseSpec
-    mechanism: Mechanism
+    calibration: Calibration
     pattern: str
     planned_for: datetime.datetime
     averaging: bool = False
@@ -60,13 +67,33 @@ class Plan:
     @property
     def key(self) -> str:
         """Identifies equal requests; making reports and averaging them are different requests."""
-        key = self.request.key(self.contract)
+        key = self.request.key(self.contract, self.spec.scaling)
         return digest({"average of": key}) if self.averaging else key
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that publishes the matrix, the rows or the histograms."""
+        return self.calibration.mechanism
 
     @property
     def guarantee(self) -> Guarantee:
         """The exact guarantee, which will be charged."""
-        return self.mechanism.guarantee
+        return self.calibration.guarantee
+
+    @property
+    def normalisation(self) -> AnyNormalisation:
+        """The normalisation in use: estimated scaling may give way to unit rows."""
+        return self.spec.normalisation
+
+    @property
+    def estimates_constants(self) -> bool:
+        """Whether this release estimates its constants from its own noisy histograms."""
+        return self.calibration.constants_noise is not None
+
+    @property
+    def scaled_contract(self) -> Contract:
+        """The contract with the constants in use."""
+        return scaled_contract(self.contract, self.spec)
 
     @property
     def law(self) -> NoiseLaw:
@@ -90,7 +117,7 @@ class Plan:
         A diagonal entry is 1/p on average if every row has length 1, because the trace is then 1.
         None if rows do not have length 1, or if there is only one column.
         """
-        unit_rows = isinstance(self.request.normalisation, Unit)
+        unit_rows = isinstance(self.normalisation, Unit)
         if not unit_rows or self.contract.protected_unit != "row":
             return None
         if self.mechanism.publishes == "precision" or self.columns == 1:
@@ -107,12 +134,13 @@ class Plan:
             **({"persons": self.contract.persons} if self.contract.persons else {}),
             "columns": self.columns,
             "neighbours": self.contract.neighbours,
-            "normalisation": self.request.normalisation.model_dump(),
+            "normalisation": self.normalisation.model_dump(),
+            "scaling": self.request.scaling.kind if self.spec.scaling else "declared",
             "folds": self.request.folds,
             "mechanism": self.mechanism.name,
             "publishes": self.mechanism.publishes,
             "arithmetic": self.mechanism.arithmetic,
-            **self.mechanism.constants(),
+            **self.calibration.constants(),
             **guarantee_facts(self.guarantee, delta).model_dump(),
             "sd_diagonal": self.law.sd_diagonal,
             "sd_off_diagonal": self.law.sd_off_diagonal,
@@ -150,10 +178,12 @@ def make_plan(
     planned_for = at or utc_now()
     pattern, request = request.version, request.at(planned_for)
     contract = load_contract(context, request)
-    spec = release_spec(contract, request)
-    mechanism = calibrate(spec)
-    if mechanism.publishes == "precision" and request.estimates:
-        raise problems.precision_has_no_estimates()
+    declared = release_spec(contract, request)
+    spec = with_planned_scaling(context, contract, request, declared)
+    calibration = calibrate(spec)
+    mechanism = calibration.mechanism
+    if mechanism.publishes in {"precision", "marginals"} and request.estimates:
+        raise problems.no_second_moment_to_estimate_from(mechanism.publishes)
     if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
         raise problems.rows_need_one_process(mechanism.name)
     for index, estimator in enumerate(request.estimates):
@@ -164,7 +194,7 @@ def make_plan(
             raise
     if averaging and mechanism.publishes != "reports":
         raise problems.mechanism_makes_no_reports(mechanism.name)
-    return Plan(contract, request, spec, mechanism, pattern, planned_for, averaging)
+    return Plan(contract, request, spec, calibration, pattern, planned_for, averaging)
 
 
 def utc_now() -> datetime.datetime:
@@ -184,7 +214,20 @@ def load_contract(context: Context, request: Request) -> Contract:
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
         raise problems.contract_has_other_id(request.dataset, contract.id)
     request.check_delta(contract)
+    contract = _with_registered_intercept(context, contract)
     return contract if "%" in request.version else contract.for_version(request.version)
+
+
+def _with_registered_intercept(context: Context, contract: Contract) -> Contract:
+    """The contract; a data set that was registered without an intercept keeps having none.
+
+    Its terms are fixed, and its contract may be older than the default.
+    """
+    if "intercept" in contract.model_fields_set or context.existing_ledger is None:
+        return contract
+    if context.existing_ledger.has_intercept(contract.id) is False:
+        return contract.model_copy(update={"intercept": False})
+    return contract
 
 
 def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
@@ -222,16 +265,8 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
             persons=contract.persons,
         ),
         columns=tuple(
-            LevelsFacts(name=n, levels=c.levels)
-            if isinstance(c, Levels)
-            else ColumnFacts(
-                name=n,
-                lower=c.lower,
-                upper=c.upper,
-                centre=c.effective_centre,
-                scale=c.effective_scale,
-            )
-            for n, c in effective_contract(contract, request).columns.items()
+            LevelsFacts(name=n, levels=c.levels) if isinstance(c, Levels) else _column_facts(n, c)
+            for n, c in _declared_contract(contract, request).columns.items()
         ),
         intercept=contract.intercept,
         neighbours=contract.neighbours,
@@ -243,6 +278,27 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
     )
 
 
-def effective_contract(contract: Contract, request: Request) -> Contract:
+def _column_facts(name: str, column: Column) -> ColumnFacts:
+    if not column.has_bounds:
+        return starting_facts(name, None)
+    lower, upper = column.limits
+    centre, scale = column.effective_centre, column.effective_scale
+    return ColumnFacts(name=name, lower=lower, upper=upper, centre=centre, scale=scale)
+
+
+def _declared_contract(contract: Contract, request: Request) -> Contract:
     """The contract with the constants that the request's normalisation uses."""
     return contract.with_integer_bounds() if isinstance(request.normalisation, Whole) else contract
+
+
+def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
+    """The contract with the bounds, centres and scales of a release."""
+    columns: dict[str, AnyColumn] = {
+        column.name: Levels(levels=column.levels)
+        if isinstance(column, LevelsFacts)
+        else Column(
+            lower=column.lower, upper=column.upper, centre=column.centre, scale=column.scale
+        )
+        for column in spec.columns
+    }
+    return contract.model_copy(update={"columns": columns})

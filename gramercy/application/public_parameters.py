@@ -40,8 +40,17 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         sensitivity_bounds=bounds,
         mean_squared_norm=mean_squared_norm,
         failure_share=spec.budget.failure_share if spec.budget else None,
+        table_columns=len(spec.columns),
+        histogram_shares=_histogram_shares(spec),
         format=FORMAT if spec.budget else 5,  # bundles of formats before 6 do not state a budget
     )
+
+
+def _histogram_shares(spec: ReleaseSpec) -> tuple[float, ...]:
+    """Shares of the stages of histograms, and last that of row lengths; empty without them."""
+    if spec.scaling is None or not spec.scaling.stages:
+        return ()
+    return (*spec.scaling.stages, spec.scaling.lengths)
 
 
 def row_normalisation(spec: ReleaseSpec) -> Unit | Clip | Whole:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gramercy.application import internal_record
-from gramercy.application.accumulation import PrivateSums
+from gramercy.application.accumulation import PrivateCounts, PrivateSums
 from gramercy.application.context import Context
 from gramercy.application.drawing import average_into, draw_into
 from gramercy.application.planning import Plan
@@ -58,7 +59,7 @@ def replay(context: Context, plan: Plan) -> str | None:
     return charge.release
 
 
-def publish(context: Context, plan: Plan, data: PrivateSums | ReportSum) -> str:
+def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | ReportSum) -> str:
     """Publish the planned release, once; returns the release id.
 
     Raises
@@ -68,12 +69,13 @@ def publish(context: Context, plan: Plan, data: PrivateSums | ReportSum) -> str:
     SpentFailure
         If the same request was charged before and interrupted.
     """
+    summed_last: list[PrivateSums | PrivateCounts] = []
 
     def draw(folder: Path, release: str) -> None:
         if isinstance(data, ReportSum):
             average_into(folder, plan, data, release)
         else:
-            draw_into(folder, plan, data, release)
+            summed_last.append(draw_into(folder, plan, data, release))
 
     sampler.self_test()  # fails before the charge
     with locked_publication(context, plan) as run:
@@ -86,25 +88,50 @@ def publish(context: Context, plan: Plan, data: PrivateSums | ReportSum) -> str:
             if published := run.published_charge():
                 return published.release
             raise
-    if isinstance(data, PrivateSums):
-        _write_internal_record(context, plan, charge, data)
+    for summed in summed_last:
+        facts = _table_facts(context, plan, charge, summed)
+        internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
     return charge.release
 
 
-def _write_internal_record(context: Context, plan: Plan, charge: Charge, data: PrivateSums) -> None:
-    """Note for the steward what was repaired, and how far the release is from the exact matrix."""
+def _table_facts(
+    context: Context, plan: Plan, charge: Charge, data: PrivateSums | PrivateCounts
+) -> dict[str, Any]:
+    """For the steward: what was repaired, and how far the release is from the exact matrix."""
+    names = plan.contract.names
+    if isinstance(data, PrivateCounts):
+        counts = data.counts
+        # A dropped malformed line counts as a row without values, and a person as one row.
+        missing = [int(each[-1]) - counts.malformed for each in counts.counts]
+        return {
+            "rows": counts.rows_read,
+            "malformed_rows": counts.malformed,
+            **(
+                {"filled_cells": dict(zip(names, missing, strict=True))}
+                if plan.contract.persons is None
+                else {"persons": counts.units, "persons_declared": plan.contract.persons}
+            ),
+            "table_changed_since": False,
+        }
     bundle = read_release(context.archive.release(plan.contract.id, charge.release))
-    sums, names = data.sums, plan.contract.names
-    facts = {
+    sums = data.sums
+    return {
         "rows": sums.rows_read,
         **_person_counts(plan, sums),
         "malformed_rows": sums.malformed,
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
-        "clamped_cells": dict(zip(names, sums.repairs.clamped.tolist(), strict=True)),
+        **_clamped_cells(plan, sums),
         "table_changed_since": False,
         **_error_facts(plan, sums, bundle),
     }
-    internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
+
+
+def _clamped_cells(plan: Plan, sums: Accumulated) -> dict[str, dict[str, int]]:
+    """Cells out of their declared bounds; estimated bounds say nothing about a column's unit."""
+    if plan.spec.scaling is not None:
+        return {}
+    clamped = sums.repairs.clamped.tolist()
+    return {"clamped_cells": dict(zip(plan.contract.names, clamped, strict=True))}
 
 
 def _error_facts(

@@ -15,6 +15,8 @@ from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.specs import ClaimedPureSpec, MechanismSpec, PureSpec
 
+_OTHER_RELEASES = {"precision": "a precision matrix", "marginals": "histograms"}
+
 
 @dataclass(frozen=True)
 class RankedMechanism:
@@ -70,8 +72,8 @@ def rank_mechanisms(
     ranked: list[RankedMechanism] = []
     unsuitable: list[UnsuitableMechanism] = []
     for name, mechanism_type in mechanisms.registry.items():
-        if mechanism_type.publishes == "precision":
-            reason = "publishes a precision matrix, not a second moment"
+        if mechanism_type.publishes in _OTHER_RELEASES:
+            reason = f"publishes {_OTHER_RELEASES[mechanism_type.publishes]}, not a second moment"
             unsuitable.append(UnsuitableMechanism(name, reason))
         elif name == requested.name:
             keys = requested.model_copy(update={"calibration": "exact"}).non_default_keys()
@@ -111,13 +113,14 @@ def _calibrated(
 ) -> RankedMechanism:
     name = mechanism_type.name
     requested = parse(mechanism_type.spec, keys, f"mechanism '{name}'", RequestError)
-    mechanism = calibrate(spec.model_copy(update={"mechanism": requested.non_default_keys()}))
+    calibration = calibrate(spec.model_copy(update={"mechanism": requested.non_default_keys()}))
+    mechanism = calibration.mechanism
     law = noise_law(mechanism, spec.dataset.count, spec.folds)
     return RankedMechanism(
         name,
         mechanism.publishes,
         mechanism.arithmetic,
-        mechanism.guarantee,
+        calibration.guarantee,
         law,
         law.norm(len(spec.names)),
     )

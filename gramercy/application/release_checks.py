@@ -17,14 +17,14 @@ from gramercy.application.comparison import (
 )
 from gramercy.application.public_parameters import published_offset
 from gramercy.application.release_manifest import release_manifest
+from gramercy.archive.marginals_file import MARGINALS
 from gramercy.archive.package import DESCRIPTOR, read_descriptor
-from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import (
     CARD,
     Array,
     ReleaseBundle,
+    has_histograms,
     published_columns,
-    read_release,
     release_card,
     release_descriptor,
     rows_file,
@@ -35,11 +35,13 @@ from gramercy.estimators.noise.denoise import denoise, project
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.schemas.manifest import FORMAT
-from gramercy.schemas.problem import Notice
+from gramercy.scaling.chain import replayed
+from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
+from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems import verification as problems
 
-_MATRIX = "second_moment.npy"
+MATRIX = "second_moment.npy"
 
 
 def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
@@ -51,10 +53,36 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
         row_counts=[part.observed for part in facts.fold_rows or [facts.rows]],
         versions=facts.software,
         sources=facts.sources,
+        histograms=bundle.histograms,
     )
     check_facts(place, facts.model_dump(), in_stated_format(facts, recomputed).model_dump())
     if facts.dataset.id != place.parent.parent.name:
         raise problems.folder_mismatch(str(place / DESCRIPTOR))
+
+
+def _check_constants(place: Path, bundle: ReleaseBundle) -> None:
+    """Recompute centres, scales and radius from the published histograms."""
+    facts = bundle.manifest
+    calibration = calibrate(facts)
+    chain, histograms = replayed(facts, bundle.histograms)
+    noise = calibration.constants_noise
+    draws = noise.draws if noise is not None else ()
+    for stated, recomputed in zip(bundle.histograms, histograms, strict=True):
+        same_sd = math.isclose(stated.sd, draws[stated.stage - 1].sd, rel_tol=1e-9)
+        if not same_sd or not _same_bins(stated, recomputed):
+            raise problems.file_contradicts(str(place / MARGINALS), DESCRIPTOR)
+    lengths = histograms[-1]
+    spec = chain.clipped(lengths.count, lengths.sd, calibration.noise_of_sum(facts))
+    check_same_constants(place, facts, spec, MARGINALS)
+
+
+def _same_bins(stated: Histogram, recomputed: Histogram) -> bool:
+    return (
+        (stated.stage, stated.column, stated.level)
+        == (recomputed.stage, recomputed.column, recomputed.level)
+        and np.array_equal(stated.lower, recomputed.lower, equal_nan=True)
+        and np.array_equal(stated.upper, recomputed.upper, equal_nan=True)
+    )
 
 
 def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
@@ -69,7 +97,7 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
         parts = list(zip(moments, facts.fold_rows, strict=True))
         total = np.sum([moment * rows.value for moment, rows in parts], axis=0)
         if not arrays_close(total / facts.rows.value, bundle.unbiased):
-            raise problems.file_contradicts(str(place / _MATRIX), "its folds")
+            raise problems.file_contradicts(str(place / MATRIX), "its folds")
     if facts.neighbours != "add-remove":
         return
     for moment, rows in parts:
@@ -81,7 +109,7 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
-    facts, mechanism = bundle.manifest, calibrate(bundle.manifest)
+    facts, mechanism = bundle.manifest, calibrate(bundle.manifest).mechanism
     path = place / f"{stems(facts)[0]}.npy"
     if isinstance(mechanism, RowWise) and facts.sources:
         _check_lattice(path, bundle.raw * facts.rows.value / mechanism.step)
@@ -124,39 +152,30 @@ def _check_rows_file(place: Path, bundle: ReleaseBundle, mechanism: RowWise) -> 
         _check_lattice(path, batch / mechanism.step)
         gram += mechanism.gram(batch - offset)
     if not arrays_close(gram / facts.rows.value, bundle.raw):
-        raise problems.file_contradicts(str(place / _MATRIX), path.name)
+        raise problems.file_contradicts(str(place / MATRIX), path.name)
 
 
-def check_average(
-    archive: Archive, place: Path, bundle: ReleaseBundle
-) -> tuple[str, Notice | None]:
-    """Recompute an average of reports, if all of them are in this archive.
-
-    Returns
-    -------
-    tuple
-        What was verified, in words; or an empty text and a notice of what could not be verified.
-    """
-    facts = bundle.manifest
-    total = np.zeros_like(bundle.raw)
-    for name, sha256 in facts.sources.items():
-        path = archive.release(*name.split("/"))
-        if not path.exists():
-            return "", problems.average_not_recomputed()
-        source = read_release(path)
-        if source.sha256 != sha256:
-            raise problems.source_replaced(str(place / DESCRIPTOR), name)
-        total += source.raw * source.manifest.rows.value
-    if not arrays_close(total / facts.rows.value, bundle.raw):
-        raise problems.file_contradicts(str(place / _MATRIX), "its sources")
-    return "average: recomputed from its sources", None
+def check_same_constants(
+    place: Path, facts: ReleaseManifest, recomputed: ReleaseSpec, source: str
+) -> None:
+    """Refuse a release whose constants are not those that histograms give."""
+    for name in ("columns", "normalisation", "scaling"):
+        if getattr(facts, name) != getattr(recomputed, name):
+            raise problems.file_contradicts(str(place / DESCRIPTOR), source)
 
 
 def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
     facts = bundle.manifest
     pairs = [(project(bundle.unbiased, facts.trace_bound), bundle.projected)]
     if bundle.denoised is not None:
-        denoised = denoise(bundle.unbiased, facts.noise, facts.trace_bound, facts.rows.value)
+        denoised = denoise(
+            bundle.unbiased,
+            facts.noise,
+            facts.trace_bound,
+            facts.rows.value,
+            unit=isinstance(facts.normalisation, Unit),
+            format=facts.format,
+        )
         pairs.append((denoised, bundle.denoised))
     for stem, (recomputed, stated) in zip(stems(facts)[1:], pairs, strict=False):
         if not arrays_close(recomputed, stated):
@@ -171,11 +190,20 @@ def _check_files(place: Path, bundle: ReleaseBundle) -> None:
     check_no_extra_files(place)
 
 
-# Each check, by the result that `gramercy verify` prints if it passes.
-RELEASE_CHECKS: dict[str, Callable[[Path, ReleaseBundle], None]] = {
-    "guarantee: recomputed from the request, and exactly as stated": _check_manifest,
-    "rows: the matrix is divided by the stated number": _check_rows,
-    "noise: the published numbers are on the stated lattice": _check_noise,
-    "repaired matrices: recomputed from the noisy one": _check_repairs,
-    "description and card: agree, and list every file": _check_files,
-}
+Check = Callable[[Path, ReleaseBundle], None]
+
+
+def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
+    """The checks of a release, each by the result that `gramercy verify` prints if it passes."""
+    checks: dict[str, Check] = {
+        "guarantee: recomputed from the request, and exactly as stated": _check_manifest
+    }
+    if has_histograms(facts):
+        checks["constants: recomputed from the published histograms"] = _check_constants
+    if facts.kind != "marginals":
+        checks |= {
+            "rows: the matrix is divided by the stated number": _check_rows,
+            "noise: the published numbers are on the stated lattice": _check_noise,
+            "repaired matrices: recomputed from the noisy one": _check_repairs,
+        }
+    return checks | {"description and card: agree, and list every file": _check_files}

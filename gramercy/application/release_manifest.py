@@ -8,9 +8,11 @@ from typing import Literal
 
 from gramercy.application.calibration import calibrate, guarantee_facts, noise_law
 from gramercy.archive.card import dp_card
+from gramercy.estimators.marginals import counted_rows
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.schemas.facts import CalibrationFacts, LatticeFacts, RowsFacts
+from gramercy.schemas.histogram import Histogram, last_stage
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Whole
 
@@ -23,6 +25,7 @@ def release_manifest(
     row_counts: Sequence[float],
     versions: dict[str, str],
     sources: Mapping[str, str] | None = None,
+    histograms: Sequence[Histogram] = (),
 ) -> ReleaseManifest:
     """The manifest of a release; everything except the keyword arguments follows from `spec`.
 
@@ -36,17 +39,22 @@ def release_manifest(
         See `rows_facts`.
     sources
         For an average of reports: the averaged releases, with their checksums.
+    histograms
+        Those that the release publishes, if any.
     """
-    mechanism = calibrate(spec)
+    calibrated = calibrate(spec)
+    mechanism = calibrated.mechanism
     if mechanism.publishes != "reports":
         sources = None
     kind = "second-moment" if sources else mechanism.publishes
     lattice = mechanism.lattice
-    guarantee = guarantee_facts(mechanism.guarantee, spec.mechanism.get("delta", 0.0))
+    guarantee = guarantee_facts(calibrated.guarantee, spec.mechanism.get("delta", 0.0))
     folds = rows_facts(spec, mechanism, row_counts)
     rows = total_rows(folds)
+    if kind == "marginals" and spec.neighbours == "add-remove":
+        rows = counted_rows(last_stage(histograms))
     calibration = CalibrationFacts(
-        constants=mechanism.constants(),
+        constants=calibrated.constants(),
         arithmetic=mechanism.arithmetic,
         lattice=LatticeFacts(bits=lattice.bits, shrinkage=lattice.shrinkage),
     )

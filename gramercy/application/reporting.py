@@ -59,8 +59,12 @@ def report_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> 
         If the packages that draw it are not installed.
     """
     with publishing():
-        from gramercy.reports.page import release_page  # needs the extra 'publish'
+        # They need the extra 'publish'.
+        from gramercy.reports.marginals_page import marginals_page
+        from gramercy.reports.page import release_page
 
+        if release.manifest.kind == "marginals":
+            return marginals_page(release)
         return release_page(release, estimates)
 
 

@@ -21,10 +21,14 @@ from gramercy.application.expectations import (
     required_columns,
     silence_great_expectations,
 )
+from gramercy.application.table_header import (
+    Types,
+    check_persons,
+    columns_missing,
+    distinct_schemas,
+    types_differ,
+)
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.errors import TableError
-from gramercy.schemas.problems import publication as problems
-from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import Source, open_source
@@ -37,9 +41,7 @@ _BATCH = 100  # expectations per validation, whose time grows with the square of
 # Types that a file may state for a column, as pandas types; CSV states none, and gets `object`.
 _PANDAS_TYPES = {"whole": "int64", "double": "float64", "text": "string", "any": "object"}
 _OTHER_TYPE = "binary[pyarrow]"  # stands for all other types, such as dates and lists
-_PERSON_TYPES = {"whole", "text", "any"}
 _NOT_NULL = "expect_column_values_to_not_be_null"
-_MOST_NAMED = 10
 
 
 def validate(contract: Contract) -> dict[str, Any]:
@@ -56,64 +58,31 @@ def validate(contract: Contract) -> dict[str, Any]:
         Naming the file and the columns.
     """
     source, suite = open_source(contract.source), expectation_suite(contract)
-    person_types: dict[str, str] = {}  # each type, with the first file that states it
-    checked: set[tuple[str | None, ...]] = set()
-    for file in source.files:
-        stated = column_types(file)
-        schema = tuple(stated.get(name) for name in required_columns(contract))
-        if schema not in checked:  # thousands of files have one schema
-            _check_schema(file.display_name, stated, contract, suite)
-            checked.add(schema)
-        if contract.person_column is not None:
-            person_types.setdefault(stated[contract.person_column], file.display_name)
-    _check_persons(contract, person_types, "csv" in source.formats)
+    schemas = []
+    for file, types in distinct_schemas(source, contract):
+        _check_schema(file, types, contract, suite)
+        schemas.append((file, types))
+    check_persons(contract, source, schemas)
     try:
         return {"sample": _check_values(_sample(source, contract), suite)}
     except Exception:  # an error that cells cause must never refuse a release
         return {"sample": "could not be checked"}
 
 
-def _check_schema(
-    file: str, stated: dict[str, str], contract: Contract, suite: ExpectationSuite
-) -> None:
+def _check_schema(file: str, stated: Types, contract: Contract, suite: ExpectationSuite) -> None:
     """Check a file's stated columns and types, on an empty table with the same schema."""
-    names = required_columns(contract)
     table = pd.DataFrame(
         {
             name: pd.Series(dtype=_PANDAS_TYPES.get(stated[name], _OTHER_TYPE))
-            for name in names
+            for name in required_columns(contract)
             if name in stated
         }
     )
     columns, *types = (each for each in suite.expectations if each.severity == SCHEMA)
     if _failures(table, [columns]):
-        raise _columns_missing(file, stated, [name for name in names if name not in stated])
+        raise columns_missing(file, stated, contract)
     if wrong := _failures(table, types):
-        columns_and_types = tuple(f"{name} ({stated[name]})" for name in wrong)
-        raise problems.column_types_differ(file, columns_and_types)
-    person_column = contract.person_column
-    if person_column is not None and stated[person_column] not in _PERSON_TYPES:
-        raise problems.person_column_type(file, person_column, stated[person_column])
-
-
-def _columns_missing(file: str, stated: dict[str, str], missing: list[str]) -> TableError:
-    """The error for missing columns; never shows the file's own names.
-
-    Without a header, these names would be the cells of a person.
-    """
-    omitted = len(missing) - _MOST_NAMED
-    named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
-    if file.endswith(("parquet", "pq")):
-        return problems.columns_missing(file, named, len(stated))
-    if len(stated) == 1 and any(mark in next(iter(stated)) for mark in ";\t|"):
-        return problems.separator_not_comma(file, named)
-    return problems.header_lacks_columns(file, named, len(stated))
-
-
-def _check_persons(contract: Contract, types: dict[str, str], has_csv: bool) -> None:
-    """Refuse whole numbers in some files and text in others: 7 and 007 could be one person."""
-    if "whole" in types and (has_csv or "text" in types):
-        raise problems.person_column_mixed(types["whole"], str(contract.person_column))
+        raise types_differ(file, stated, wrong)
 
 
 def _sample(source: Source, contract: Contract) -> pd.DataFrame:

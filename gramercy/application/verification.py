@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from gramercy.application.context import Context
 from gramercy.application.derived_checks import check_belongs, check_estimate, check_report
-from gramercy.application.release_checks import RELEASE_CHECKS, check_average
+from gramercy.application.release_checks import release_checks
 from gramercy.application.security_advisories import assigned_rows_by_position
+from gramercy.application.source_checks import source_checks
 from gramercy.archive.bundle import SUMS, check, signer
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
@@ -136,18 +137,19 @@ def _verify(
     checks = [
         "seal: the checksums of all files match",
         f"signature: by the key {key_id(signer(place))}{trust}",
-        "formats: all files of a matrix have the same numbers",
     ]
+    if bundle.manifest.kind != "marginals":
+        checks.append("formats: all files of a matrix have the same numbers")
     unchecked: list[Notice] = []
-    for words, check_release in RELEASE_CHECKS.items():
+    for words, check_release in release_checks(bundle.manifest).items():
         _run_check(place, check_release, place, bundle)
         checks.append(words)
     if bundle.manifest.format < FORMAT:
         unchecked.append(problems.card_not_compared(bundle.manifest.format))
     if assigned_rows_by_position(bundle.manifest):
         unchecked.append(problems.rows_assigned_by_position(f"{dataset}/{release}"))
-    if bundle.manifest.sources:
-        words, notice = _run_check(place, check_average, archive, place, bundle)
+    for check_sources in source_checks(bundle.manifest):
+        words, notice = _run_check(place, check_sources, archive, place, bundle)
         checks += [words] if words else []
         unchecked += [notice] if notice else []
     for name in archive.estimates(dataset, release):
@@ -155,8 +157,9 @@ def _verify(
         _check_seal(archive, path)
         _run_check(path, check_belongs, path, bundle, EstimateManifest)
         if recompute_derived:
-            _run_check(path, check_estimate, path, bundle)
-            checks.append(f"estimate {name}: recomputed from this release")
+            words, notice = _run_check(path, check_estimate, path, bundle)
+            checks.append(f"estimate {name}: {words}")
+            unchecked += [notice] if notice else []
     for name in archive.reports(dataset, release):
         path = archive.report(dataset, release, name)
         _check_seal(archive, path)

@@ -5,12 +5,11 @@ Fields follow the tiers of the OpenDP Deployments Registry and the questions of 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from gramercy.common.notation import epsilon_delta, significant
-from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts, RowsFacts
-from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, ReleaseSpec
+from gramercy.schemas.facts import CalibrationFacts, GuaranteeFacts, LevelsFacts
+from gramercy.schemas.manifest import ReleaseKind, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import Box, Clip, Unit
 
@@ -34,8 +33,9 @@ def guarantee_sentence(spec: ReleaseSpec, kind: ReleaseKind, guarantee: Guarante
     if guarantee.pure_epsilon is not None:
         level = f"pure {guarantee.pure_epsilon:.4g}-differential privacy, which implies {level}"
     else:
-        # The sensitivity of a precision matrix is not known exactly, only bounded.
-        bounded = failure or kind == "precision"
+        # The sensitivity of a precision matrix is not known exactly, only bounded; and no single
+        # change may be the worst one for histograms and matrix at once.
+        bounded = failure or kind in {"precision", "marginals"} or spec.scaling is not None
         level = (
             f"{'at most' if bounded else 'exactly'} {level}, and (ε, δ)-differential privacy with "
         )
@@ -56,7 +56,7 @@ def dp_card(
     """The card as data."""
     return {
         "curator": spec.dataset.curator,
-        "intended_use": "estimation of second moments, precision matrices and graphs",
+        "intended_use": _USE[kind == "marginals"],
         "data_domain": _domain(spec),
         "flavour": "Gaussian differential privacy"
         + (", and pure differential privacy" if guarantee.pure_epsilon is not None else ""),
@@ -66,27 +66,71 @@ def dp_card(
         "trust_model": _TRUST["local" if spec.mechanism["name"] == "local" else "central"],
         "loss": guarantee.model_dump(exclude={"profile"}),
         "statement": guarantee_sentence(spec, kind, guarantee),
-        "pre_processing": (
-            "row by row, with public constants: missing cells take the centre, cells out of bounds "
-            f"are clamped, columns are centred and scaled{_added_columns(spec)}, and each row is "
-            f"{_normalised(spec)}{_persons(spec)}"
-        ),
+        "pre_processing": _counted(spec) if kind == "marginals" else _rows(spec),
         "mechanism": (
-            f"{spec.mechanism['name']}: {_NOISE[noise.family]} on {_PUBLISHED[kind]}, "
+            f"{spec.mechanism['name']}: {_noise(spec, kind, noise)}, "
             f"{calibration.arithmetic} arithmetic"
             + (" on integers" if calibration.arithmetic == "exact" else "")
         ),
         "folds": _folds(spec),
         "accounting": _accounting(spec),
-        "post_processing": "projection onto the positive semidefinite matrices within the public "
-        "trace"
-        + (
-            "; rotation-invariant shrinkage of the eigenvalues (the denoised matrix)"
-            if noise.has_noise
-            else ""
-        ),
+        "post_processing": _post_processing(spec, kind, noise),
         "implementation": "Gramercy",
     }
+
+
+def _rows(spec: ReleaseSpec) -> str:
+    """How rows become those that the matrix averages over."""
+    return (
+        f"row by row, with {_constants(spec)}: missing cells take the centre, cells out of "
+        f"bounds are clamped, columns are centred and scaled{_added_columns(spec)}, and each row "
+        f"is {_normalised(spec)}{_persons(spec)}"
+    )
+
+
+def _counted(spec: ReleaseSpec) -> str:
+    """How rows become counts of histograms."""
+    counts = "every row counts once"
+    if spec.privacy_unit == "person":
+        counts = "every person counts once, by one of their rows that is chosen at random,"
+    return (
+        f"{counts} in the histogram of each column, in one bin of values, of a level, or of "
+        "missing cells; and once in the histogram of the lengths of rows that are centred and "
+        "scaled by constants computed from the other histograms"
+    )
+
+
+_USE = {
+    False: "estimation of second moments, precision matrices and graphs",
+    True: "distributions of single columns, and constants for later releases",
+}
+
+
+def _constants(spec: ReleaseSpec) -> str:
+    """Where the constants come from."""
+    if spec.scaling is None:
+        return "public constants"
+    if spec.scaling.kind == "private":
+        return "constants computed from noisy histograms, which are published and charged"
+    return f"constants computed from the noisy histograms of release {spec.scaling.release}"
+
+
+def _noise(spec: ReleaseSpec, kind: ReleaseKind, noise: NoiseLaw) -> str:
+    counts = "Gaussian noise on the counts of histograms of every column and of row lengths"
+    if kind == "marginals":
+        return counts
+    on_matrix = f"{NOISE[noise.family]} on {PUBLISHED[kind]}"
+    private = spec.scaling is not None and spec.scaling.kind == "private"
+    return f"{counts}; then {on_matrix}" if private else on_matrix
+
+
+def _post_processing(spec: ReleaseSpec, kind: ReleaseKind, noise: NoiseLaw) -> str:
+    if kind == "marginals":
+        return "centres, scales and a clipping radius"
+    constants = "" if spec.scaling is None else "centres, scales and the clipping radius; "
+    projection = "projection onto the positive semidefinite matrices within the public trace"
+    shrinkage = "; rotation-invariant shrinkage of the eigenvalues (the denoised matrix)"
+    return constants + projection + (shrinkage if noise.has_noise else "")
 
 
 def _persons(spec: ReleaseSpec) -> str:
@@ -135,7 +179,7 @@ _TRUST = {
     "central": "central: the curator sees the raw rows, the public sees only the release",
     "local": "local: every row's report is noisy before it leaves its source",
 }
-_NOISE = {
+NOISE = {
     "gaussian-isotropic": "rotation-invariant Gaussian noise",
     "gaussian-iid": "independent Gaussian noise of one scale",
     "laplace": "independent Laplace noise of one scale",
@@ -144,7 +188,7 @@ _NOISE = {
     "wishart": "Wishart noise",
     "noisy-rows": "independent Gaussian noise",
 }
-_PUBLISHED = {
+PUBLISHED = {
     "second-moment": "the second-moment matrix",
     "rows": "every cell of every row",
     "reports": "the second moment of each row",
@@ -152,113 +196,18 @@ _PUBLISHED = {
 }
 
 
-def card_page(manifest: ReleaseManifest, files: list[str]) -> str:
-    """The text of CARD.md, for readers of the folder."""
-    lines = [
-        f"# {manifest.dataset.title}, version {manifest.dataset.version}",
-        "",
-        manifest.card["statement"],
-        "",
-        f"Release `{manifest.dataset.id}/{manifest.release}`, {manifest.published}. "
-        f"Curator: {manifest.dataset.curator}.",
-        "",
-        "## Contents",
-        "",
-        content_summary(manifest),
-        "",
-        *(f"- `{name}`: {file_description(name)}" for name in files),
-        "- `SHA256SUMS`: check with `sha256sum -c SHA256SUMS`, or `gramercy verify`.",
-        "- `SHA256SUMS.sig`: the curator's Ed25519 signature of it.",
-        "",
-        "## Noise",
-        "",
-        noise_description(manifest),
-        "",
-        "## DP card",
-        "",
-        *(
-            f"- **{key.replace('_', ' ')}**: {_plain(value)}"
-            for key, value in manifest.card.items()
-        ),
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def content_summary(manifest: ReleaseManifest) -> str:
-    """What a release contains, in a few sentences."""
-    shape = f"{len(manifest.names)} columns, {_rows(manifest.rows)}"
-    if manifest.kind == "precision":
-        return (
-            f"A noisy precision matrix ({shape}): the graphical lasso solution for the second "
-            "moment of the normalised rows, with noise added to the solution."
-        )
-    repaired = "also projected and denoised" if manifest.noise.has_noise else "also projected"
-    content = f"The noisy second moment of the normalised rows ({shape}), {repaired}."
-    if manifest.kind == "rows":
-        content = f"The normalised rows with noise on every cell ({shape}), and the unbiased "
-        content += f"second moment that follows from them, {repaired}."
-    if manifest.kind == "reports":
-        content = f"One noisy report of every row ({shape}), and their average, {repaired}."
-    return (
-        f"{content} 'Second moment' means the average of x xᵀ over rows x that were centred and "
-        "scaled by public constants and normalised."
-    )
-
-
-def file_description(name: str) -> str:
-    """What a file of a release contains."""
-    stem = Path(name).stem
-    form = stem.rpartition("_")[2]
-    if form.startswith("fold"):
-        return f"the second moment of part {form[4:]} of the rows, as released: see 'folds' below"
-    return _DESCRIPTIONS[form if form in {"projected", "denoised"} else stem]
-
-
-_DESCRIPTIONS = {
-    "second_moment": "the matrix as released, noise included; may be indefinite",
-    "precision": "the precision matrix as released, noise included; may be indefinite",
-    "projected": "the nearest positive semidefinite matrix within the public trace",
-    "denoised": "the matrix with eigenvalues shrunk according to the noise law: positive "
-    "semidefinite, within the public trace",
-    "rows": "the rows as released, noise included, in the order of the table",
-    "reports": "one report per row: the upper triangle of its x xᵀ, noise included",
-    "CARD": "this page",
-}
-
-
-def noise_description(manifest: ReleaseManifest) -> str:
-    """The noise of a release and its size."""
-    law = manifest.noise
-    noise = f"{_NOISE[law.family]} on {_PUBLISHED[manifest.kind]}."
-    noise = noise[0].upper() + noise[1:]
-    about = "about " if law.family == "noisy-rows" else ""
-    mean = f"mean {law.mean:.6g} on the diagonal, " if law.mean else ""
-    matrix = "matrix" if manifest.kind == "precision" else "second moment"
-    return (
-        f"{noise} In the {matrix}: {mean}standard deviation {about}{law.sd_diagonal:.6g} on the "
-        f"diagonal and {about}{law.sd_off_diagonal:.6g} elsewhere." + _divisor(manifest)
-    )
-
-
 def _normalised(spec: ReleaseSpec) -> str:
     normalisation = spec.normalisation
     if isinstance(normalisation, Unit):
         return "divided by its own l2 norm"
     if isinstance(normalisation, Clip):
-        return _clipped(normalisation.radius)
+        return _clipped(normalisation.length)
     if isinstance(normalisation, Box):
         return f"divided by {spec.largest_norm:.9g}, the largest l2 norm that the bounds allow"
     return (
         "kept as integers (nothing is scaled; published rows are in the units of the table, "
         "and their second moment is about the centres)"
     )
-
-
-def _rows(rows: RowsFacts) -> str:
-    if rows.status == "public":
-        return f"{rows.value:.0f} rows"
-    return f"{rows.value:.0f} rows estimated with standard deviation {rows.sd:.0f}"
 
 
 def _domain(spec: ReleaseSpec) -> str:
@@ -275,28 +224,8 @@ def _added_columns(spec: ReleaseSpec) -> str:
     return indicators + (", a column of ones is put first" if spec.intercept else "")
 
 
-def _divisor(manifest: ReleaseManifest) -> str:
-    """The additional error from a noisy divisor."""
-    if manifest.rows.status == "public":
-        return ""
-    source = (
-        "a noisy count" if manifest.publishes_noisy_count else "the noisy trace of the same matrix"
-    )
-    return (
-        f" The matrix was divided by {source}, so all entries and these standard deviations have "
-        f"an additional common relative error of about "
-        f"{manifest.rows.sd / manifest.rows.value:.2g}."
-    )
-
-
 def _clipped(radius: float) -> str:
     return (
         f"clipped to l2 norm {radius:g}, then divided by {radius:g} (multiply the matrix by "
         f"{radius * radius:.6g} to return to centred and scaled columns)"
     )
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {v:.6g}" for k, v in value.items() if v is not None)
-    return str(value)

@@ -1,4 +1,4 @@
-"""Several releases as one Data Package (v2): tables of releases and budgets, all matrices."""
+"""Several releases as one Data Package (v2): tables of releases and budgets, and their data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from gramercy.archive.marginals_file import MARGINALS
 from gramercy.archive.package import PROFILE, fields, resource, write_descriptor
-from gramercy.archive.release_bundle import stems
-from gramercy.schemas.manifest import ReleaseManifest, WithdrawalManifest
+from gramercy.archive.release_bundle import has_histograms, stems
+from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, WithdrawalManifest
 from gramercy.schemas.timeline import Timeline
 
 _DIGEST = {"pattern": "[0-9a-f]{64}"}
@@ -46,9 +47,18 @@ class CollectedRelease:
         return f"{self.manifest.dataset.id}/{self.manifest.release}"
 
     @property
-    def matrix(self) -> str:
-        """The file of the matrix as released, in long form."""
-        return f"{stems(self.manifest)[0]}.parquet"
+    def files(self) -> dict[str, str]:
+        """Its files in the package: the ``matrix`` as released in long form, and ``marginals``."""
+        files = {}
+        if matrices := stems(self.manifest):
+            files["matrix"] = f"{matrices[0]}.parquet"
+        if has_histograms(self.manifest):
+            files["marginals"] = MARGINALS
+        return files
+
+    def path(self, file: str) -> str:
+        """The path of one of its files in the package."""
+        return f"releases/{self.id}/{file}"
 
 
 def write_collection(
@@ -72,31 +82,37 @@ def write_collection(
         rows = (row for timeline in timelines for row in _event_rows(timeline))
         resources.append(_write_table(folder, "budgets", _EVENTS, rows))
     for release in releases:
-        path = folder / "releases" / release.id / release.matrix
-        path.parent.mkdir(parents=True)
-        shutil.copyfile(release.folder / release.matrix, path)
-        facts = resource(path, release.id.replace("/", ".").lower(), folder)
-        del facts["bytes"]  # frictionless cannot check it for Parquet; the digest suffices
-        facts |= {"title": _title(release), "schema": {"fields": fields(path)}}
-        resources.append(facts)
+        resources += [_copied(folder, release, *each) for each in release.files.items()]
     curators = sorted({release.manifest.dataset.curator for release in releases})
     write_descriptor(
         folder,
         {
             "$schema": PROFILE,
             "name": "gramercy-catalogue",
-            "title": "Matrices released with differential privacy",
+            "title": "Matrices and histograms released with differential privacy",
             "contributors": [{"title": name, "roles": ["curator"]} for name in curators],
             "resources": resources,
         },
     )
 
 
-def _title(release: CollectedRelease) -> str:
+def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> dict[str, Any]:
+    """Copy a file of a release into a package; returns its entry there."""
+    path = folder / release.path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(release.folder / file, path)
+    name = release.id.replace("/", ".").lower()
+    facts = resource(path, name if kind == "matrix" else f"{name}.{kind}", folder)
+    del facts["bytes"]  # frictionless cannot check it for Parquet; the digest suffices
+    return facts | {"title": _title(release, kind), "schema": {"fields": fields(path)}}
+
+
+def _title(release: CollectedRelease, kind: str) -> str:
     dataset = release.manifest.dataset
-    matrix = "Precision matrix" if release.manifest.kind == "precision" else "Second moment"
+    content = "Precision matrix" if release.manifest.kind == "precision" else "Second moment"
+    content = content if kind == "matrix" else "Noisy histograms"
     suffix = " (withdrawn)" if release.withdrawn else ""
-    return f"{matrix} as released: {dataset.title}, version {dataset.version}{suffix}"
+    return f"{content} as released: {dataset.title}, version {dataset.version}{suffix}"
 
 
 def _write_table(
@@ -144,7 +160,7 @@ def _release_row(release: CollectedRelease) -> dict[str, Any]:
         "reason": notice.reason if notice else None,
         "signed_by": release.signed_by,
         "sha256": release.sha256,
-        "matrix": f"releases/{release.id}/{release.matrix}",
+        **{kind: release.path(file) for kind, file in release.files.items()},
     }
 
 
@@ -189,9 +205,7 @@ _RELEASES = {
     "title": _text("title of the data set", required=True),
     "curator": _text("publisher of the release", required=True),
     "published": _field("date", "day of publication", {"required": True}),
-    "kind": _text(
-        "published object", enum=["second-moment", "rows", "reports", "precision"], required=True
-    ),
+    "kind": _text("published object", enum=[*get_args(ReleaseKind)], required=True),
     "columns": _field(
         "integer", "number of columns of the matrix", {"required": True, "minimum": 1}
     ),
@@ -208,7 +222,8 @@ _RELEASES = {
     "reason": _text("reason of the withdrawal"),
     "signed_by": _text("id of the curator's key", required=True),
     "sha256": _text("digest of the bundle's SHA256SUMS", required=True, **_DIGEST),
-    "matrix": _text("path of the matrix as released in this package", required=True),
+    "matrix": _text("path of the matrix as released in this package, if any"),
+    "marginals": _text("path of noisy histograms of the columns in this package, if any"),
 }
 _EVENTS = {
     "dataset": _text("id of the data set", required=True),

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.bundle import check, check_file
-from gramercy.archive.card import card_page
+from gramercy.archive.card_page import card_page
+from gramercy.archive.marginals_file import MARGINALS, read_histograms, write_histograms
 from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
 from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
 from gramercy.schemas.evidence import Divisor, Evidence, Fold
+from gramercy.schemas.histogram import Histogram, last_stage
 from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
 from gramercy.schemas.normalisation import Unit
-from gramercy.schemas.problems.bundle import file_unreadable
+from gramercy.schemas.problems.bundle import file_unreadable, not_histograms
 
 Array = NDArray[np.float64]
 
@@ -45,6 +47,9 @@ class ReleaseBundle:
         Second moments of disjoint parts of the rows as released, each of shape (p, p), if any.
     sha256
         Digest of SHA256SUMS.
+    histograms
+        Noisy histograms from which the constants of the release were computed, if any. A release
+        of histograms alone has matrices of shape (0, 0).
     """
 
     manifest: ReleaseManifest
@@ -53,6 +58,12 @@ class ReleaseBundle:
     denoised: Array | None
     folds: tuple[Array, ...]
     sha256: str
+    histograms: tuple[Histogram, ...] = ()
+
+    @property
+    def marginals(self) -> tuple[Histogram, ...]:
+        """The histograms of all columns in their last stage; empty if there are none."""
+        return last_stage(self.histograms)
 
     @property
     def unbiased(self) -> Array:
@@ -76,6 +87,9 @@ class ReleaseBundle:
             facts.trace_bound,
             self._divisor,
             facts.rows.sd,
+            getattr(facts.normalisation, "radius", None),
+            facts.present_shares,
+            facts.format,
         )
 
     @property
@@ -132,13 +146,22 @@ def software_versions(*packages: str) -> dict[str, str]:
 def write_release(
     folder: Path,
     manifest: ReleaseManifest,
-    raw: Array,
-    projected: Array,
-    denoised: Array | None,
-    folds: Sequence[Array] = (),
+    matrices: Sequence[Array],
+    histograms: Sequence[Histogram] = (),
 ) -> None:
-    """Write a release into a folder that is empty, except for published rows."""
-    matrices = [raw, projected, *([] if denoised is None else [denoised]), *folds]
+    """Write a release into a folder that is empty, except for published rows.
+
+    Parameters
+    ----------
+    folder, manifest
+        The folder, and the public facts of the release.
+    matrices
+        In the order of `stems`.
+    histograms
+        Those from which the constants were computed, if any.
+    """
+    if histograms:
+        write_histograms(folder, histograms)
     for stem, matrix in zip(stems(manifest), matrices, strict=True):
         write_matrix(folder, stem, matrix, manifest.names)
     (folder / CARD).write_text(release_card(manifest), encoding="utf-8", newline="\n")
@@ -166,10 +189,24 @@ def read_release(folder: Path) -> ReleaseBundle:
     """
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
+    histograms = _read_histograms(folder, manifest)
+    if manifest.kind == "marginals":
+        none = np.zeros((0, 0))
+        return ReleaseBundle(manifest, none, none, None, (), sha256, histograms)
     raw, projected, *rest = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
     folds = rest[len(rest) - len(manifest.fold_rows) :]
     denoised = rest[0] if len(rest) > len(folds) else None
-    return ReleaseBundle(manifest, raw, projected, denoised, tuple(folds), sha256)
+    return ReleaseBundle(manifest, raw, projected, denoised, tuple(folds), sha256, histograms)
+
+
+def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
+    scaling = manifest.scaling
+    stages = len(scaling.stages) if scaling is not None and scaling.kind == "private" else 0
+    if stages:
+        return read_histograms(folder, manifest.columns, stages)
+    if has_histograms(manifest) or manifest.kind == "marginals":
+        raise not_histograms(str(folder / MARGINALS))
+    return ()
 
 
 def read_release_manifest(folder: Path) -> ReleaseManifest:
@@ -209,10 +246,17 @@ def read_report(folder: Path) -> ReportBundle:
 
 def stems(manifest: ReleaseManifest) -> list[str]:
     """File stems of the matrices: as released, projected, denoised if there is one, and folds."""
+    if manifest.kind == "marginals":
+        return []
     stem = "precision" if manifest.kind == "precision" else "second_moment"
     denoised = [f"{stem}_denoised"] if manifest.noise.has_noise else []
     folds = [f"{stem}_fold{k}" for k in range(1, len(manifest.fold_rows) + 1)]
     return [stem, f"{stem}_projected", *denoised, *folds]
+
+
+def has_histograms(manifest: ReleaseManifest) -> bool:
+    """Whether the constants of a release come from its own histograms, which it publishes."""
+    return manifest.scaling is not None and manifest.scaling.kind == "private"
 
 
 def rows_file(manifest: ReleaseManifest) -> str | None:
@@ -233,4 +277,5 @@ def _release_files(manifest: ReleaseManifest) -> list[str]:
     p = len(manifest.names)
     rows = rows_file(manifest)
     files = [file for stem in stems(manifest) for file in matrix_files(stem, p)]
-    return [*([rows] if rows else []), *files, CARD]
+    histograms = [MARGINALS] if has_histograms(manifest) else []
+    return [*([rows] if rows else []), *files, *histograms, CARD]

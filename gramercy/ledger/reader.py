@@ -85,6 +85,13 @@ class LedgerReader:
             verify_terms(db, contract)
             return queries.statement(db, contract.id, window)
 
+    def has_intercept(self, dataset: str) -> bool | None:
+        """Whether a data set was registered with an intercept; None if it is not registered."""
+        registered = (entries.c.dataset == dataset, entries.c.kind == "registered")
+        with self._reading() as db:
+            terms = [terms_of(entry) for entry in read(db, *registered)]
+        return bool(terms[0].get("intercept", False)) if terms else None
+
     def statement(self, dataset: str, window: str = "") -> Statement:
         """Budget and total of a registered data set, or of one year of its data.
 

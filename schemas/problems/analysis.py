@@ -78,6 +78,45 @@ def no_graph(release: str) -> None:
     """None of the estimates that were published with this release has a graph."""
 
 
+@problem(
+    "GRM-693",
+    RequestError,
+    "'{release}' has no means and standard deviations of the columns.",
+    "They need rows that were not divided by their own length, and an intercept: 'normalisation: "
+    "clip' in the request, 'intercept: true' in the contract.",
+)
+def no_own_units(release: str) -> None:
+    """Unit rows, and rows without an intercept, do not determine means in the columns' units."""
+
+
+# Marginals.
+
+
+@problem(
+    "GRM-694",
+    RequestError,
+    "'{release}' has histograms of its columns, and no matrix.",
+    "Use .marginals and .quantiles().",
+)
+def no_matrix(release: str) -> None:
+    """A release of marginals publishes the distribution of every column, but no second moment."""
+
+
+@problem(
+    "GRM-695",
+    RequestError,
+    "'{release}' has no histograms of its columns.",
+    "Use a release of private constants ('scaling: private' in its request) or of marginals.",
+)
+def no_marginals(release: str) -> None:
+    """Only releases that estimate their constants publish histograms."""
+
+
+@problem("GRM-696", RequestError, "'at' must be numbers between 0 and 1.", "0.5 is the median.")
+def probability_out_of_range() -> None:
+    """A quantile belongs to a probability between 0 and 1, both excluded."""
+
+
 # Entries with their errors.
 
 

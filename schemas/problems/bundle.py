@@ -169,6 +169,16 @@ def rows_differ(path: str, rows: int) -> None:
     """The file of published rows has wrong columns, a wrong number of rows, or invalid numbers."""
 
 
+@problem(
+    "GRM-457",
+    BundleError,
+    "{path} does not contain the histograms that its manifest describes.",
+    _FETCH_AGAIN,
+)
+def not_histograms(path: str) -> None:
+    """The file of published histograms has other columns or bins, or states no noise."""
+
+
 # Keys.
 
 
@@ -220,3 +230,8 @@ def private_key_removed(path: str) -> None:
 )
 def key_folder_unusable(folder: str, reason: str) -> None:
     """The operating system refused to read or write the folder of keys."""
+
+
+@problem("GRM-458", InvalidValue, "The facts about estimated constants are incomplete.")
+def constants_incomplete() -> None:
+    """A manifest states bounds and a share of present cells for every column, and a radius."""

@@ -31,6 +31,20 @@ def not_a_terminal(remedy: str) -> None:
     """A command that asks for confirmation runs in a script or a pipe."""
 
 
+@problem(
+    "GRM-044",
+    RequestError,
+    "{reason}",
+    "Change the request; or pass --despite to publish it all the same.",
+)
+def useless_release(reason: str) -> None:
+    """The plan is red, and the command runs in a script or a pipe, where no question can be asked.
+
+    `--yes` does not answer this question. A flow that Prefect runs on a schedule does not ask: its
+    request was planned by a steward.
+    """
+
+
 # Options and arguments.
 
 
@@ -97,7 +111,9 @@ def same_release(release: str) -> None:
     "GRM-013",
     RequestError,
     "'{earlier}' and '{later}' are not estimates of the same matrix.",
-    "Compare releases of the same data set, columns, normalisation and penalty.",
+    "Compare releases of the same data set, columns, normalisation and penalty. Releases with "
+    "private constants have the same ones if a request takes them from the other release: "
+    "'scaling: {{from: RELEASE}}'.",
 )
 def not_comparable(earlier: str, later: str) -> None:
     """Two releases differ in what they publish, so their difference has no meaning."""

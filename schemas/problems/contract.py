@@ -173,3 +173,23 @@ def level_is_missing() -> None:
 )
 def bounds_not_whole(column: str) -> None:
     """The mechanism requires whole numbers. The bounds enclose fewer than two, or exceed 2^31."""
+
+
+@problem(
+    "GRM-150",
+    InvalidValue,
+    "One of 'lower' and 'upper' is missing.",
+    "Declare both bounds, or neither if requests estimate them with 'scaling: private'.",
+)
+def one_bound_missing() -> None:
+    """A column has one bound; bounds are declared in pairs."""
+
+
+@problem(
+    "GRM-151",
+    InvalidValue,
+    "'centre' and 'scale' need 'lower' and 'upper'.",
+    "Declare the bounds, or remove centre and scale.",
+)
+def centre_without_bounds() -> None:
+    """Declared constants need bounds, which limit the scaled cells."""

@@ -152,6 +152,16 @@ def count_not_supported() -> None:
     """Under add-remove the number of rows is private, and must be published with noise."""
 
 
+@problem(
+    "GRM-514",
+    RequestError,
+    "{mechanism} has no published calibration.",
+    "Use 'calibration: exact'.",
+)
+def calibration_not_published(mechanism: str) -> None:
+    """The request asks for the scale of a paper, and no paper publishes this mechanism."""
+
+
 # The sampler's self-test, before anything is charged.
 
 
@@ -207,3 +217,8 @@ def argument_out_of_range(argument: str, allowed: str) -> None:
 @problem("GRM-531", InvalidValue, "The Gram matrix must have {columns} rows and columns.")
 def gram_has_wrong_shape(columns: int) -> None:
     """The matrix does not have the number of columns that the mechanism was created for."""
+
+
+@problem("GRM-532", InvalidValue, "The noise is for {histograms} histograms of each stage.")
+def wrong_number_of_histograms(histograms: int) -> None:
+    """The counts are of more or of fewer histograms than the noise was created for."""

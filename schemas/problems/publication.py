@@ -108,10 +108,10 @@ def contract_has_other_id(dataset: str, id: str) -> None:
 @problem(
     "GRM-710",
     RequestError,
-    "'estimates' must be empty: this release is already a precision matrix.",
+    "'estimates' must be empty: this release publishes {kind}, and no second moment.",
     "Write 'estimates: []'.",
 )
-def precision_has_no_estimates() -> None:
+def no_second_moment_to_estimate_from(kind: str) -> None:
     """Estimates are computed from a second moment, and this mechanism publishes none."""
 
 
@@ -340,6 +340,17 @@ def release_is_precision(release: str) -> None:
 
 
 @problem(
+    "GRM-744",
+    RequestError,
+    "'{release}' has histograms of its columns, and no matrix.",
+    "Estimate from a release of the second moment. One that takes its constants from this release "
+    "('scaling: {{from: {id}}}' in its request) pays for the matrix alone.",
+)
+def release_has_no_matrix(release: str, id: str) -> None:
+    """Estimators take a second moment, and a release of marginals does not have one."""
+
+
+@problem(
     "GRM-733",
     RequestError,
     "{estimator}: these settings give no finite matrix.",
@@ -399,11 +410,14 @@ def header_lacks_columns(file: str, columns: tuple[str, ...], count: int) -> Non
     "GRM-738",
     TableError,
     "{file}: columns of the contract are missing: {columns}; the fields seem to be separated by "
-    "something other than commas.",
-    "Save the file with commas between fields.",
+    "{separators} instead of commas.",
+    "Save the file with commas between fields, and with decimal points in numbers.",
 )
-def separator_not_comma(file: str, columns: tuple[str, ...]) -> None:
-    """A CSV file has one column, whose name contains semicolons, tabs or bars."""
+def separator_not_comma(file: str, columns: tuple[str, ...], separators: str) -> None:
+    """The header of a CSV file has the missing columns if it is split at another character.
+
+    Or it is a single field, which contains semicolons, tabs or vertical bars.
+    """
 
 
 @problem(
@@ -434,3 +448,31 @@ def person_column_type(file: str, column: str, type: str) -> None:
 )
 def person_column_mixed(file: str, column: str) -> None:
     """7 and 007 are the same number but different texts, so one person could count as two."""
+
+
+# A look at the table for the steward, without a charge.
+
+
+@problem(
+    "GRM-742",
+    TableError,
+    "{source}: columns without a single cell that a release could use: {columns}.",
+    "Fix the table or the contract before a release is charged.",
+)
+def columns_unusable(source: str, columns: tuple[str, ...]) -> None:
+    """Every cell of these columns is missing, unreadable, out of bounds or not a declared level.
+
+    Only 'gramercy check' says so before a charge. A release never does: its refusal would reveal
+    something about the cells.
+    """
+
+
+@problem(
+    "GRM-743",
+    RequestError,
+    "'gramercy check' prints exact facts about private cells, and standard output is not a "
+    "terminal.",
+    "Run it in a terminal, or pass --json if a program must read the result.",
+)
+def check_needs_terminal() -> None:
+    """The output of a check has no privacy guarantee, so it does not go to files and logs."""

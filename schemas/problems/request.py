@@ -75,3 +75,87 @@ def scheduler_address() -> None:
 @problem("GRM-168", InvalidValue, "'paper' needs 'calibration: published'.")
 def paper_without_published() -> None:
     """The key 'paper' chooses among published scales, so it requires one."""
+
+
+@problem(
+    "GRM-169",
+    InvalidValue,
+    "'clip' needs a radius.",
+    "Write 'normalisation: {{kind: clip, radius: R}}', or 'scaling: private', which chooses it.",
+)
+def radius_missing() -> None:
+    """Rows are clipped at a public radius, which is declared or chosen from noisy histograms."""
+
+
+@problem(
+    "GRM-170",
+    InvalidValue,
+    "'scaling: {kind}' needs 'normalisation: clip' without a radius.",
+    "Remove 'normalisation': the radius is chosen together with the centres and scales.",
+)
+def scaling_needs_clip(kind: str) -> None:
+    """Estimated constants bound the length of rows by a radius that is estimated as well."""
+
+
+# Constants from noisy histograms.
+
+
+@problem(
+    "GRM-171",
+    RequestError,
+    "'scaling: private' is not available with '{mechanism}' or with 'calibration: published'.",
+    "Use a mechanism that adds noise to the matrix, such as 'gaussian', with exact calibration.",
+)
+def scaling_not_supported(mechanism: str) -> None:
+    """Histograms can precede the exactly calibrated noise of a second moment only."""
+
+
+@problem(
+    "GRM-172",
+    RequestError,
+    "'scaling: private' needs a delta greater than 0.",
+    "State 'mechanism.delta', far below one over the number of rows.",
+)
+def scaling_needs_delta() -> None:
+    """Histograms have Gaussian noise, which has no pure epsilon."""
+
+
+@problem(
+    "GRM-173",
+    RequestError,
+    "'marginals' estimates the constants itself.",
+    "Leave 'scaling' and 'normalisation' out.",
+)
+def marginals_estimate_constants() -> None:
+    """The mechanism publishes the histograms from which constants are estimated."""
+
+
+@problem(
+    "GRM-174",
+    RequestError,
+    "Columns without bounds need estimated scaling: {columns}.",
+    "Declare 'lower' and 'upper' in the contract, or write 'scaling: private' in the request.",
+)
+def bounds_missing(columns: tuple[str, ...]) -> None:
+    """Declared scaling takes the middle and the half width of the bounds."""
+
+
+@problem(
+    "GRM-175",
+    RequestError,
+    "{count} {count_key} are too few to estimate the constants of columns without bounds: about "
+    "{needed} are needed for {p} columns at this guarantee.",
+    "Declare bounds for all columns in the contract.",
+)
+def too_few_rows_for_constants(count: int, count_key: str, needed: int, p: int) -> None:
+    """With few rows, constants cost more than they bring, and bounds replace them."""
+
+
+@problem(
+    "GRM-176",
+    RequestError,
+    "Release '{release}' has no constants for this request: {reason}.",
+    "Name a release of this data set with estimated scaling, or write 'scaling: private'.",
+)
+def release_without_constants(release: str, reason: str) -> None:
+    """Constants can be taken from a release of the same data set and columns that has them."""

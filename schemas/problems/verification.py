@@ -86,6 +86,11 @@ def source_replaced(path: str, release: str) -> None:
     """The checksum of a source differs from the one that the average states."""
 
 
+@problem("GRM-836", BundleError, "{path}: '{release}' is not the release of the constants.", _ASK)
+def constants_replaced(path: str, release: str) -> None:
+    """The checksum of the release of the constants differs from the one that is stated."""
+
+
 # A bundle that contradicts the ledger.
 
 
@@ -211,6 +216,16 @@ def average_not_recomputed() -> None:
 
 
 @problem(
+    "GRM-837",
+    Notice,
+    "The constants were not recomputed: '{release}' is not in this archive.",
+    "Verify the release in an archive that has both.",
+)
+def constants_not_recomputed(release: str) -> None:
+    """Constants of another release can be recomputed only from its histograms."""
+
+
+@problem(
     "GRM-824",
     Notice,
     "Report {report}: the page was not compared, because version {version} of Gramercy wrote it.",
@@ -319,3 +334,15 @@ def table_shared(datasets: tuple[str, ...]) -> None:
 @problem("GRM-834", Notice, "{release}: its flow run is no longer in Prefect's history.")
 def run_forgotten(release: str) -> None:
     """Prefect's database was cleaned or replaced since the release was published."""
+
+
+@problem(
+    "GRM-835",
+    Notice,
+    "Estimate {estimate}: the numbers were not recomputed, because version {version} of Gramercy "
+    "computed them by a former method.",
+    "Its seal, its settings and its release were verified. A request with another level or rate "
+    "computes a new estimate.",
+)
+def estimate_by_former_method(estimate: str, version: str) -> None:
+    """A later version replaced the method of this estimator."""

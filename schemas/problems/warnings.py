@@ -79,6 +79,95 @@ def many_cells_repaired(columns: tuple[str, ...]) -> None:
     """The contract does not describe the table well, so the release is less accurate."""
 
 
+# For the steward alone: a table that could not be read well, after a release or in a check.
+
+
+@problem(
+    "GRM-930",
+    Notice,
+    "{release} contains nothing but noise: not one cell of the table could be used.",
+    "Withdraw it, and find the cause with 'gramercy check REQUEST'. The corrected table needs a "
+    "new version, which is a new charge.",
+)
+def release_is_noise(release: str) -> None:
+    """All cells were missing, unreadable or not a declared level, so nothing was summed."""
+
+
+@problem(
+    "GRM-931",
+    Notice,
+    "Not one cell is a number in: {columns}.",
+    "Write numbers with a decimal point, without units and thousands separators: 1234.5, not "
+    "1.234,5 or '1234.5 kg'. Declare categories as 'levels'.",
+)
+def cells_not_numbers(columns: tuple[str, ...]) -> None:
+    """Columns declared as numbers contain text, numbers in another notation, or nothing."""
+
+
+@problem(
+    "GRM-932",
+    Notice,
+    "Not one cell is a declared level in: {columns}.",
+    "Compare the spelling: a cell 2.0 is not the text '2'. Declare numbers without quotes: "
+    "'levels: [1, 2]'.",
+)
+def cells_not_levels(columns: tuple[str, ...]) -> None:
+    """Levels are compared as text if they are declared as text, and as numbers otherwise."""
+
+
+@problem(
+    "GRM-933",
+    Notice,
+    "Many cells are missing, unreadable or not a declared level: {columns}.",
+    "If they should not be, correct their notation in the table, or the levels in the contract.",
+)
+def many_cells_missing(columns: tuple[str, ...]) -> None:
+    """More than one cell in five could not be used; such cells carry no information."""
+
+
+@problem(
+    "GRM-934",
+    Notice,
+    "Many cells are out of bounds: {columns}.",
+    "Compare the unit of the cells with that of the bounds, such as grams with kilograms, or 35 "
+    "with 0.35.",
+)
+def many_cells_out_of_bounds(columns: tuple[str, ...]) -> None:
+    """More than one cell in twenty is clamped to a bound."""
+
+
+@problem(
+    "GRM-935",
+    Notice,
+    "Many lines are not rows: {share} of {lines} are blank, malformed or of the wrong width.",
+    "Write the file again with one line for each row, and quotes around fields with commas.",
+)
+def many_lines_malformed(share: str, lines: int) -> None:
+    """More than one line in twenty could not be read as a row."""
+
+
+@problem(
+    "GRM-936",
+    Notice,
+    "Declared levels that no cell has: {levels}.",
+    "If that is unexpected, compare their spelling with the table's.",
+)
+def levels_without_cells(levels: tuple[str, ...]) -> None:
+    """A check counts the cells of every declared level; for some levels there are no cells."""
+
+
+@problem(
+    "GRM-937",
+    Notice,
+    "These are exact facts about private cells, without a privacy guarantee: never publish or "
+    "send them.",
+    "Use them to correct files, units and the spelling of levels. Do not choose bounds, centres "
+    "or scales by them: 'scaling: private' finds centres and scales within the budget.",
+)
+def check_is_private() -> None:
+    """A check is not charged, so constants that are chosen by its result would leak the data."""
+
+
 # On public pages, about how far a release can be used.
 
 
@@ -106,6 +195,43 @@ def mostly_noise(sizes: str, repair: str) -> None:
 @problem("GRM-922", Notice, "{sizes}", "Large structure is reliable; single small entries are not.")
 def noise_as_large_as_signal(sizes: str) -> None:
     """The norm of the noise is more than half of that of the matrix."""
+
+
+@problem(
+    "GRM-942",
+    Notice,
+    "A correlation is typically off by {typical:.2g}, some by as much as {largest:.2g}: {details}.",
+    "Do not rely on single correlations.",
+)
+def correlations_unreliable(typical: float, largest: float, details: str) -> None:
+    """Noise and normalisation together move correlations by more than 0.2, or hide most of them."""
+
+
+@problem(
+    "GRM-943",
+    Notice,
+    "A correlation is typically off by {typical:.2g}, some by as much as {largest:.2g}: {details}.",
+    "Rely on correlations that are clearly larger than that.",
+)
+def correlations_uncertain(typical: float, largest: float, details: str) -> None:
+    """Noise and normalisation together may move correlations by up to 0.1 or more.
+
+    The effect of the normalisation is simulated: rows whose moments after normalisation are the
+    released ones are compared before and after it. Also shown where the effect is not bounded:
+    for unit rows, and where shares of missing cells are not published.
+    """
+
+
+@problem(
+    "GRM-944",
+    Notice,
+    "Without an intercept, these are not correlations about the means, but about the public "
+    "centres. If the centres are off, a correlation is typically off by {centres:.2g}; noise and "
+    "normalisation add {typical:.2g}: {details}.",
+    "Write 'intercept: true' in the contract of the next data set.",
+)
+def correlations_about_centres(centres: float, typical: float, details: str) -> None:
+    """A mean that is off its public centre looks like a strong common factor of all columns."""
 
 
 @problem(
@@ -157,6 +283,43 @@ def fewer_rows_than_columns(count: float, columns: int) -> None:
 )
 def uncertain_count(percent: float) -> None:
     """The noisy number of rows or persons, by which the matrix is divided, is imprecise."""
+
+
+# On a plan, before anything is charged.
+
+
+@problem("GRM-940", Notice, "This release would be useless: {reason}.", "{remedy}")
+def plan_useless(reason: str, remedy: str) -> None:
+    """The noise is larger than the largest possible matrix, or than its typical diagonal entry."""
+
+
+@problem(
+    "GRM-941",
+    Notice,
+    "A correlation would typically be off by {error}: {details}.",
+    "{remedy}",
+)
+def plan_uncertain(error: str, details: str, remedy: str) -> None:
+    """Noise and normalisation may together move correlations by more than 0.05.
+
+    Predicted from public facts for several tables within the declared bounds: the columns' spread
+    and means are unknown before a release.
+    """
+
+
+# On public pages and in Python, about what the numbers mean.
+
+
+@problem(
+    "GRM-950",
+    Notice,
+    "{release}: every row was divided by its own length, so correlations are associations of "
+    "directions, not Pearson correlations of the table.",
+    "For means, standard deviations and correlations in the columns' own units, publish with "
+    "'normalisation: clip' and an intercept.",
+)
+def unit_rows(release: str) -> None:
+    """Rows far from the centres count as much as near ones, and the rows' lengths are lost."""
 
 
 @problem(

@@ -17,7 +17,8 @@ import gramercy.application.publishing
 import gramercy.tables.row_transform
 import gramercy.tables.streaming
 from gramercy import mechanisms
-from gramercy.application.accumulation import PrivateSums
+from gramercy.application.accumulation import PrivateCounts, PrivateSums
+from gramercy.application.calibration import Calibration
 from gramercy.application.drawing import draw_into
 from gramercy.application.planning import Plan
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -188,7 +189,9 @@ class CalledPure(Wishart):
 def test_data_dependent_scale_is_detected(tmp_path: Path, quick: None) -> None:
     plan = plan_for(tmp_path, "gaussian", "replace-one")
     mechanism = plan.mechanism
-    flawed = replace(plan, mechanism=ScaledByTheData(mechanism.parameters, mechanism.scale))
+    flawed = replace(
+        plan, calibration=Calibration(ScaledByTheData(mechanism.parameters, mechanism.scale))
+    )
     assert largest_share(flawed, tmp_path, "orthogonal") == math.inf
 
 
@@ -391,12 +394,13 @@ def test_quality_report_with_true_values_is_detected(
 
     def draw_with_quality(
         folder: Path, plan: Plan, private_sums: PrivateSums, release: str
-    ) -> None:
-        draw_into(folder, plan, private_sums, release)
+    ) -> PrivateSums | PrivateCounts:
+        drawn = draw_into(folder, plan, private_sums, release)
         true_gram: Any = private_sums.sums.gram
         leak = f"largest entry of the true matrix: {float(true_gram.max()):g}\n"
         file = folder / leaking_file
         file.write_text((file.read_text() if file.exists() else "") + leak)
+        return drawn
 
     monkeypatch.setattr(gramercy.application.publishing, "draw_into", draw_with_quality)
     first, second = published_with_frozen_matrix(

@@ -37,7 +37,7 @@ def assert_refused(folder: Path, change: Callable[[Path], Any], **facts: Any) ->
 
 
 def interrupt(folder: Path) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise OSError(28, "no space left")
 
     with pytest.MonkeyPatch.context() as broke:

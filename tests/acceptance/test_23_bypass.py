@@ -390,7 +390,7 @@ def test_new_charge_must_name_the_spent_release(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise MemoryError
 
     with monkeypatch.context() as failing:

@@ -29,6 +29,7 @@ from gramercy.tasks.history import ledger_tag
 from gramercy.tasks.policy import private_flow, private_task, typed_errors_only
 from tests.support.factories import bundle_bytes, write_request
 from tests.support.leaks import prefect_results, prefect_texts
+from tests.support.marginals import marginals_request
 from tests.support.problems import raises
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -130,6 +131,29 @@ def test_release_then_estimate(tmp_path: Path, home: Path, monkeypatch: pytest.M
     text = "\n".join(prefect_texts())
     for step in ("replay", "validate", "accumulate", "publish"):
         assert step in text
+
+
+@pytest.mark.slow
+def test_release_of_marginals_then_report(tmp_path: Path, home: Path) -> None:
+    from prefect.artifacts import Artifact
+
+    from gramercy.flows.estimate import estimate
+    from gramercy.flows.release import release
+    from gramercy.flows.report import report
+
+    request = read_request(marginals_request(tmp_path, id="histograms"))
+    name = release(request)
+    assert release(request) == name
+    assert estimate(name, ()) == []
+    made = report(name, ())
+    assert (home / "archive" / name / "reports" / made / "report.html").exists()
+    artifact = Artifact.get("privacy-histograms")
+    assert artifact is not None
+    stated = {row["parameter"] for row in json.loads(str(artifact.data))}
+    assert {"mu", "scale", "scale_lengths"} <= stated
+    assert "sd_diagonal" not in stated
+    assert Artifact.get("noise-histograms") is None
+    assert Artifact.get("bundle-histograms") is not None
 
 
 def test_deployments_pass_plain_data(tmp_path: Path) -> None:
@@ -254,7 +278,7 @@ def test_retry_never_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         draws.append(args)
         return drawn(*args)
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(sampler, "rounded_gaussian", counted)

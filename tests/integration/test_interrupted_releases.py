@@ -25,7 +25,7 @@ def states() -> list[str]:
     return [c.state for c in ledger.charges("toy")] if ledger.datasets() else []
 
 
-def broken(*_: object) -> None:
+def broken(*_: object, **__: object) -> None:
     raise MemoryError
 
 
@@ -121,7 +121,7 @@ def test_sealed_release_is_finished_by_another_request(
 ) -> None:
     """The next release of the data set, of any version, finishes it with the same bytes."""
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise OSError(28, "no space left")
 
     with monkeypatch.context() as full:

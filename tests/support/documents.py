@@ -37,7 +37,7 @@ class ApproximateOutput(doctest.OutputChecker):
     Parameters
     ----------
     tolerance
-        Largest difference between a decimal fraction and the expected one.
+        Largest difference between a decimal fraction and the expected one; relative above 1.
     """
 
     def __init__(self, tolerance: float) -> None:
@@ -52,7 +52,7 @@ class ApproximateOutput(doctest.OutputChecker):
             len(expected_numbers) == len(actual_numbers)
             and skeletons[0] == skeletons[1]
             and all(
-                abs(float(a) - float(b)) <= self.tolerance
+                abs(float(a) - float(b)) <= self.tolerance * max(1.0, abs(float(a)))
                 for a, b in zip(expected_numbers, actual_numbers, strict=True)
             )
         )

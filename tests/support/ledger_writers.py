@@ -19,6 +19,7 @@ FACTS: dict[str, Any] = {
     "curator": "A curator",
     "source": "table.csv",
     "rows": 40,
+    "intercept": False,
     "budget": {"epsilon": 3.0, "delta": 1e-5},
     "columns": {f"c{i}": {"lower": -5.0, "upper": 5.0} for i in range(3)},
 }

@@ -135,7 +135,7 @@ class KillPoints:
         self._wrap(gramercy.archive.release_bundle, "write_matrix", "matrix")
         for module in (gramercy.archive.local, gramercy.archive.mirror, gramercy.archive.remote):
             self._wrap(module, "rename_folder", "rename")
-        self._wrap(gramercy.application.publishing, "_write_internal_record", "record")
+        self._wrap(gramercy.application.publishing, "_table_facts", "record")
         self._wrap(sampler, "_bits", "bits", before=self._drawing)
         self._wrap(os, "fsync", "fsync")
         for name in ("mkdir", "rename", "replace", "link"):

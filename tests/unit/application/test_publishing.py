@@ -200,7 +200,7 @@ def test_headerless_csv_does_not_leak_first_row(tmp_path: Path) -> None:
         (tmp_path / "table.csv").write_text(first + "\n1,2,3\n")
         with pytest.raises(TableError) as caught:
             as_flow_step(validate)(plan.contract)
-        assert "63" not in str(caught.value)
+        assert "63.1" not in str(caught.value)
         assert caught.value.facts["file"].endswith("table.csv")
 
 

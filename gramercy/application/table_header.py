@@ -1,0 +1,114 @@
+"""Compare the headers of a table with its contract: files, columns and types; no row is read.
+
+All of these are public facts, so `gramercy plan` shows what is wrong before Prefect starts. A
+release checks them again, with the Great Expectations suite of the contract
+(`application.validation`), which takes seconds to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gramercy.application.expectations import required_columns
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.problems import publication as problems
+from gramercy.tables.column_types import column_types
+from gramercy.tables.source import Source, open_source
+
+Types = Mapping[str, str]  # the columns of a file, with types as in `tables.column_types`
+
+_NUMBERS, _TEXTS, _PERSONS = {"whole", "double", "any"}, {"text", "any"}, {"whole", "text", "any"}
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_MOST_NAMED = 10
+
+
+def check_table_header(contract: Contract) -> Source:
+    """Refuse a table whose files, columns or types differ from the contract.
+
+    Returns
+    -------
+    Source
+        The files.
+
+    Raises
+    ------
+    TableError
+        If a file is missing or has another format, or naming the file and the columns that are
+        missing or of another type.
+    """
+    source, schemas = open_source(contract.source), []
+    for file, types in distinct_schemas(source, contract):
+        if any(name not in types for name in required_columns(contract)):
+            raise columns_missing(file, types, contract)
+        if wrong := [name for name in contract.names if not _fits(contract, name, types[name])]:
+            raise types_differ(file, types, wrong)
+        schemas.append((file, types))
+    check_persons(contract, source, schemas)
+    return source
+
+
+def _fits(contract: Contract, name: str, stated: str) -> bool:
+    levels = contract.levels(name)
+    return stated in (_TEXTS if levels is not None and isinstance(levels[0], str) else _NUMBERS)
+
+
+def distinct_schemas(source: Source, contract: Contract) -> Iterator[tuple[str, Types]]:
+    """The types that files state, with the name of the first file that states them.
+
+    Files that differ in columns outside the contract only count as equal.
+    """
+    known: set[tuple[str | None, ...]] = set()
+    for file in source.files:
+        types = column_types(file)
+        schema = tuple(types.get(name) for name in required_columns(contract))
+        if schema not in known:  # thousands of files have one schema
+            known.add(schema)
+            yield file.display_name, types
+
+
+def columns_missing(file: str, types: Types, contract: Contract) -> TableError:
+    """The error for missing columns; never shows the file's own names.
+
+    Without a header, these names would be the cells of a person.
+    """
+    missing = [name for name in required_columns(contract) if name not in types]
+    omitted = len(missing) - _MOST_NAMED
+    named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
+    if file.endswith(("parquet", "pq")):
+        return problems.columns_missing(file, named, len(types))
+    if separators := _separators(list(types), missing):
+        return problems.separator_not_comma(file, named, separators)
+    return problems.header_lacks_columns(file, named, len(types))
+
+
+def _separators(names: Sequence[str], missing: Sequence[str]) -> str:
+    """What separates the fields of a header if commas do not; empty if commas seem to."""
+    header = ",".join(names)  # a name may contain a comma
+    for mark, words in _SEPARATORS.items():
+        fields = {field.strip().strip('"') for field in header.split(mark)}
+        if mark in header and (len(names) == 1 or fields.issuperset(missing)):
+            return words
+    return ""
+
+
+def types_differ(file: str, types: Types, wrong: Sequence[str]) -> TableError:
+    """The error for columns of another type."""
+    return problems.column_types_differ(file, tuple(f"{name} ({types[name]})" for name in wrong))
+
+
+def check_persons(contract: Contract, source: Source, schemas: Sequence[tuple[str, Types]]) -> None:
+    """Refuse persons that are not identified by whole numbers or text, the same in all files.
+
+    With whole numbers in some files and text in others, 7 and 007 could be one person.
+    """
+    column = contract.person_column
+    if column is None:
+        return
+    files: dict[str, str] = {}  # each type, with the first file that states it
+    for file, types in schemas:
+        if types[column] not in _PERSONS:
+            raise problems.person_column_type(file, column, types[column])
+        files.setdefault(types[column], file)
+    if "whole" in files and ("csv" in source.formats or "text" in files):
+        raise problems.person_column_mixed(files["whole"], column)

@@ -1,0 +1,62 @@
+"""How much of the budget is spent on constants, from public facts only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+RULE = 1  # version of the rule that computes constants; part of the key of a request
+
+LEAST_STRENGTH = 50.0
+_LEAST, _LARGEST, _FACTOR = 0.05, 0.5, 6.0
+_STAGES, _LENGTHS = (0.3, 0.3, 0.4), 0.1
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of mu squared; the matrix has the rest.
+
+    Parameters
+    ----------
+    stages
+        Of the histograms of each stage.
+    lengths
+        Of the histogram of row lengths.
+    """
+
+    stages: tuple[float, ...]
+    lengths: float
+
+
+def shares(n: int, p: int, mu: float, share: float | None = None) -> Shares | None:
+    """Choose the shares of mu squared that are spent on constants.
+
+    Parameters
+    ----------
+    n
+        Number of rows or persons; the planning figure under add-remove.
+    p
+        Number of matrix columns without the intercept.
+    mu
+        Mu of the release's Gaussian differential privacy.
+    share
+        Total share, if the steward declares it; up to 1 where only histograms are published.
+
+    Returns
+    -------
+    Shares or None
+        None if constants would cost more accuracy than they bring: if X = n mu / sqrt(p) is below
+        50. The middle of the bounds, their half width and unit rows are then more accurate.
+
+    Notes
+    -----
+    The total share is 6 / sqrt(X), between .05 and .5: with little noise, a small share of the
+    budget gives the constants with the same accuracy.
+    """
+    strength = n * mu / math.sqrt(p)
+    if share is None:
+        if strength < LEAST_STRENGTH:
+            return None
+        share = min(max(_FACTOR / math.sqrt(strength), _LEAST), _LARGEST)
+    histograms = share * (1 - _LENGTHS)
+    return Shares(tuple(histograms * each for each in _STAGES), share * _LENGTHS)

@@ -1,0 +1,132 @@
+"""Releases simulated with numpy: exact sums and seeded noise, without the pipeline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.mechanisms.accounting.gdp import gdp_mu
+from gramercy.scaling.chain import ConstantsChain, lengths_of, starting_facts
+from gramercy.scaling.grid import Grid
+from gramercy.scaling.shares import shares
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, DatasetFacts
+from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.normalisation import Clip
+from gramercy.schemas.scaling import ScalingFacts
+
+Array = NDArray[np.float64]
+
+
+def declared_columns(bounds: Sequence[tuple[float, float]]) -> list[ColumnFacts]:
+    """Columns with the middle and half width of their bounds as constants."""
+    return [starting_facts(f"c{j}", each) for j, each in enumerate(bounds)]
+
+
+def scaled_rows(table: Array, columns: Sequence[ColumnFacts], intercept: bool) -> Array:
+    """Rows in scaled units, with the intercept first; missing cells are zero."""
+    cells = [
+        (np.clip(table[:, j], c.lower, c.upper) - c.centre) / c.scale for j, c in enumerate(columns)
+    ]
+    ones = [np.ones(len(table))] if intercept else []
+    return np.nan_to_num(np.column_stack(ones + cells))
+
+
+def released(
+    table: Array,
+    columns: Sequence[ColumnFacts],
+    radius: float | None,
+    sd: float = 1e-9,
+    intercept: bool = True,
+    present: tuple[float, ...] = (),
+    seed: int = 0,
+) -> Evidence:
+    """A release with Gaussian noise of deviation `sd` off the diagonal.
+
+    Rows are clipped at `radius`, or divided by their length if it is None.
+    """
+    rows = scaled_rows(table, columns, intercept)
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+    factor = 1 / lengths if radius is None else np.minimum(1.0, radius / lengths) / radius
+    rows = rows * factor[:, None]
+    moment = rows.T @ rows / len(rows)
+    half = np.random.default_rng(seed).normal(size=moment.shape) * sd / math.sqrt(2)
+    raw = moment + half + half.T
+    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=sd * math.sqrt(2), sd_off_diagonal=sd)
+    return Evidence(
+        raw,
+        denoise(raw, law, unit=radius is None),
+        law,
+        float(len(rows)),
+        columns=((None,) if intercept else ()) + tuple(columns),
+        unit=radius is None,
+        radius=radius,
+        present=present,
+    )
+
+
+def privately_scaled(
+    table: Array, bounds: Sequence[tuple[float, float]], epsilon: float, seed: int = 0
+) -> tuple[Evidence, list[Histogram]]:
+    """A release with ``scaling: private``, and its histograms."""
+    rows, p = table.shape
+    stream, mu = np.random.default_rng(seed), gdp_mu(epsilon, 1e-6)
+    planned = shares(rows, p, mu)
+    assert planned is not None
+    facts = ScalingFacts(
+        kind="private",
+        rule=1,
+        bounds=tuple(bounds),
+        stages=planned.stages,
+        lengths=planned.lengths,
+    )
+    dataset = DatasetFacts(id="toy", title="toy", curator="toy", version="v1", rows=rows)
+    spec = ReleaseSpec(
+        dataset=dataset,
+        columns=tuple(declared_columns(bounds)),
+        intercept=True,
+        neighbours="replace-one",
+        privacy_unit="row",
+        normalisation=Clip(),
+        mechanism={"name": "gaussian"},
+        scaling=facts,
+    )
+    chain, histograms = ConstantsChain.start(spec), list[Histogram]()
+    for share in planned.stages:
+        sd = math.sqrt(2 * p / share) / mu
+        grids = [grid for grid in chain.grids if isinstance(grid, Grid)]
+        counts = [
+            _counts(table[:, j], grid) + np.rint(stream.normal(size=grid.size) * sd).astype(int)
+            for j, grid in enumerate(grids)
+        ]
+        histograms += chain.histograms(counts, sd)
+        chain = chain.after(counts, sd)
+    columns = [column for column in chain.scaled.columns if isinstance(column, ColumnFacts)]
+    lengths = np.linalg.norm(scaled_rows(table, columns, intercept=True), axis=1)
+    edges, sd = lengths_of(chain.scaled), math.sqrt(2 / planned.lengths) / mu
+    bins = np.maximum(np.searchsorted(edges, lengths, side="right") - 1, 0)
+    noise = np.rint(stream.normal(size=edges.size) * sd).astype(int)
+    left = mu * math.sqrt(1 - sum(planned.stages) - planned.lengths)
+    spec = chain.clipped(np.bincount(bins, minlength=edges.size) + noise, sd, 1 / left)
+    assert isinstance(spec.normalisation, Clip)
+    evidence = released(
+        table, columns, spec.normalisation.radius, 1 / left / rows, True, spec.present_shares, seed
+    )
+    return replace(evidence, columns=spec.source_columns), histograms
+
+
+def _counts(cells: Array, grid: Grid) -> NDArray[np.int64]:
+    missing = np.isnan(cells)
+    inside = np.clip(cells[~missing], grid.edges[0], grid.edges[-1])
+    last = len(grid.edges) - 2
+    bins = np.minimum(np.searchsorted(grid.edges, inside, side="right") - 1, last)
+    counts = np.bincount(bins, minlength=grid.size)
+    counts[-1] += np.count_nonzero(missing)
+    return counts.astype(np.int64)

@@ -1,0 +1,165 @@
+"""Checks count exactly what a release repairs, and judge the table by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.application import checking
+from gramercy.application.checking import TableCheck, check_table
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.problems import publication, warnings
+from gramercy.schemas.problems import table as table_problems
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.reader import cell_batches
+from gramercy.tables.repair import Repairs, repair
+from gramercy.tables.source import open_source
+from tests.support.factories import contract_facts
+from tests.support.problems import raises
+
+COLUMNS: dict[str, Any] = {
+    "size": {"lower": -1.0, "upper": 1.0},
+    "free": {},
+    "ward": {"levels": ["A", "B", "C"]},
+    "stage": {"levels": [1, 2]},
+}
+NASTY = """size,free,ward,stage,who
+-1,1e300,A,1,p
+1.0000001,inf,A,2.0,p
+nan,"1,5",c,3,q
+1e400,-7,B ,01,
+
+"0.5,broken,A,1,q
+0,,,,q
+0,0,A,1,q,too,many
+-inf,x,A,one,r
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip Great Expectations, which takes seconds to import, and has tests of its own."""
+    monkeypatch.setattr(checking, "validate", lambda contract: {"sample": {"rows": 0}})
+
+
+def declared(folder: Path, text: str = NASTY, **facts: Any) -> Contract:
+    (folder / "t.csv").write_text(text)
+    source = {"columns": COLUMNS, "rows": 9, "neighbours": "add-remove"}
+    return Contract.model_validate(contract_facts(folder / "t.csv") | source | facts)
+
+
+def errors(check: TableCheck) -> list[str]:
+    return [each.code for each in check.errors]
+
+
+def notices(check: TableCheck) -> list[str]:
+    return [each.code for each in check.notices]
+
+
+def test_counts_equal_the_repairs_of_a_release(tmp_path: Path) -> None:
+    contract = declared(tmp_path)
+    found = check_table(contract)
+    repairs, malformed = Repairs.zeros(4), MalformedLines()
+    codings = {name: contract.levels(name) for name in contract.names}
+    for batch in cell_batches(open_source(contract.source), codings, malformed):
+        repair(batch, list(contract.columns.values()), repairs)
+    assert [column.missing for column in found.columns] == repairs.filled.tolist() == [3, 4, 2, 3]
+    assert [column.clamped for column in found.columns] == repairs.clamped.tolist() == [1, 0, 0, 0]
+    assert found.malformed == malformed.dropped == 3
+    assert found.lines == 9
+    assert found.complete
+    assert found.levels_without_cells == ("ward=C",)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 999, 1000, 1001])
+def test_first_rows_alone_are_read(rows: int, tmp_path: Path) -> None:
+    cells = np.arange(1000) / 500 - 1
+    lines = "".join(f"{x},{x},A,1,p\n" for x in cells)
+    contract = declared(tmp_path, f"size,free,ward,stage,who\n{lines}", neighbours="replace-one")
+    read: list[int] = []
+    found = check_table(contract, rows, read.append)
+    assert found.lines == sum(read) == min(rows, 1000)
+    assert found.complete == (rows >= 1000)
+    # Whether the number of rows is the declared one is known only at the end.
+    assert errors(found) == ([table_problems.row_count_differs.code] if rows >= 1000 else [])
+
+
+def test_number_of_rows_is_compared_where_it_is_public(tmp_path: Path) -> None:
+    found = check_table(declared(tmp_path, rows=8, neighbours="replace-one"))
+    (error,) = found.errors
+    assert error.code == table_problems.row_count_differs.code
+    assert (error.facts["rows"], error.facts["declared"]) == (9, 8)
+    assert not check_table(declared(tmp_path, neighbours="replace-one")).errors
+    assert not check_table(declared(tmp_path, rows=8)).errors
+
+
+def test_reading_stops_where_a_release_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "EXCESS_ROWS", 5)
+    text = "size,free,ward,stage\n" + "0,0,A,1\n" * 100
+    found = check_table(declared(tmp_path, text, rows=10, neighbours="replace-one"))
+    assert errors(found) == [table_problems.row_limit_exceeded.code]
+
+
+def test_unusable_columns_are_named(tmp_path: Path) -> None:
+    text = "size,free,ward,stage\n" + '"0,5","1,5",a,1\n7,2 kg,b,one\n'
+    contract = declared(tmp_path, text)
+    found = check_table(contract)
+    (error,) = found.errors
+    assert error.code == publication.columns_unusable.code
+    assert error.facts == {"source": contract.source, "columns": ("size", "free", "ward")}
+    assert notices(found) == [
+        each.code
+        for each in (
+            warnings.cells_not_numbers,
+            warnings.cells_not_levels,
+            warnings.many_cells_missing,
+            warnings.many_cells_out_of_bounds,
+            warnings.levels_without_cells,
+        )
+    ]
+
+
+def test_an_empty_table_is_unusable(tmp_path: Path) -> None:
+    found = check_table(declared(tmp_path, "size,free,ward,stage\n"))
+    assert errors(found) == [publication.columns_unusable.code]
+    assert [column.verdict for column in found.columns] == ["unusable"] * 4
+
+
+def test_at_most_ten_unusable_columns_are_named(tmp_path: Path) -> None:
+    columns = {f"c{k}": {} for k in range(12)}
+    contract = declared(tmp_path, ",".join(columns) + "\n" + "," * 11 + "\n", columns=columns)
+    (error,) = check_table(contract).errors
+    assert error.facts["columns"] == (*list(columns)[:10], "and 2 more")
+
+
+def test_persons_are_counted(tmp_path: Path) -> None:
+    persons = {"privacy_unit": "who", "persons": 3}
+    found = check_table(declared(tmp_path, **persons))
+    assert (found.persons, found.rows_without_person) == (3, 1)
+    assert [column.missing for column in found.columns] == [3, 4, 2, 3]
+    assert warnings.persons_differ.code not in notices(found)
+    found = check_table(declared(tmp_path, **persons | {"persons": 4}))
+    assert warnings.persons_differ.code in notices(found)
+    assert not errors(found)
+    # The number is unknown before all rows are read.
+    partly = check_table(declared(tmp_path, **persons | {"persons": 4}), rows=2)
+    assert warnings.persons_differ.code not in notices(partly)
+
+
+def test_wrong_columns_are_refused_before_rows_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "cell_batches", None)  # would fail if it was called
+    with raises(publication.header_lacks_columns, columns=("size",)):
+        check_table(declared(tmp_path, NASTY.replace("size", "length")))
+
+
+def test_private_counts_are_not_in_representations(tmp_path: Path) -> None:
+    found = check_table(declared(tmp_path))
+    for each in (found, *found.columns):
+        assert type(each).__repr__ is object.__repr__

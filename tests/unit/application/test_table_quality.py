@@ -1,0 +1,116 @@
+"""What counts of unusable cells say: shares, verdicts, and the warnings about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gramercy.application.table_quality import (
+    ColumnQuality,
+    holds_nothing,
+    percentage,
+    quality_notices,
+    recorded_quality,
+)
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import warnings
+from tests.support.factories import contract_facts
+
+COLUMNS: dict[str, Any] = {"a": {"lower": 0.0, "upper": 1.0}, "b": {"levels": ["x", "y"]}}
+
+
+def contract() -> Contract:
+    return Contract.model_validate(contract_facts() | {"columns": COLUMNS})
+
+
+def record(a: tuple[int, int], b: int, rows: int = 100, malformed: int = 0) -> dict[str, Any]:
+    """An internal record: missing and clamped cells of `a`, and missing cells of `b`."""
+    return {
+        "rows": rows,
+        "malformed_rows": malformed,
+        "filled_cells": {"a": a[0], "b": b},
+        "clamped_cells": {"a": a[1], "b": 0},
+    }
+
+
+def problems_of(facts: dict[str, Any], *, malformed_kept: bool = False) -> dict[str, Any]:
+    """The code and the first fact of each warning about a record."""
+    columns = recorded_quality(facts, contract(), malformed_kept=malformed_kept)
+    notices = quality_notices(columns, facts["rows"], facts["malformed_rows"])
+    return {notice.code: next(iter(notice.facts.values())) for notice in notices}
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (record((0, 0), 0), {}),
+        (record((20, 5), 20), {}),  # not more than the limits
+        (record((21, 0), 0), {warnings.many_cells_missing: ("a (21 %)",)}),
+        (record((21, 0), 99), {warnings.many_cells_missing: ("b (99 %)", "a (21 %)")}),
+        (record((0, 6), 0), {warnings.many_cells_out_of_bounds: ("a (6 %)",)}),
+        (record((100, 0), 0), {warnings.cells_not_numbers: ("a",)}),
+        (record((0, 0), 100), {warnings.cells_not_levels: ("b",)}),
+        (record((0, 0), 0, malformed=6), {warnings.many_lines_malformed: "6 %"}),
+        (record((0, 0), 0, rows=0), {}),
+    ],
+)
+def test_warnings_start_above_their_limits(
+    facts: dict[str, Any], expected: dict[Problem[..., Any], Any]
+) -> None:
+    assert problems_of(facts) == {problem.code: fact for problem, fact in expected.items()}
+
+
+def test_malformed_lines_are_not_counted_twice() -> None:
+    """Every other line is blank; where such lines are kept, they are missing cells as well."""
+    blank = {warnings.many_lines_malformed.code: "50 %"}
+    assert problems_of(record((0, 0), 0, malformed=50)) == blank
+    kept = record((50, 0), 50, malformed=50)
+    assert problems_of(kept, malformed_kept=True) == blank
+    assert not holds_nothing(recorded_quality(kept, contract(), malformed_kept=True))
+    # The same counts where they are dropped: no other line has a readable cell.
+    assert holds_nothing(recorded_quality(kept, contract(), malformed_kept=False))
+    assert warnings.cells_not_numbers.code in problems_of(kept)
+
+
+def test_a_table_of_malformed_lines_holds_nothing() -> None:
+    for facts, kept in (
+        (record((0, 0), 0, malformed=100), False),
+        (record((100, 0), 100, malformed=100), True),
+    ):
+        assert holds_nothing(recorded_quality(facts, contract(), malformed_kept=kept))
+        assert list(problems_of(facts, malformed_kept=kept)) == [warnings.many_lines_malformed.code]
+
+
+def test_one_readable_cell_is_something() -> None:
+    columns = recorded_quality(record((99, 0), 100), contract(), malformed_kept=False)
+    assert not holds_nothing(columns)
+    assert [column.verdict for column in columns] == ["warning", "unusable"]
+
+
+def test_a_record_without_counts_says_nothing() -> None:
+    assert recorded_quality({}, contract(), malformed_kept=False) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "clamped", "verdict"),
+    [
+        (0, 0, "fine"),
+        (20, 5, "fine"),
+        (21, 0, "warning"),
+        (0, 6, "warning"),
+        (99, 0, "warning"),
+        (100, 0, "unusable"),
+        (0, 100, "unusable"),
+        (40, 60, "unusable"),
+    ],
+)
+def test_verdicts(missing: int, clamped: int, verdict: str) -> None:
+    assert ColumnQuality("a", False, 100, missing, clamped).verdict == verdict
+
+
+def test_zero_and_all_are_exact_percentages() -> None:
+    shares = (0.0, 1e-6, 0.0099, 0.01, 0.5, 0.99, 0.9901, 0.9999, 1.0)
+    texts = ["0 %", "<1 %", "<1 %", "1 %", "50 %", "99 %", ">99 %", ">99 %", "100 %"]
+    assert [percentage(share) for share in shares] == texts

@@ -1,0 +1,208 @@
+"""Centre and scale from histograms: right without noise, robust with it, equal everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gramercy.scaling.constants import (
+    LARGEST_WINSOR,
+    LEAST_WINSOR,
+    Constants,
+    rounded,
+    winsorised_bounds,
+)
+from gramercy.scaling.grid import first_grid, zoomed_grid
+from gramercy.scaling.scan import binary_logarithm, column_constants
+from tests.support.histograms import estimated
+
+Array = NDArray[np.float64]
+N = 20_000
+RNG = np.random.default_rng(1)
+NORMAL = RNG.normal(size=N)
+COLUMNS: dict[str, tuple[Array, float, float]] = {
+    "normal": (NORMAL, -10, 10),
+    "wide bounds": (NORMAL, -1000, 1000),
+    "near a bound": (NORMAL, -5, 5000),
+    "far from zero": (1013 + 0.05 * NORMAL, 0, 1e4),
+    "lognormal": (np.exp(NORMAL), 0, 100),
+    "uniform": (RNG.random(N), 0, 1),
+    "two values": (np.where(NORMAL > 0.3, 1.0, 0.0), 0, 1),
+    "bimodal": (np.where(NORMAL > 0, 1, -1) + 0.05 * RNG.normal(size=N), -50, 50),
+    "Likert": (np.clip(np.round(NORMAL + 3), 1, 5), 1, 5),
+    "counts": (RNG.poisson(2.0, N).astype(float), 0, 1000),
+    "zero-inflated": (np.where(RNG.random(N) < 0.1, np.exp(NORMAL), 0.0), 0, 1000),
+    "dates": (np.round(20_240 + 300 * NORMAL), 0, 1e5),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("bounded", [True, False])
+def test_constants_are_those_of_the_column(name: str, bounded: bool) -> None:
+    cells, lower, upper = COLUMNS[name]
+    limits = (float(lower), float(upper)) if bounded else (None, None)
+    constants = estimated(cells, *limits)
+    sd = float(cells.std())
+    assert constants.centre == pytest.approx(cells.mean(), abs=0.1 * sd)
+    assert constants.scale == pytest.approx(sd, rel=0.25)
+    assert constants.present == 1.0
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("bounded", [True, False])
+def test_noise_changes_constants_little(name: str, bounded: bool) -> None:
+    """A noise of one row in 2,000 per bin: some 50,000 rows of 20 columns at epsilon 1."""
+    cells, lower, upper = COLUMNS[name]
+    limits = (float(lower), float(upper)) if bounded else (None, None)
+    for seed in range(4):
+        constants = estimated(cells, *limits, sd=N / 2000, seed=seed)
+        sd = float(cells.std())
+        assert abs(constants.centre - cells.mean()) < 0.5 * sd
+        assert 0.3 < constants.scale / sd < 3
+
+
+def test_missing_cells_are_measured() -> None:
+    cells = np.where(np.arange(N) % 5 < 2, np.nan, 50 + 4 * NORMAL)
+    constants = estimated(cells, 0.0, 1000.0)
+    assert constants.present == pytest.approx(0.6, abs=1e-3)
+    assert constants.scale == pytest.approx(4.0, rel=0.1)
+    few_missing = np.where(np.arange(N) % 1000 == 0, np.nan, NORMAL)
+    assert estimated(few_missing, -9.0, 9.0, sd=50.0).present == 1.0
+
+
+def test_mostly_missing_column() -> None:
+    cells = np.where(np.arange(N) % 20 == 0, 7 + NORMAL, np.nan)
+    constants = estimated(cells, -100.0, 100.0, sd=5.0)
+    assert constants.present == pytest.approx(0.05, abs=0.005)
+    assert constants.centre == pytest.approx(7.0, abs=0.5)
+    assert 0.5 < constants.scale < 2
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -7.25, 1e4])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_constant_column(value: float, bounded: bool) -> None:
+    limits = (-1e4, 1e4) if bounded else (None, None)
+    constants = estimated(np.full(N, value), *limits, sd=20.0)
+    assert constants.scale > 0
+    low, high = winsorised_bounds(constants, *limits)
+    assert low <= value <= high
+
+
+def test_column_without_any_value() -> None:
+    constants = estimated(np.full(N, np.nan), 2.0, 3.0, sd=20.0)
+    assert 0 < constants.present < 0.01
+    assert 2 <= constants.centre <= 3
+    assert constants.scale > 0
+
+
+def test_rare_values_are_not_lost() -> None:
+    """With 97 % of zeros, the run around zero alone would give a scale of 1e-9."""
+    rare = np.where(RNG.random(N) < 0.03, 10 + NORMAL, 0.0)
+    for seed in range(5):
+        constants = estimated(rare, 0.0, 100.0, sd=N / 60, seed=seed)
+        assert constants.scale > 0.1
+        assert estimated(rare, sd=N / 200, seed=seed).scale > 0.1
+
+
+def test_distant_values_count() -> None:
+    """Two per cent of the cells at the bound make three quarters of the variance."""
+    cells = np.where(RNG.random(N) < 0.02, 12.0, NORMAL)
+    constants = estimated(cells, -12.0, 12.0, sd=5.0)
+    assert constants.scale == pytest.approx(cells.std(), rel=0.2)
+
+
+def test_wrong_planning_figures_are_corrected_by_the_counts() -> None:
+    """The caller passes the number of rows that the counts show; a small error is harmless."""
+    for planned in (N - 100.0, N + 100.0):
+        constants = estimated(NORMAL * 3 + 5, -100.0, 100.0, sd=20.0, planned=planned)
+        assert constants.centre == pytest.approx(5, abs=1)
+        assert constants.scale == pytest.approx(3, rel=0.4)
+
+
+def test_limits_of_cells() -> None:
+    few, many = estimated(NORMAL, sd=N / 50), estimated(NORMAL, sd=1e-3)
+    assert (few.winsor, many.winsor) == (LEAST_WINSOR, LARGEST_WINSOR)
+    constants = Constants(2.0, 0.5, 1.0, winsor=8.0)
+    assert winsorised_bounds(constants, None, None) == (-2.0, 6.0)
+    assert winsorised_bounds(constants, 0.0, 5.0) == (0.0, 5.0)
+
+
+def test_histograms_get_finer_where_noise_is_small() -> None:
+    assert estimated(NORMAL, -9.0, 9.0, sd=N / 100).bins == 16
+    assert estimated(NORMAL, -9.0, 9.0, sd=N / 1000).bins == 32
+    assert estimated(NORMAL, -9.0, 9.0, sd=1.0).bins == 64
+    assert estimated(5e5 + NORMAL, 1.0, 1e6, sd=1.0, stages=1).bins == 128
+
+
+def test_collapsed_scale_is_not_believed() -> None:
+    previous = Constants(5.0, 2.0, 1.0)
+    grid = zoomed_grid(previous, 0.0, 10.0)
+    counts = np.zeros(grid.size, np.int64)
+    counts[np.searchsorted(grid.edges, 0.0)] = N  # all cells in the narrow bin around zero
+    wide = Constants(0.0, 2.0, 1.0, bins=64)
+    grid = zoomed_grid(wide, -10.0, 10.0)
+    counts = np.zeros(grid.size, np.int64)
+    counts[np.searchsorted(grid.edges, 0.0) - 1] = N
+    constants = column_constants(counts, grid, 1e-9, float(N), wide, -10.0, 10.0)
+    assert (constants.centre, constants.scale) == (wide.centre, wide.scale)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([(None, None), (0.0, 1.0), (-3.0, 1e6), (1013.0, 1014.0), (-1e308, 1e308)]),
+    st.integers(0, 2**32),
+    st.sampled_from([0, 1, 100, 10**6, 10**15]),
+    st.floats(1e-6, 1e6),
+    st.sampled_from([1.0, 1e3, 1e9]),
+)
+def test_any_counts_give_usable_constants(
+    bounds: tuple[float | None, float | None], seed: int, size: int, sd: float, n: float
+) -> None:
+    lower, upper = bounds
+    rng = np.random.default_rng(seed)
+    previous: Constants | None = None
+    for _ in range(3):
+        grid = first_grid(lower, upper) if previous is None else zoomed_grid(previous, *bounds)
+        counts = rng.integers(-size, size + 1, grid.size)
+        constants = column_constants(counts, grid, sd, n, previous, lower, upper)
+        low, high = winsorised_bounds(constants, lower, upper)
+        assert 0 < constants.scale < math.inf
+        assert 0 < constants.present <= 1
+        assert low <= constants.centre <= high
+        assert low < high
+        assert lower is None or (lower <= low and high <= float(upper or 0))
+        assert column_constants(counts.copy(), grid, sd, n, previous, lower, upper) == constants
+        previous = constants
+
+
+def test_all_negative_counts() -> None:
+    grid = first_grid(0.0, 1.0)
+    counts = np.full(grid.size, -1000, np.int64)
+    constants = column_constants(counts, grid, 10.0, 5.0, None, 0.0, 1.0)
+    assert 0 <= constants.centre <= 1
+    assert constants.scale > 0
+
+
+@pytest.mark.parametrize(
+    ("centre", "scale", "expected"),
+    [
+        (1013.2567, 0.1234, (1013.26, 0.123)),
+        (-0.00049, 0.0321, (0.0, 0.0321)),
+        (123456.0, 9876.5, (123500.0, 9880.0)),
+        (5e-7, 1.5e-6, (5e-7, 1.5e-6)),
+        (2.0, 1e300, (0.0, 1e300)),
+    ],
+)
+def test_rounding(centre: float, scale: float, expected: tuple[float, float]) -> None:
+    assert rounded(centre, scale) == expected
+
+
+@given(st.floats(1e-300, 1e300))
+def test_logarithm_without_the_mathematical_library(value: float) -> None:
+    (result,) = binary_logarithm(np.array([value]))
+    assert result == pytest.approx(math.log2(value), abs=1e-5)
