@@ -1,7 +1,9 @@
 """Edges of a graph with a controlled false discovery rate.
 
 For each pair of columns the hypothesis of no (partial) correlation is tested, with the noisy matrix
-and its exact noise law. The procedure of Benjamini and Hochberg (1995) controls the expected share
+and its exact noise law. Partial correlations are those of the lasso of every column on the others,
+with their bias corrected (see `uncertainty.nodewise`), so that stronger noise hides weak edges
+first. The procedure of Benjamini and Hochberg (1995) controls the expected share
 of false edges for independent tests, and in practice for most others; that of Benjamini and
 Yekutieli (2001) for any dependence. Intervals of the discovered edges are adjusted for selection:
 with R edges of m pairs their level is 1 - rate R / m, and the expected share of them that miss the
@@ -21,7 +23,8 @@ from scipy.stats import false_discovery_control
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import error_laws, padded
 from gramercy.estimators.uncertainty.correlation_errors import CorrelationErrors
-from gramercy.estimators.uncertainty.entry_errors import correlation_errors
+from gramercy.estimators.uncertainty.entry_errors import edge_errors
+from gramercy.estimators.uncertainty.jackknife import describe_sampling
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -44,11 +47,14 @@ class Discoveries(Estimator):
 
     Notes
     -----
-    See `estimators.intervals.Intervals` for how errors are computed. A pair that cannot be tested
-    has the p-value 1. Partial correlations cannot be tested at all if the smallest eigenvalues may
-    be due to noise. A correlation can be tested even if the variances of its columns are unknown.
+    See `estimators.intervals.Intervals` for how errors are computed. With folds, the variances of
+    pairs are moderated, as few folds cannot tell the far tails of one pair. A pair that cannot be
+    tested has the p-value 1. Partial correlations are given the columns whose variances exceed the
+    noise, and are tested where the noise is small against what other columns leave unexplained. A
+    correlation can be tested even if the variances of its columns are unknown.
     """
 
+    method_since = 8
     name: Literal["discoveries"] = "discoveries"
     of: Literal["correlation", "partial-correlation"] = "partial-correlation"
     rate: Rate = 0.05
@@ -56,7 +62,7 @@ class Discoveries(Estimator):
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""
-        errors, p = correlation_errors(evidence, self.of), len(evidence.raw)
+        errors, p = edge_errors(evidence, self.of), len(evidence.raw)
         p_values = errors.p_values
         adjusted = _adjusted_p_values(p_values, self.dependence)
         discovered = np.triu(adjusted <= self.rate, 1)
@@ -66,7 +72,7 @@ class Discoveries(Estimator):
             "rate": self.rate,
             "edges": count,
             "largest_p_value": float(p_values[discovered].max(initial=0.0)),
-            "untested": float(pairs - np.triu(errors.z_score != 0, 1).sum()),
+            "untested": float(pairs - np.triu(errors.testable, 1).sum()),
         }
         level = 1 - self.rate * max(count, 1.0) / max(pairs, 1)
         names = evidence.names or tuple(str(i) for i in range(p))
@@ -76,6 +82,7 @@ class Discoveries(Estimator):
             "p_values": padded(p_values, p, 1.0, 1.0),
             "adjusted": padded(adjusted, p, 1.0, 1.0),
         }
+        table = table.assign(law=describe_sampling(evidence))
         tables = {"discoveries": table, "laws": error_laws(evidence)}
         return Estimate("graph", matrices, tuning, tables, edges)
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.special import ndtri
 
-from gramercy.estimators.estimator import Estimate, Estimator, partial_correlations
+from gramercy.estimators.about_means import DependenceEstimator, Source
+from gramercy.estimators.estimator import Estimate, partial_correlations
 from gramercy.estimators.input_matrix import retained_share, with_diagonal_floor
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.solvers.path import graphical_lasso_path
@@ -37,7 +38,7 @@ _ON_PATH = 1e-9  # gap per column of estimates that are only compared with each 
 _RAW_SHARE = 0.7
 
 
-class GraphicalLasso(Estimator):
+class GraphicalLasso(DependenceEstimator):
     """``graphical-lasso``: a sparse precision matrix; its zeros are a graph's missing edges.
 
     Parameters
@@ -74,8 +75,13 @@ class GraphicalLasso(Estimator):
         if self.penalty == "cross-validation":
             check_folds(spec.folds)
 
-    def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
+    @property
+    def source(self) -> Source:
+        """See `DependenceEstimator.source`."""
+        return self.input
+
+    def fit_columns(self, evidence: Evidence) -> Estimate:
+        """See `DependenceEstimator.fit_columns`."""
         matrices: dict[str, Array] = {}
         tables: dict[str, pd.DataFrame] = {}
         if self.penalty == "auto":

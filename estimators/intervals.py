@@ -1,8 +1,12 @@
 """Standard errors and intervals for every entry of a release.
 
-Coverage of 95 % intervals of the estimable entries, in simulations with AR(1), hub and random
-graphs; p = 10 to 40; n = 1,000 to 50,000; Gaussian rows, divided by their length or not; noise with
-a standard deviation of 0 to 0.2 times the average variance of a column:
+With five folds or more, errors are those of the jackknife (see `uncertainty.jackknife`), for rows
+of any law. Without folds they are for Gaussian rows, and the result says so next to its numbers.
+
+Coverage of 95 % intervals without folds, of the estimable entries, in simulations with AR(1), hub
+and random graphs; p = 10 to 40; n = 1,000 to 50,000; Gaussian rows, divided by their length or not;
+noise with a standard deviation of 0 to 0.2 times the average variance of a column; partial
+correlations from the inverse:
 
 | noise | correlations | partial correlations |
 |---|---|---|
@@ -19,17 +23,23 @@ columns are lost in the noise, selection lowers the coverage of these few to 92 
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.special import ndtri
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.uncertainty.entries import Entries, correlation, covariance, second_moment
-from gramercy.estimators.uncertainty.entry_errors import CorrelationKind, has_intercept
+from gramercy.estimators.uncertainty.entry_errors import CorrelationKind
+from gramercy.estimators.uncertainty.jackknife import (
+    describe_sampling,
+    has_jackknife,
+    student_quantile,
+)
+from gramercy.estimators.uncertainty.moment_errors import has_intercept
 from gramercy.estimators.uncertainty.row_law import describe_row_law
 from gramercy.schemas.evidence import Evidence
 
@@ -54,14 +64,22 @@ class Intervals(Estimator):
     Notes
     -----
     The estimand is the population second moment of the normalised rows, and what follows from it.
-    Noise errors follow the exact noise law. Sampling errors follow an assumed law of the rows,
-    since fourth moments are not released; the table ``laws`` names both.
+    With folds, noise and sampling errors together are estimated from them, by a jackknife; what
+    clipping does to the rows is not an error of this estimand, and is not included. Otherwise noise
+    errors follow the exact noise law, and sampling errors the law of Gaussian rows, since fourth
+    moments are not released. The table ``laws`` names both laws, and so does the column ``law`` of
+    the other tables. If the release states the shares of cells that are present, correlations are
+    corrected for missing cells as in `estimators.own_units`.
+
+    Partial correlations come from the inverse. If noise may have produced its smallest eigenvalues,
+    they come from the lasso of every column on the others (see `uncertainty.nodewise`).
 
     Where the noise is too strong for an estimate, it is 0 with standard error 1, and the interval
     is [-1, 1]; ``unknown`` counts such pairs. The intercept has no correlations, and its entries
     are the same; among covariances they are the released ones.
     """
 
+    method_since = 8
     name: Literal["intervals"] = "intervals"
     of: Literal["covariance", "correlation", "partial-correlation"] = "correlation"
     level: Level = 0.95
@@ -73,10 +91,12 @@ class Intervals(Estimator):
         else:
             bounds, unknown = _correlation_bounds(evidence, self.of, self.level)
         names = ("estimate", "standard_error", "lower", "upper")
+        folds = len(evidence.folds) if has_jackknife(evidence) else 0
         tuning = {
             "level": self.level,
-            "critical_value": float(-ndtri((1 - self.level) / 2)),
+            "critical_value": student_quantile(self.level, folds - 1 if folds else math.inf),
             "unknown": float(unknown),
+            **({"folds": float(folds)} if folds else {}),
         }
         matrices = dict(zip(names, bounds, strict=True))
         tables = {"clearest": _clearest(matrices, evidence), "laws": error_laws(evidence)}
@@ -91,12 +111,15 @@ def _clearest(matrices: dict[str, Array], evidence: Evidence) -> pd.DataFrame:
     ratio = np.abs(values["estimate"]) / np.maximum(values["standard_error"], 1e-300)
     top = np.argsort(-ratio, kind="stable")[:_CLEAREST_PAIRS]
     numbers = {key: value[top] for key, value in values.items()}
-    return pd.DataFrame({"row": names[row[top]], "column": names[column[top]], **numbers})
+    table = pd.DataFrame({"row": names[row[top]], "column": names[column[top]], **numbers})
+    return table.assign(law=describe_sampling(evidence))
 
 
 def error_laws(evidence: Evidence) -> pd.DataFrame:
     """The laws by which noise and sampling errors were computed."""
-    rows = describe_row_law(unit=evidence.unit, intercept=has_intercept(evidence))
+    rows = describe_sampling(evidence)
+    if not has_jackknife(evidence):
+        rows = describe_row_law(unit=evidence.unit, intercept=has_intercept(evidence))
     return pd.DataFrame(
         {"error": ["noise", "sampling"], "law": [evidence.law.family, rows], "exact": ["yes", "no"]}
     )

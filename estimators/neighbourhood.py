@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.about_means import DependenceEstimator
+from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.input_matrix import correlation_matrix, retained_share
 from gramercy.estimators.solvers.columnwise import columnwise
 from gramercy.schemas.evidence import Evidence
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 Rule = Literal["and", "or"]
 
 
-class NeighbourhoodSelection(Estimator):
+class NeighbourhoodSelection(DependenceEstimator):
     """``neighbourhood``: a graph, with a weight for every edge.
 
     It works on the denoised matrix with the same diagonal floor as the graphical lasso: a tenth of
@@ -50,8 +51,8 @@ class NeighbourhoodSelection(Estimator):
     rule: Rule = "and"
     penalty: Literal["auto"] | Positive = "auto"
 
-    def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
+    def fit_columns(self, evidence: Evidence) -> Estimate:
+        """See `DependenceEstimator.fit_columns`."""
         penalty = auto_penalty(evidence) if self.penalty == "auto" else self.penalty
         coefficients = neighbourhood_coefficients(correlation_matrix(evidence)[0], penalty)
         weights = symmetrised(coefficients, self.rule)

@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.estimator import Estimate, Estimator, precision_estimate
+from gramercy.estimators.about_means import DependenceEstimator, Source
+from gramercy.estimators.estimator import Estimate, precision_estimate
 from gramercy.estimators.tuning.cross_validation import check_folds, cross_validation
 from gramercy.estimators.tuning.penalty_rule import grid_around
 from gramercy.schemas.evidence import Evidence
@@ -26,7 +27,7 @@ from gramercy.schemas.problems.estimation import matrix_is_zero, not_positive
 Array = NDArray[np.float64]
 
 
-class Ridge(Estimator):
+class Ridge(DependenceEstimator):
     """``ridge``: a dense precision matrix.
 
     Parameters
@@ -47,8 +48,13 @@ class Ridge(Estimator):
         if self.penalty == "cross-validation":
             check_folds(spec.folds)
 
-    def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
+    @property
+    def source(self) -> Source:
+        """See `DependenceEstimator.source`."""
+        return self.input
+
+    def fit_columns(self, evidence: Evidence) -> Estimate:
+        """See `DependenceEstimator.fit_columns`."""
         tables = {}
         if isinstance(self.penalty, str):
             penalty = auto_penalty(evidence, self.input)

@@ -16,12 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from gramercy.estimators.estimator import (
-    Estimate,
-    Estimator,
-    partial_correlations,
-    precision_estimate,
-)
+from gramercy.estimators.about_means import DependenceEstimator
+from gramercy.estimators.estimator import Estimate, partial_correlations, precision_estimate
 from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.neighbourhood import auto_penalty, symmetrised
 from gramercy.estimators.solvers.columnwise import columnwise
@@ -34,7 +30,7 @@ _MAX_AUTO_PENALTY = 0.9  # at 1 every column is zero
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
-class Scio(Estimator):
+class Scio(DependenceEstimator):
     """``scio``: a sparse precision matrix; its zeros are a graph's missing edges.
 
     It works on the denoised matrix with the same diagonal floor as the graphical lasso, scaled to a
@@ -56,8 +52,8 @@ class Scio(Estimator):
     name: Literal["scio"] = "scio"
     penalty: Literal["auto"] | Annotated[float, Field(strict=True, gt=0, lt=1)] = "auto"
 
-    def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
+    def fit_columns(self, evidence: Evidence) -> Estimate:
+        """See `DependenceEstimator.fit_columns`."""
         if self.penalty == "auto":
             penalty = min(auto_penalty(evidence), _MAX_AUTO_PENALTY)
         else:

@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.about_means import DependenceEstimator, Source
+from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.solvers.block import soft_threshold
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import Positive
@@ -42,7 +43,7 @@ _ROUNDING = float(np.finfo(np.float64).eps)
 PaperThreshold = Literal["wx", "wx-local", "lw", "lw-local"]
 
 
-class ThresholdedCovariance(Estimator):
+class ThresholdedCovariance(DependenceEstimator):
     """``thresholded``: a sparse covariance matrix; its zeros are a graph's missing edges.
 
     The result has two matrices. ``thresholded`` has exact zeros and may be indefinite.
@@ -51,7 +52,9 @@ class ThresholdedCovariance(Estimator):
     edges are the entries of the first, divided by the square roots of the denoised diagonal and
     clipped to [-1, 1]; a column with a denoised variance of zero does not have edges.
 
-    It works on the raw matrix, whose noise has a known law.
+    It works on the raw matrix, whose noise has a known law. With an intercept it thresholds moments
+    about the means; both matrices are then second moments about the public centres, to which the
+    products of the means are added, and only the edges have the zeros.
 
     Parameters
     ----------
@@ -74,8 +77,13 @@ class ThresholdedCovariance(Estimator):
     constant: Literal["auto"] | Positive = "auto"
     keep_diagonal: Annotated[bool, Field(strict=True)] = True
 
-    def fit(self, evidence: Evidence) -> Estimate:
-        """See `Estimator.fit`."""
+    @property
+    def source(self) -> Source:
+        """See `DependenceEstimator.source`."""
+        return "raw"
+
+    def fit_columns(self, evidence: Evidence) -> Estimate:
+        """See `DependenceEstimator.fit_columns`."""
         tuning, threshold = self._threshold(evidence)
         sparse = threshold_entries(
             evidence.raw, threshold, self.rule, keep_diagonal=self.keep_diagonal

@@ -73,7 +73,7 @@ def evidence_from_matrix(
     raw: Array = given / 2 + given.T / 2 - law.mean * np.eye(p)
     return Evidence(
         raw,
-        denoise(raw, law, trace, n_samples),
+        denoise(raw, law, trace, n_samples, unit=unit),
         law,
         float(n_samples),
         tuple(names),

@@ -85,17 +85,31 @@ def draw_row_noise(source: Stream, like: Array, variance: float, rows: int) -> A
     do not change the law of Z. So X is replaced by min(n, p) rows; the noise on the other rows is a
     Wishart matrix.
     """
-    p, first = like.shape
-    noise = source.standard_normal((first, p)) * math.sqrt(variance)
+    noise, squares = draw_row_noise_parts(source, like.shape[0], variance, rows, like.shape[1])
     cross: Array = like @ noise
-    added: Array = cross + cross.T + noise.T @ noise - rows * variance * np.eye(p)
+    return (cross + cross.T + squares) / rows
+
+
+def draw_row_noise_parts(
+    source: Stream, p: int, variance: float, rows: int, first: int
+) -> tuple[Array, Array]:
+    """The parts of `draw_row_noise` that do not depend on the rows.
+
+    Returns
+    -------
+    tuple of ndarray
+        The noise Z on the first rows, shape (first, p), and Z^T Z - n v I for all n rows, shape
+        (p, p).
+    """
+    noise = source.standard_normal((first, p)) * math.sqrt(variance)
+    squares: Array = noise.T @ noise - rows * variance * np.eye(p)
     remaining = rows - first
     if remaining >= p:
-        added += variance * wishart(source, p, remaining)
+        squares += variance * wishart(source, p, remaining)
     elif remaining:
         others = source.standard_normal((remaining, p))
-        added += variance * (others.T @ others)
-    return added / rows
+        squares += variance * (others.T @ others)
+    return noise, squares
 
 
 def wishart(source: Stream, p: int, dof: float) -> Array:

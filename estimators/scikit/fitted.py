@@ -1,6 +1,6 @@
 """Base class of the estimators in the style of scikit-learn: `fit`, `score` and a graph.
 
-Moments are about zero, not about the mean, as in a release.
+Moments of rows are about zero, as in a release without an intercept.
 """
 
 from __future__ import annotations

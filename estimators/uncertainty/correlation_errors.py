@@ -11,10 +11,15 @@ the factor s follows from the law of the rows, and is 1 / n for Gaussian ones. A
 rho from which the observed r differs by at most the critical value times its standard error at that
 rho: a score interval, as Wilson's for a proportion and Fieller's for a quotient. Where it would be
 all of [-1, 1], the correlation is not estimable.
+
+The sampling factor s can also come from the folds of the release (`with_jackknife`), for rows of
+any law. Missing cells that count as zeros shrink a correlation to h rho: see
+`estimators.own_units`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
+from gramercy.estimators.uncertainty.jackknife import student_quantile, student_tail
+from gramercy.estimators.uncertainty.moderation import moderated
 from gramercy.estimators.uncertainty.tails import critical_value, tail_probability
 
 Array = NDArray[np.float64]
@@ -52,6 +59,13 @@ class CorrelationErrors:
         correlation is not estimable, too.
     noise_share
         Share of the variance of `z_score` that is due to noise.
+    attenuation
+        h: the factor by which missing cells shrink the correlation in the matrix. `observed` and
+        all bounds are corrected for it; the coefficients above are of the shrunken correlation.
+    bias
+        Bound on the bias of r, by which intervals are wider and z-scores smaller.
+    freedom, test_freedom
+        Degrees of freedom of the standard error, and of `z_score`: infinite without folds.
     """
 
     observed: Array
@@ -61,12 +75,17 @@ class CorrelationErrors:
     estimable: NDArray[np.bool_]
     z_score: Array
     noise_share: Array
+    attenuation: Array | float = 1.0
+    bias: Array | float = 0.0
+    freedom: float = math.inf
+    test_freedom: float = math.inf
 
     def variance(self, rho: Array) -> tuple[Array, Array]:
         """Variances of r by sampling and by noise, if the true correlation is rho."""
         a, b, c = self.noise_coefficients
-        by_noise = np.maximum(a + b * rho + c * rho**2, 0.0)
-        return self.sampling_factor * (1 - rho**2) ** 2, by_noise
+        r, square = rho * self.attenuation, self.attenuation**2
+        by_noise = np.maximum(a + b * r + c * r**2, 0.0)
+        return self.sampling_factor * (1 - r**2) ** 2 / square, by_noise / square
 
     @property
     def estimate(self) -> Array:
@@ -81,7 +100,8 @@ class CorrelationErrors:
     def interval(self, level: float) -> tuple[Array, Array]:
         """Lower and upper bounds of rho, within [-1, 1]."""
         by_sampling, by_noise = self.variance(self.estimate)
-        z = critical_value(1 - level, _noise_share(by_sampling, by_noise), self.shape)
+        z = critical_value(1 - level, noise_share(by_sampling, by_noise), self.shape)
+        z = np.maximum(z, student_quantile(level, self.freedom))
         upper, lower = self._bound(z, 1.0), self._bound(z, -1.0)
         return np.where(self.estimable, lower, -1.0), np.where(self.estimable, upper, 1.0)
 
@@ -90,7 +110,8 @@ class CorrelationErrors:
         inside, outside = self.estimate.copy(), np.full_like(z, end)
 
         def is_covered(rho: Array) -> NDArray[np.bool_]:
-            return np.abs(self.observed - rho) <= z * np.sqrt(sum(self.variance(rho)))
+            error = np.abs(self.observed - rho) - self.bias
+            return error <= z * np.sqrt(sum(self.variance(rho)))
 
         ends: Array = outside.copy()
         end_is_covered = is_covered(outside)
@@ -101,12 +122,80 @@ class CorrelationErrors:
             outside = np.where(covered, outside, middle)
         return np.where(end_is_covered, ends, outside)
 
+    @property
+    def testable(self) -> NDArray[np.bool_]:
+        """Whether the hypothesis of no correlation can be tested."""
+        tested: NDArray[np.bool_] = self.estimable | (self.z_score != 0)
+        return tested
+
     @cached_property
     def p_values(self) -> Array:
         """Two-sided p-values of the hypothesis of no correlation; 1 on the diagonal."""
         p_values = tail_probability(np.abs(self.z_score), self.noise_share, self.shape)
+        p_values = np.maximum(p_values, student_tail(np.abs(self.z_score), self.test_freedom))
         np.fill_diagonal(p_values, 1.0)
         return np.clip(p_values, 0.0, 1.0)
+
+    def with_jackknife(self, spread: Array, freedom: int) -> CorrelationErrors:
+        """The same correlations with errors from the folds instead of an assumed law of the rows.
+
+        Parameters
+        ----------
+        spread
+            Jackknife standard error of arctanh(h r), sampling and noise together; NaN where a
+            correlation is not estimable. Shape (p, p).
+        freedom
+            Its degrees of freedom.
+
+        Notes
+        -----
+        Standard errors are at least those of the noise, whose law is known. For tests, the squared
+        ratios to the standard errors of the assumed law are moderated: see
+        `estimators.uncertainty.moderation`.
+        """
+        estimable = self.estimable & np.isfinite(spread)
+        r = np.clip(self.estimate * self.attenuation, -_MAX_CORRELATION, _MAX_CORRELATION)
+        a, b, c = self.noise_coefficients
+        by_noise = np.maximum(a + b * r + c * r**2, 0.0) / (1 - r**2) ** 2
+        squared = np.where(estimable, spread, 0.0) ** 2
+        pairs = np.triu(estimable & (squared > 0), 1)
+        assumed = self.sampling_factor + by_noise
+        ratio, moderate_freedom = moderated(squared[pairs] / assumed[pairs], freedom)
+        z_score = self.z_score.copy()
+        z_score[pairs] /= np.sqrt(ratio)
+        z_score = np.triu(z_score, 1) + np.triu(z_score, 1).T
+        return replace(
+            self,
+            sampling_factor=np.where(estimable, np.maximum(squared - by_noise, 0.0), 1.0),
+            estimable=estimable,
+            z_score=z_score,
+            freedom=freedom,
+            test_freedom=moderate_freedom,
+        )
+
+    def embedded(self, columns: NDArray[np.intp], p: int) -> CorrelationErrors:
+        """The same errors among p columns, of which the others are not estimable."""
+        known = np.ix_(columns, columns)
+
+        def among_all(values: Array, fill: float = 0.0) -> Array:
+            full = np.full((p, p), fill)
+            full[known] = values
+            return full
+
+        estimable = np.zeros((p, p), dtype=bool)
+        estimable[known] = self.estimable
+
+        a, b, c = (among_all(coefficient) for coefficient in self.noise_coefficients)
+        return CorrelationErrors(
+            among_all(self.observed),
+            among_all(self.sampling_factor),
+            (a, b, c),
+            among_all(self.shape, np.inf),
+            estimable,
+            among_all(self.z_score),
+            among_all(self.noise_share),
+            bias=among_all(np.broadcast_to(self.bias, self.observed.shape)),
+        )
 
     def negated(self) -> CorrelationErrors:
         """The same errors for -r."""
@@ -127,6 +216,7 @@ def correlations_with_errors(
     shape: Array,
     clear: NDArray[np.bool_],
     inflation: float = 1.0,
+    attenuation: Array | float = 1.0,
 ) -> CorrelationErrors:
     """Correlations of a matrix whose entries have known errors.
 
@@ -144,6 +234,8 @@ def correlations_with_errors(
         Columns whose diagonal entry exceeds the noise, shape (p,).
     inflation
         Factor of the sampling variances, for the degrees of freedom that partial correlations lose.
+    attenuation
+        See `CorrelationErrors`.
     """
     p = len(matrix)
     power = np.maximum(np.diag(denoised), 0.0)
@@ -151,22 +243,44 @@ def correlations_with_errors(
     r = np.clip(
         denoised * np.outer(inverse_root, inverse_root), -_MAX_CORRELATION, _MAX_CORRELATION
     )
-    sa, sb, sc = _quadratic(sampling.scaled(inverse_root), p)
+    sa, sb, sc = variance_coefficients(sampling.scaled(inverse_root), p)
     factor = inflation * np.maximum(sa + sb * r + sc * r**2, 0.0) / (1 - r**2) ** 2
 
     scale = 1 / np.sqrt(np.where(clear, np.diag(matrix), np.where(power > 0, power, 1.0)))
     scales = np.outer(scale, scale)
     pairs = np.outer(clear, clear) & ~np.eye(p, dtype=bool)
-    a, b, c = _quadratic(noise.scaled(scale), p)
+    a, b, c = variance_coefficients(noise.scaled(scale), p)
     deviation = np.sqrt(factor + a)
     z_score = np.divide(matrix * scales, deviation, out=np.zeros((p, p)), where=deviation > 0)
     return CorrelationErrors(
-        matrix * scales, factor, (a, b, c), shape, pairs, z_score, _noise_share(factor, a)
+        matrix * scales / attenuation,
+        factor,
+        (a, b, c),
+        shape,
+        pairs,
+        z_score,
+        noise_share(factor, a),
+        attenuation,
     )
 
 
-def _quadratic(errors: EntryCovariance, p: int) -> tuple[Array, Array, Array]:
-    """Coefficients of the variance of a correlation, as a polynomial of the correlation."""
+def not_estimable(q: int) -> CorrelationErrors:
+    """The errors of q columns of which nothing can be estimated."""
+    zero, never = np.zeros((q, q)), np.zeros((q, q), dtype=bool)
+    shape = np.full((q, q), np.inf)
+    return CorrelationErrors(zero, zero, (zero, zero, zero), shape, never, zero, zero)
+
+
+def variance_coefficients(errors: EntryCovariance, p: int) -> tuple[Array, Array, Array]:
+    """Coefficients of the variance of a correlation, as a polynomial of the correlation.
+
+    Parameters
+    ----------
+    errors
+        Covariance of the entries of a matrix with unit diagonal.
+    p
+        Number of its columns.
+    """
     variance = errors.variance(p)
     with_own, between = errors.covariance_with_diagonal(p)
     diagonal = np.diag(variance)
@@ -174,6 +288,7 @@ def _quadratic(errors: EntryCovariance, p: int) -> tuple[Array, Array, Array]:
     return variance, -(with_own + with_own.T), c
 
 
-def _noise_share(by_sampling: Array, by_noise: Array) -> Array:
+def noise_share(by_sampling: Array, by_noise: Array) -> Array:
+    """Share of the variance that is due to noise; 0 where the variance is zero."""
     total = by_sampling + by_noise
     return np.where(total > 0, by_noise / np.where(total > 0, total, 1.0), 0.0)

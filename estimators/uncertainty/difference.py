@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from gramercy.estimators.uncertainty.entry_errors import release_noise
+from gramercy.estimators.uncertainty.moment_errors import release_noise
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.manifest import ReleaseManifest
 
@@ -58,11 +58,12 @@ _INDEPENDENT = {"gaussian-isotropic", "gaussian-iid"}
 
 
 def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
-    """Whether two releases have the same estimand: columns, constants, normalisation, penalty."""
+    """Whether two releases estimate one matrix: columns, constants, normalisation, penalty."""
     keys = ("kind", "columns", "intercept", "normalisation", "privacy_unit")
     penalties = {manifest.mechanism.get("penalty") for manifest in (first, second)}
     return (
         first.dataset.id == second.dataset.id
+        and first.kind != "marginals"
         and all(getattr(first, key) == getattr(second, key) for key in keys)
         and (first.kind != "precision" or len(penalties) == 1)
     )

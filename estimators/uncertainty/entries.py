@@ -9,16 +9,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.estimators.uncertainty.entry_errors import (
-    CorrelationKind,
+from gramercy.estimators.uncertainty.entry_errors import CorrelationKind, correlation_errors
+from gramercy.estimators.uncertainty.jackknife import (
+    Statistic,
+    describe_sampling,
+    jackknife,
+    student_quantile,
+)
+from gramercy.estimators.uncertainty.moment_errors import (
     MomentErrors,
-    correlation_errors,
+    about_means,
     moment_errors,
     raw_moment_errors,
 )
 from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
@@ -38,6 +43,8 @@ class Entries:
         Whether the entry can be estimated at all.
     interval
         Lower and upper bounds, as a function of the confidence level.
+    law
+        What the sampling errors assume about the rows: ``Gaussian rows``, or a jackknife.
     """
 
     estimate: Array
@@ -45,6 +52,7 @@ class Entries:
     noise_error: Array
     estimable: NDArray[np.bool_]
     interval: Callable[[float], Bounds]
+    law: str = "Gaussian rows"
 
     @property
     def standard_error(self) -> Array:
@@ -65,7 +73,7 @@ def entries(evidence: Evidence, of: EntryKind) -> Entries:
 
 def second_moment(evidence: Evidence) -> Entries:
     """Entries of the second moment about zero; q = p."""
-    return _moment_entries(raw_moment_errors(evidence), evidence.law)
+    return _moment_entries(raw_moment_errors(evidence), evidence, lambda matrix: matrix)
 
 
 def covariance(evidence: Evidence) -> Entries:
@@ -73,7 +81,9 @@ def covariance(evidence: Evidence) -> Entries:
 
     Otherwise they are about zero, as in `second_moment`.
     """
-    return _moment_entries(moment_errors(evidence), evidence.law)
+    return _moment_entries(
+        moment_errors(evidence), evidence, lambda matrix: about_means(evidence, matrix)
+    )
 
 
 def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entries:
@@ -91,23 +101,68 @@ def correlation(evidence: Evidence, of: CorrelationKind = "correlation") -> Entr
     sampling_error, noise_error = (
         np.sqrt(np.where(diagonal, 0.0, variance)) for variance in errors.variance(errors.estimate)
     )
-    estimate = np.where(diagonal, 1.0, errors.estimate)
-    return Entries(estimate, sampling_error, noise_error, errors.estimable | diagonal, interval)
+    return Entries(
+        np.where(diagonal, 1.0, errors.estimate),
+        sampling_error,
+        noise_error,
+        errors.estimable | diagonal,
+        interval,
+        describe_sampling(evidence),
+    )
 
 
-def _moment_entries(errors: MomentErrors, law: NoiseLaw) -> Entries:
+def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statistic) -> Entries:
     by_sampling, by_noise = errors.variances()
-    variance, estimable = by_sampling + by_noise, np.full(by_noise.shape, not errors.weight_lost)
+    known = np.full(by_noise.shape, not errors.weight_lost)
+    folds = None if errors.weight_lost else jackknife(evidence, statistic)
+    if folds is not None:
+        known &= np.isfinite(folds.standard_error)
+        both = np.where(known, folds.standard_error, 0.0) ** 2
+        by_sampling = np.maximum(both - by_noise, 0.0)
+    variance = by_sampling + by_noise
     share = np.divide(by_noise, variance, out=np.zeros_like(by_noise), where=variance > 0)
-    shape = gamma_shape(law, errors.linear)
+    shape = gamma_shape(evidence.law, errors.linear)
 
     def interval(level: float) -> Bounds:
-        reach = critical_value(1 - level, share, shape) * np.sqrt(variance)
-        lower, upper = (np.where(estimable, errors.matrix + s * reach, s) for s in (-1.0, 1.0))
+        z = critical_value(1 - level, share, shape)
+        below = above = z * np.sqrt(variance)
+        if folds is not None:
+            z = np.maximum(z, student_quantile(level, folds.freedom))
+            below = above = z * np.sqrt(variance)
+            on_diagonal = np.eye(len(z), dtype=bool)
+            skewed = skewed_reach(errors.matrix, z**2 * by_sampling, z**2 * by_noise)
+            below, above = (
+                np.where(on_diagonal, *pair) for pair in zip(skewed, (below, above), strict=True)
+            )
+        lower = np.where(known, errors.matrix - below, -1.0)
+        upper = np.where(known, errors.matrix + above, 1.0)
         # No row is longer than 1, and no variance is negative.
-        diagonal = estimable & np.eye(len(estimable), dtype=bool)
+        diagonal = known & np.eye(len(known), dtype=bool)
         return np.where(diagonal, np.maximum(lower, 0.0), lower), np.where(
             diagonal, np.maximum(upper, 0.0), upper
         )
 
-    return Entries(errors.matrix, np.sqrt(by_sampling), np.sqrt(by_noise), estimable, interval)
+    return Entries(
+        errors.matrix,
+        np.sqrt(by_sampling),
+        np.sqrt(by_noise),
+        known,
+        interval,
+        describe_sampling(evidence),
+    )
+
+
+def skewed_reach(variances: Array, by_sampling: Array, by_noise: Array) -> Bounds:
+    """Distances from variances to their bounds, from squared distances by sampling and by noise.
+
+    Sampling errors of variances are skewed to the right, and those of their logarithms are not;
+    noise is symmetric. Both distances are combined as in Zou and Donner (2008), "Construction of
+    confidence limits about effect measures".
+    """
+    size = np.maximum(variances, np.sqrt(by_sampling + by_noise) / 2)
+    positive = np.where(size > 0, size, 1.0)
+    relative = np.sqrt(by_sampling) / positive
+    return (
+        np.hypot(positive * -np.expm1(-relative), np.sqrt(by_noise)),
+        np.hypot(positive * np.expm1(relative), np.sqrt(by_noise)),
+    )

@@ -168,7 +168,7 @@ def test_fitted_graph_as_networkx() -> None:
     expected = {("abcd"[i], "abcd"[j]) for i, j in np.argwhere(np.triu(fitted.precision_, 1))}
     assert set(graph.edges) == expected
     assert fitted.edges_ is not None
-    assert graph["a"]["b"]["weight"] == fitted.edges_[0, 1]
+    assert graph["b"]["c"]["weight"] == fitted.edges_[1, 2] != 0
     assert set(RidgePrecision().fit(rows()).to_networkx()) == {"x0", "x1", "x2", "x3"}
 
 

@@ -80,7 +80,9 @@ def folded(
 @pytest.fixture
 def repair_by_projection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repair by projection, for tests that do not depend on the repair."""
-    monkeypatch.setattr(path_room, "denoise", lambda raw, law, trace, rows: project(raw, trace))
+    monkeypatch.setattr(
+        path_room, "denoise", lambda raw, law, trace, rows, **_: project(raw, trace)
+    )
 
 
 def lasso(evidence: Evidence, grid: Array) -> list[Array | None]:
@@ -442,7 +444,7 @@ def test_derived_evidence_is_denoised_like_a_release(family: Family, trace: floa
     raw = ar1(5) + goe(np.random.default_rng(17), 5, 0.05)
     law = law_of(0.05).model_copy(update={"family": family})
     law = NoiseLaw.none() if family == "none" else law
-    expected = evidence_from_matrix(raw, 100.0, law, trace=trace)
+    expected = evidence_from_matrix(raw, 100.0, law, trace=trace, unit=True)
     like = Evidence(raw, raw, law, 100.0, ("a",) * 5, folds=(Fold(raw, 1.0),), trace=trace)
     again = derived_evidence(like, raw, law, 100.0)
     np.testing.assert_allclose(again.repaired, expected.repaired, atol=1e-12)

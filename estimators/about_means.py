@@ -1,0 +1,194 @@
+"""Estimates of the dependences between columns, about the means that an intercept gives.
+
+With the second moment S of rows (1, x), s = S_00 and m = S_0. / s, the columns have the moments
+C = S_xx - s m m^T about their means. An estimator of dependences sees C only, so that the intercept
+is never penalised and has no edges. Its result is then extended by the intercept, exactly: S has
+the inverse
+
+[[1 / s + m^T T m, -m^T T], [-T m, T]],  T = C^-1.
+
+Moments are corrected for missing cells whose shares are known, as in `estimators.own_units`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.noise.denoise import project
+from gramercy.estimators.own_units import weight_lost
+from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
+from gramercy.estimators.uncertainty.moment_errors import (
+    completed_moments,
+    has_intercept,
+    incomplete,
+    inverse_shares,
+)
+from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems.estimation import matrix_is_zero
+
+Array = NDArray[np.float64]
+Source = Literal["denoised", "raw"]
+
+_PRECISIONS = frozenset({"precision", "coefficients"})
+_SECOND_MOMENTS = frozenset({"covariance", "thresholded"})
+
+
+class DependenceEstimator(Estimator):
+    """An estimator of dependences between columns, about the means if there is an intercept."""
+
+    intercept_since: ClassVar[int] = 8
+
+    @property
+    def source(self) -> Source:
+        """The matrix that is estimated from."""
+        return "denoised"
+
+    def fit(self, evidence: Evidence) -> Estimate:
+        """See `Estimator.fit`."""
+        if not has_intercept(evidence) or len(evidence.raw) == 1:
+            return self.fit_columns(evidence)
+        centred = about_means(evidence, self.source)
+        return centred.with_intercept(self.fit_columns(centred.evidence))
+
+    @abstractmethod
+    def fit_columns(self, evidence: Evidence) -> Estimate:
+        """Estimate from evidence without an intercept."""
+
+
+@dataclass(frozen=True)
+class CentredEvidence:
+    """Evidence of the moments about the means, and what extends a result by the intercept.
+
+    Parameters
+    ----------
+    evidence
+        Of the q columns without the intercept.
+    mean
+        In scaled units, shape (q,).
+    weight
+        The intercept's entry s; positive.
+    """
+
+    evidence: Evidence
+    mean: Array
+    weight: float
+
+    def with_intercept(self, estimate: Estimate) -> Estimate:
+        """The estimate of all q + 1 columns; edges and frequencies of the intercept are zero."""
+        return replace(
+            estimate,
+            matrices={name: self._extended(name, M) for name, M in estimate.matrices.items()},
+            edges=None if estimate.edges is None else np.pad(estimate.edges, ((1, 0), (1, 0))),
+        )
+
+    def _extended(self, name: str, matrix: Array) -> Array:
+        extended: Array = np.pad(matrix, ((1, 0), (1, 0)))
+        m = self.mean
+        if name in _PRECISIONS:
+            extended[0, 1:] = extended[1:, 0] = -matrix @ m
+            extended[0, 0] = 1 / self.weight + m @ matrix @ m
+        elif name in _SECOND_MOMENTS:
+            extended += self.weight * np.outer(np.append(1.0, m), np.append(1.0, m))
+        return extended
+
+
+def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvidence:
+    """Moments about the means, corrected for missing cells, as evidence of their own.
+
+    Parameters
+    ----------
+    evidence
+        With an intercept, p > 1.
+    source
+        The matrix that gives the means and the weight of the intercept.
+
+    Raises
+    ------
+    RequestError
+        If the release has no noise, and the intercept's entry is not positive.
+
+    Notes
+    -----
+    With E the noise, that of C is E_ij - m_j E_0i - m_i E_0j + m_i m_j E_00 to first order. Its law
+    is approximated by that of E, scaled to the mean square of the entries off the diagonal. Their
+    variances are unequal and they are correlated, the more so the farther some means are from the
+    centres. The law of noisy rows is not scaled.
+
+    In 40 simulated releases (10 columns, 5 true edges, 5,000 rows, radius 4, noise of deviation
+    0.001) with means of 1 and -1 standard deviation, the graphical lasso with penalty ``auto``
+    finds all true edges and 0.1 false ones; about zero it found 40 false ones, and with the law not
+    scaled 6. With ``ebic`` there are 3 false ones. If two means are at 3 standard deviations and
+    the others at 0 (radius 8), ``auto`` finds 1.3 true edges and 0.5 false ones, because the
+    scaling suits no column; about zero it found all 5.
+
+    Folds are taken about the means of all rows, so their weighted average is `raw` again.
+
+    If noise hides the weight of the intercept, it hides the means too, and moments remain about the
+    public centres.
+    """
+    raw, repaired, inverse = evidence.raw, evidence.repaired, inverse_shares(evidence)
+    columns = replace(
+        evidence,
+        raw=raw[1:, 1:],
+        repaired=repaired[1:, 1:],
+        names=evidence.names[1:],
+        columns=evidence.columns[1:],
+        present=evidence.present[1:],
+    )
+    matrix = raw if source == "raw" else repaired
+    if any(weight_lost(each, evidence.deviations) for each in (raw, repaired)):
+        weight = max(float(matrix[0, 0]), evidence.law.sd_diagonal)
+        if not weight > 0:
+            raise matrix_is_zero()
+        means = of_folds = np.zeros(len(inverse))
+        centred, denoised = (completed_moments(columns, each[1:, 1:]) for each in (raw, repaired))
+    else:
+        weight = float(matrix[0, 0])
+        means, of_folds = matrix[0, 1:] / weight, raw[0, 1:] / raw[0, 0]
+        centred, denoised = (completed_moments(evidence, each) for each in (raw, repaired))
+    shares = np.outer(inverse, inverse)
+    np.fill_diagonal(shares, inverse)
+    folds = tuple(
+        Fold(centred + shares * _centred(fold.moment - raw, of_folds), fold.rows)
+        for fold in evidence.folds
+    )
+    reduced = replace(
+        columns,
+        raw=centred,
+        repaired=project(denoised, np.inf) if incomplete(evidence) else denoised,
+        law=_law(evidence, means, inverse),
+        folds=folds,
+        unit=False,  # the trace about the means is not public
+        trace=evidence.trace * max(1.0, float(inverse.max())),
+        present=(),
+    )
+    return CentredEvidence(reduced, means * inverse, weight)
+
+
+def _law(evidence: Evidence, means: Array, inverse: Array) -> NoiseLaw:
+    """The law of the release, scaled to the mean square of the noise about the means.
+
+    That of the entries off the diagonal, which decide on edges.
+    """
+    law, q = evidence.law, len(means)
+    if not law.has_noise or law.cell_variance is not None:
+        return law
+    linear = np.column_stack([-means, np.eye(q)]) * inverse[:, None]
+    noise = noise_covariance(law, evidence.repaired, evidence.rows).transformed(linear)
+    entries = ~np.eye(q, dtype=bool) if q > 1 else np.eye(1, dtype=bool)
+    sd = float(np.sqrt(noise.variance(q)[entries].mean()))
+    return law.divided_by(float(law.deviations(q)[entries][0]) / sd) if sd > 0 else law
+
+
+def _centred(matrix: Array, means: Array) -> Array:
+    """A second moment of all columns, about given means; shape (q, q)."""
+    linear = np.column_stack([-means, np.eye(len(means))])
+    product: Array = linear @ matrix @ linear.T
+    return (product + product.T) / 2

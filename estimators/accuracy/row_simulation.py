@@ -1,0 +1,197 @@
+"""Simulated rows with the moments of a release, before and after their normalisation.
+
+A release does not publish the law of its rows, so several are assumed; each has the released means,
+variances and correlations after normalisation. Rows are z = mean + deviation * u, where u has
+correlated columns of mean 0 and variance 1, by one of the laws of `row_laws`. They are weighted by
+w = 1 / |x|^2 (``unit``) or min(1, r^2 / |x|^2) (``clip``), where x = (1, z) with an intercept and
+x = z without. A moment after normalisation is E[w z z^T] up to a known factor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from gramercy.estimators.accuracy.row_laws import Law
+from gramercy.estimators.noise.draws import stream
+
+Array = NDArray[np.float64]
+
+_MOST_CELLS, _MOST_ROWS, _FEWEST_ROWS = 1_000_000, 20_000, 2_000
+_FIT_STEPS, _MOST_CHANGE = 6, 4.0
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """How rows are normalised.
+
+    Parameters
+    ----------
+    radius
+        Clipping radius in scaled units; None for unit rows.
+    intercept
+        Whether every row starts with 1.
+    limits
+        Bounds to which cells are clamped, in scaled units; shape (2, q).
+    clamps_truth
+        Whether the correlations to compare with are those of clamped cells.
+    rows_per_person
+        Number of consecutive rows that are weighted together.
+    """
+
+    radius: float | None
+    intercept: bool
+    limits: Array
+    clamps_truth: bool = True
+    rows_per_person: int = 1
+
+    def weights(self, rows: Array) -> Array:
+        """The weight w of every row, shape (n,)."""
+        squares = np.einsum("ij,ij->i", rows, rows) + self.intercept
+        if self.rows_per_person > 1:
+            sums = squares.reshape(-1, self.rows_per_person).sum(axis=1)
+            squares = np.repeat(sums, self.rows_per_person)
+        positive = np.maximum(squares, 1e-300)
+        weights: Array = 1 / positive if self.radius is None else self.radius**2 / positive
+        return weights if self.radius is None else np.minimum(1.0, weights)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Moments of the rows after normalisation, in scaled units; q columns.
+
+    Parameters
+    ----------
+    mean, deviation
+        Weighted mean and standard deviation; zero mean without an intercept. Shape (q,).
+    correlation
+        Positive semidefinite, shape (q, q).
+    is_level
+        Which columns are indicators, shape (q,); their mean is the share of a level.
+    """
+
+    mean: Array
+    deviation: Array
+    correlation: Array
+    is_level: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Moments of simulated rows.
+
+    Parameters
+    ----------
+    correlation, normalised
+        Correlations of the rows before and after normalisation, shape (q, q). After it about the
+        weighted means, or about zero without an intercept; before it about the means.
+    variance
+        Weighted variance after normalisation relative to the mean weight, shape (q,).
+    mean_weight
+        The mean of w.
+    """
+
+    correlation: Array
+    normalised: Array
+    variance: Array
+    mean_weight: float
+
+
+def standard_rows(correlation: Array) -> Array:
+    """Correlated standard normal cells from a public seed; as many rows as take a moment."""
+    q = len(correlation)
+    rows = _number_of_rows(q)
+    values, vectors = np.linalg.eigh(correlation)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # equal on every machine
+    length = np.sqrt(np.maximum((root**2).sum(axis=1), 1e-12))
+    cells: Array = stream().standard_normal((rows, q)) @ (root / length[:, None]).T
+    return cells
+
+
+def one_factor_rows(columns: int, correlation: float) -> Array:
+    """Standard normal cells of which all pairs of columns have this correlation."""
+    rows = _number_of_rows(columns)
+    source = stream()
+    factor = source.standard_normal((rows, 1)) * math.sqrt(correlation)
+    cells: Array = factor + source.standard_normal((rows, columns)) * math.sqrt(1 - correlation)
+    return cells
+
+
+def _number_of_rows(columns: int) -> int:
+    return max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_CELLS // columns))
+
+
+def simulate(cells: Array, law: Law, target: Target, how: Normalisation) -> Simulated:
+    """Draw rows whose moments after normalisation are the target, and compare before and after.
+
+    Means and deviations are fitted column by column; the dependence is that of `cells`.
+
+    Parameters
+    ----------
+    cells
+        See `standard_rows`.
+    law
+        The law of the rows up to mean and deviation.
+    target, how
+        Moments after normalisation, and the normalisation.
+    """
+    cells = cells[: len(cells) // how.rows_per_person * how.rows_per_person]
+    drawn = law(cells)
+    drawn = (drawn - drawn.mean(axis=0)) / np.maximum(drawn.std(axis=0), 1e-12)
+    levels = target.is_level
+    drawn[:, levels] = cells[:, levels] < ndtri(np.clip(target.mean[levels], 1e-6, 1 - 1e-6))
+    mean, deviation = target.mean.copy(), target.deviation.copy()
+    mean[levels], deviation[levels] = 0.0, 1.0
+    for _ in range(_FIT_STEPS):
+        fitted, spread = _weighted_moments(drawn * deviation + mean, how)
+        ratio = np.clip(target.deviation / spread, 1 / _MOST_CHANGE, _MOST_CHANGE)
+        if how.intercept:
+            mean[~levels] += (target.mean - fitted)[~levels]
+        deviation[~levels] *= ratio[~levels]
+    return before_and_after(drawn * deviation + mean, how)
+
+
+def before_and_after(rows: Array, how: Normalisation) -> Simulated:
+    """Correlations of rows before and after their normalisation.
+
+    Parameters
+    ----------
+    rows
+        In scaled units, without the intercept; shape (n, q).
+    how
+        The normalisation.
+    """
+    clamped = np.clip(rows, *how.limits)
+    truth = clamped if how.clamps_truth else rows
+    weight = how.weights(clamped)
+    moment = (clamped * weight[:, None]).T @ clamped / weight.sum()
+    if how.intercept:
+        centre = weight @ clamped / weight.sum()
+        moment -= np.outer(centre, centre)
+    return Simulated(
+        as_correlation(np.cov(truth.T).reshape(moment.shape)),
+        as_correlation(moment),
+        np.diag(moment).copy(),
+        float(weight.mean()),
+    )
+
+
+def _weighted_moments(rows: Array, how: Normalisation) -> tuple[Array, Array]:
+    """Mean and standard deviation of every column after normalisation."""
+    clamped = np.clip(rows, *how.limits)
+    weight = how.weights(clamped)
+    share = weight / weight.sum()
+    mean = share @ clamped if how.intercept else np.zeros(rows.shape[1])
+    return mean, np.sqrt(np.maximum(share @ (clamped - mean) ** 2, 1e-300))
+
+
+def as_correlation(matrix: Array) -> Array:
+    """A covariance matrix scaled to a unit diagonal; zero where a variance is not positive."""
+    variance = np.diag(matrix)
+    inverse = np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
+    scaled: Array = np.clip(matrix * np.outer(inverse, inverse), -1.0, 1.0)
+    return scaled

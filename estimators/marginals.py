@@ -1,0 +1,259 @@
+"""Shares and quantiles from published marginals, with intervals.
+
+Every count of a histogram has independent noise of one standard deviation, and the counts of a
+column add up to the number of rows, which is public or has noise of its own. Where the number is
+public this is worth knowing: a cumulative count is then known from both of its ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.special import ndtri
+
+from gramercy.schemas.facts import RowsFacts
+from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.manifest import ReleaseManifest
+
+Array = NDArray[np.float64]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_EXPLAINED = 2.0  # standard deviations of noise that explain a difference between bins
+_UNIT = 1.0  # of whole numbers
+_NARROW, _OCCUPIED = 1e-3, 4.0  # share of the width of a neighbour; standard deviations
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the rows, with its standard error from noise and sampling."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of a column with an interval, in the column's units."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+def counted_rows(marginals: Sequence[Histogram]) -> RowsFacts:
+    """The noisy number of rows, or of persons, that published marginals give: the mean total."""
+    columns = len(marginals)
+    observed = sum(float(each.count.sum()) for each in marginals) / columns
+    sd = marginals[0].sd * math.sqrt(sum(each.count.size for each in marginals)) / columns
+    return RowsFacts(value=max(1.0, observed), observed=observed, status="noisy", sd=sd)
+
+
+def rows_counted(facts: ReleaseManifest, marginals: Sequence[Histogram]) -> RowsFacts:
+    """The number of rows, or of persons, that the marginals of a release count.
+
+    The declared number of persons is not compared with the table, so the counts tell it better.
+    """
+    return counted_rows(marginals) if facts.privacy_unit == "person" else facts.rows
+
+
+def share(histogram: Histogram, index: int, rows: RowsFacts) -> Share:
+    """The share of rows in one bin.
+
+    Parameters
+    ----------
+    histogram
+        Of a column.
+    index
+        Index of the bin; -1 for missing cells, or for cells of no declared level.
+    rows
+        Number of rows or persons: see `rows_counted`.
+    """
+    value = min(max(float(histogram.count[index]) / rows.value, 0.0), 1.0)
+    noise = math.hypot(histogram.sd, value * rows.sd) / rows.value
+    sampling = value * (1 - value) / rows.value
+    return Share(value, math.sqrt(noise**2 + sampling))
+
+
+def quantiles(
+    histogram: Histogram, rows: RowsFacts, at: Sequence[float] = QUANTILES, level: float = 0.95
+) -> list[Quantile]:
+    """Quantiles of the cells that are present.
+
+    Parameters
+    ----------
+    histogram
+        Of a numeric column.
+    rows
+        Number of rows or persons: see `rows_counted`.
+    at
+        Probabilities, between 0 and 1.
+    level
+        Confidence level of each interval.
+
+    Returns
+    -------
+    list of Quantile
+        Interpolated within bins.
+
+    Notes
+    -----
+    An interval has the values at which the cumulative count differs from its target by no more than
+    noise and sampling explain. Within a bin the cumulative count is interpolated, and may deviate
+    from the straight line by as much as the densities of the neighbouring bins suggest: little
+    where they agree, and by the whole count of the bin where it differs, as if all of its cells
+    were equal. It may also deviate by the count of one unit, since all cells may be whole numbers.
+    Cells that are rounded to tens or more are taken to be evenly spread.
+    """
+    cumulative = _CumulativeCounts.of(histogram, rows)
+    return [cumulative.quantile(probability, level) for probability in at]
+
+
+@dataclass(frozen=True)
+class _CumulativeCounts:
+    """Estimated number of cells below every edge of a column's bins.
+
+    Parameters
+    ----------
+    edges
+        Shape (bins + 1,).
+    counts
+        Nondecreasing from 0 to the number of cells that are present, shape (bins + 1,).
+    bends
+        How far the cumulative count may deviate from a straight line within each bin, shape
+        (bins,).
+    variance
+        Of the noise on a count.
+    adjustment
+        Part of the difference from the known number of rows that is added to every count.
+    """
+
+    edges: Array
+    counts: Array
+    bends: Array
+    variance: float
+    adjustment: float
+
+    @classmethod
+    def of(cls, histogram: Histogram, rows: RowsFacts) -> _CumulativeCounts:
+        counts, variance = histogram.count.astype(np.float64), histogram.sd**2
+        # Generalised least squares: the counts have equal variances, and their sum is `rows`.
+        adjustment = variance / (counts.size * variance + rows.sd**2)
+        adjusted = counts + adjustment * (rows.value - counts.sum())
+        edges = np.append(histogram.lower[:-1], histogram.upper[-2])
+        cumulative = np.concatenate([[0.0], np.cumsum(adjusted[:-1])])
+        total = max(float(cumulative[-1]), 1.0)
+        monotone = np.clip(isotonic_regression(cumulative).x, 0.0, total)
+        monotone[-1] = total
+        bends = _bends(np.diff(monotone), np.diff(edges), variance)
+        return cls(edges, monotone, bends, variance, adjustment)
+
+    def quantile(self, probability: float, level: float) -> Quantile:
+        total, bins = float(self.counts[-1]), self.edges.size - 1
+        target = probability * total
+        below = np.arange(bins + 1)
+        # Variance of sum_k a_k e_k, where a_k is 1 - q below the edge and -q above, and the noise
+        # e_k of adjusted counts has covariance variance * (1[k = l] - adjustment).
+        squares = below * (1 - probability) ** 2 + (bins - below) * probability**2
+        common = self.adjustment * (below - bins * probability) ** 2
+        noise = self.variance * (squares - common)
+        sampling = total * probability * (1 - probability)
+        error = -float(ndtri((1 - level) / 2)) * np.sqrt(noise + sampling)
+        value = float(np.interp(target, self.counts, self.edges))
+        lower = self._first_reaching(target, self.counts + error)
+        upper = self._last_not_above(target, self.counts - error)
+        return Quantile(value, min(lower, value), max(upper, value))
+
+    def _first_reaching(self, target: float, largest: Array) -> float:
+        """The smallest value at which the count may be as large as the target."""
+        reached = largest[1:] >= target
+        if not reached.any():
+            return float(self.edges[-1])
+        k = int(np.argmax(reached))
+        return self._within(k, target - float(self.bends[k]), largest)
+
+    def _last_not_above(self, target: float, least: Array) -> float:
+        """The largest value at which the count may be as small as the target."""
+        small = least[:-1] <= target
+        if not small.any():
+            return float(self.edges[0])
+        k = small.size - 1 - int(np.argmax(small[::-1]))
+        return self._within(k, target + float(self.bends[k]), least)
+
+    def _within(self, k: int, target: float, bound: Array) -> float:
+        """The value in bin k at which the straight line between its bounds is at a target."""
+        start, end = float(bound[k]), float(bound[k + 1])
+        part = (target - start) / (end - start) if end > start else float(target > start)
+        low, high = float(self.edges[k]), float(self.edges[k + 1])
+        return low + min(max(part, 0.0), 1.0) * (high - low)
+
+
+def _bends(counts: Array, widths: Array, variance: float) -> Array:
+    """How far a cumulative count may deviate from a straight line within each bin.
+
+    A density that changes linearly across a bin deviates by an eighth of its slope times the
+    squared width; twice that is allowed. A density that differs from the mean of its neighbours by
+    more than noise explains is not taken to be smooth. Whole numbers deviate by the count of one of
+    them; in bins of less than half a unit, they differ visibly from their neighbours.
+
+    A narrow bin that may be empty says nothing about densities, and is left out.
+    """
+    wider = np.maximum(*_neighbours(widths))
+    compared = (widths > _NARROW * wider) | (counts > _OCCUPIED * math.sqrt(variance))
+    filled, spans = counts[compared], widths[compared]
+    density, noise = filled / spans, (variance + filled) / spans**2
+    slope = np.zeros_like(filled)
+    for near, noise_near, width in zip(*map(_neighbours, (density, noise, spans)), strict=True):
+        difference = _beyond(density - near, noise + noise_near)
+        slope = np.maximum(slope, difference / (spans + width) * 2)
+    around, noise_around = sum(_neighbours(density)) / 2, sum(_neighbours(noise)) / 4
+    rough = _beyond(density - around, noise + noise_around)
+    smooth = slope * spans**2 / 4 + 2 * rough * spans
+    whole = np.where(spans >= _UNIT / 2, _UNIT * density, 0.0)
+    bends = counts.copy()
+    bends[compared] = np.minimum(np.maximum(smooth, whole), filled)
+    return bends
+
+
+def _beyond(difference: Array, variance: Array) -> Array:
+    """The part of a difference that its noise does not explain."""
+    part: Array = np.maximum(np.abs(difference) - _EXPLAINED * np.sqrt(variance), 0.0)
+    return part
+
+
+def _neighbours(values: Array) -> tuple[Array, Array]:
+    """The values of the bins before and after each bin; those at the ends are repeated."""
+    return np.append(values[:1], values[:-1]), np.append(values[1:], values[-1:])
+
+
+def marginals_frame(marginals: Sequence[Histogram], rows: RowsFacts) -> pd.DataFrame:
+    """Published marginals, one line for each bin.
+
+    Returns
+    -------
+    DataFrame
+        ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing cells),
+        ``count``, and ``share`` with its ``standard_error``.
+    """
+    frames = []
+    for each in marginals:
+        shares = [share(each, index, rows) for index in range(each.count.size)]
+        frames.append(
+            pd.DataFrame(
+                {
+                    "column": each.column,
+                    "lower": each.lower,
+                    "upper": each.upper,
+                    "level": list(each.level),
+                    "count": each.count,
+                    "share": [one.value for one in shares],
+                    "standard_error": [one.standard_error for one in shares],
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)

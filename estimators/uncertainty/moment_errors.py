@@ -1,0 +1,205 @@
+"""Errors of the second moments of a release, by noise and by sampling.
+
+The noise law is known exactly; the law of the rows is assumed (see `uncertainty.row_law`). The
+estimand is the population second moment of the normalised rows. If the first column is the
+intercept, moments are about the means that it gives, to first order in their errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.moments import schur_complement
+from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance, noise_covariance
+from gramercy.estimators.uncertainty.row_law import sampling_covariance
+from gramercy.schemas.evidence import Evidence
+
+Array = NDArray[np.float64]
+
+MIN_POWER = 2.0  # standard deviations of the noise that a column's diagonal entry must exceed
+_MIN_WEIGHT = 5.0  # and that the intercept's diagonal entry must exceed
+
+
+@dataclass(frozen=True)
+class MomentErrors:
+    """A noisy second moment and its errors, about the means where these are known.
+
+    Parameters
+    ----------
+    matrix, denoised
+        The noisy matrix and its positive semidefinite estimate; shape (q, q), where q = p, or
+        p - 1 about means.
+    sampling, noise
+        Covariance of the entries of `denoised` by sampling, and of `matrix` by noise.
+    linear
+        L of the first-order error L E L^T, shape (q, p).
+    offset
+        Number of columns of the release that are left out: 1 about means, else 0.
+    weight_lost
+        Whether the intercept's diagonal entry is lost in the noise, so that nothing is estimable.
+    """
+
+    matrix: Array
+    denoised: Array
+    sampling: EntryCovariance
+    noise: EntryCovariance
+    linear: Array
+    offset: int
+    weight_lost: bool
+
+    def variances(self) -> tuple[Array, Array]:
+        """Variances of every entry by sampling and by noise; shape (q, q) each."""
+        q = len(self.matrix)
+        by_sampling, by_noise = self.sampling.variance(q), self.noise.variance(q)
+        return np.maximum(by_sampling, 0.0), np.maximum(by_noise, 0.0)
+
+    def clear_columns(self) -> NDArray[np.bool_]:
+        """The columns whose variance exceeds the noise, shape (q,)."""
+        noise_sd = np.sqrt(np.maximum(np.diag(self.noise.variance(len(self.matrix))), 0.0))
+        clear: NDArray[np.bool_] = np.diag(self.matrix) > MIN_POWER * noise_sd
+        return clear & (np.diag(self.denoised) > 0)
+
+    def mapped(self, linear: Array) -> MomentErrors:
+        """The errors of L S L^T, for L of shape (k, q)."""
+        return replace(
+            self,
+            matrix=_congruence(linear, self.matrix),
+            denoised=_congruence(linear, self.denoised),
+            sampling=self.sampling.transformed(linear),
+            noise=self.noise.transformed(linear),
+            linear=linear @ self.linear,
+        )
+
+
+def has_intercept(evidence: Evidence) -> bool:
+    """Whether the first column is the intercept."""
+    return bool(evidence.columns) and evidence.columns[0] is None
+
+
+def raw_moment_errors(evidence: Evidence) -> MomentErrors:
+    """Errors of the second moments of all columns about zero."""
+    raw, denoised, rows = evidence.raw, evidence.repaired, max(evidence.rows, 1.0)
+    intercept = has_intercept(evidence)
+    sampling = sampling_covariance(denoised, rows, unit=evidence.unit, intercept=intercept)
+    noise = release_noise(evidence)
+    return MomentErrors(raw, denoised, sampling, noise, np.eye(len(raw)), 0, weight_lost=False)
+
+
+def release_noise(evidence: Evidence) -> EntryCovariance:
+    """Covariance of the released entries: the noise law, and the errors of a noisy divisor.
+
+    Notes
+    -----
+    If the sum was divided by a noisy number of rows with relative deviation d, S has the additional
+    error -S d. If it was divided by its own noisy trace, E becomes E - S tr E; where entries of E
+    are uncorrelated, with variance t on the diagonal, its covariance gains
+    t ((S - I) (S - I) - S S - I I) + p t S S.
+    """
+    law, denoised, rows = evidence.law, evidence.repaired, max(evidence.rows, 1.0)
+    noise = noise_covariance(law, denoised, rows)
+    if evidence.divisor == "noisy":
+        relative_variance = (evidence.rows_sd / rows) ** 2
+        return replace(noise, rank_one=(*noise.rank_one, (relative_variance, denoised)))
+    if evidence.divisor == "itself" and law.cell_variance is None:
+        identity, trace = np.eye(len(denoised)), float(np.trace(denoised)) or 1.0
+        t, unit_trace = law.sd_diagonal**2, denoised / trace
+        of_trace = (
+            (t, unit_trace - identity),
+            ((len(denoised) - 1) * t, unit_trace),
+            (-t, identity),
+        )
+        return replace(noise, rank_one=(*noise.rank_one, *of_trace))
+    return noise
+
+
+def moment_errors(evidence: Evidence) -> MomentErrors:
+    """Errors of second moments about the means if there is an intercept, else about zero."""
+    about_zero = raw_moment_errors(evidence)
+    if not has_intercept(evidence):
+        return about_zero
+    raw, denoised = about_zero.matrix, about_zero.denoised
+    identity = np.eye(len(raw))
+    if min(raw[0, 0], denoised[0, 0]) <= _MIN_WEIGHT * evidence.deviations[0, 0]:
+        none = EntryCovariance()
+        return MomentErrors(
+            raw[1:, 1:], denoised[1:, 1:], none, none, identity[1:], 1, weight_lost=True
+        )
+    linear, of_denoised = (
+        identity[1:] - np.outer(m[1:, 0], identity[0]) / m[0, 0] for m in (raw, denoised)
+    )
+    return MomentErrors(
+        schur_complement(raw),
+        schur_complement(denoised),
+        about_zero.sampling.transformed(of_denoised),
+        about_zero.noise.transformed(linear),
+        linear,
+        1,
+        weight_lost=False,
+    )
+
+
+def about_means(evidence: Evidence, matrix: Array) -> Array:
+    """Moments about the means of a second moment, if there is an intercept; shape (q, q).
+
+    NaN if the weight of all rows is not positive.
+    """
+    if not has_intercept(evidence):
+        return matrix
+    if not matrix[0, 0] > 0:
+        return np.full((len(matrix) - 1, len(matrix) - 1), np.nan)
+    return schur_complement(matrix)
+
+
+def completed_moments(evidence: Evidence, matrix: Array) -> Array:
+    """Moments about the means if there is an intercept, corrected for missing cells.
+
+    Parameters
+    ----------
+    evidence
+        A release.
+    matrix
+        A second moment like ``evidence.raw``: of all rows, denoised, or of some of the folds.
+
+    Returns
+    -------
+    ndarray, shape (q, q)
+        In the units of `matrix`. Zero for a column without any cell; NaN if the weight of all rows
+        is not positive.
+
+    Notes
+    -----
+    As in `estimators.own_units`: if cells are missing independently, and a share o_j of those of
+    column j is present, moments are divided by o_i o_j off the diagonal and by o_i on it.
+    """
+    centred = about_means(evidence, matrix)
+    if not incomplete(evidence):
+        return centred
+    squared_means = np.zeros(len(centred))
+    if has_intercept(evidence) and matrix[0, 0] > 0:
+        squared_means = matrix[0, 1:] ** 2 / matrix[0, 0]
+    inverse = inverse_shares(evidence)
+    completed: Array = centred * np.outer(inverse, inverse)
+    diagonal = np.diag(centred) * inverse - squared_means * inverse * np.maximum(inverse - 1, 0.0)
+    np.fill_diagonal(completed, diagonal)
+    return completed
+
+
+def incomplete(evidence: Evidence) -> bool:
+    """Whether cells are known to be missing."""
+    return any(share < 1 for share in evidence.present)
+
+
+def inverse_shares(evidence: Evidence) -> Array:
+    """1 / o_j of every column but the intercept, 0 for a column without any cell; shape (q,)."""
+    offset = int(has_intercept(evidence))
+    shares = np.array(evidence.present[offset:] or [1.0] * (len(evidence.raw) - offset))
+    inverse: Array = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
+    return inverse
+
+
+def _congruence(linear: Array, matrix: Array) -> Array:
+    product: Array = linear @ matrix @ linear.T
+    return (product + product.T) / 2

@@ -1,0 +1,146 @@
+"""Shares and quantiles from noisy histograms, and the coverage of their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.estimators.marginals import (
+    QUANTILES,
+    Quantile,
+    counted_rows,
+    marginals_frame,
+    quantiles,
+    share,
+)
+from gramercy.scaling.constants import Constants
+from gramercy.scaling.grid import zoomed_grid
+from gramercy.schemas.facts import RowsFacts
+from gramercy.schemas.histogram import Histogram
+from tests.support.marginals import histogram, public
+
+Array = np.ndarray[Any, Any]
+Law = Callable[[np.random.Generator, int], Array]
+
+ROWS = 20_000
+
+
+UNIT = 1000.0  # laws of measurements are in thousands, so that they are not whole numbers
+
+
+def zero_inflated(rng: np.random.Generator, rows: int) -> Array:
+    return np.where(rng.random(rows) < 0.6, 0.0, UNIT * np.exp(rng.normal(size=rows)))
+
+
+LAWS: dict[str, tuple[Law, float, float]] = {  # with a centre and a scale
+    "lognormal": (lambda rng, n: UNIT * np.exp(rng.normal(size=n)), 1500.0, 2000.0),
+    "exponential": (lambda rng, n: UNIT * rng.exponential(size=n), 1000.0, 1000.0),
+    "t3": (lambda rng, n: UNIT * rng.standard_t(3, n), 0.0, 1700.0),
+    "zero-inflated": (zero_inflated, 700.0, 1500.0),
+    "whole numbers": (lambda rng, n: np.rint(rng.normal(45, 16, n)), 45.0, 16.0),
+    "five answers": (lambda rng, n: rng.choice(5, n, p=[0.1, 0.2, 0.3, 0.25, 0.15]), 3.0, 1.2),
+}
+SMOOTH = {"lognormal", "exponential", "t3"}
+
+
+@pytest.mark.parametrize(("sd", "bins"), [(20.0, 64), (20.0, 16), (150.0, 16)])
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_of_quantiles_cover(law: str, sd: float, bins: int) -> None:
+    draw, centre, scale = LAWS[law]
+    rng, repetitions = np.random.default_rng(4), 100
+    edges = zoomed_grid(Constants(centre, scale, 1.0, bins=bins), -1e6, 1e6).edges
+    everyone = np.sort(draw(rng, 200_000).astype(float))
+    truth = everyone[(np.array(QUANTILES) * everyone.size).astype(int)]
+    covered, width = np.zeros(len(truth)), np.zeros(len(truth))
+    for _ in range(repetitions):
+        cells = draw(rng, ROWS).astype(float)
+        cells[rng.random(ROWS) < 0.1] = np.nan
+        found = quantiles(histogram(cells, edges, sd, rng), public(ROWS))
+        covered += [each.lower <= q <= each.upper for each, q in zip(found, truth, strict=True)]
+        width += [each.upper - each.lower for each in found]
+    assert (covered / repetitions >= 0.89).all()
+    assert (covered / repetitions).mean() >= 0.94
+    if law in SMOOTH and bins == 64:
+        assert (covered / repetitions).mean() < 0.995
+        # The intervals are narrower than a bin, which is an eighth of the scale.
+        assert width[1:4].max() / repetitions < scale / 8
+
+
+def test_shares_have_their_standard_error() -> None:
+    rng, sd, n, p = np.random.default_rng(2), 30.0, 4000, 0.2
+    counts = rng.binomial(n, p, 4000) + rng.normal(0, sd, 4000).round()
+    rows = n + rng.normal(0, 100, 4000)
+    found = [
+        share(one_bin(int(k)), 0, RowsFacts(value=each, observed=each, status="noisy", sd=100.0))
+        for k, each in zip(counts, rows, strict=True)
+    ]
+    values = np.array([each.value for each in found])
+    assert values.mean() == pytest.approx(p, abs=0.002)
+    assert found[0].standard_error == pytest.approx(values.std(), rel=0.06)
+
+
+def one_bin(count: int, missing: int = 0, sd: float = 30.0) -> Histogram:
+    lower, upper = np.array([0.0, np.nan]), np.array([1.0, np.nan])
+    return Histogram(1, "x", lower, upper, (None, None), np.array([count, missing]), sd)
+
+
+@pytest.mark.parametrize(("count", "value"), [(-50, 0.0), (5000, 1.0)])
+def test_shares_are_shares(count: int, value: float) -> None:
+    assert share(one_bin(count), 0, public(4000)).value == value
+
+
+def test_known_number_of_rows_reduces_the_noise() -> None:
+    """A cumulative count is then known from both of its ends.
+
+    This helps where the share of the cells below a value differs from that of the bins.
+    """
+    rng, edges = np.random.default_rng(6), np.linspace(0, 1, 65)
+    found: dict[float, list[float]] = {0.0: [], 1e6: []}
+    for _ in range(300):
+        each = histogram(np.linspace(0, 0.2, 5000), edges, 20.0, rng)
+        for sd, values in found.items():
+            rows = RowsFacts(value=5000, observed=5000, status="noisy", sd=sd)
+            values.append(quantiles(each, rows, [0.5])[0].value)
+    known, unknown = (np.std(each) for each in found.values())
+    assert known < 0.9 * unknown
+
+
+def test_cells_without_a_value_have_no_quantiles() -> None:
+    """The interval is then the whole range."""
+    (median,) = quantiles(one_bin(3, missing=4000), public(4000), [0.5])
+    assert (median.lower, median.upper) == (0.0, 1.0)
+    (median,) = quantiles(one_bin(-400, missing=-3), public(4000), [0.5])
+    assert median == Quantile(median.value, 0.0, 1.0)
+
+
+def test_equal_cells_fill_their_bin() -> None:
+    """They may be anywhere in it."""
+    edges, rng = np.array([0.0, 0.3, 0.4, 0.5, 1.0]), np.random.default_rng(1)
+    each = histogram(np.full(5000, 0.4), edges, 1.0, rng)
+    (median,) = quantiles(each, public(5000), [0.5])
+    assert (median.lower, median.upper) == pytest.approx((0.4, 0.5), abs=1e-3)
+
+
+def test_counted_rows_are_the_mean_of_the_columns() -> None:
+    marginals = [one_bin(100, 10), replace(one_bin(95, 5), column="y")]
+    rows = counted_rows(marginals)
+    assert (rows.value, rows.status) == (105.0, "noisy")
+    assert rows.sd == pytest.approx(30.0 * np.sqrt(4) / 2)
+    assert counted_rows([one_bin(-90, 5)]).value == 1.0
+
+
+def test_frame_has_a_line_for_every_bin() -> None:
+    levels = replace(
+        one_bin(60, 5), lower=np.full(2, np.nan), upper=np.full(2, np.nan), level=("A", None)
+    )
+    frame = marginals_frame([one_bin(100, 10), replace(levels, column="y")], public(110))
+    assert frame["column"].tolist() == ["x", "x", "y", "y"]
+    assert frame["level"].tolist()[2] == "A"
+    assert frame["level"].isna().tolist() == [True, True, False, True]
+    assert frame["lower"].isna().tolist() == [False, True, True, True]
+    assert frame["share"].tolist() == pytest.approx([100 / 110, 10 / 110, 60 / 110, 5 / 110])
+    assert (frame["standard_error"] > 0).all()
