@@ -26,6 +26,7 @@ from gramercy.schemas.errors import (
     StepFailed,
     TableError,
     TermsChanged,
+    UnitRows,
     UnknownRelease,
 )
 
@@ -58,6 +59,7 @@ __all__ = [
     "StepFailed",
     "TableError",
     "TermsChanged",
+    "UnitRows",
     "UnknownRelease",
     "open",
 ]

@@ -1,4 +1,4 @@
-"""A labelled matrix with the standard errors of its entries."""
+"""Labelled matrices and columns of numbers, with the standard errors of their entries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,69 @@ if TYPE_CHECKING:
     from gramercy.estimators.uncertainty.entries import Entries
 
 
-class Measured(pd.DataFrame):  # type: ignore[misc]
+class WithErrors:
+    """Values with errors: what a labelled matrix and a labelled column have in common."""
+
+    _plain: Callable[[NDArray[np.float64]], Any]  # the values as a plain pandas object
+    _unchanged_entries: Callable[[], Entries]
+
+    @property
+    def _entries(self) -> Entries:
+        return self._unchanged_entries()
+
+    @property
+    def standard_error(self) -> pd.DataFrame | pd.Series:
+        """Standard error of every entry from noise and sampling; NaN if not estimable."""
+        return self._frame(self._entries.standard_error)
+
+    @property
+    def noise_error(self) -> pd.DataFrame | pd.Series:
+        """The part of `standard_error` that is due to the noise of the release."""
+        return self._frame(self._entries.noise_error)
+
+    @property
+    def sampling_error(self) -> pd.DataFrame | pd.Series:
+        """The part of `standard_error` that is due to sampling."""
+        return self._frame(self._entries.sampling_error)
+
+    @property
+    def law(self) -> str:
+        """What the errors assume about the rows: ``Gaussian rows``, or ``jackknife over K folds``.
+
+        The jackknife assumes no law of the rows.
+        """
+        return self._entries.law
+
+    def interval(self, level: float = 0.95) -> tuple[pd.DataFrame | pd.Series, ...]:
+        """Lower and upper bounds of every entry; the full range if it is not estimable.
+
+        Parameters
+        ----------
+        level
+            Confidence level of each interval, greater than 0.5 and less than 1; not simultaneous.
+
+        Raises
+        ------
+        RequestError
+            If `level` is out of range.
+        """
+        if not 0.5 < level < 1:
+            raise level_out_of_range()
+        lower, upper = self._entries.interval(level)
+        return self._plain(lower), self._plain(upper)
+
+    def _frame(self, values: NDArray[np.float64]) -> Any:
+        return self._plain(np.where(self._entries.estimable, values, np.nan))
+
+
+class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
     """A symmetric matrix as a DataFrame, with the error of every entry.
 
     The squared error is the sum of two variances: that of the noise added for privacy, from its
     exact law, and that of sampling, from an assumed law of the rows (see
-    `estimators.uncertainty.row_law`). The estimand is the matrix of the population, for rows
-    normalised in the same way. Slices, products and copies are plain DataFrames.
+    `estimators.uncertainty.row_law`) or from the folds of the release. The estimand is the matrix
+    of the population, for rows normalised in the same way. Slices, products and copies are plain
+    DataFrames.
 
     Parameters
     ----------
@@ -65,44 +121,6 @@ class Measured(pd.DataFrame):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return pd.DataFrame, (self.to_numpy(), self.index, self.columns)
 
-    @property
-    def _entries(self) -> Entries:
-        entries: Entries = self._unchanged_entries()
-        return entries
-
-    @property
-    def standard_error(self) -> pd.DataFrame:
-        """Standard error of every entry from noise and sampling; NaN if not estimable."""
-        return self._frame(self._entries.standard_error)
-
-    @property
-    def noise_error(self) -> pd.DataFrame:
-        """The part of `standard_error` that is due to the noise of the release."""
-        return self._frame(self._entries.noise_error)
-
-    @property
-    def sampling_error(self) -> pd.DataFrame:
-        """The part of `standard_error` that is due to sampling."""
-        return self._frame(self._entries.sampling_error)
-
-    def interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Lower and upper bounds of every entry; the full range if it is not estimable.
-
-        Parameters
-        ----------
-        level
-            Confidence level of each interval, greater than 0.5 and less than 1; not simultaneous.
-
-        Raises
-        ------
-        RequestError
-            If `level` is out of range.
-        """
-        if not 0.5 < level < 1:
-            raise level_out_of_range()
-        lower, upper = self._entries.interval(level)
-        return self._plain(lower), self._plain(upper)
-
     def listed(self, level: float = 0.95) -> pd.DataFrame:
         """One row per pair of columns, including each column with itself.
 
@@ -124,14 +142,74 @@ class Measured(pd.DataFrame):  # type: ignore[misc]
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
         return pd.DataFrame({"row": labels[i], "column": labels[j], **numbers})
 
-    def _frame(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        return self._plain(np.where(self._entries.estimable, values, np.nan))
-
     def _plain(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.index, columns=self.columns)
+
+
+class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
+    """One number for each column of the table as a Series, with its error.
+
+    See `Measured` for the errors. Slices, products and copies are plain Series.
+
+    Parameters
+    ----------
+    values
+        Shape (q,); NaN for numbers that cannot be estimated.
+    names
+        Names of the q columns.
+    entries
+        The errors.
+    """
+
+    def __init__(
+        self, values: NDArray[np.float64], names: Sequence[str], entries: Callable[[], Entries]
+    ) -> None:
+        original = np.array(values)
+        super().__init__(original.copy(), index=list(names))
+
+        def unchanged_entries() -> Entries:
+            same_names = list(self.index) == list(names)
+            if not same_names or not np.array_equal(self.to_numpy(), original, equal_nan=True):
+                raise matrix_changed()
+            return entries()
+
+        object.__setattr__(self, "_unchanged_entries", unchanged_entries)
+
+    @property
+    def _constructor(self) -> Any:
+        return pd.Series
+
+    @property
+    def _constructor_expanddim(self) -> Any:
+        return pd.DataFrame
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pd.Series, (self.to_numpy(), self.index)
+
+    def listed(self, level: float = 0.95) -> pd.DataFrame:
+        """One row per column: ``estimate``, ``standard_error``, ``lower`` and ``upper``.
+
+        Parameters
+        ----------
+        level
+            See `interval`.
+        """
+        lower, upper = self.interval(level)
+        numbers = {"estimate": self._frame(self._entries.estimate)}
+        numbers |= {"standard_error": self.standard_error, "lower": lower, "upper": upper}
+        return pd.DataFrame(numbers)
+
+    def _plain(self, values: NDArray[np.float64]) -> pd.Series:
+        return pd.Series(values, index=self.index)
 
 
 def measured(entries: Entries, names: Sequence[str]) -> Measured:
     """The matrix of these entries; if they have no intercept, its name is left out."""
     values = np.where(entries.estimable, entries.estimate, np.nan)
     return Measured(values, names[len(names) - len(values) :], lambda: entries)
+
+
+def measured_column(entries: Entries, names: Sequence[str]) -> MeasuredColumn:
+    """One number for each column, from entries of shape (q,); the intercept is left out."""
+    values = np.where(entries.estimable, entries.estimate, np.nan)
+    return MeasuredColumn(values, names[len(names) - len(values) :], lambda: entries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from gramercy.api.attachments import Attachments
-from gramercy.api.measured import Measured, measured
+from gramercy.api.distributions import marginals, quantiles
+from gramercy.api.matrices import ReleaseMatrices
 from gramercy.archive.bundle import signer
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
@@ -28,10 +29,9 @@ from gramercy.schemas.problems.bundle import wrong_release
 
 if TYPE_CHECKING:
     from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
-    from gramercy.estimators.uncertainty.entries import Entries, EntryKind
 
 
-class Release:
+class Release(ReleaseMatrices):
     """One release, verified when it is opened.
 
     Its estimates and reports are verified before they are used. If the catalogue was opened with
@@ -58,13 +58,12 @@ class Release:
     """
 
     def __init__(self, archive: Archive, dataset: str, release: str) -> None:
-        self.id = f"{dataset}/{release}"
+        name = f"{dataset}/{release}"
         self.path = archive.release(dataset, release)
-        self._entries: dict[str, Entries] = {}
         if (dataset, release) not in archive.releases():
-            raise unknown_release(archive.location, self.id)
+            raise unknown_release(archive.location, name)
         with archive.rewrite_paths_in_errors():
-            self._bundle = read_release(self.path)
+            super().__init__(name, read_release(self.path))
             archive.verify_signer(self.path)
             self.signed_by = key_id(signer(self.path))
             # The seal of a bundle is also valid in the place of another bundle.
@@ -78,59 +77,22 @@ class Release:
         return self._bundle.manifest
 
     @property
+    def kind(self) -> str:
+        """``second-moment``, ``rows``, ``reports``, ``precision``, or ``marginals``.
+
+        Releases of every kind but ``marginals`` have a matrix.
+        """
+        return self.manifest.kind
+
+    @property
     def guarantee(self) -> GuaranteeFacts:
         """The exact privacy guarantee of the release."""
         return self.manifest.guarantee
 
     @property
     def noise(self) -> NoiseLaw:
-        """The noise law of `second_moment`."""
+        """The noise law of the matrix; of the family ``none`` if there is no matrix."""
         return self.manifest.noise
-
-    @property
-    def second_moment(self) -> Measured:
-        """The second moment as released, noise included; shape (p, p), may be indefinite.
-
-        Its intervals are for the second moment of the population about zero. If the noise has a
-        mean (``noise.mean``, on the diagonal), they are centred at the matrix minus that mean.
-
-        Raises
-        ------
-        RequestError
-            If the release is a precision matrix.
-        """
-        self._needs_second_moment()
-        return Measured(
-            self._bundle.raw, self.manifest.names, lambda: self._entries_of("second moment")
-        )
-
-    @property
-    def covariance(self) -> Measured:
-        """Unbiased second moments about the means of all columns except the intercept.
-
-        If the release has no intercept (``intercept: true`` in the contract), they are about the
-        public centres. In the units of the matrix; may be indefinite. Raises as `second_moment`
-        does.
-        """
-        return self._measured("covariance")
-
-    @property
-    def correlation(self) -> Measured:
-        """Correlations about the means, as `covariance`; NaN if the noise is too large.
-
-        Raises as `second_moment` does.
-        """
-        return self._measured("correlation")
-
-    @property
-    def partial_correlation(self) -> Measured:
-        """Correlations of two columns given all others, about the means, as `covariance`.
-
-        From the inverse of the matrix, corrected for the bias from noise. All entries are NaN if
-        the smallest eigenvalues may be due to noise: use a penalised estimate instead, see
-        `estimate`. Raises as `second_moment` does.
-        """
-        return self._measured("partial-correlation")
 
     @property
     def precision(self) -> pd.DataFrame:
@@ -141,13 +103,21 @@ class Release:
         RequestError
             If the release is a second moment.
         """
+        self._needs_matrix()
         if self.manifest.kind != "precision":
             raise problems.not_a_precision_matrix(self.id)
         return self._labelled(self._bundle.raw)
 
     @property
     def projected(self) -> pd.DataFrame:
-        """The nearest positive semidefinite matrix within the public trace; shape (p, p)."""
+        """The nearest positive semidefinite matrix within the public trace; shape (p, p).
+
+        Raises
+        ------
+        RequestError
+            If the release has no matrix.
+        """
+        self._needs_matrix()
         return self._labelled(self._bundle.projected)
 
     @property
@@ -157,11 +127,55 @@ class Release:
         Raises
         ------
         RequestError
-            If shrinkage is not defined for the noise law.
+            If the release has no matrix, or shrinkage is not defined for its noise law.
         """
+        self._needs_matrix()
         if self._bundle.denoised is None:
             raise problems.not_denoised(self.id, self.noise.family)
         return self._labelled(self._bundle.denoised)
+
+    @property
+    def marginals(self) -> pd.DataFrame:
+        """The published histogram of every column, one line for each bin.
+
+        Returns
+        -------
+        DataFrame
+            ``column``, ``lower``, ``upper`` and ``level`` of the bin (none of them for missing
+            cells and for cells of no declared level), ``count`` with its noise, and ``share`` of
+            the rows, or of persons, with its ``standard_error`` from noise and sampling.
+
+        Raises
+        ------
+        RequestError
+            If the release publishes no histograms.
+        """
+        return marginals(self.id, self._bundle)
+
+    def quantiles(
+        self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), level: float = 0.95
+    ) -> pd.DataFrame:
+        """Quantiles of every numeric column, of the cells that are present.
+
+        Parameters
+        ----------
+        at
+            Probabilities, between 0 and 1.
+        level
+            Confidence level of each interval, greater than 0.5 and less than 1.
+
+        Returns
+        -------
+        DataFrame
+            ``column``, ``probability``, ``value``, ``lower`` and ``upper``. See
+            `estimators.marginals` for what the intervals cover.
+
+        Raises
+        ------
+        RequestError
+            If the release publishes no histograms, or a number is out of range.
+        """
+        return quantiles(self.id, self._bundle, at, level)
 
     def rows(self) -> Iterator[pd.DataFrame]:
         """The published rows in batches, in the units in which they were published.
@@ -240,7 +254,14 @@ class Release:
 
     @property
     def evidence(self) -> Evidence:
-        """The input of estimators."""
+        """The input of estimators.
+
+        Raises
+        ------
+        RequestError
+            If the release has no matrix.
+        """
+        self._needs_matrix()
         return self._bundle.evidence
 
     @property
@@ -267,22 +288,6 @@ class Release:
     def shown(self, path: Path) -> str:
         """The path or URL, without credentials, of a file of this release or its bundles."""
         return self._attached.archive.display_path(path)
-
-    def _needs_second_moment(self) -> None:
-        if self.manifest.kind == "precision":
-            raise problems.not_a_second_moment(self.id)
-
-    def _entries_of(self, kind: EntryKind) -> Entries:
-        """Entries with their errors, computed once; see `estimators.uncertainty.entries`."""
-        from gramercy.estimators.uncertainty.entries import entries
-
-        if kind not in self._entries:
-            self._entries[kind] = entries(self.evidence, kind)
-        return self._entries[kind]
-
-    def _measured(self, kind: EntryKind) -> Measured:
-        self._needs_second_moment()
-        return measured(self._entries_of(kind), self.manifest.names)
 
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)

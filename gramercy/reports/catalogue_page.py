@@ -27,9 +27,12 @@ from gramercy.reports.explanations import (
     best_attacker_accuracy,
     display_name,
     matrix_description,
+    protection_note,
     reader_notes,
 )
 from gramercy.reports.history_page import spending
+from gramercy.reports.marginal_tables import marginal_table
+from gramercy.reports.own_columns import meaning_notes
 from gramercy.reports.page import render, with_figure
 from gramercy.schemas.timeline import Timeline
 
@@ -147,30 +150,46 @@ def release_page(
         Path or URL of the archive, for the example code.
     """
     facts = release.manifest
-    eigenvalues = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
-    released = correlations(release)
-    labels = [display_name(name) for name in released.names]
-    summaries = [EstimateSummary.of(estimate) for estimate in estimates]
+    published = _marginals(release) if facts.kind == "marginals" else _matrix(release, estimates)
     return render(
         "site/release.html",
         root="../../",
         facts=facts,
         listed=listed,
-        notes=reader_notes(release, eigenvalues),
         accuracy=best_attacker_accuracy(facts.guarantee),
         attack=attack_scenario(facts.neighbours, facts.privacy_unit),
-        matrix_description=matrix_description(facts),
-        stem=stems(facts)[0],
-        repair=release.repair,
         report=max(reports, key=reports.__getitem__) if reports else None,
         attacker=figures.attacker(facts.guarantee),
-        heat=figures.heat_map(released.matrix, released.hidden, labels),
-        spectrum=figures.eigenvalues(eigenvalues, release.repair),
-        summaries=[with_figure(summary) for summary in summaries if summary.sparse],
         downloads=downloads,
         sha256=release.sha256,
         location=location,
+        **published,
     )
+
+
+def _matrix(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> dict[str, Any]:
+    """What the page of a matrix shows besides its guarantee and its files."""
+    facts = release.manifest
+    eigenvalues = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
+    released = correlations(release)
+    labels = [display_name(name) for name in released.names]
+    summaries = [EstimateSummary.of(estimate) for estimate in estimates]
+    return {
+        "notes": [*meaning_notes(release), *reader_notes(release, eigenvalues)],
+        "matrix_description": matrix_description(facts),
+        "stem": stems(facts)[0],
+        "repair": release.repair,
+        "heat": figures.heat_map(released.matrix, released.hidden, labels),
+        "spectrum": figures.eigenvalues(eigenvalues, release.repair),
+        "summaries": [with_figure(summary) for summary in summaries if summary.sparse],
+        "marginals": None,
+    }
+
+
+def _marginals(release: ReleaseBundle) -> dict[str, Any]:
+    """What the page of a release of histograms shows besides its guarantee and its files."""
+    notes = [protection_note(release.manifest.guarantee)]
+    return {"notes": notes, "summaries": (), "marginals": marginal_table(release)}
 
 
 def glossary_page(mechanisms: Sequence[Mapping[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.moments import centred_moment, schur_complement
+from gramercy.estimators.own_units import OwnUnits, own_units, weight_lost
 
 Array = NDArray[np.float64]
 
@@ -29,12 +30,15 @@ class Correlations:
         Whether an entry is within the noise, or is NaN in `matrix`; shape (p, p).
     centred
         Whether correlations are about the means rather than the public centres.
+    corrected
+        Whether they are corrected for published shares of missing cells.
     """
 
     names: list[str]
     matrix: Array
     hidden: NDArray[np.bool_]
     centred: bool
+    corrected: bool = False
 
 
 def correlations(bundle: ReleaseBundle) -> Correlations:
@@ -48,11 +52,37 @@ def correlations(bundle: ReleaseBundle) -> Correlations:
     if facts.kind == "precision":
         scaled = _scaled(_with_partial_signs(matrix), sd)
         return Correlations(names, scaled, _hidden(matrix, sd, scaled), False)
+    units = units_of(bundle)
+    if units is not None:
+        scaled = _known(units, bundle, matrix)
+        hidden = _hidden(
+            units.moments(matrix).covariance, units.noise(matrix, sd).covariance, scaled
+        )
+        return Correlations(names[1:], scaled, hidden, True, bool(bundle.evidence.present))
     about_means = centred_moment(matrix, law) if facts.intercept and len(names) > 1 else None
     if about_means is not None:
         names, matrix, sd = names[1:], about_means.matrix, about_means.sd
     scaled = _scaled(matrix, sd)
     return Correlations(names, scaled, _hidden(matrix, sd, scaled), about_means is not None)
+
+
+def units_of(bundle: ReleaseBundle) -> OwnUnits | None:
+    """The columns' own units, if the weight of all rows is known.
+
+    None also for noisy rows, as in `correlations`.
+    """
+    facts = bundle.manifest
+    if facts.kind == "precision" or facts.noise.family == "noisy-rows" or len(facts.names) < 2:
+        return None
+    return None if weight_lost(bundle.unbiased, bundle.deviations) else own_units(bundle.evidence)
+
+
+def _known(units: OwnUnits, bundle: ReleaseBundle, matrix: Array) -> Array:
+    """Correlations of a matrix in own units; NaN for those that the noise hides."""
+    unknown = units.unknown(bundle.unbiased, bundle.deviations)
+    correlation: Array = np.clip(units.moments(matrix).correlation, -1, 1)
+    correlation[unknown] = np.nan
+    return correlation
 
 
 def _hidden(matrix: Array, sd: Array, scaled: Array) -> NDArray[np.bool_]:
@@ -77,6 +107,10 @@ def repaired_correlations(bundle: ReleaseBundle, about_means: bool) -> Array:
     """Correlations of the repaired matrix, shape (p, p); NaN where undefined."""
     p = len(bundle.manifest.names)
     correlation = np.full((p, p), np.nan)
+    units = units_of(bundle)
+    if about_means and units is not None:
+        correlation[1:, 1:] = _known(units, bundle, bundle.repaired)
+        return correlation
     first = int(about_means and bundle.repaired[0, 0] > 0)
     matrix = schur_complement(bundle.repaired) if first else bundle.repaired
     if bundle.manifest.kind == "precision":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy import estimators
@@ -44,6 +45,8 @@ class EstimateSummary:
         The p columns, without the intercept.
     tables
         Its tables, secondary ones last.
+    sampling_law
+        What its intervals assume about the rows; None if it has no intervals.
     """
 
     id: str
@@ -57,6 +60,7 @@ class EstimateSummary:
     stability: Array | None
     names: Sequence[str]
     tables: Sequence[TableExcerpt]
+    sampling_law: str | None = None
 
     @property
     def sparse(self) -> bool:
@@ -85,7 +89,7 @@ class EstimateSummary:
         facts, names = bundle.manifest, bundle.manifest.names
         weights, strongest, edges = None, [], 0
         if bundle.edges is not None:
-            # Conditional on the intercept, the other columns are about their means.
+            # The intercept has edges in estimates of earlier formats only.
             first = int(names[0] == INTERCEPT)
             names, weights = names[first:], bundle.edges[first:, first:]
             stability = None if stability is None else stability[first:, first:]
@@ -120,7 +124,22 @@ class EstimateSummary:
                 ),
                 key=lambda excerpt: excerpt.secondary,
             ),
+            _sampling_law(bundle.tables.get("laws")),
         )
+
+
+def _sampling_law(laws: pd.DataFrame | None) -> str | None:
+    """The law of the sampling errors, from the table that intervals are sealed with."""
+    if laws is None:
+        return None
+    return next(
+        (
+            str(law)
+            for error, law in zip(laws["error"], laws["law"], strict=True)
+            if error == "sampling"
+        ),
+        None,
+    )
 
 
 def _settings(estimator: Mapping[str, Any]) -> str:

@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.noise.spectrum import Spectrum
+from gramercy.reports.accuracy_note import accuracy_notes
 from gramercy.reports.correlations import NOISE_BAND
+from gramercy.reports.notes import Note, warning
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.facts import GuaranteeFacts
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.noise import Family
 from gramercy.schemas.normalisation import Clip, Unit, Whole
-from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import warnings
-
-
-@dataclass(frozen=True)
-class Note:
-    """A note for readers of a release.
-
-    Parameters
-    ----------
-    level
-        ``warning`` or ``good``.
-    head, text
-        A heading, and the full text.
-    code
-        Code of a warning, such as ``GRM-920``.
-    """
-
-    level: str
-    head: str
-    text: str
-    code: str = ""
-
-
-def warning(head: str, notice: Notice) -> Note:
-    """A warning with this heading."""
-    return Note("warning", head, notice.message, notice.code)
 
 
 def best_attacker_accuracy(guarantee: GuaranteeFacts) -> float:
@@ -85,26 +60,11 @@ def reader_notes(bundle: ReleaseBundle, spectrum: Spectrum) -> list[Note]:
     p = len(facts.names)
     return [
         protection_note(facts.guarantee),
-        _noise(bundle, spectrum),
+        *accuracy_notes(bundle, spectrum),
         *_lost_columns(bundle),
         *_few_rows(facts, p),
         *_noisy_divisor(facts),
     ]
-
-
-def _noise(bundle: ReleaseBundle, spectrum: Spectrum) -> Note:
-    signal = float(np.linalg.norm(bundle.repaired))
-    p = len(bundle.manifest.names)
-    noise = float(np.linalg.norm(bundle.deviations))
-    sizes = f"The noise has a Frobenius norm of about {noise:.2g}, the {bundle.repair} matrix of "
-    sizes += f"{signal:.2g}; {spectrum.above_noise} of {p} eigenvalues are above the noise."
-    if noise > signal or spectrum.above_noise == 0:
-        return warning("This matrix is mostly noise", warnings.mostly_noise(sizes, bundle.repair))
-    if 2 * noise > signal:
-        return warning(
-            "The noise is about as large as the matrix", warnings.noise_as_large_as_signal(sizes)
-        )
-    return Note("good", "The structure is well above the noise", sizes)
 
 
 def _lost_columns(bundle: ReleaseBundle) -> list[Note]:
@@ -180,8 +140,8 @@ def matrix_description(facts: ReleaseManifest) -> str:
         rows = "all numbers are whole"
     elif isinstance(normalisation, Clip):
         rows = (
-            f"rows longer than {normalisation.radius:g} were shortened to that length, and all "
-            f"rows were divided by it {_rescaling_hint(normalisation.radius)}"
+            f"rows longer than {normalisation.length:g} were shortened to that length, and all "
+            f"rows were divided by it {_rescaling_hint(normalisation.length)}"
         )
     else:
         rows = (

@@ -99,7 +99,7 @@ def _pixels(
     pixels = np.zeros((p, p, 4))
     colour = np.where((scaled > 0)[..., None], _POSITIVE, _NEGATIVE)
     pixels[..., :3] = np.where(hidden[..., None], _MUTED, colour) / 255
-    pixels[..., 3] = np.where(hidden, 0.10, np.clip(np.abs(scaled), 0.25, 1))
+    pixels[..., 3] = np.where(hidden, 0.10, np.clip(np.abs(scaled), 0.04, 1))
     side = 4.6 if p > _MOST_LABELS else min(7.2, 3.4 + 0.16 * p)
     with figure(name, title, side + 0.6, side) as drawing:
         axes = drawing.axes

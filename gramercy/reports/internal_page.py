@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gramercy.reports.explanations import warning
+from gramercy.reports.notes import warning
 from gramercy.reports.page import render
 from gramercy.schemas.problems import warnings
 

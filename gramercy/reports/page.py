@@ -26,6 +26,8 @@ from gramercy.reports.explanations import (
     median_largest_noise,
     reader_notes,
 )
+from gramercy.reports.marginal_tables import marginal_table
+from gramercy.reports.own_columns import meaning_notes, own_columns, sampling_law
 from gramercy.reports.page_tables import groups, strongest
 from gramercy.reports.release_quality import edge_stability, effective_rows
 
@@ -63,13 +65,17 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         quantity="partial correlations" if facts.kind == "precision" else "correlations",
         rows_file=rows_file(facts),
         sha256=release.sha256,
-        notes=reader_notes(release, eigenvalues),
+        notes=[*meaning_notes(release), *reader_notes(release, eigenvalues)],
         accuracy=best_attacker_accuracy(facts.guarantee),
         attack=attack_scenario(facts.neighbours, facts.privacy_unit),
         attacker=figures.attacker(facts.guarantee),
         matrix_description=matrix_description(facts),
         heat=figures.heat_map(released.matrix, released.hidden, labels),
         about_means=released.centred,
+        corrected=released.corrected,
+        own=own_columns(release),
+        marginals=marginal_table(release),
+        sampling_law=sampling_law(release),
         noise_band=NOISE_BAND,
         hidden=float(pairs.mean()) if pairs.size else 0.0,
         median_largest_noise=median_largest_noise(p * (p - 1) // 2, facts.noise.family),

@@ -67,7 +67,8 @@ class Group:
     share
         Share of the rows, with its standard error.
     means
-        Mean of each numeric column in its own units, with standard errors.
+        Mean of each numeric column in its own units, with standard errors; of the cells that are
+        present, if their share is published.
     """
 
     name: str
@@ -87,6 +88,7 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
     if overall is None:
         return []
     columns = facts.source_columns
+    present = bundle.evidence.present or (1.0,) * len(columns)
     means_of_groups: list[Group] = []
     numbers = [(at, c) for at, c in enumerate(columns) if isinstance(c, ColumnFacts)][:_MAX_LINES]
     for at, (name, column) in enumerate(zip(facts.names, columns, strict=True)):
@@ -97,8 +99,12 @@ def groups(bundle: ReleaseBundle) -> list[Group]:
             continue
         share = (float(overall.value[at]), float(overall.sd[at]))
         in_units = {
-            c.name: (c.centre + c.scale * float(within.value[k]), c.scale * float(within.sd[k]))
+            c.name: (
+                c.centre + c.scale * float(within.value[k]) / present[k],
+                c.scale * float(within.sd[k]) / present[k],
+            )
             for k, c in numbers
+            if present[k] > 0
         }
         means_of_groups.append(Group(name, share, in_units))
     return means_of_groups

@@ -11,12 +11,12 @@ import numpy as np
 from markupsafe import Markup
 
 from gramercy.reports.explanations import (
-    Note,
     attack_scenario,
     best_attacker_accuracy,
     protection_note,
 )
 from gramercy.reports.figures import attacker
+from gramercy.reports.notes import Level, Note
 from gramercy.reports.page import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.schemas.budget_effect import BudgetEffect
@@ -28,7 +28,7 @@ from gramercy.schemas.normalisation import AnyNormalisation, Unit
 
 _LISTED_COLUMNS = 60
 _CHART_RANGE = 30  # the chart shows errors up to this multiple of the planned one
-_LEVELS = {"charged": "good", "free": "good", "refused": "warning"}
+_LEVELS: dict[str, Level] = {"charged": "good", "free": "good", "refused": "warning"}
 _HEADS = {
     "charged": "It fits the budget",
     "free": "It costs nothing",
@@ -98,6 +98,8 @@ class PlanFacts:
         divided by an average diagonal entry, if that is known.
     epsilon
         The requested epsilon, or that of the resulting guarantee.
+    verdict
+        Whether the release would be of use; None if no second moment is published.
     effect, budget
         The effect on the budget.
     ranking, declined
@@ -128,6 +130,7 @@ class PlanFacts:
     error: float
     share_of_entry: float | None
     epsilon: float
+    verdict: Note | None
     effect: BudgetEffect
     budget: BudgetFacts
     ranking: Sequence[RankingRow]
@@ -155,6 +158,7 @@ def plan_page(planned: PlanFacts) -> str:
         "plan.html",
         plan=planned,
         notes=[
+            *([planned.verdict] if planned.verdict else []),
             Note(_LEVELS[kind], _HEADS[kind], planned.effect.words),
             protection_note(planned.guarantee),
         ],

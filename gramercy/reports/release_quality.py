@@ -12,6 +12,7 @@ from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
 from gramercy.estimators.uncertainty.entries import covariance
+from gramercy.schemas.column import INTERCEPT
 
 Array = NDArray[np.float64]
 
@@ -25,11 +26,11 @@ def edge_stability(release: ReleaseBundle, estimate: EstimateBundle) -> Array | 
     few seconds.
     """
     facts, p = estimate.manifest, len(estimate.manifest.names)
-    if (
-        estimate.edges is None
-        or p > _MOST_COLUMNS
-        or np.count_nonzero(estimate.edges) == p * (p - 1)
-    ):
+    if estimate.edges is None or p > _MOST_COLUMNS:
+        return None
+    first = int(facts.names[0] == INTERCEPT)
+    q = p - first
+    if np.count_nonzero(estimate.edges[first:, first:]) == q * (q - 1):
         return None
     estimator = estimators.registry[facts.estimator["name"]].model_validate(facts.estimator)
     return edge_frequencies(release.evidence, estimator, facts.tuning)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,11 @@ from gramercy.schemas.evidence import Divisor, Evidence
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems import analysis as problems
 from gramercy.schemas.problems import bundle, estimation, keys
+from gramercy.schemas.problems.warnings import unit_rows
 from tests.support.factories import MECHANISM, run_pipeline, run_release, write_request, write_table
 from tests.support.problems import raises
+
+pytestmark = pytest.mark.filterwarnings("ignore::gramercy.schemas.errors.UnitRows")
 
 PUBLISHED = {"estimates": [{"name": "graphical-lasso"}]}
 CLASSES = {"c0": {"lower": -5.0, "upper": 5.0}, "c1": {"lower": -5.0, "upper": 5.0}}
@@ -190,6 +194,65 @@ def test_covariance_about_means_drops_the_intercept(tmp_path: Path) -> None:
     S = release.second_moment.to_numpy()
     covariance = S[1:, 1:] - np.outer(S[0, 1:], S[0, 1:]) / S[0, 0]
     np.testing.assert_allclose(release.covariance, covariance, atol=1e-15)
+
+
+def clipped(folder: Path, **changes: Any) -> Release:
+    how = {"normalisation": {"kind": "clip", "radius": 9.0}}
+    return released(folder, request=how, intercept=True, **changes)
+
+
+@pytest.mark.slow
+def test_moments_are_in_the_columns_own_units(tmp_path: Path) -> None:
+    """Rows are not longer than the radius, so the moments are those of the table."""
+    path = write_table(tmp_path / "table.csv", rows=4000)
+    frame = pd.read_csv(path) * [1.0, 100.0, 0.01] + [0, 50, 3]
+    frame.to_csv(path, index=False)
+    bounds = {"c0": (-5.0, 5.0), "c1": (-450.0, 550.0), "c2": (2.9, 3.1)}
+    columns = {
+        name: {"lower": low, "upper": high, "scale": (high - low) / 10}
+        for name, (low, high) in bounds.items()
+    }
+    release = clipped(tmp_path, columns=columns, rows=4000)
+    deviations, exact = frame.std(ddof=0), frame.cov(ddof=0)
+    assert ((release.means - frame.mean()).abs() < 0.01 * deviations).all()
+    assert (release.standard_deviations / deviations - 1).abs().max() < 0.01
+    scales = np.outer(deviations, deviations)
+    assert np.abs((release.covariance - exact) / scales).max(axis=None) < 0.02
+    assert np.abs(release.correlation - frame.corr()).max(axis=None) < 0.02
+    assert isinstance(release.means, pd.Series)
+    for column in (release.means, release.standard_deviations):
+        assert column.law == release.correlation.law == "Gaussian rows"
+        listed = column.listed(0.9)
+        assert listed.index.tolist() == list(bounds)
+        assert (listed["lower"] < listed["estimate"]).all()
+        assert (listed["estimate"] < listed["upper"]).all()
+        np.testing.assert_allclose(
+            column.standard_error**2, column.noise_error**2 + column.sampling_error**2
+        )
+        for derived in (column * 2, column.copy(), column.iloc[:2]):
+            assert type(derived) is pd.Series
+        pd.testing.assert_series_equal(pickle.loads(pickle.dumps(column)), pd.Series(column))
+    changed = release.means
+    changed.iloc[0] = 9.0
+    with raises(problems.matrix_changed):
+        changed.interval()
+
+
+def test_release_without_own_units_has_no_means(release: Release, tmp_path: Path) -> None:
+    for name in ("means", "standard_deviations"):
+        with raises(problems.no_own_units, release=release.id):
+            getattr(release, name)
+
+
+@pytest.mark.filterwarnings("always::gramercy.schemas.errors.UnitRows")
+def test_unit_rows_are_announced_once(release: Release, tmp_path: Path) -> None:
+    with pytest.warns(gramercy.UnitRows) as warned:
+        _ = release.correlation, release.covariance, release.partial_correlation
+    assert [str(each.message).startswith(unit_rows.code) for each in warned] == [True]
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _ = release.correlation, release.second_moment
 
 
 def test_entries_hidden_by_noise_are_missing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -20,12 +21,12 @@ from tests.support.factories import read_plan, run_command, run_json, run_releas
 PURE = {"name": "laplace", "epsilon": 1.0}
 
 
-def plan_html(request: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+def plan_html(request: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
     """The command's output and the page of a plan, with fewer points on the curves."""
     place = request.with_name("plan.html")
     with pytest.MonkeyPatch.context() as few:
         few.setattr("gramercy.application.forecast._STEPS", 3)
-        code, out, err = run_command("plan", request, "--page", place, capsys=capsys)
+        code, out, err = run_command("plan", request, "--page", place, *words, capsys=capsys)
     assert code == 0, err
     assert f"Page: {place}" in out.replace("\n", "")
     return out, place.read_text(encoding="utf-8")
@@ -38,8 +39,8 @@ def test_plan_page_agrees_with_the_command(
     hostile = {"<script>alert(1)</script>": {"lower": 0.0, "upper": 1.0}, "b": {"levels": ["<i>"]}}
     request = write_request(tmp_path, columns=hostile, title="Blood & <b>bones</b>")
     (tmp_path / "table.csv").unlink()  # a plan does not need the table
-    facts = run_json("plan", request, capsys=capsys)
-    out, page = plan_html(request, capsys)
+    facts = run_json("plan", request, "--no-table", capsys=capsys)
+    out, page = plan_html(request, capsys, "--no-table")
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"(src|href)=\"(?!data:|#)|url\((?!#)|https?://(?!www\.w3\.org)", page)
@@ -52,6 +53,9 @@ def test_plan_page_agrees_with_the_command(
     taken = 100 * facts["budget_after"]["share"]
     assert f"this release {taken:.3g} %" in words
     assert "It fits the budget" in words
+    verdict = facts["verdict"]
+    assert verdict["level"] == "orange"
+    assert html.unescape(page).count(verdict["text"]) == 1
     assert not (home / "archive").exists()
     assert run_json("budget", capsys=capsys) == []  # nothing was registered, or charged
 

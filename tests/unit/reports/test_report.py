@@ -192,7 +192,7 @@ def test_notes_follow_protection_and_noise(tmp_path: Path) -> None:
     def warning_codes(bundle: ReleaseBundle) -> set[str]:
         law = bundle.manifest.noise
         notes = reader_notes(bundle, spectrum(bundle.raw, bundle.repaired, law))
-        assert all((note.level == "warning") == bool(note.code) for note in notes)
+        assert all((note.level == "good") == (not note.code) for note in notes)
         return {note.code for note in notes}
 
     plain = bundle_with(root)

@@ -1,0 +1,159 @@
+"""Published marginals in a report: a small histogram of every column, shares and quantiles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.common.notation import significant
+from gramercy.estimators.marginals import QUANTILES, Quantile, Share, quantiles, rows_counted, share
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
+from gramercy.schemas.histogram import Histogram
+
+Array = NDArray[np.float64]
+
+_MOST_COLUMNS, _MOST_LEVELS = 200, 20  # that a page shows; the file has all
+_BARS = 32
+_WIDTH, _HEIGHT = 128, 32
+_FINEST = 1e-3  # scales; quantiles are not shown more finely
+_MOST_DECIMALS, _LARGEST = 6, 1e6  # of numbers without an exponent
+_CENTRAL = 0.002  # share of the rows at each end that a histogram leaves out
+_REACH = 4.0  # scales around the centre, where bins are narrow
+
+
+@dataclass(frozen=True)
+class QuantileText:
+    """A quantile and its interval, with as many digits as the interval deserves."""
+
+    value: str
+    lower: str
+    upper: str
+
+
+@dataclass(frozen=True)
+class MarginalLine:
+    """One column of a report's table of marginals.
+
+    Parameters
+    ----------
+    column
+        Name of the table column.
+    bars
+        A small histogram.
+    missing
+        Share of missing cells, or of cells of no declared level.
+    quantiles
+        For a numeric column, the quantiles at `QUANTILES`. Intervals are cut off at the bounds to
+        which cells are clamped.
+    levels
+        For a column of levels, the first levels with their shares; None for a numeric column.
+    more_levels
+        Number of levels that are left out.
+    """
+
+    column: str
+    bars: Markup
+    missing: str
+    quantiles: list[QuantileText]
+    levels: list[str] | None = None
+    more_levels: int = 0
+
+
+@dataclass(frozen=True)
+class MarginalTable:
+    """The marginals of a release.
+
+    Parameters
+    ----------
+    lines
+        The first columns.
+    columns
+        Number of all columns.
+    probabilities
+        Those of the quantiles.
+    sd
+        Standard deviation of the noise on a count.
+    """
+
+    lines: list[MarginalLine]
+    columns: int
+    probabilities: tuple[float, ...]
+    sd: float
+
+
+def marginal_table(release: ReleaseBundle) -> MarginalTable | None:
+    """The marginals of a release; None if it does not publish any."""
+    marginals, facts = release.marginals, release.manifest
+    if not marginals:
+        return None
+    pairs = list(zip(marginals, facts.columns, strict=True))[:_MOST_COLUMNS]
+    rows = rows_counted(facts, marginals)
+    lines = [_line(each, column, rows) for each, column in pairs]
+    return MarginalTable(lines, len(marginals), QUANTILES, marginals[0].sd)
+
+
+def _line(histogram: Histogram, column: ColumnFacts | LevelsFacts, rows: RowsFacts) -> MarginalLine:
+    name, missing = histogram.column, _percentage(share(histogram, -1, rows))
+    if isinstance(column, LevelsFacts):
+        shares = [share(histogram, k, rows) for k in range(histogram.count.size - 1)]
+        bars = _bars(np.array([each.value for each in shares]))
+        shown = zip(histogram.level[:_MOST_LEVELS], shares, strict=False)
+        levels = [f"{level}: {_percentage(each)}" for level, each in shown]
+        return MarginalLine(name, bars, missing, [], levels, len(shares) - len(levels))
+    bars = _bars(_heights(histogram, column, rows))
+    found = [_text(each, column) for each in quantiles(histogram, rows)]
+    return MarginalLine(name, bars, missing, found)
+
+
+def _percentage(part: Share) -> str:
+    return f"{100 * part.value:.1f} ± {significant(100 * part.standard_error, 2)} %"
+
+
+def _text(quantile: Quantile, column: ColumnFacts) -> QuantileText:
+    """A quantile whose interval is cut off at the bounds of the column."""
+    value = quantile.value
+    lower = min(max(quantile.lower, column.lower), value)
+    upper = max(min(quantile.upper, column.upper), value)
+    finest = max((upper - lower) / 10, _FINEST * column.scale)
+    step = 10.0 ** math.floor(math.log10(finest))
+    return QuantileText(*(_rounded(each, step) for each in (value, lower, upper)))
+
+
+def _rounded(number: float, step: float) -> str:
+    """A number rounded to a multiple of a power of ten."""
+    rounded, decimals = round(number / step) * step, -round(math.log10(step))
+    if 0 <= decimals <= _MOST_DECIMALS and abs(rounded) < _LARGEST:
+        return f"{rounded:.{decimals}f}".replace("-", "−")
+    return significant(rounded, len(str(abs(round(rounded / step)))))
+
+
+def _heights(histogram: Histogram, column: ColumnFacts, rows: RowsFacts) -> Array:
+    """Counts over equal bins of the central part of the distribution."""
+    ends = [each.value for each in quantiles(histogram, rows, (_CENTRAL, 1 - _CENTRAL))]
+    reach = _REACH * column.scale
+    low, high = np.clip(ends, column.centre - reach, column.centre + reach)
+    edges = np.linspace(low, high if high > low else low + column.scale, _BARS + 1)
+    lower, upper = histogram.lower[:-1], histogram.upper[:-1]
+    overlap = np.minimum(upper[:, None], edges[1:]) - np.maximum(lower[:, None], edges[:-1])
+    parts = np.maximum(overlap, 0.0) / (upper - lower)[:, None]
+    heights: Array = np.maximum(histogram.count[:-1], 0) @ parts
+    return heights
+
+
+def _bars(heights: Array) -> Markup:
+    """Bars as inline SVG."""
+    largest = float(heights.max(initial=0.0)) or 1.0
+    step = _WIDTH / max(heights.size, 1)
+    bars = "".join(
+        f'<rect x="{k * step:.1f}" y="{_HEIGHT * (1 - height / largest):.1f}" '
+        f'width="{max(step - 0.5, 0.5):.1f}" height="{_HEIGHT * height / largest:.1f}"/>'
+        for k, height in enumerate(heights)
+        if height > 0
+    )
+    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
+    return Markup(f'<svg {size} fill="var(--accent)" aria-hidden="true">{bars}</svg>')

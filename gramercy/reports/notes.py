@@ -1,0 +1,35 @@
+"""Notes: the boxes at the top of a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gramercy.schemas.problem import Notice
+
+Level = Literal["good", "warning", "danger"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note for readers of a release.
+
+    Parameters
+    ----------
+    level
+        ``good`` (green), ``warning`` (orange) or ``danger`` (red).
+    head, text
+        A heading, and the full text.
+    code
+        Code of a warning, such as ``GRM-920``.
+    """
+
+    level: Level
+    head: str
+    text: str
+    code: str = ""
+
+
+def warning(head: str, notice: Notice, level: Level = "warning") -> Note:
+    """A warning with this heading."""
+    return Note(level, head, notice.message, notice.code)

@@ -1,0 +1,134 @@
+"""Marginals and quantiles of a release, as an analyst reads them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from gramercy.api.release import Release
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import analysis as problems
+from tests.support.factories import run_release, write_request
+from tests.support.marginals import ROWS, marginals_request
+from tests.support.problems import raises
+
+PERSONS = {"privacy_unit": "person", "persons": 700}  # declared; there are 1000
+
+
+def opened(request: Path, home: Path) -> Release:
+    run_release(request)
+    return gramercy.open(home / "archive").latest("toy")
+
+
+def table(tmp_path: Path) -> pd.DataFrame:
+    return pd.read_csv(tmp_path / "table.csv")
+
+
+def test_marginals_are_those_of_the_table(tmp_path: Path, home: Path) -> None:
+    release = opened(marginals_request(tmp_path), home)
+    marginals = release.marginals
+    assert release.kind == "marginals"
+    assert list(marginals["column"].unique()) == ["weight", "income", "ward"]
+    levels = marginals[marginals["level"].notna()]
+    assert levels["level"].tolist() == ["A", "B"]
+    away = np.abs(levels["share"] - [0.3, 0.7]) / levels["standard_error"]
+    assert (away < 12).all()
+    missing = marginals[marginals["lower"].isna() & marginals["level"].isna()]
+    away = np.abs(missing["share"] - [0, 0.1, 0]) / missing["standard_error"]
+    assert (away < 12).all()
+
+
+@pytest.mark.parametrize("changes", [{}, {"neighbours": "add-remove"}, PERSONS], ids=str)
+def test_quantiles_are_those_of_the_table(
+    changes: dict[str, Any], tmp_path: Path, home: Path
+) -> None:
+    """So few persons are declared that shares of that number would be wrong."""
+    release = opened(marginals_request(tmp_path, **changes), home)
+    found = release.quantiles([0.25, 0.5, 0.75])
+    assert list(found.columns) == ["column", "probability", "value", "lower", "upper"]
+    assert found["column"].tolist() == ["weight"] * 3 + ["income"] * 3
+    truth = table(tmp_path)[["weight", "income"]].quantile([0.25, 0.5, 0.75])
+    spread = np.repeat([np.ptp(truth["weight"]), np.ptp(truth["income"])], 3)
+    exact = truth.to_numpy().T.ravel()
+    # Intervals may miss by chance, but not by more than the spread of the column.
+    assert (found["lower"] <= exact + spread).all()
+    assert (found["upper"] >= exact - spread).all()
+    assert ((found["lower"] <= found["value"]) & (found["value"] <= found["upper"])).all()
+    levels = release.marginals[release.marginals["level"].notna()]
+    assert levels["share"].sum() == pytest.approx(1, abs=0.25)
+    if "neighbours" in changes:
+        assert release.manifest.rows.status == "noisy"
+        assert release.manifest.rows.value == pytest.approx(ROWS, rel=0.25)
+
+
+def test_wider_level_gives_a_wider_interval(tmp_path: Path, home: Path) -> None:
+    release = opened(marginals_request(tmp_path), home)
+    wide, narrow = (release.quantiles([0.5], level) for level in (0.99, 0.6))
+    assert (wide["lower"] <= narrow["lower"]).all()
+    assert (wide["upper"] >= narrow["upper"]).all()
+
+
+def test_releases_with_private_constants_have_marginals_and_a_matrix(
+    tmp_path: Path, home: Path
+) -> None:
+    mechanism = {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6}
+    private = {"mechanism": mechanism, "scaling": "private"}
+    release = opened(marginals_request(tmp_path, private), home)
+    assert release.kind == "second-moment"
+    assert set(release.marginals["column"]) == {"weight", "income", "ward"}
+    assert release.second_moment.shape == (5, 5)
+    assert pickle.loads(pickle.dumps(release)).quantiles().equals(release.quantiles())
+
+
+def test_releases_of_declared_constants_have_no_marginals(tmp_path: Path, home: Path) -> None:
+    release = opened(write_request(tmp_path), home)
+    with raises(problems.no_marginals, release="toy/v1-r1"):
+        _ = release.marginals
+    with raises(problems.no_marginals, release="toy/v1-r1"):
+        release.quantiles()
+
+
+MATRICES: dict[str, tuple[Callable[[Release], Any], Problem[..., Any]]] = {
+    "second moment": (lambda r: r.second_moment, problems.no_matrix),
+    "covariance": (lambda r: r.covariance, problems.no_matrix),
+    "correlation": (lambda r: r.correlation, problems.no_matrix),
+    "partial correlation": (lambda r: r.partial_correlation, problems.no_matrix),
+    "means": (lambda r: r.means, problems.no_matrix),
+    "standard deviations": (lambda r: r.standard_deviations, problems.no_matrix),
+    "precision": (lambda r: r.precision, problems.no_matrix),
+    "projected": (lambda r: r.projected, problems.no_matrix),
+    "denoised": (lambda r: r.denoised, problems.no_matrix),
+    "evidence": (lambda r: r.evidence, problems.no_matrix),
+    "estimate": (lambda r: r.estimate("ridge"), problems.no_matrix),
+    "rows": (lambda r: next(r.rows()), problems.no_rows),
+    "graph": (lambda r: r.graph("ridge"), problems.no_graph),
+}
+
+
+def test_marginals_have_no_matrix(tmp_path: Path, home: Path) -> None:
+    release = opened(marginals_request(tmp_path), home)
+    for name, (read, problem) in MATRICES.items():
+        with raises(problem, release="toy/v1-r1"):
+            pytest.fail(f"{name}: {read(release)}")
+    assert not release.noise.has_noise
+    assert not release.estimates
+    assert release.report is None
+    assert "toy/v1-r1" in repr(release)
+
+
+def test_numbers_out_of_range_are_refused(tmp_path: Path, home: Path) -> None:
+    release = opened(marginals_request(tmp_path), home)
+    for at in ([0.0], [0.5, 1.0], [np.nan]):
+        with raises(problems.probability_out_of_range):
+            release.quantiles(at)
+    for level in (0.5, 1.0):
+        with raises(problems.level_out_of_range):
+            release.quantiles(level=level)
+    assert release.quantiles([]).empty

@@ -1,0 +1,136 @@
+"""The verdict on the correlations of a release: its colour, and that green is never wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gramercy.estimators.accuracy.correlation_accuracy import correlation_accuracy
+from gramercy.estimators.own_units import own_units
+from gramercy.reports.accuracy_note import correlation_level, correlation_note
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.problems import warnings
+from tests.support.simulated_release import declared_columns, privately_scaled, released
+
+Array = NDArray[np.float64]
+ROWS, P = 20_000, 8
+
+
+def gaussian(seed: int = 1) -> Array:
+    stream = np.random.default_rng(seed)
+    loads = np.linspace(0.2, 0.8, P)
+    common = stream.normal(size=(ROWS, 1)) * loads
+    return np.asarray(common + stream.normal(size=(ROWS, P)) * np.sqrt(1 - loads**2))
+
+
+def standardised() -> list[ColumnFacts]:
+    """Columns whose declared constants are right."""
+    return [c.model_copy(update={"scale": 1.0}) for c in declared_columns([(-60.0, 60.0)] * P)]
+
+
+def level(evidence: Evidence, histograms: list[Histogram] | None = None) -> str:
+    accuracy = correlation_accuracy(evidence, histograms or [])
+    assert accuracy is not None
+    note = correlation_note(accuracy, evidence, "")
+    assert note.level == correlation_level(accuracy, evidence)
+    codes = {
+        "good": {""},
+        "warning": {warnings.correlations_uncertain.code, warnings.correlations_about_centres.code},
+        "danger": {
+            warnings.correlations_unreliable.code,
+            warnings.correlations_about_centres.code,
+        },
+    }
+    assert note.code in codes[note.level]
+    assert f"{accuracy.typical_noise:.2g}" in note.text
+    return note.level
+
+
+KNOWN = (1.0,) * (P + 1)
+
+
+def test_green_needs_published_shares_of_missing_cells() -> None:
+    table = gaussian()
+    assert level(released(table, standardised(), 9.0, 1e-7, present=KNOWN)) == "good"
+    assert level(released(table, standardised(), 9.0, 1e-7)) == "warning"
+    often_missing = (*KNOWN[2:], 0.6, 0.6)
+    assert level(released(table, standardised(), 9.0, 1e-7, present=often_missing)) == "warning"
+
+
+def test_columns_of_levels_have_no_missing_cells() -> None:
+    table = (gaussian() > 0.5).astype(float)
+    evidence = released(table, standardised(), 9.0, 1e-6)
+    levels = tuple(LevelsFacts(name=f"c{j}", levels=("yes",)) for j in range(P))
+    object.__setattr__(evidence, "columns", (None, *levels))
+    assert level(evidence) == "good"
+
+
+def test_noise_turns_green_into_orange_and_red() -> None:
+    wide = [column.model_copy(update={"scale": 3.0}) for column in standardised()]
+    colours = [
+        level(released(gaussian(), wide, 3.0, sd, present=KNOWN)) for sd in (1e-7, 5e-4, 5e-3)
+    ]
+    assert colours == ["good", "warning", "danger"]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_unit_rows_are_never_green(intercept: bool) -> None:
+    evidence = released(gaussian(), standardised(), None, 1e-6, intercept, present=())
+    assert level(evidence) != "good"
+
+
+def test_far_centres_without_an_intercept_are_red() -> None:
+    """Uncorrelated columns whose means are off: released correlations are near 1."""
+    table = np.random.default_rng(2).normal(size=(ROWS, P)) + 3.0
+    evidence = released(table, standardised(), None, 1e-6, intercept=False)
+    accuracy = correlation_accuracy(evidence)
+    assert accuracy is not None
+    note = correlation_note(accuracy, evidence, "")
+    assert (note.level, note.code) == ("danger", warnings.correlations_about_centres.code)
+
+
+def tables() -> dict[str, Array]:
+    """Kinds of tables, with bounds up to several times their range."""
+    stream, cells = np.random.default_rng(3), gaussian()
+    some = cells.copy()
+    some[:, ::4] = np.exp(2 * some[:, ::4])
+    zeros = np.exp(cells)
+    zeros[stream.random(cells.shape) < 0.8] = 0
+    together = np.exp(1.5 * cells + stream.normal(size=(ROWS, 1)))
+    together[cells + stream.normal(size=(ROWS, 1)) < 0.5] = 0
+    missing = cells.copy()
+    missing[stream.random(ROWS) < 0.4, :4] = np.nan
+    return {
+        "gaussian": cells,
+        "likert": np.clip(np.round(3 + cells), 1, 5),
+        "t3": cells / np.sqrt(stream.chisquare(3, size=(ROWS, 1)) / 3),
+        "lognormal": np.exp(cells),
+        "heavy lognormal": np.exp(2 * cells),
+        "some heavy columns": some,
+        "zero-inflated": zeros,
+        "zero-inflated together": together,
+        "jointly missing": missing,
+    }
+
+
+EXPECTED_GREEN = {"gaussian", "likert"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("kind", list(tables()))
+def test_no_green_box_over_correlations_that_are_off(kind: str, epsilon: float) -> None:
+    table = tables()[kind]
+    low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+    bounds = list(zip(low - (high - low), high + (high - low), strict=True))
+    evidence, histograms = privately_scaled(table, bounds, epsilon)
+    units = own_units(evidence)
+    assert units is not None
+    truth = np.ma.corrcoef(np.ma.masked_invalid(table).T).data
+    error = np.abs(units.moments(evidence.raw).correlation - truth)[np.triu_indices(P, 1)]
+    colour = level(evidence, histograms)
+    assert colour != "good" or error.max() < 0.1
+    assert colour == "good" or kind not in EXPECTED_GREEN

@@ -1,0 +1,147 @@
+"""Marginals in a report: small histograms, shares, and quantiles with sensible digits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gramercy.application.context import Context
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.reports import marginal_tables
+from gramercy.reports.marginal_tables import MarginalLine, MarginalTable, marginal_table
+from gramercy.reports.marginals_page import marginals_page
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
+from tests.support.factories import run_release, write_request
+from tests.support.marginals import ROWS, histogram, marginals_request
+
+
+def published(request: Path) -> ReleaseBundle:
+    release = run_release(request)
+    return read_release(Context.default().archive.release("toy", release))
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> ReleaseBundle:
+    return published(marginals_request(tmp_path))
+
+
+def with_marginals(
+    bundle: ReleaseBundle, histograms: list[Histogram], columns: tuple[Any, ...]
+) -> ReleaseBundle:
+    """The release with these marginals instead of its own."""
+    facts = bundle.manifest.model_copy(update={"columns": columns})
+    lengths = replace(histograms[0], stage=histograms[0].stage + 1, column=ROW_LENGTHS)
+    return replace(bundle, manifest=facts, histograms=(*histograms, lengths))
+
+
+def table_of(bundle: ReleaseBundle) -> MarginalTable:
+    table = marginal_table(bundle)
+    assert table is not None
+    return table
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def test_release_of_declared_constants_has_no_marginals(tmp_path: Path) -> None:
+    assert marginal_table(published(write_request(tmp_path))) is None
+
+
+def test_every_column_has_a_line(bundle: ReleaseBundle) -> None:
+    table = table_of(bundle)
+    assert [line.column for line in table.lines] == ["weight", "income", "ward"]
+    assert table.columns == 3
+    assert table.sd == bundle.marginals[0].sd
+    weight, income, ward = table.lines
+    assert [each.levels is None for each in table.lines] == [True, True, False]
+    assert ward.levels is not None
+    assert [each.partition(":")[0] for each in ward.levels] == ["A", "B"]
+    assert number(weight.quantiles[2].value) == pytest.approx(70, abs=6)
+    assert number(income.quantiles[2].value) == pytest.approx(np.exp(8), rel=0.4)
+    assert number(income.missing.partition(" ")[0]) == pytest.approx(10, abs=5)
+    for each in (*weight.quantiles, *income.quantiles):
+        assert number(each.lower) <= number(each.value) <= number(each.upper)
+    assert all(str(line.bars).count("<rect") >= 2 for line in table.lines)
+
+
+def numeric_line(
+    bundle: ReleaseBundle, cells: np.ndarray[Any, Any], edges: np.ndarray[Any, Any], sd: float
+) -> MarginalLine:
+    """The line of a column with these cells, whose scale is their standard deviation."""
+    scale = float(np.nanstd(cells)) or 1.0
+    centre = float(np.nanmean(cells))
+    column = ColumnFacts(
+        name="x", lower=centre - 10 * scale, upper=centre + 10 * scale, centre=centre, scale=scale
+    )
+    each = histogram(cells, edges, sd, np.random.default_rng(5))
+    (line,) = table_of(with_marginals(bundle, [each], (column,))).lines
+    return line
+
+
+def test_digits_follow_the_interval(bundle: ReleaseBundle) -> None:
+    rng = np.random.default_rng(1)
+    cells = rng.normal(1013.3, 0.05, ROWS)
+    line = numeric_line(bundle, cells, np.linspace(1013.0, 1013.6, 65), 5.0)
+    median = line.quantiles[2]
+    assert re.fullmatch(r"1013\.\d{3,4}", median.value)
+    assert number(median.value) == pytest.approx(1013.3, abs=0.01)
+    line = numeric_line(bundle, 1e9 * rng.normal(size=ROWS), np.linspace(-4e9, 4e9, 65), 5.0)
+    assert "10⁹" in line.quantiles[0].value
+    zeros = np.where(rng.random(ROWS) < 0.9, 0.0, 1.0)
+    line = numeric_line(bundle, zeros, np.array([-2.0, -1e-9, 1e-9, 0.9, 1.1, 3.0]), 5.0)
+    assert number(line.quantiles[1].value) == 0.0
+    assert len(line.quantiles[1].value) <= 6
+
+
+def test_intervals_end_at_the_bounds_of_the_column(bundle: ReleaseBundle) -> None:
+    """Noise in far bins leaves the ends of an interval open; cells are clamped at the bounds."""
+    rng = np.random.default_rng(2)
+    octaves = 4 * 2.0 ** np.arange(1, 40)
+    edges = np.concatenate([-octaves[::-1], np.linspace(-4, 4, 33), octaves])
+    line = numeric_line(bundle, rng.normal(size=ROWS), edges, 60.0)
+    first, *_, last = line.quantiles
+    assert number(first.lower) >= -10.5
+    assert number(last.upper) <= 10.5
+
+
+def test_hidden_columns_are_drawn_without_failure(bundle: ReleaseBundle) -> None:
+    """Nothing but noise, no value at all, and no level at all."""
+    edges = np.linspace(-1, 1, 9)
+    for cells in (np.full(ROWS, np.nan), np.zeros(0), np.zeros(ROWS)):
+        line = numeric_line(bundle, np.append(cells, [0.0]), edges, 300.0)
+        assert len(line.quantiles) == 5
+    nothing = np.full(1, np.nan)
+    empty = Histogram(3, "ward", nothing, nothing, (None,), np.array([7]), 2.0)
+    facts = LevelsFacts(name="ward", levels=())
+    (line,) = table_of(with_marginals(bundle, [empty], (facts,))).lines
+    assert line.levels == []
+
+
+def test_wide_releases_show_their_first_columns(
+    bundle: ReleaseBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marginal_tables, "_MOST_COLUMNS", 2)
+    monkeypatch.setattr(marginal_tables, "_MOST_LEVELS", 1)
+    table = table_of(bundle)
+    assert (len(table.lines), table.columns) == (2, 3)
+    last = bundle.marginals[-1]
+    shown = with_marginals(bundle, [last], bundle.manifest.columns[-1:])
+    (line,) = table_of(shown).lines
+    assert line.levels is not None
+    assert (len(line.levels), line.more_levels) == (1, 1)
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    columns = {"weight": {"lower": 0.0, "upper": 200.0}, "ward": {"levels": ["<script>", "B"]}}
+    request = marginals_request(tmp_path, columns=columns, title="<i>toy</i>")
+    page = marginals_page(published(request))
+    assert "&lt;script&gt;: " in page
+    assert "<script>" not in page
+    assert "<i>" not in page

@@ -1,0 +1,141 @@
+"""The report says what its numbers mean: own units, missing cells, unit rows, laws of errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.reports.correlations import correlations, repaired_correlations
+from gramercy.reports.own_columns import meaning_notes, own_columns
+from gramercy.reports.page import release_page
+from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems.warnings import unit_rows
+from gramercy.schemas.scaling import ScalingFacts
+from tests.support.factories import run_release, write_request
+
+ROWS = 4000
+COLUMNS = {
+    "age": {"lower": 0.0, "upper": 100.0, "centre": 45.0, "scale": 15.0},
+    "income": {"lower": 0.0, "upper": 1e5, "centre": 2.5e4, "scale": 1e4},
+    "kind": {"levels": ["a", "b"]},
+}
+
+
+def table(seed: int = 3) -> pd.DataFrame:
+    stream = np.random.default_rng(seed)
+    z = stream.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], size=ROWS)
+    kind = stream.choice(["a", "b"], size=ROWS, p=[0.7, 0.3])
+    return pd.DataFrame({"age": 40 + 10 * z[:, 0], "income": 3e4 + 8e3 * z[:, 1], "kind": kind})
+
+
+def release(folder: Path, home: Path, frame: pd.DataFrame, how: Any = None) -> ReleaseBundle:
+    frame.to_csv(folder / "table.csv", index=False)
+    request = {
+        "mechanism": {"name": "gaussian", "epsilon": 200.0, "delta": 1e-6},
+        "normalisation": how or {"kind": "clip", "radius": 6.0},
+    }
+    run_release(
+        write_request(
+            folder,
+            rows=ROWS,
+            columns=COLUMNS,
+            intercept=True,
+            budget={"epsilon": 900.0, "delta": 1e-5},
+            request=request,
+        )
+    )
+    return read_release(home / "archive/toy/v1-r1/release")
+
+
+def with_present(bundle: ReleaseBundle, present: tuple[float, ...]) -> ReleaseBundle:
+    """The release as if it had published these shares of present cells."""
+    scaling = ScalingFacts(kind="private", rule=1, bounds=(None,) * 3, present=present)
+    manifest = bundle.manifest.model_copy(update={"scaling": scaling})
+    return replace(bundle, manifest=manifest)
+
+
+@pytest.mark.slow
+def test_columns_are_in_their_own_units(tmp_path: Path, home: Path) -> None:
+    frame = table()
+    bundle = release(tmp_path, home, frame)
+    own = own_columns(bundle)
+    assert own is not None
+    age, income, a, b = own.columns
+    assert age.mean[0] == pytest.approx(frame["age"].mean(), abs=0.2)
+    assert income.deviation is not None
+    assert a.deviation is None
+    assert income.deviation[0] == pytest.approx(frame["income"].std(), rel=0.01)
+    assert a.mean[0] + b.mean[0] == pytest.approx(1, abs=0.01)
+    assert [column.present for column in own.columns] == [None] * 4
+    assert age.mean[1] == pytest.approx(10 / ROWS**0.5, rel=0.2)
+    assert own.weight is not None
+    assert own.weight[0] == pytest.approx(1, abs=0.01)
+    exact = frame[["age", "income"]].corr().iloc[0, 1]
+    released = correlations(bundle)
+    assert released.centred
+    assert not released.corrected
+    for matrix in (released.matrix, repaired_correlations(bundle, about_means=True)[1:, 1:]):
+        assert matrix[0, 1] == pytest.approx(exact, abs=0.01)
+    page = release_page(bundle, [])
+    assert "for Gaussian rows" in page
+    assert unit_rows.code not in page
+
+
+def test_missing_cells_are_corrected_or_stated(tmp_path: Path, home: Path) -> None:
+    frame = table()
+    stream, exact = np.random.default_rng(0), table()[["age", "income"]].corr().iloc[0, 1]
+    frame.loc[stream.uniform(size=ROWS) < 0.3, "age"] = np.nan
+    bundle = release(tmp_path, home, frame)
+    own, plain = own_columns(bundle), correlations(bundle)
+    assert own is not None
+    assert own.missing is not None
+    assert plain.matrix[0, 1] < exact - 0.05
+    assert 0.01 < own.missing.median <= own.missing.largest < 0.2
+    share = float(frame["age"].notna().mean())
+    corrected = with_present(bundle, (share, 1.0, 1.0))
+    found, own = correlations(corrected), own_columns(corrected)
+    assert own is not None
+    assert own.missing is None
+    assert [column.present for column in own.columns] == [share, 1.0, None, None]
+    assert own.columns[0].mean[0] == pytest.approx(frame["age"].mean(), abs=0.3)
+    assert found.corrected
+    assert found.matrix[0, 1] == pytest.approx(exact, abs=0.03)
+    page = release_page(corrected, [])
+    assert "cells present" in page
+    assert "nan" not in page.split("<h2>Columns</h2>")[1].split("</section>")[0]
+
+
+def test_lost_pairs_and_columns_are_unknown_never_one(tmp_path: Path, home: Path) -> None:
+    bundle = release(tmp_path, home, table())
+    sd = 0.4 * float(bundle.unbiased[1, 1])
+    loud = NoiseLaw(family="gaussian-isotropic", sd_diagonal=2**0.5 * sd, sd_off_diagonal=sd)
+    weight = bundle.raw.copy()
+    weight[0, 0] = 9 * sd
+    lost = replace(bundle, raw=weight, manifest=bundle.manifest.model_copy(update={"noise": loud}))
+    found = correlations(lost)
+    pairs = np.triu_indices(4, 1)
+    assert np.isnan(found.matrix[pairs]).all()
+    assert found.hidden[pairs].all()
+    assert np.isnan(repaired_correlations(lost, about_means=True)[1:, 1:][pairs]).all()
+    own = own_columns(lost)
+    assert own is not None
+    assert own.columns[0].deviation is not None
+    assert np.isnan(own.columns[0].deviation[0])
+    assert own.missing is None
+    assert "within the noise" in release_page(lost, [])
+
+
+def test_unit_rows_have_a_box_that_says_so(tmp_path: Path, home: Path) -> None:
+    bundle = release(tmp_path, home, table(), how="unit")
+    assert own_columns(bundle) is None
+    (note,) = meaning_notes(bundle)
+    assert note.code == unit_rows.code
+    page = release_page(bundle, [])
+    assert page.index(note.code) < page.index("What is guaranteed")
+    assert "<h2>Columns</h2>" not in page
