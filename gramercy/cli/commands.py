@@ -22,7 +22,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "plan": (
         "plan:plan",
-        "Show what a release would do, without reading data.",
+        "Show what a release would do, without reading a row.",
+    ),
+    "check": (
+        "check:check",
+        "Show the steward what a release could not use of the table, without a charge.",
     ),
     "release": (
         "publish:release",

@@ -35,7 +35,7 @@ def demo() -> None:
     planned = make_plan(context, read_request(path))
     preview = preview_budget(context, planned)
     print_plan(planned, preview)
-    done = flow_runner.publish(context, planned, preview)
+    done = flow_runner.publish(context, planned)
     archive = context.archive
     release = Release(archive, *split_name(done.release))
     internal = page_path(context.home, *split_name(done.release))

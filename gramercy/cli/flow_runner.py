@@ -17,7 +17,6 @@ from rich.text import Text
 
 from gramercy.api.release import Release
 from gramercy.application.audit_record import new_audit_folder
-from gramercy.application.budget_preview import BudgetPreview
 from gramercy.application.context import Context
 from gramercy.application.estimating import estimator_from_settings
 from gramercy.application.planning import Plan
@@ -30,7 +29,6 @@ from gramercy.cli.output import terminal
 from gramercy.estimators import Estimator
 from gramercy.schemas.errors import Discrepancies, GramercyError
 from gramercy.schemas.problems.command_line import flow_not_run, not_a_sealed_release
-from gramercy.tables.source import open_source
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,17 +58,15 @@ class Published:
     replayed: bool
 
 
-def publish(
-    context: Context, plan: Plan, preview: BudgetPreview, reports: Sequence[str] = ()
-) -> Published:
+def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Published:
     """Publish a release, or the average of reports; then run its estimates and its report.
 
     Parameters
     ----------
     context
         Ledger and archive.
-    plan, preview
-        The planned release and its effect on the budget.
+    plan
+        The planned release.
     reports
         Folders of the reports to average, if that is the plan.
 
@@ -83,8 +79,6 @@ def publish(
     """
     archive, dataset = context.archive, plan.contract.id
     charged = context.ledger.releases(dataset)
-    if preview.previous_charge is None and not plan.averaging:
-        open_source(plan.contract.source)
     for folder in reports:
         if not (Path(folder) / SUMS).is_file():
             raise not_a_sealed_release(folder)

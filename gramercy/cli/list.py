@@ -37,7 +37,7 @@ def list_archive(json: AsJson = False) -> None:
             terminal.say(name, "  ", facts["error"])
         else:
             guarantee = privacy_loss_text(facts["epsilon"], facts["delta"])
-            noise = f"{facts['mechanism']}, {facts['normalisation']}"
+            noise = ", ".join(filter(None, (facts["mechanism"], facts["normalisation"])))
             line = f"  {guarantee}  {noise}  {facts['published']}  {facts['title']}"
             withdrawn = f"  withdrawn: {facts['withdrawn']}" if facts["withdrawn"] else ""
             terminal.say(name, line, Text(withdrawn, style="red"))
@@ -59,7 +59,9 @@ def _facts(archive: Archive, dataset: str, name: str) -> dict[str, Any]:
         "delta": guarantee.delta,
         "mu": guarantee.mu,
         "mechanism": manifest.mechanism["name"],
-        "normalisation": normalisation_text(manifest.normalisation),
+        "normalisation": None
+        if release.kind == "marginals"
+        else normalisation_text(manifest.normalisation),
         "path": release.where,
         "withdrawn": release.withdrawn,
     }

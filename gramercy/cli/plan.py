@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from gramercy.application.budget_preview import preview_budget
+from gramercy.application.budget_preview import preview_budget, reads_table
 from gramercy.application.context import Context
 from gramercy.application.expectations import save_suite
 from gramercy.application.forecast import plan_html
 from gramercy.application.planning import Plan, load_contract, make_plan, release_spec, utc_now
 from gramercy.application.ranking import rank_mechanisms
 from gramercy.application.request_model import Request
+from gramercy.application.table_header import check_table_header
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, RequestPath
 from gramercy.cli.output import terminal
@@ -37,11 +38,16 @@ def plan(
             help="Also write the contract's rules for the table as a Great Expectations suite.",
         ),
     ] = None,
+    no_table: Annotated[
+        bool,
+        typer.Option("--no-table", help="Do not look for the table, which may be elsewhere."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show what a release would do, without reading data.
+    """Show what a release would do, without reading a row.
 
-    Shows the noise, the guarantee, the expected error and the effect on the budget.
+    Shows the noise, the guarantee, the expected error and the effect on the budget. The names and
+    types of the table's columns are compared with the contract.
 
     Example: gramercy plan request.yaml --compare --page plan.html
     """
@@ -52,6 +58,8 @@ def plan(
         check_output_file("--expectations", expectations)
     # A comparison does not need the requested mechanism to be possible.
     planned = make_plan(context, undated) if page is not None or not compare else None
+    if not no_table:
+        _check_table(context, undated, planned)
     if page is not None and planned is not None:
         with terminal.progress("computing errors", json):
             html = plan_html(planned, preview_budget(context, planned))
@@ -67,6 +75,14 @@ def plan(
         with write_errors("--expectations", expectations):
             save_suite(contract, expectations)
         terminal.say(f"Expectations: {expectations}", to=terminal.err if json else terminal.out)
+
+
+def _check_table(context: Context, undated: Request, planned: Plan | None) -> None:
+    """Refuse a table whose header contradicts the contract, unless the release is published."""
+    if planned is None:
+        check_table_header(load_contract(context, undated.at(utc_now())))
+    elif reads_table(planned, preview_budget(context, planned)):
+        check_table_header(planned.contract)
 
 
 def _compare(context: Context, undated: Request, json: bool) -> None:

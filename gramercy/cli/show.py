@@ -7,6 +7,7 @@ from gramercy.application.context import Context
 from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import attacker_text, concentrated_text, guarantee_text
+from gramercy.schemas.manifest import ReleaseManifest
 
 
 def show(name: ReleaseName, json: AsJson = False) -> None:
@@ -19,9 +20,9 @@ def show(name: ReleaseName, json: AsJson = False) -> None:
     if json:
         terminal.print_json(facts.model_dump(mode="json"))
         return
-    noise, guarantee = facts.noise, facts.guarantee
+    guarantee = facts.guarantee
     sd = f" ± {facts.rows.sd:.0f}" if facts.rows.status == "noisy" else ""
-    mean = f", with mean {noise.mean:.3g} there" if noise.mean else ""
+    columns = len(facts.columns if facts.kind == "marginals" else facts.names)
     terminal.say(terminal.bold(facts.dataset.title), f", version {facts.dataset.version}")
     terminal.say(facts.card["statement"] + "\n")
     terminal.facts_table(
@@ -30,15 +31,14 @@ def show(name: ReleaseName, json: AsJson = False) -> None:
             "curator": facts.dataset.curator,
             "published": facts.published,
             "table": f"{facts.rows.value:.0f}{sd} {facts.count_key} ({facts.rows.status}) x "
-            f"{len(facts.names)} columns",
+            f"{columns} columns",
             "neighbours": facts.card["neighbours"],
             "preprocessing": facts.card["pre_processing"],
             "mechanism": facts.card["mechanism"],
             "guarantee": guarantee_text(guarantee),
             "zero-concentrated": concentrated_text(guarantee),
             "best attacker": attacker_text(guarantee.power),
-            "noise": f"sd {noise.sd_off_diagonal:.3g} off the diagonal, "
-            f"{noise.sd_diagonal:.3g} on it{mean}",
+            "noise": _noise(facts),
             "estimates": ", ".join(release.estimates) or "none",
             "report": release.shown(page) if (page := release.report) else "none",
             "signed by": release.signed_by,
@@ -46,3 +46,12 @@ def show(name: ReleaseName, json: AsJson = False) -> None:
             "location": release.where,
         },
     )
+
+
+def _noise(facts: ReleaseManifest) -> str:
+    """The size of the noise."""
+    noise = facts.noise
+    if facts.kind == "marginals":
+        return f"sd {facts.calibration.constants['scale']:.3g} on a count of the last stage"
+    mean = f", with mean {noise.mean:.3g} there" if noise.mean else ""
+    return f"sd {noise.sd_off_diagonal:.3g} off the diagonal, {noise.sd_diagonal:.3g} on it{mean}"

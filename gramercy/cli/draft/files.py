@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gramercy.application.fold_proposal import folds_of_draft
 from gramercy.cli.draft.drafting import Draft
 from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.cli.output.output_files import check_output_folder, write_errors
@@ -32,7 +33,12 @@ def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
         if os.path.lexists(path):
             raise draft_exists(str(path))
     counted = "rows" if draft.unit is None else "persons"
-    facts = {**vars(draft), "source": _relative_source(folder, draft.source), "counted": counted}
+    facts = {
+        **vars(draft),
+        "source": _relative_source(folder, draft.source),
+        "counted": counted,
+        "folds": _folds(draft),
+    }
     texts = [_templates().get_template(path.name).render(facts) for path in paths]
     check_output_folder("--folder", folder)
     with write_errors("--folder", folder), contextlib.ExitStack() as undo:
@@ -43,6 +49,14 @@ def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
                 stream.write(text)
         undo.pop_all()  # both were written
     return paths
+
+
+def _folds(draft: Draft) -> int:
+    """Number of folds, if the draft states enough to know that they cost nothing."""
+    if draft.rows is None or draft.unit is not None:
+        return 1
+    columns = sum(len(column.levels or [None]) for column in draft.columns.values())
+    return folds_of_draft(draft.rows, columns, draft.release_epsilon, draft.release_delta)
 
 
 def _relative_source(folder: Path, source: str) -> str:

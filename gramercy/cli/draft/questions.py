@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -21,7 +22,7 @@ from gramercy.schemas.problems import command_line as problems
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 
-_SKIP, _DONE = "skip", "done"
+_SKIP, _DONE, _NO_BOUNDS = "skip", "done", "none"
 
 
 def ask(draft: Draft) -> Draft:
@@ -96,10 +97,23 @@ def _ask_columns(draft: Draft) -> dict[str, Column]:
 
 def _ask_bounds(column: Column) -> Column:
     def ask_once() -> Column:
-        lower = _ask_number("    lower bound, in the column's units", float)
-        upper = _ask_number("    upper bound", float)
+        lower = _ask_bound("    lower bound, in the column's units (none: no bounds)")
+        upper = None if lower is None else _ask_number("    upper bound", float)
         parse(Bounds, {"lower": lower, "upper": upper}, "bounds", RequestError)
         return replace(column, lower=lower, upper=upper)
+
+    return _until_valid(ask_once)
+
+
+def _ask_bound(question: str) -> float | None:
+    def ask_once() -> float | None:
+        answer = _ask_text(question, _NO_BOUNDS)
+        if answer == _NO_BOUNDS:
+            return None
+        with contextlib.suppress(ValueError):
+            if math.isfinite(number := float(answer)):
+                return number
+        raise problems.answer_not_a_number()
 
     return _until_valid(ask_once)
 

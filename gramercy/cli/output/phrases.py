@@ -39,6 +39,8 @@ def concentrated_text(facts: GuaranteeFacts) -> str:
 def normalisation_text(normalisation: AnyNormalisation) -> str:
     """A normalisation in a few words."""
     if isinstance(normalisation, Clip):
+        if normalisation.radius is None:
+            return "rows clipped at a private radius"
         return f"rows clipped at {normalisation.radius:g}"
     names = {"unit": "unit rows", "box": "rows within their bounds"}
     return names.get(normalisation.kind, "whole numbers")

@@ -9,7 +9,10 @@ from rich.text import Text
 
 from gramercy.application.budget_preview import BudgetPreview, budget_effect
 from gramercy.application.calibration import guarantee_facts
+from gramercy.application.fold_proposal import proposed_folds
 from gramercy.application.planning import Plan
+from gramercy.application.scaling_plan import rows_needed
+from gramercy.application.verdict import plan_verdict
 from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
 from gramercy.cli.output.phrases import attacker_text, guarantee_text, normalisation_text
 from gramercy.cli.output.terminal import facts_table
@@ -20,12 +23,14 @@ _PUBLISHES = {
     "rows": "noisy rows, and the second moment computed from them",
     "reports": "one noisy report per row, and their average",
     "precision": "a noisy precision matrix",
+    "marginals": "noisy histograms of every column",
 }
+_COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
 
 
 def print_plan(plan: Plan, preview: BudgetPreview) -> None:
     """Print what a release would do."""
-    contract, request, mechanism, law = plan.contract, plan.request, plan.mechanism, plan.law
+    contract, request, mechanism = plan.contract, plan.request, plan.mechanism
     guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta)
     status = "public" if contract.neighbours == "replace-one" else "planning figure"
     facts_table(
@@ -33,21 +38,19 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
         {
             "table": f"{contract.count} {contract.count_key} ({status}) x {plan.columns} columns",
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
-            "rows": normalisation_text(request.normalisation),
+            "rows": normalisation_text(plan.normalisation),
+            **_constants(plan),
             "publishes": _PUBLISHES[mechanism.publishes] + _folds(request.folds),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
             **{
                 f"  {name.replace('_', ' ')}": f"{value:.6g}"
-                for name, value in mechanism.constants().items()
+                for name, value in plan.calibration.constants().items()
             },
             "guarantee": guarantee_text(guarantee),
             "best attacker": attacker_text(guarantee.power),
-            "error of an entry": (
-                ("" if law.family != "noisy-rows" else "about ")
-                + f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
-            ),
-            **_relative_error(plan),
-            "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
+            **_error(plan),
+            **_verdict(plan),
+            **_proposal(plan),
             **_effect(plan, preview),
             **_same_table(plan.contract.id, preview.sharing_datasets),
         },
@@ -66,6 +69,41 @@ def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
         "budget_after": budget_facts(Account(plan.contract.id, after)),
         "more_like_this": after.charges_left(plan.guarantee),
         "same_table_as": list(preview.sharing_datasets),
+        "proposed_folds": proposed_folds(plan.spec, plan.calibration),
+        "verdict": verdict.as_data() if (verdict := plan_verdict(plan)) else None,
+    }
+
+
+def _constants(plan: Plan) -> dict[str, str]:
+    """Where centres and scales come from, if they are not declared."""
+    facts, requested = plan.spec.scaling, plan.request.scaling
+    if facts is None:
+        if requested.kind == "declared":
+            return {}
+        needed = rows_needed(plan.columns - int(plan.contract.intercept), plan.guarantee.mu)
+        declared = "middle and half width of the bounds: private ones need about"
+        return {"constants": f"{declared} {needed} {plan.contract.count_key}"}
+    if facts.kind == "release":
+        return {"constants": f"those of release {facts.release}, at no cost"}
+    share = 100 * (sum(facts.stages) + facts.lengths)
+    spent = f"{share:.0f} % of the squared mu"
+    return {"constants": f"private, from histograms in {len(facts.stages)} stages ({spent})"}
+
+
+def _error(plan: Plan) -> dict[str, str]:
+    """The error of the matrix, if there is one, and of an entry."""
+    noise = plan.calibration.constants_noise
+    counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
+    if plan.mechanism.publishes == "marginals":
+        return counts
+    law = plan.law
+    return counts | {
+        "error of an entry": (
+            ("" if law.family != "noisy-rows" else "about ")
+            + f"sd {law.sd_off_diagonal:.3g} off the diagonal, {law.sd_diagonal:.3g} on it"
+        ),
+        **_relative_error(plan),
+        "error of the matrix": f"{plan.matrix_error:.3g} in Frobenius norm, before repair",
     }
 
 
@@ -79,6 +117,28 @@ def _relative_error(plan: Plan) -> dict[str, str]:
 
 def _folds(folds: int) -> str:
     return f", in {folds} folds with independent noise" if folds > 1 else ""
+
+
+def _verdict(plan: Plan) -> dict[str, Text]:
+    """Whether the release would be of use, in its colour."""
+    verdict = plan_verdict(plan)
+    if verdict is None:
+        return {}
+    code = f"{verdict.code}: " if verdict.code else ""
+    return {
+        "verdict": Text.assemble(
+            (verdict.level, _COLOURS[verdict.level]), f"  {code}{verdict.text}"
+        )
+    }
+
+
+def _proposal(plan: Plan) -> dict[str, str]:
+    """Folds, where they cost next to nothing."""
+    folds = proposed_folds(plan.spec, plan.calibration)
+    if folds == plan.request.folds:
+        return {}
+    gain = "intervals then need no assumption about the data, and the noise stays below a third of"
+    return {"proposal": f"folds: {folds}: {gain} the sampling error"}
 
 
 def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:

@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.panel import Panel
+from rich.text import Text
+
+from gramercy.application.planning import Plan
+from gramercy.application.table_quality import (
+    holds_nothing,
+    quality_notices,
+    recorded_quality,
+)
 from gramercy.cli.output import terminal
+from gramercy.mechanisms.rowwise import RowWise
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import warnings
 
 _LISTED_COLUMNS = 5
 
 
-def print_steward_notes(internal: Mapping[str, Any]) -> None:
+def print_steward_notes(plan: Plan, release: str, internal: Mapping[str, Any]) -> None:
     """Print the warnings about a release's table, if standard error is a terminal.
+
+    They are exact facts about private cells. So they go nowhere else, and change no exit code.
 
     Parameters
     ----------
+    plan
+        The plan of the release.
+    release
+        DATASET/RELEASE.
     internal
-        The internal record of a release.
+        The internal record of the release.
     """
-    if terminal.err.is_terminal:
-        for notice in _notices(internal):
-            terminal.warn(notice)
+    if not terminal.err.is_terminal:
+        return
+    for notice in _notices(internal):
+        terminal.warn(notice)
+    if loud := list(_loud_notices(plan, release, internal)):
+        terminal.err.print(_framed(loud))
+
+
+def _framed(notices: Sequence[Notice]) -> Panel:
+    text = Text("\n\n").join(
+        Text.assemble((f"Warning {each.code}: ", "bold red"), each.message) for each in notices
+    )
+    title = Text("The table could not be read well (internal, do not publish)", style="bold red")
+    return Panel(text, title=title, title_align="left", border_style="red", padding=1)
+
+
+def _loud_notices(plan: Plan, release: str, internal: Mapping[str, Any]) -> Iterator[Notice]:
+    """Warnings about a table that could hardly be read."""
+    # Malformed lines are rows of missing cells where rows are published, assigned to folds, or
+    # counted in histograms.
+    mechanism = plan.mechanism
+    in_place = isinstance(mechanism, RowWise) or plan.request.folds > 1
+    kept = in_place or mechanism.publishes == "marginals"
+    columns = recorded_quality(internal, plan.contract, malformed_kept=kept)
+    if not columns:  # the release did not read a table
+        return
+    if holds_nothing(columns) or internal.get("persons") == 0:
+        yield warnings.release_is_noise(release)
+    yield from quality_notices(columns, internal.get("rows", 0), internal.get("malformed_rows", 0))
 
 
 def _notices(internal: Mapping[str, Any]) -> Iterator[Notice]:

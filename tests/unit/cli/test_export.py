@@ -250,7 +250,7 @@ def test_every_bundle_is_a_valid_data_package(tmp_path: Path, home: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rows", "local", "output"])
+@pytest.mark.parametrize("name", ["rows", "local", "output", "marginals"])
 def test_bundles_of_other_kinds_are_valid_data_packages(name: str, tmp_path: Path) -> None:
     assert package_errors(publish_with(name, tmp_path) / "datapackage.json") == []
 

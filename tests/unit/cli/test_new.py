@@ -112,7 +112,7 @@ def test_unfilled_keys_of_a_draft_are_refused_by_name(
     assert (code, out) == (2, "")
     for key in (
         *("title", "curator", "rows", "budget.epsilon", "budget.delta"),
-        *("columns.glucose.lower", "columns.glucose.upper", "columns.ward.levels"),
+        "columns.ward.levels",
     ):
         assert any(f"{key}: " in line and value_empty.code in line for line in err.splitlines())
 

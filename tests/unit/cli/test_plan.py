@@ -1,14 +1,18 @@
-"""``gramercy plan``: the files that it writes on request."""
+"""``gramercy plan``: the files that it writes on request, and the table that it looks for."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gramercy.cli import flow_runner
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import publication, table
 from gramercy.schemas.problems.command_line import parent_folder_missing
-from tests.support.factories import run_command, run_json, write_request
+from tests.support.factories import run_command, run_json, run_release, write_request
 
 
 @pytest.mark.slow
@@ -37,3 +41,48 @@ def test_expectations_need_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "--expectations" in err
     assert not out
     assert not suite.exists()
+
+
+@pytest.mark.parametrize(
+    ("header", "source", "problem"),
+    [
+        ("c0,c1,c3", "table.csv", publication.header_lacks_columns),
+        ("c0;c1;c2", "table.csv", publication.separator_not_comma),
+        ("c0,c1,c2", "tabel.csv", table.source_missing),
+        ("c0,c1,c2", "none-*.csv", table.source_missing),
+        ("c0,c1,c2", "request.yaml", table.unknown_format),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "plan --compare", "release --yes"])
+def test_wrong_tables_are_found_before_prefect_starts(
+    command: str,
+    header: str,
+    source: str,
+    problem: Problem[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(flow_runner, "start_prefect", None)  # would fail if it was called
+    (tmp_path / "table.csv").write_text(f"{header}\n")
+    request = write_request(tmp_path, source=source)
+    name, *options = command.split()
+    code, out, err = run_command(name, request, *options, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert problem.code in err
+    if name == "plan":
+        assert run_command(name, request, *options, "--no-table", capsys=capsys)[0] == 0
+
+
+def test_a_published_release_is_planned_without_its_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same request returns the archived release, so the table is not needed again."""
+    request = write_request(tmp_path)
+    run_release(request)
+    (tmp_path / "table.csv").unlink()
+    assert run_command("plan", request, capsys=capsys)[0] == 0
+    edited = write_request(tmp_path, request={"version": "v2"}, source="gone.csv")
+    code, _, err = run_command("plan", edited, capsys=capsys)
+    assert code == 2
+    assert table.source_missing.code in err

@@ -1,0 +1,50 @@
+"""``gramercy check``: a look at the table for its steward, without a charge."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gramercy.application.checking import check_table
+from gramercy.application.context import Context
+from gramercy.application.planning import load_contract, utc_now
+from gramercy.application.progress import rows_bar
+from gramercy.application.yaml_files import read_request
+from gramercy.cli.options import AsJson, RequestPath
+from gramercy.cli.output import terminal
+from gramercy.cli.output.check_text import check_facts, print_check
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.problems.publication import check_needs_terminal
+
+
+def check(
+    request: RequestPath,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", min=1, metavar="N", help="Read only the first N rows."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Show the steward what a release could not use of the table, without a charge.
+
+    Counts missing, unreadable and out-of-bounds cells, unknown levels and malformed lines. The
+    output is private: it is printed on a terminal (or with --json), and stored nowhere. The exit
+    code is 2 if the table cannot be used. A release never depends on a check.
+
+    Example: gramercy check request.yaml
+    """
+    if not json and not terminal.out.is_terminal:
+        raise check_needs_terminal()
+    dated = read_request(request).at(utc_now())
+    contract = load_contract(Context.default(), dated)
+    total = contract.rows if rows is None else min(rows, contract.rows)
+    with rows_bar("checking", total) as on_rows:
+        result = check_table(contract, rows, on_rows)
+    if json:
+        terminal.print_json(check_facts(result, dated.version))
+    else:
+        print_check(result, dated.version)
+    if result.errors:
+        sys.exit(TableError.exit_code)

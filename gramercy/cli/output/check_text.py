@@ -1,0 +1,106 @@
+"""The result of a check, as text and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gramercy.application.checking import TableCheck
+from gramercy.application.table_quality import ColumnQuality, percentage
+from gramercy.cli.output import terminal
+from gramercy.schemas.errors import TableError
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems.warnings import check_is_private
+
+_MOST_COLUMNS = 100  # with more columns, only those with a problem are listed
+_STYLES = {"fine": "green", "warning": "yellow", "unusable": "bold red"}
+_SAMPLE_KEYS = {"columns_with_gaps": "missing", "columns_out_of_bounds": "wrong values"}
+
+
+def check_facts(check: TableCheck, version: str) -> dict[str, Any]:
+    """A check as plain data. Private."""
+    errors, notices = check.errors, check.notices
+    return {
+        "notice": check_is_private().message,
+        "dataset": check.contract.id,
+        "version": version,
+        "usable": not errors,
+        "complete": check.complete,
+        "rows": check.lines,
+        "rows_declared": check.contract.rows,
+        "malformed_rows": check.malformed,
+        "persons": check.persons if check.complete else None,
+        "persons_declared": check.contract.persons,
+        "rows_without_person": check.rows_without_person,
+        "columns": {
+            column.name: {
+                "missing": column.missing,
+                "out_of_bounds": column.clamped,
+                "verdict": column.verdict,
+            }
+            for column in check.columns
+        },
+        "levels_without_cells": list(check.levels_without_cells),
+        "sample": check.sample,
+        "problems": [*map(_problem, errors), *map(_problem, notices)],
+    }
+
+
+def _problem(each: TableError | Notice) -> dict[str, str]:
+    return {"code": each.code, "message": each.message}
+
+
+def print_check(check: TableCheck, version: str) -> None:
+    """Print a check: a table of columns, what to do, and that all of it is private."""
+    contract = check.contract
+    read = f"{check.lines:,} lines" if check.complete else f"the first {check.lines:,} lines"
+    terminal.say(terminal.bold(contract.id), f", version {version}: {read} read")
+    listed = _listed(check.columns)
+    if listed:
+        terminal.out.print(_table(check, listed))
+    if others := len(check.columns) - len(listed):
+        terminal.say(f"{others} other columns are fine.")
+    if check.rows_without_person:
+        terminal.say(f"Rows without a person, which are left out: {check.rows_without_person:,}.")
+    for error in check.errors:
+        terminal.say(Text(f"Error {error.code}: ", style="red"), error.message, to=terminal.err)
+    for notice in check.notices:
+        terminal.warn(notice)
+    if not check.errors and not check.notices:
+        terminal.say("Nothing to correct was found.")
+    terminal.warn(check_is_private())
+
+
+def _listed(columns: Sequence[ColumnQuality]) -> list[ColumnQuality]:
+    many = len(columns) > _MOST_COLUMNS
+    return [column for column in columns if not many or column.verdict != "fine"]
+
+
+def _table(check: TableCheck, columns: Sequence[ColumnQuality]) -> Table:
+    table = Table(box=None)
+    table.add_column("column")
+    for title in ("missing", "out of bounds"):
+        table.add_column(title, justify="right")
+    table.add_column("suite, first rows")
+    table.add_column("verdict")
+    for column in columns:
+        bounds = "" if column.is_levels else percentage(column.clamped_share)
+        table.add_row(
+            Text(column.name),
+            percentage(column.missing_share),
+            bounds,
+            _sampled(check.sample, column.name),
+            Text(column.verdict, style=_STYLES[column.verdict]),
+        )
+    return table
+
+
+def _sampled(sample: Any, name: str) -> str:
+    """What the expectation suite says of a column in the first rows."""
+    if not isinstance(sample, dict):  # the suite could not be run
+        return "not run"
+    failed = [words for key, words in _SAMPLE_KEYS.items() if name in sample.get(key, ())]
+    return ", ".join(failed) or "passes"

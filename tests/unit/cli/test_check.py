@@ -1,0 +1,131 @@
+"""``gramercy check``: a private look at the table, on the terminal only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gramercy.application import checking
+from gramercy.cli.output import terminal
+from gramercy.schemas.problems import publication, warnings
+from gramercy.schemas.problems import table as table_problems
+from tests.support.factories import run_command, write_request
+
+SAMPLE = {"rows": 2, "columns_with_gaps": ["c0"], "columns_out_of_bounds": ["c1"]}
+FINE = "c0,c1,c2\n" + "1,2,3\n" * 40
+
+
+@pytest.fixture(autouse=True)
+def no_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip Great Expectations, which takes seconds to import, and has tests of its own."""
+    monkeypatch.setattr(checking, "validate", lambda contract: {"sample": SAMPLE})
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("out", "err"):
+        console = Console(stderr=name == "err", force_terminal=True, width=300, highlight=False)
+        monkeypatch.setattr(terminal, name, console)
+
+
+def written(folder: Path, text: str = FINE, **changes: Any) -> Path:
+    (folder / "table.csv").write_text(text)
+    return write_request(folder, **changes)
+
+
+def test_output_is_refused_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run_command("check", written(tmp_path), capsys=capsys)
+    assert (code, out) == (2, "")
+    assert publication.check_needs_terminal.code in err
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_usable_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run_command("check", written(tmp_path), capsys=capsys)
+    assert code == 0
+    assert "40 lines" in out
+    assert [line.split()[0] for line in out.splitlines() if "fine" in line] == ["c0", "c1", "c2"]
+    assert err.count("GRM-") == 1
+    assert warnings.check_is_private.code in err
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_unusable_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns: dict[str, Any] = {
+        "[bold]": {"lower": 0, "upper": 9},
+        "kind": {"levels": ["1", "2"]},
+        "c1": {"lower": 0, "upper": 9},
+    }
+    text = "[bold],kind,c1\n" + '"63,5",2.0,314\n5,1.0,271\n'
+    request = written(tmp_path, text, columns=columns, rows=2)
+    code, out, err = run_command("check", request, capsys=capsys)
+    assert code == 2
+    assert "[bold]" in out
+    for problem in (
+        publication.columns_unusable,
+        warnings.cells_not_levels,
+        warnings.many_cells_missing,
+        warnings.many_cells_out_of_bounds,
+        warnings.check_is_private,
+    ):
+        assert problem.code in err
+    assert "[bold] (50 %)" in err
+    assert not any(cell in out + err for cell in ("63", "314", "271"))
+
+
+def test_json_has_the_same_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "c0,c1,c2\n" + "x,2,3\n" * 39 + "broken\n"
+    code, out, _ = run_command("check", written(tmp_path, text), "--json", capsys=capsys)
+    facts = json.loads(out)
+    assert code == 2
+    assert (facts["rows"], facts["malformed_rows"], facts["complete"]) == (40, 1, True)
+    assert facts["usable"] is False
+    assert facts["columns"]["c0"] == {"missing": 39, "out_of_bounds": 0, "verdict": "unusable"}
+    assert facts["sample"] == SAMPLE
+    assert [each["code"] for each in facts["problems"]] == [
+        publication.columns_unusable.code,
+        warnings.cells_not_numbers.code,
+    ]
+    assert facts["notice"] == warnings.check_is_private().message
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(41, 2), (40, 0)])
+def test_wrong_number_of_rows(
+    rows: int, expected: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = written(tmp_path, rows=rows)
+    code, out, _ = run_command("check", request, "--json", capsys=capsys)
+    assert code == expected
+    codes = [each["code"] for each in json.loads(out)["problems"]]
+    assert codes == [table_problems.row_count_differs.code] * (expected == 2)
+    code, out, _ = run_command("check", request, "--json", "--rows", "7", capsys=capsys)
+    assert (code, json.loads(out)["rows"]) == (0, 7)
+    assert run_command("check", request, "--json", "--rows", "0", capsys=capsys)[0] == 2
+
+
+def test_wrong_columns_and_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text, problem in (
+        ("c0,c1,c3\n", publication.header_lacks_columns),
+        ("c0;c1;c2\n", publication.separator_not_comma),
+    ):
+        code, out, _ = run_command("check", written(tmp_path, text), "--json", capsys=capsys)
+        assert (code, json.loads(out)["code"]) == (2, problem.code)
+    code, out, _ = run_command(
+        "check", written(tmp_path, source="none.csv"), "--json", capsys=capsys
+    )
+    assert (code, json.loads(out)["code"]) == (2, table_problems.source_missing.code)
+
+
+def test_check_stores_nothing(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = written(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    run_command("check", request, "--json", capsys=capsys)
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert after == before
+    assert not home.exists()

@@ -1,0 +1,117 @@
+"""Notes after a release: loud where the table could hardly be read, and on a terminal only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gramercy.application.internal_record import read_record
+from gramercy.cli.output import terminal
+from gramercy.cli.output.steward_notes import print_steward_notes
+from gramercy.common.home import Home
+from gramercy.schemas.problems import warnings
+from tests.support.factories import read_plan, run_release, write_request
+
+LOUD = {
+    each.code
+    for each in (
+        warnings.release_is_noise,
+        warnings.cells_not_numbers,
+        warnings.cells_not_levels,
+        warnings.many_cells_missing,
+        warnings.many_cells_out_of_bounds,
+        warnings.many_lines_malformed,
+    )
+}
+
+
+def notes(
+    folder: Path, text: str, capsys: pytest.CaptureFixture[str], **changes: Any
+) -> tuple[set[str], str]:
+    """Release a table; return the codes of loud notes, and all notes."""
+    (folder / "table.csv").write_text(text)
+    request = write_request(folder, **changes)
+    plan, release = read_plan(request), run_release(request)
+    capsys.readouterr()
+    print_steward_notes(plan, f"toy/{release}", read_record(Home.default(), "toy", release))
+    out, err = capsys.readouterr()
+    assert not out
+    return {code for code in LOUD if code in err}, err
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(stderr=True, force_terminal=True, width=400, highlight=False)
+    monkeypatch.setattr(terminal, "err", console)
+
+
+HEADER = "c0,c1,c2\n"
+UNREADABLE = HEADER + '"0,5","1,5",x\n' * 40
+
+
+def test_notes_are_not_written_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert notes(tmp_path, UNREADABLE, capsys) == (set(), "")
+
+
+@pytest.mark.usefixtures("on_terminal")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HEADER + "1,2,3\n" * 40, set()),
+        (UNREADABLE, {warnings.release_is_noise, warnings.cells_not_numbers}),
+        (HEADER + "1,2\n" * 40, {warnings.release_is_noise, warnings.many_lines_malformed}),
+        (HEADER + "1,2,x\n" * 40, {warnings.cells_not_numbers}),
+        (HEADER + "1,,3\n" * 9 + "1,2,3\n" * 31, {warnings.many_cells_missing}),
+        (HEADER + "1,2,30\n" * 3 + "1,2,3\n" * 37, {warnings.many_cells_out_of_bounds}),
+        (HEADER + "1,2,3\n\n" * 20, {warnings.many_lines_malformed}),
+    ],
+    ids=range(7),
+)
+@pytest.mark.parametrize("folds", [1, 2])  # with folds, malformed lines stay in their place
+def test_badly_read_tables_get_loud_warnings(
+    text: str, expected: set[Any], folds: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loud, err = notes(tmp_path, text, capsys, request={"folds": folds, "estimates": []})
+    assert loud == {problem.code for problem in expected}
+    assert ("toy/v1-r1" in err) == (warnings.release_is_noise in expected)
+
+
+@pytest.mark.usefixtures("on_terminal")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (UNREADABLE, {warnings.release_is_noise, warnings.cells_not_numbers}),
+        (HEADER + "1,2,3\n\n" * 20, {warnings.many_lines_malformed}),
+    ],
+    ids=range(2),
+)
+def test_badly_read_marginals_get_loud_warnings(
+    text: str, expected: set[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mechanism = {"name": "marginals", "epsilon": 1.0, "delta": 1e-6}
+    request = {"mechanism": mechanism, "scaling": "private", "estimates": []}
+    loud, _ = notes(tmp_path, text, capsys, request=request)
+    assert loud == {problem.code for problem in expected}
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_levels_of_another_spelling(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns: dict[str, Any] = {"c0": {"lower": 0, "upper": 9}, "[kind]": {"levels": ["1", "2"]}}
+    text = "c0,[kind]\n" + "1,2.0\n" * 40
+    loud, err = notes(tmp_path, text, capsys, columns=columns)
+    assert loud == {warnings.cells_not_levels.code}
+    assert "[kind]" in err
+    assert "2.0 is" in err  # the hint, which does not come from the table
+
+
+@pytest.mark.usefixtures("on_terminal")
+def test_a_table_without_persons_is_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    persons = {"privacy_unit": "who", "persons": 4}
+    text = "c0,c1,c2,who\n" + "1,2,3,\n" * 40
+    loud, _ = notes(tmp_path, text, capsys, **persons)
+    assert loud == {warnings.release_is_noise.code}
