@@ -232,8 +232,10 @@ def gramercy_classes(annotation: Any) -> Iterator[type]:
 
 
 def public_members(thing: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties that a class defines itself."""
-    for name, member in vars(thing).items():
+    """Public methods and properties that a class defines itself or has from a base in `api`."""
+    bases = filter(is_part, thing.__bases__)
+    members = {name: member for owner in (thing, *bases) for name, member in vars(owner).items()}
+    for name, member in members.items():
         if not name.startswith("_") and hasattr(function_of(member), "__annotations__"):
             yield name, member
 
@@ -306,12 +308,18 @@ def fields(thing: Any) -> Mapping[str, FieldInfo]:
 
 def is_of_interest(base: type) -> bool:
     """Whether a reader learns something from the name of a base class."""
-    return base not in {object, Model, typing.Generic} and base.__module__ != "abc"
+    plain = base in {object, Model, typing.Generic} or base.__module__ == "abc"
+    return not plain and not is_part(base)
+
+
+def is_part(base: type) -> bool:
+    """Whether a base class only holds a part of its subclasses."""
+    return base.__module__.startswith("gramercy.api.")
 
 
 def refers_to_base(thing: type, name: str) -> bool:
     """Whether the docstring of a member only refers to that of a base class."""
-    text = inspect.getdoc(vars(thing)[name]) or ""
+    text = inspect.getdoc(getattr(thing, name)) or ""
     return text.startswith("See `") and any(hasattr(base, name) for base in thing.__bases__)
 
 

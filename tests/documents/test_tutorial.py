@@ -14,8 +14,8 @@ from tests.support.factories import run_command
 
 PAGE = ROOT / "docs" / "tutorial.md"
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-# Noise moves a partial correlation of this table by 0.006 (one standard deviation).
-TOLERANCE = 0.05
+# Noise moves a partial correlation of this table by 0.012 (one standard deviation).
+TOLERANCE = 0.1
 
 
 def command(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
