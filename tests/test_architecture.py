@@ -13,13 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gramercy"
 BASE = {"schemas", "common"}
-LOWER = BASE | {"tables", "mechanisms", "estimators", "ledger", "archive", "reports"}
+LOWER = BASE | {"tables", "mechanisms", "estimators", "ledger", "archive", "reports", "scaling"}
 MAY_IMPORT = {
     "schemas": set(),
     "common": {"schemas"},
     "tables": BASE,
     "mechanisms": BASE,
     "estimators": BASE,
+    "scaling": BASE,
     "ledger": BASE | {"mechanisms"},
     "archive": BASE,
     "reports": BASE | {"estimators", "archive"},

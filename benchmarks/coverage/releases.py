@@ -64,5 +64,5 @@ def release(moment: Array, n: int, law: NoiseLaw, source: Stream, *, unit: bool)
     elif law.family != "none":
         raw = moment + draw(source, len(moment), law)
     weak = law.sd_off_diagonal <= WEAK * np.trace(moment) / len(moment)
-    repaired = project(raw) if weak else denoise(raw, law, 1.0, float(n))
+    repaired = project(raw) if weak else denoise(raw, law, 1.0, float(n), unit=unit)
     return Evidence(raw, repaired, law, float(n), unit=unit)

@@ -26,10 +26,13 @@ class Dataset:
         Key in `TABLES`.
     rows
         Rows of length at most 1, shape (n, p).
+    unit
+        Whether all rows are divided by their length.
     """
 
     name: str
     rows: Array
+    unit: bool = True
 
     @property
     def n(self) -> int:
@@ -87,6 +90,7 @@ class Recipe:
     n: int
     p: int
     build: Callable[[], Array]
+    unit: bool = True
 
 
 TABLES: Mapping[str, Recipe] = {
@@ -101,7 +105,11 @@ TABLES: Mapping[str, Recipe] = {
         "Gaussian rows, eigenvalues 1/k, unit rows", 2000, 64, lambda: _gaussian(2000, 64, 1.0)
     ),
     "short-2000x64": Recipe(
-        "the same rows cut short: lengths min(1, .1 e^Z), Z standard normal", 2000, 64, _short_rows
+        "the same rows cut short: lengths min(1, .1 e^Z), Z standard normal",
+        2000,
+        64,
+        _short_rows,
+        unit=False,
     ),
     "slow-2000x200": Recipe(
         "Gaussian rows, eigenvalues k^(-1/2), unit rows",
@@ -121,4 +129,4 @@ TABLES: Mapping[str, Recipe] = {
 @lru_cache(maxsize=2)
 def load(name: str) -> Dataset:
     """Load the table of that name."""
-    return Dataset(name, TABLES[name].build())
+    return Dataset(name, TABLES[name].build(), TABLES[name].unit)

@@ -42,7 +42,8 @@ def unit_noise(name: str, p: int) -> float:
 def gaussian(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
     """Gaussian mechanism: white noise in svec."""
     s = scale("gaussian", data, privacy) / data.n
-    return _invariant(data.moment + goe(rng, data.p, s), "gaussian-isotropic", s / math.sqrt(2))
+    noisy = data.moment + goe(rng, data.p, s)
+    return _invariant(data, noisy, "gaussian-isotropic", s / math.sqrt(2))
 
 
 def k_norm(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
@@ -51,7 +52,7 @@ def k_norm(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
     dimension = p * (p + 1) // 2
     direction = goe(rng, p, 1.0)
     noise = direction * (rng.gamma(dimension, s) / np.linalg.norm(direction))
-    return _invariant(data.moment + noise, "k-norm", s * math.sqrt((dimension + 1) / 2))
+    return _invariant(data, data.moment + noise, "k-norm", s * math.sqrt((dimension + 1) / 2))
 
 
 def matrix_laplace(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
@@ -59,7 +60,7 @@ def matrix_laplace(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
     p, s = data.p, scale("matrix-laplace", data, privacy) / data.n
     left, right = (rng.standard_normal((p, p + 1)) for _ in range(2))
     noisy = data.moment + s * (left @ left.T - right @ right.T)
-    return _invariant(noisy, "matrix-laplace", s * math.sqrt(2 * (p + 1)), dof=p + 1)
+    return _invariant(data, noisy, "matrix-laplace", s * math.sqrt(2 * (p + 1)), dof=p + 1)
 
 
 def laplace(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
@@ -69,7 +70,9 @@ def laplace(data: Dataset, privacy: Privacy, rng: Rng) -> Forms:
     return {"raw": noisy, "projected": projected(noisy)}
 
 
-def _invariant(noisy: Array, family: Family, deviation: float, dof: float | None = None) -> Forms:
+def _invariant(
+    data: Dataset, noisy: Array, family: Family, deviation: float, dof: float | None = None
+) -> Forms:
     """The forms of a release with rotation-invariant noise; `deviation` is off the diagonal."""
     law = NoiseLaw(
         family=family,
@@ -77,7 +80,8 @@ def _invariant(noisy: Array, family: Family, deviation: float, dof: float | None
         sd_off_diagonal=deviation,
         dof=dof,
     )
-    return {"raw": noisy, "projected": projected(noisy), "denoised": denoise(noisy, law)}
+    denoised = denoise(noisy, law, unit=data.unit)
+    return {"raw": noisy, "projected": projected(noisy), "denoised": denoised}
 
 
 OURS = (

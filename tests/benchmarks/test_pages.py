@@ -21,7 +21,10 @@ def test_pages_of_papers_agree_with_stored_results() -> None:
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, name
 
 
-@pytest.mark.parametrize("name", ["coverage", "graphs", "solvers", "throughput", "utility"])
+@pytest.mark.parametrize(
+    "name",
+    ["coverage", "denoising", "graphs", "solvers", "statistics", "throughput", "utility"],
+)
 def test_pages_of_benchmarks_agree_with_stored_results(name: str, tmp_path: Path) -> None:
     folder = ROOT / "benchmarks" / name
     shutil.copy(folder / "results.jsonl", tmp_path)

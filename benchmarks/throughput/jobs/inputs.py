@@ -48,6 +48,7 @@ def facts(source: str, rows: int, columns: int, **more: Any) -> dict[str, Any]:
         "curator": "Benchmark",
         "source": source,
         "rows": rows,
+        "intercept": False,
         "budget": {"epsilon": 100.0, "delta": 1e-9},
         "columns": {name: {"lower": -4.0, "upper": 4.0} for name in names(columns)},
     } | more

@@ -1,0 +1,79 @@
+"""The statistics benchmark: correlations as defined, and private constants near the true ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.measuring import append
+from benchmarks.statistics import cells, page
+from benchmarks.statistics.cells import Cell, measure
+from benchmarks.statistics.comparisons import comparisons
+from benchmarks.statistics.correlations import about_means, error, pairwise
+from benchmarks.statistics.methods import clipped_moment, scaled_rows
+from benchmarks.statistics.rule import privately_scaled
+from benchmarks.statistics.tables import Table, load, round_bounds
+from gramercy.scaling.shares import shares
+
+RNG = np.random.default_rng(3)
+CELLS = RNG.normal(size=(3000, 4)) @ RNG.normal(size=(4, 4)) + [5, -3, 100, 0]
+
+
+def test_pairwise_correlations_match_pandas() -> None:
+    cells_ = np.where(RNG.random(CELLS.shape) < 0.3, np.nan, CELLS)
+    cells_[:, 3] = 7.0
+    found = pairwise(cells_)
+    assert np.isnan(found[3]).all()
+    assert found[:3, :3] == pytest.approx(pd.DataFrame(cells_).corr().to_numpy()[:3, :3])
+
+
+def test_a_moment_without_noise_or_clipping_gives_the_correlations() -> None:
+    table = Table(CELLS, None)
+    rows = scaled_rows(CELLS, np.array([4.0, 0.0, 90.0, 1.0]), np.full(4, 3.0))
+    estimate = about_means(clipped_moment(rows, 1e6), table.present)
+    assert error(estimate, table.correlations) < 1e-6
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_private_constants_scale_columns_to_one(bounded: bool) -> None:
+    table = Table(CELLS, np.array(round_bounds(CELLS)) if bounded else None)
+    planned = shares(table.n, table.p, 5.0)
+    assert planned is not None
+    scaled = privately_scaled(table, 5.0, planned, np.random.default_rng(1))
+    assert scaled.rows[:, 0] == pytest.approx(1.0)
+    assert scaled.rows[:, 1:].std(axis=0) == pytest.approx(np.ones(4), rel=0.2)
+    assert np.abs(scaled.rows[:, 1:].mean(axis=0)).max() < 0.3
+    assert 1 < scaled.radius < 20
+    assert 0 < scaled.mu < 5
+
+
+def test_bounds_are_round_and_around_the_data() -> None:
+    lower, upper = round_bounds(
+        np.array([[0.0, -3.0, 1013.2], [7.0, 40.0, 1014.9], [1.0, 0, 1014]])
+    )
+    assert lower.tolist() == [0, -5, 1000]
+    assert upper.tolist() == [10, 50, 2000]
+
+
+def test_a_cell_is_measured_and_the_page_is_written(tmp_path: Path) -> None:
+    for method in ("private", "bounds", "known"):
+        append(tmp_path / "results.jsonl", measure(Cell("three columns", 1.0, method), 2))
+    found = comparisons(cells.read(tmp_path / "results.jsonl"))
+    assert [each.table for each in found] == ["three columns"]
+    assert found[0].private is not None
+    assert found[0].private < 0.05
+    assert found[0].gain is not None
+    page.write(tmp_path)
+    assert "three columns" in (tmp_path / "results.md").read_text()
+    assert (tmp_path / "figures" / "accuracy.svg").exists()
+
+
+def test_tables_are_within_their_bounds() -> None:
+    for name in ("zero-inflated, wide", "Likert", "missing"):
+        table = load(name)
+        assert table.bounds is not None
+        assert (np.nanmin(table.cells, axis=0) >= table.bounds[0]).all()
+        assert (np.nanmax(table.cells, axis=0) <= table.bounds[1]).all()
