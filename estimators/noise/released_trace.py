@@ -39,11 +39,12 @@ def estimate_trace(released: float, sd: float, bound: float, unit: bool) -> floa
     -----
     In general the posterior mean, for a prior density proportional to 1 / (t + b / 16) on [0, b], b
     the bound: clipped rows may be about as long as the radius, or several times shorter. Without a
-    bound, `sd` takes the place of b / 16. The mean is close to the released trace where that is several standard
-    deviations from both ends. For unit rows it is the bound, unless the released trace is more than
-    two standard deviations below; from four on, it is the posterior mean, and a mixture of both in
-    between. So a public fact that does not hold for all rows costs no more than a fraction of the
-    noise.
+    bound, `sd` takes the place of b / 16. The mean is close to the released trace where that is
+    several standard deviations from both ends.
+
+    For unit rows it is the bound, unless the released trace is more than two standard deviations
+    below; from four on, it is the posterior mean, and a mixture of both in between. So a public
+    fact that does not hold for all rows costs no more than a fraction of the noise.
     """
     mean = _posterior_mean(released, sd, bound)
     if not unit or math.isinf(bound):
