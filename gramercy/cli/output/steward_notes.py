@@ -54,11 +54,8 @@ def _framed(notices: Sequence[Notice]) -> Panel:
 
 def _loud_notices(plan: Plan, release: str, internal: Mapping[str, Any]) -> Iterator[Notice]:
     """Warnings about a table that could hardly be read."""
-    # Malformed lines are rows of missing cells where rows are published, assigned to folds, or
-    # counted in histograms.
-    mechanism = plan.mechanism
-    in_place = isinstance(mechanism, RowWise) or plan.request.folds > 1
-    kept = in_place or mechanism.publishes == "marginals"
+    # Malformed lines are rows of missing cells where rows are published or assigned to folds.
+    kept = isinstance(plan.mechanism, RowWise) or plan.request.folds > 1
     columns = recorded_quality(internal, plan.contract, malformed_kept=kept)
     if not columns:  # the release did not read a table
         return

@@ -85,8 +85,12 @@ def test_badly_read_tables_get_loud_warnings(
     [
         (UNREADABLE, {warnings.release_is_noise, warnings.cells_not_numbers}),
         (HEADER + "1,2,3\n\n" * 20, {warnings.many_lines_malformed}),
+        (
+            HEADER + "1,,3\n" * 15 + "1,2,3\n" * 5 + "\n" * 20,
+            {warnings.many_cells_missing, warnings.many_lines_malformed},
+        ),
     ],
-    ids=range(2),
+    ids=range(3),
 )
 def test_badly_read_marginals_get_loud_warnings(
     text: str, expected: set[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
