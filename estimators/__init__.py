@@ -26,4 +26,4 @@ registry: Mapping[str, type[Estimator]] = {
 
 DEFAULT_ESTIMATORS = ("ridge", "graphical-lasso")
 
-__all__ = ["BY_DEFAULT", "Estimate", "Estimator", "Evidence", "registry"]
+__all__ = ["DEFAULT_ESTIMATORS", "Estimate", "Estimator", "Evidence", "registry"]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.manifest import FORMAT
 from gramercy.schemas.noise import NoiseLaw
 
@@ -70,6 +71,8 @@ class Evidence:
     format
         Format of the release's bundle. Results for earlier formats are kept, so that their bundles
         can be verified.
+    histograms
+        Published noisy histograms of the columns and of the rows' lengths, if there are any.
     """
 
     raw: Array
@@ -86,6 +89,18 @@ class Evidence:
     radius: float | None = None
     present: tuple[float, ...] = ()
     format: int = FORMAT
+    histograms: tuple[Histogram, ...] = ()
+
+    @property
+    def marginals(self) -> tuple[Histogram, ...]:
+        """The published histogram of every table column; empty if there are none."""
+        return last_stage(self.histograms)
+
+    @property
+    def lengths(self) -> Histogram | None:
+        """The published histogram of the lengths of scaled rows, if there is one."""
+        found = [each for each in self.histograms if each.column == ROW_LENGTHS]
+        return found[-1] if found else None
 
     @property
     def deviations(self) -> Array:

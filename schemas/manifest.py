@@ -208,7 +208,19 @@ class ReportManifest(Model):
     software: dict[str, str]
 
 
-EstimateKind = Literal["precision", "covariance", "graph", "intervals", "discriminant"]
+EstimateKind = Literal[
+    "precision",
+    "covariance",
+    "graph",
+    "intervals",
+    "discriminant",
+    "regression",
+    "components",
+    "cross-tables",
+    "summary",
+    "synthetic",
+    "pooled",
+]
 
 
 class EstimateManifest(Model):

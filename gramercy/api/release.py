@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.attachments import Attachments
 from gramercy.api.distributions import marginals, quantiles
-from gramercy.api.matrices import ReleaseMatrices
 from gramercy.archive.bundle import signer
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
 
 
-class Release(ReleaseMatrices):
+class Release(ReleaseAnalyses):
     """One release, verified when it is opened.
 
     Its estimates and reports are verified before they are used. If the catalogue was opened with

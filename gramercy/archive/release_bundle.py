@@ -90,6 +90,7 @@ class ReleaseBundle:
             getattr(facts.normalisation, "radius", None),
             facts.present_shares,
             facts.format,
+            self.histograms,
         )
 
     @property

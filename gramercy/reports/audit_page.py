@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gramercy.reports.page import render
+from gramercy.reports.rendering import render
 
 
 def audit_page(facts: Mapping[str, Any]) -> str:

@@ -33,7 +33,8 @@ from gramercy.reports.explanations import (
 from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.own_columns import meaning_notes
-from gramercy.reports.page import render, with_figure
+from gramercy.reports.page import with_figure
+from gramercy.reports.rendering import render
 from gramercy.schemas.timeline import Timeline
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")

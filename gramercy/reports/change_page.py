@@ -10,7 +10,7 @@ from gramercy.reports import figures
 from gramercy.reports.change_summary import ReleaseComparison, change_facts
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
-from gramercy.reports.page import render
+from gramercy.reports.rendering import render
 
 
 def change_page(comparison: ReleaseComparison, title: str) -> str:

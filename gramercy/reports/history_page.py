@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gramercy.reports.page import render
+from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.schemas.timeline import Event, Timeline
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gramercy.reports.notes import warning
-from gramercy.reports.page import render
+from gramercy.reports.rendering import render
 from gramercy.schemas.problems import warnings
 
 _MANY = 0.05  # share of the rows

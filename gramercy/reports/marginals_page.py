@@ -10,7 +10,7 @@ from gramercy.reports.explanations import (
     protection_note,
 )
 from gramercy.reports.marginal_tables import marginal_table
-from gramercy.reports.page import parameters, render
+from gramercy.reports.rendering import parameters, render
 
 
 def marginals_page(release: ReleaseBundle) -> str:

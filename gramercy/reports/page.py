@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -16,6 +14,7 @@ from gramercy.common.notation import significant
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
+from gramercy.reports.analyses import analyses, parts
 from gramercy.reports.correlations import NOISE_BAND, correlations
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.explanations import (
@@ -30,9 +29,7 @@ from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.own_columns import meaning_notes, own_columns, sampling_law
 from gramercy.reports.page_tables import groups, strongest
 from gramercy.reports.release_quality import edge_stability, effective_rows
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from gramercy.reports.rendering import parameters, render
 
 
 def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
@@ -55,7 +52,11 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     eigenvalues = spectrum(release.unbiased, release.repaired, facts.noise, facts.rows.value)
     released = correlations(release)
     pairs = released.hidden[np.triu_indices(len(released.names), 1)]
-    summaries = [EstimateSummary.of(each, edge_stability(release, each)) for each in estimates]
+    summaries = [
+        EstimateSummary.of(each, edge_stability(release, each))
+        for each in estimates
+        if each.manifest.kind not in parts
+    ]
     labels = [display_name(name) for name in released.names]
     return render(
         "release.html",
@@ -92,15 +93,11 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         summaries=[
             with_figure(each) for each in sorted(summaries, key=lambda each: not each.sparse)
         ],
+        analyses=analyses(release, estimates),
         columns=_columns(release),
         estimates=estimates,
         parameters=parameters(facts.model_dump(mode="json")),
     )
-
-
-def render(template: str, **facts: Any) -> str:
-    """Fill a template of `gramercy.reports`; all values are escaped."""
-    return _environment().get_template(template).render(facts)
 
 
 def with_figure(summary: EstimateSummary) -> dict[str, Any]:
@@ -117,21 +114,6 @@ def with_figure(summary: EstimateSummary) -> dict[str, Any]:
     }
 
 
-def parameters(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Every parameter of a manifest with its path."""
-    listed: list[tuple[str, str]] = []
-    for key, value in facts.items():
-        path = f"{prefix}.{key}" if prefix else key
-        if isinstance(value, Mapping):
-            listed += parameters(value, path)
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            numbered = {str(index): entry for index, entry in enumerate(value)}
-            listed += parameters(numbered, path) if value else [(path, "none")]
-        else:
-            listed.append((path, "none" if value is None else str(value)))
-    return listed
-
-
 def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
     """Columns of the table with their entries on the diagonal of the matrix."""
     first = int(release.manifest.intercept)
@@ -146,34 +128,3 @@ def _columns(release: ReleaseBundle) -> list[dict[str, Any]]:
         of_column = [next(diagonal) for _ in facts.get("levels", [None])]
         columns.append(facts | {"diagonal": ", ".join(of_column)})
     return columns
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("gramercy.reports"), autoescape=True, undefined=StrictUndefined
-    )
-    environment.filters |= {
-        "sig": significant,
-        "count": lambda number: f"{number:,.0f}",
-        "capitalise": lambda text: text[:1].upper() + text[1:],
-        "display_name": display_name,
-        "cell": lambda value: significant(value, 3) if isinstance(value, float) else str(value),
-        "parameters": parameters,
-        "bytes": _bytes,
-    }
-    loader = environment.loader or PackageLoader("gramercy.reports")
-    style = loader.get_source(environment, "style.css")[0]
-    environment.globals |= {"style": Markup(style), "infinity": math.inf, "noise_band": NOISE_BAND}
-    return environment
-
-
-def _bytes(size: float) -> str:
-    """A size with its unit."""
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"

@@ -17,7 +17,7 @@ from gramercy.reports.explanations import (
 )
 from gramercy.reports.figures import attacker
 from gramercy.reports.notes import Level, Note
-from gramercy.reports.page import render
+from gramercy.reports.rendering import render
 from gramercy.reports.svg import ACCENT, FAINT, INK, PAPER, WARM, figure
 from gramercy.schemas.budget_effect import BudgetEffect
 from gramercy.schemas.contract import Neighbours, ProtectedUnit

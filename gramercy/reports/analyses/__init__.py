@@ -1,0 +1,23 @@
+"""The parts of a report about analyses: one module for each kind of estimate, and a line here.
+
+Each has a template of the same name in `templates/analyses`. Graphs and precision matrices are
+summarised by `reports.estimate_summary`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from markupsafe import Markup
+
+from gramercy.archive.estimate_bundle import EstimateBundle
+from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.schemas.manifest import EstimateKind
+
+Part = Callable[[ReleaseBundle, EstimateBundle], Markup]
+
+parts: Mapping[EstimateKind, Part] = {}
+
+
+def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> list[Markup]:
+    """The part of every analysis among the estimates, in their order."""
+    found = ((parts.get(each.manifest.kind), each) for each in estimates)
+    return [part(release, each) for part, each in found if part is not None]
