@@ -2,26 +2,38 @@
 
 from collections.abc import Mapping
 
+from gramercy.estimators.components import Components
+from gramercy.estimators.cross_tables import CrossTables
 from gramercy.estimators.discoveries import Discoveries
 from gramercy.estimators.discriminant import Discriminant
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
+from gramercy.estimators.regression import LinearRegression
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
+from gramercy.estimators.summary_table import SummaryTable
+from gramercy.estimators.synthetic import Synthetic
 from gramercy.estimators.threshold import ThresholdedCovariance
+from gramercy.estimators.wishart_prior import WishartPrior
 from gramercy.schemas.evidence import Evidence
 
 registry: Mapping[str, type[Estimator]] = {
     "ridge": Ridge,
     "graphical-lasso": GraphicalLasso,
     "scio": Scio,
+    "wishart-prior": WishartPrior,
     "neighbourhood": NeighbourhoodSelection,
     "thresholded": ThresholdedCovariance,
     "discriminant": Discriminant,
     "intervals": Intervals,
     "discoveries": Discoveries,
+    "regression": LinearRegression,
+    "pca": Components,
+    "tables": CrossTables,
+    "moments": SummaryTable,
+    "synthetic": Synthetic,
 }
 
 DEFAULT_ESTIMATORS = ("ridge", "graphical-lasso")

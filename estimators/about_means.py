@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.own_units import weight_lost
-from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
 from gramercy.estimators.uncertainty.moment_errors import (
+    additive_noise,
     completed_moments,
     has_intercept,
     incomplete,
@@ -168,6 +168,7 @@ def about_means(evidence: Evidence, source: Source = "denoised") -> CentredEvide
         unit=False,  # the trace about the means is not public
         trace=evidence.trace * max(1.0, float(inverse.max())),
         present=(),
+        terms=(),
     )
     return CentredEvidence(reduced, means * inverse, weight)
 
@@ -181,7 +182,7 @@ def _law(evidence: Evidence, means: Array, inverse: Array) -> NoiseLaw:
     if not law.has_noise or law.cell_variance is not None:
         return law
     linear = np.column_stack([-means, np.eye(q)]) * inverse[:, None]
-    noise = noise_covariance(law, evidence.repaired, evidence.rows).transformed(linear)
+    noise = additive_noise(evidence).transformed(linear)
     entries = ~np.eye(q, dtype=bool) if q > 1 else np.eye(1, dtype=bool)
     sd = float(np.sqrt(noise.variance(q)[entries].mean()))
     return law.divided_by(float(law.deviations(q)[entries][0]) / sd) if sd > 0 else law

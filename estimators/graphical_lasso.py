@@ -8,12 +8,12 @@ minimise over positive definite T:  -log det T + tr(S T) + penalty sum |T_ij|
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from scipy.special import ndtri
 
 from gramercy.estimators.about_means import DependenceEstimator, Source
@@ -34,7 +34,7 @@ from gramercy.schemas.problems.estimation import refit_of_raw
 Array = NDArray[np.float64]
 
 _REPRODUCIBLE = 1e-13  # gap per column at which the estimates of two machines agree to 1e-6
-_ON_PATH = 1e-9  # gap per column of estimates that are only compared with each other
+_ON_PATH = 1e-9  # gap per column of estimates that are only compared; no further conditions
 _RAW_SHARE = 0.7
 
 
@@ -56,6 +56,11 @@ class GraphicalLasso(DependenceEstimator):
     refit
         Whether to fit the matrix again on the selected edges, without a penalty, which removes the
         shrinkage. Only with the denoised matrix.
+    scale
+        ``covariance`` (the default): the penalty is in the units of the matrix. ``correlation``:
+        the matrix is divided by the standard deviations of its columns, those of the denoised
+        matrix, and the result is scaled back; the penalty has no unit, and at 1 the graph of a
+        denoised matrix is empty.
     """
 
     name: Literal["graphical-lasso"] = "graphical-lasso"
@@ -63,6 +68,15 @@ class GraphicalLasso(DependenceEstimator):
     input: Literal["denoised", "raw"] = "denoised"
     penalize_diagonal: Annotated[bool, Field(strict=True)] = False
     refit: Annotated[bool, Field(strict=True)] = False
+    scale: Literal["covariance", "correlation"] = "covariance"
+
+    @model_serializer(mode="wrap")
+    def _without_default_scale(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the default scale, so that estimates sealed before it existed keep their id."""
+        settings: dict[str, Any] = serialize(self)
+        if self.scale == "covariance":
+            settings.pop("scale", None)
+        return settings
 
     @model_validator(mode="after")
     def _refit_of_denoised(self) -> Self:
@@ -86,6 +100,8 @@ class GraphicalLasso(DependenceEstimator):
         tables: dict[str, pd.DataFrame] = {}
         if self.penalty == "auto":
             penalty = auto_penalty(evidence, self.input)
+            if self.scale == "correlation":
+                penalty /= float((self._root(evidence) ** 2).mean())
         elif isinstance(self.penalty, str):
             inputs = [evidence]
             if self.penalty == "cross-validation":  # fewer rows and more noise: larger entries
@@ -105,13 +121,34 @@ class GraphicalLasso(DependenceEstimator):
         ).precision
         if self.refit:
             precision = refit(matrix, edge_mask(precision))
+        precision = self._unscaled(evidence, precision)
         matrices = {"precision": precision} | matrices
         edges = partial_correlations(precision)
         return Estimate("precision", matrices, {"penalty": penalty}, tables, edges)
 
     def matrix(self, evidence: Evidence) -> Array:
-        """The input matrix, shape (p, p)."""
-        return evidence.raw if self.input == "raw" else with_diagonal_floor(evidence)
+        """The input matrix on the scale of the penalty, shape (p, p)."""
+        matrix = evidence.raw if self.input == "raw" else with_diagonal_floor(evidence)
+        if self.scale == "covariance":
+            return matrix
+        root = self._root(evidence)
+        scaled: Array = matrix / np.outer(root, root)
+        if self.input == "denoised":
+            np.fill_diagonal(scaled, 1.0)
+        return scaled
+
+    def _root(self, evidence: Evidence) -> Array:
+        """Divisors of the columns: the roots of the denoised diagonal, which is positive."""
+        root: Array = np.sqrt(np.diagonal(with_diagonal_floor(evidence)))
+        return root
+
+    def _unscaled(self, evidence: Evidence, precision: Array) -> Array:
+        """A precision matrix of `matrix`, in the units of the release."""
+        if self.scale == "covariance":
+            return precision
+        root = self._root(evidence)
+        unscaled: Array = precision / np.outer(root, root) + 0.0  # no negative zeros
+        return unscaled
 
     def sparse_path(self, evidence: Evidence, grid: Array) -> list[Array | None]:
         """Like `path`, but ends at the first graph that is not sparse."""
@@ -129,11 +166,12 @@ class GraphicalLasso(DependenceEstimator):
                 penalize_diagonal=self.penalize_diagonal,
                 tol=_ON_PATH,
                 max_edges=max_edges,
+                conditions=False,
             )
         except RequestError:  # not even the largest penalty has a minimiser
             return [None] * len(grid)
         missing: list[Array | None] = [None] * (len(grid) - len(solutions))
-        return [solution.precision for solution in solutions] + missing
+        return [self._unscaled(evidence, each.precision) for each in solutions] + missing
 
 
 def auto_penalty(evidence: Evidence, source: Literal["denoised", "raw"]) -> float:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, NoiseTerm
 from gramercy.schemas.facts import ColumnFacts
 
 Array = NDArray[np.float64]
@@ -102,7 +102,9 @@ class OwnUnits:
         m, second = self._about_centres(matrix)
         return OwnMoments(self.centre + self.scale * m, self._scales * (second - np.outer(m, m)))
 
-    def noise(self, matrix: Array, deviations: Array) -> OwnMoments:
+    def noise(
+        self, matrix: Array, deviations: Array, terms: tuple[NoiseTerm, ...] = ()
+    ) -> OwnMoments:
         """Standard deviations of the noise in `moments`, to first order.
 
         Parameters
@@ -112,12 +114,16 @@ class OwnUnits:
         deviations
             Standard deviation of the noise on every entry of `matrix`; the entries of the noise are
             uncorrelated, as in all noise laws except ``noisy-rows``. Shape (q + 1, q + 1).
+        terms
+            The noise of a pool, whose entries may be correlated; used instead of `deviations`.
 
         Notes
         -----
         With E the noise divided by S_00 and o_ij the divisor of T_ij, the error of a covariance is
         E_ij / o_ij - m_j E_0i / o_i - m_i E_0j / o_j + (2 m_i m_j - M_ij) E_00.
         """
+        if terms:
+            return self._noise_of_terms(matrix, terms)
         m, second = self._about_centres(matrix)
         variance = (deviations / _positive(matrix[0, 0])) ** 2
         of_means = variance[0, 1:] / self.present**2
@@ -132,7 +138,39 @@ class OwnUnits:
             self._scales * np.sqrt(of_covariances),
         )
 
-    def unknown(self, matrix: Array, deviations: Array) -> NDArray[np.bool_]:
+    def _noise_of_terms(self, matrix: Array, terms: tuple[NoiseTerm, ...]) -> OwnMoments:
+        """The same for E = sum of L E L^T, where L maps the intercept to the intercept.
+
+        With b_i = e_i / o_i - m_i e_0 the error of a mean is b_i^T E e_0, and that of a covariance
+        b_i^T E b_j - C_ij E_00; on the diagonal, e_i / o_i is divided by another root of o_i.
+        """
+        weight, (m, second) = _positive(matrix[0, 0]), self._about_centres(matrix)
+        root = np.sqrt(self.present)
+        covariance = second - np.outer(m, m)
+        own_weight = np.diag(covariance) - m**2 + m**2 / self.present
+        rows = np.column_stack([-m, np.diag(1 / self.present)])
+        own_rows = np.column_stack([-m / root, np.diag(1 / root)])
+        of_means, of_covariances = np.zeros(len(m)), np.zeros_like(second)
+        for term in terms:
+            off, corner = term.law.sd_off_diagonal**2, term.law.sd_diagonal**2
+            square = term.linear[0, 0] ** 2  # E_00 is the release's own, times this
+            b, own = rows @ term.linear, own_rows @ term.linear
+            of_means += square * (off * (b[:, 1:] ** 2).sum(axis=1) + corner * b[:, 0] ** 2)
+            with_weight = corner * square * np.outer(b[:, 0], b[:, 0])
+            variance = NoiseTerm(term.law, b).variance - 2 * covariance * with_weight
+            variance += covariance**2 * corner * square**2
+            of_own = np.diag(NoiseTerm(term.law, own).variance)
+            of_own = of_own - 2 * own_weight * corner * square * own[:, 0] ** 2
+            np.fill_diagonal(variance, of_own + own_weight**2 * corner * square**2)
+            of_covariances += variance
+        return OwnMoments(
+            self.scale * np.sqrt(of_means) / weight,
+            self._scales * np.sqrt(np.maximum(of_covariances, 0.0)) / weight,
+        )
+
+    def unknown(
+        self, matrix: Array, deviations: Array, terms: tuple[NoiseTerm, ...] = ()
+    ) -> NDArray[np.bool_]:
         """Which covariances and correlations the noise hides; shape (q, q).
 
         On the diagonal, the columns whose variance is within two standard deviations of the noise:
@@ -142,11 +180,11 @@ class OwnUnits:
 
         Parameters
         ----------
-        matrix, deviations
+        matrix, deviations, terms
             As in `noise`, of the matrix as released.
         """
         covariance = self.moments(matrix).covariance
-        noise = self.noise(matrix, deviations).covariance
+        noise = self.noise(matrix, deviations, terms).covariance
         if weight_lost(matrix, deviations):
             return np.ones(covariance.shape, dtype=bool)
         lost = ~(np.diag(covariance) > _FLOOR * np.diag(noise))

@@ -27,13 +27,17 @@ from gramercy.schemas.errors import (
     TableError,
     TermsChanged,
     UnitRows,
+    UnknownName,
     UnknownRelease,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from gramercy.api.catalogue import Catalogue, Keys
+    from gramercy.api.pool import PooledRelease, Rows
+    from gramercy.api.release import Release
 
 __version__ = "0.2.0.dev0"
 
@@ -60,8 +64,10 @@ __all__ = [
     "TableError",
     "TermsChanged",
     "UnitRows",
+    "UnknownName",
     "UnknownRelease",
     "open",
+    "pool",
 ]
 
 
@@ -92,3 +98,38 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
     from gramercy.api.catalogue import Catalogue
 
     return Catalogue(path, key)
+
+
+def pool(releases: Sequence[Release], rows: Rows | None = None) -> PooledRelease:
+    """Pool releases of one data set, or of several; see `gramercy.api.pool.PooledRelease`.
+
+    Post-processing, at no privacy cost. Releases of one table (one data set, version and curator)
+    share the sampling error, so they are averaged with weights inverse to the variance of their
+    noise. Tables of different data sets or curators are taken to have no row in common, and to be
+    from one population; their weights are inverse to the variance from noise and sampling together.
+
+    Parameters
+    ----------
+    releases
+        Two or more opened releases with the same columns, normalised in the same way. Of clipped
+        rows with an intercept, centres, scales and radii may differ.
+    rows
+        ``same`` if all releases are of the same rows, ``disjoint`` if no two of them have a row in
+        common. Needed for several versions of one data set.
+
+    Raises
+    ------
+    RequestError
+        If they cannot be pooled, with the reason.
+
+    Examples
+    --------
+    >>> import gramercy
+    >>> release = gramercy.open(archive).latest("toy")
+    >>> gramercy.pool([release])
+    Traceback (most recent call last):
+    gramercy.schemas.errors.RequestError: GRM-587: A pool needs two or more different releases. ...
+    """
+    from gramercy.api.pool import PooledRelease
+
+    return PooledRelease(releases, rows)

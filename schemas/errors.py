@@ -123,6 +123,10 @@ class UnknownRelease(RequestError, KeyError):
     """No release has this name. It is also a `KeyError`, because a catalogue is a mapping."""
 
 
+class UnknownName(RequestError, KeyError):
+    """No result has this name. It is also a `KeyError`, because results are mappings."""
+
+
 class NoMinimiser(RequestError):
     """An estimate whose objective is unbounded below: no matrix minimises it.
 

@@ -27,10 +27,40 @@ class Fold:
         Second moment of the part, minus the mean of the noise; shape (p, p).
     rows
         Public or noisy number of its rows.
+    stratum
+        Number of the table that it is a part of, if several tables are pooled.
     """
 
     moment: Array
     rows: float
+    stratum: int = 0
+
+
+@dataclass(frozen=True)
+class NoiseTerm:
+    """A part L E L^T of the noise of a pool: the noise E of one release in common units.
+
+    Parameters
+    ----------
+    law
+        Noise law of E.
+    linear
+        L, shape (p, p).
+    """
+
+    law: NoiseLaw
+    linear: Array
+
+    @property
+    def variance(self) -> Array:
+        """Variance of every entry of L E L^T; shape (p, p)."""
+        white, squares = self.linear @ self.linear.T, self.linear**2
+        variance = np.outer(np.diag(white), np.diag(white)) + white**2
+        variance *= self.law.sd_off_diagonal**2
+        if not self.law.rotation_invariant:
+            excess = self.law.sd_diagonal**2 - 2 * self.law.sd_off_diagonal**2
+            variance += excess * (squares @ squares.T)
+        return variance
 
 
 @dataclass(frozen=True)
@@ -73,6 +103,9 @@ class Evidence:
         can be verified.
     histograms
         Published noisy histograms of the columns and of the rows' lengths, if there are any.
+    terms
+        Of a pool of releases in different units, the exact noise of `raw` as a sum; `law` then has
+        its root mean squares. Empty if the noise has the law `law`.
     """
 
     raw: Array
@@ -90,6 +123,7 @@ class Evidence:
     present: tuple[float, ...] = ()
     format: int = FORMAT
     histograms: tuple[Histogram, ...] = ()
+    terms: tuple[NoiseTerm, ...] = ()
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
@@ -108,12 +142,15 @@ class Evidence:
 
         For noisy rows it depends on the matrix itself, and is approximated from `repaired`.
         """
+        if self.terms:
+            deviations: Array = np.sqrt(sum(term.variance for term in self.terms))
+            return deviations
         return self.law.row_deviations(np.diag(self.repaired), self.rows)
 
     @property
     def typical_noise(self) -> float:
         """Standard deviation of the noise off the diagonal; for noisy rows, root mean square."""
         p = len(self.raw)
-        if self.law.cell_variance is None or p == 1:
+        if (self.law.cell_variance is None and not self.terms) or p == 1:
             return self.law.sd_off_diagonal
         return float(np.sqrt(np.mean(self.deviations[np.triu_indices(p, 1)] ** 2)))

@@ -149,7 +149,8 @@ def _tables(results: Results) -> Iterator[str]:
         "The truth is unknown. F1 is the agreement with the graph of the exact matrix (graphical "
         "lasso, ebic); the error of the covariance is relative to the exact matrix.\n"
     )
-    names = (HEADLINE, "lasso-auto", "lasso-oracle", "sgz-lasso", "gpp", "wx")
+    rules = (HEADLINE, *(f"lasso-{rule}" for rule in ("auto", "stability", "cv-refit", "oracle")))
+    names = (*rules, "sgz-lasso", "gpp", "wx")
     errors = ("ridge-auto", "threshold", "sgz-ridge", "wx")
     lines = []
     for name, epsilon in product(held, EPSILONS):
@@ -161,6 +162,9 @@ def _tables(results: Results) -> Iterator[str]:
         found += [mean(results, each, "covariance", here) for each in errors]
         texts = ["" if each is None else str(each) for each in found]
         lines.append((f"{name}, {cell.n} x {cell.p}", f"{epsilon:g}", *texts))
+    overall = [mean(results, each, "f1", lambda cell: not cell.synthetic) for each in names]
+    texts = ["" if each is None else f"**{each}**" for each in overall]
+    lines.append(("all", "", *texts, *("" for _ in errors)))
     head = ["table", "epsilon", *(f"F1: {METHODS[name].title}" for name in names)]
     yield from table(head + [f"error: {METHODS[name].title}" for name in errors], lines)
     yield from (f"- {name}: {TABLES[name].title}" for name in held)

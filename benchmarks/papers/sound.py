@@ -166,6 +166,8 @@ def _page(measured: Measured, *, task: Task) -> Iterator[str]:
             for line in lines
         ),
     )  # fmt: skip
+    if task.remark:
+        yield f"{task.remark}\n"
     if _has_matrix(task):
         yield from _matrices(measured, lines, task, expected(shape[1]))
 

@@ -100,6 +100,8 @@ class Task:
         Number of repetitions.
     table
         Folder of the table that it needs, if any.
+    remark
+        What the page adds below the table: why the paper's method is better, where it is.
     """
 
     title: str
@@ -117,6 +119,7 @@ class Task:
     moment: bool = False
     repetitions: int = 20
     table: str | None = None
+    remark: str = ""
 
 
 def measure(rng: Rng, *, epsilon: float, task: Task) -> Figures:

@@ -110,7 +110,7 @@ def measure(cell: Cell) -> Result:
     if cell.what == "single":
         grid = grid[[AT]]
     with threadpool_limits(1):
-        best = graphical_lasso_path(S, list(grid), tol=_BEST)
+        best = graphical_lasso_path(S, list(grid), tol=_BEST, conditions=False)
         least = [objective(S, x.penalty, x.precision) - cell.p * x.gap for x in best]  # type: ignore[arg-type]
         solvers = {name: _measured(peer, S, grid, least) for name, peer in PEERS.items()}
     edges = np.count_nonzero(best[-1].precision) - cell.p

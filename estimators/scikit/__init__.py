@@ -22,6 +22,7 @@ from gramercy.estimators.scikit.estimators import (
     ScioPrecision,
     SparseCovariance,
     SparsePrecision,
+    WishartPriorPrecision,
 )
 from gramercy.estimators.scikit.fitted import MatrixEstimator
 
@@ -31,6 +32,7 @@ by_name: Mapping[str, type[MatrixEstimator] | type[DiscriminantClassifier]] = {
         RidgePrecision,
         SparsePrecision,
         ScioPrecision,
+        WishartPriorPrecision,
         NeighbourhoodGraph,
         SparseCovariance,
         DiscriminantClassifier,
@@ -47,4 +49,5 @@ __all__ = [
     "ScioPrecision",
     "SparseCovariance",
     "SparsePrecision",
+    "WishartPriorPrecision",
 ]

@@ -12,6 +12,7 @@ from gramercy.estimators.scikit.fitted import MatrixEstimator
 from gramercy.estimators.scio import Scio
 from gramercy.estimators.threshold import ThresholdedCovariance
 from gramercy.estimators.tuning.selection import Rule
+from gramercy.estimators.wishart_prior import WishartPrior
 
 Auto = Literal["auto"]
 Input = Literal["denoised", "raw"]
@@ -58,11 +59,13 @@ class SparsePrecision(MatrixEstimator):
         input: Input = "denoised",
         penalize_diagonal: bool = False,
         refit: bool = False,
+        scale: Literal["covariance", "correlation"] = "covariance",
     ) -> None:
         self.penalty = penalty
         self.input = input
         self.penalize_diagonal = penalize_diagonal
         self.refit = refit
+        self.scale = scale
 
 
 class SparseCovariance(MatrixEstimator):
@@ -112,6 +115,16 @@ class ScioPrecision(MatrixEstimator):
 
     def __init__(self, penalty: Auto | float = "auto") -> None:
         self.penalty = penalty
+
+
+class WishartPriorPrecision(MatrixEstimator):
+    """`estimators.wishart_prior.WishartPrior`: a sparse precision matrix, in closed form."""
+
+    spec = WishartPrior
+
+    def __init__(self, strength: Auto | float = "auto", level: float = 0.95) -> None:
+        self.strength = strength
+        self.level = level
 
 
 class DiscoveredGraph(MatrixEstimator):

@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gramercy.common.graph_plot import draw_graph
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.model import parse
 from gramercy.schemas.noise import NoiseLaw
+from gramercy.schemas.problems.analyses import no_such_matrix
 from gramercy.schemas.problems.estimation import no_graph, no_precision
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 
@@ -185,6 +190,42 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         kind = self.estimate_.kind
         matrix = getattr(self, f"{kind}_") if kind in {"precision", "covariance"} else self.edges_
         return pd.DataFrame(matrix, index=self._names, columns=self._names)
+
+    def to_frame(self, name: Literal["precision", "covariance", "edges"]) -> pd.DataFrame:
+        """One of the estimated matrices with names, shape (p, p).
+
+        Parameters
+        ----------
+        name
+            That of the attribute `precision_`, `covariance_` or `edges_`.
+
+        Raises
+        ------
+        ValueError
+            If the estimate does not have it.
+        """
+        check_is_fitted(self)
+        matrix = getattr(self, f"{name}_", None)
+        if matrix is None:
+            raise no_such_matrix(type(self).__name__, name)
+        return pd.DataFrame(matrix, index=self._names, columns=self._names)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the graph: see `to_networkx` and `gramercy.common.graph_plot`.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; None for a new figure.
+
+        Raises
+        ------
+        ValueError
+            If the estimate has no graph.
+        MissingPackages
+            If matplotlib is not installed.
+        """
+        return draw_graph(self.to_networkx(), ax)
 
     def to_csv(self, path: str | Path) -> None:
         """Write `to_pandas` as CSV with 17 digits, which preserves every number exactly.

@@ -23,7 +23,7 @@ from gramercy.estimators.solvers.coordinate_descent import coordinate_descent
 from gramercy.estimators.solvers.feasible import no_minimiser
 from gramercy.estimators.solvers.glasso_problem import GlassoProblem, UnitScaling
 from gramercy.estimators.solvers.newton import newton
-from gramercy.estimators.solvers.screening import components, solve_pair
+from gramercy.estimators.solvers.screening import components, solve_pair, solve_unpenalised
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.problems import estimation as problems
 
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Solver = Literal["auto", "newton", "admm", "coordinate-descent"]
 
-_CLOSED = "closed-form"  # blocks of one or two columns
+_CLOSED = "closed-form"  # blocks of one or two columns, and blocks without penalties
 # A new solver needs a line here, in `_LIMITS` and in `Solver`.
 _SOLVERS: Mapping[str, BlockSolver] = {
     "newton": newton,
@@ -61,7 +61,8 @@ class Solution:
         penalised.
     solver
         ``newton``, ``admm`` or ``coordinate-descent``; several, separated by commas, if blocks were
-        solved by different solvers; ``closed-form`` if no block needed one.
+        solved by different solvers; ``closed-form`` if no block needed one: one or two columns, or
+        no penalties.
     """
 
     precision: Array
@@ -168,6 +169,8 @@ def _solve_block(
     """The outcome for a component of two columns or more, and the name of its solver."""
     if len(S) == 2:
         return solve_pair(S, penalties), _CLOSED
+    if not penalties.any():
+        return solve_unpenalised(S, tol, conditions), _CLOSED
     outcome = _SOLVERS[solver](S, penalties, tol, _LIMITS[solver], start, conditions)
     if outcome.kind != "unconverged":
         return outcome, solver

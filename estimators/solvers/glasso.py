@@ -36,8 +36,9 @@ def graphical_lasso(
     S
         Symmetric, shape (p, p); may be indefinite.
     penalty
-        Positive; or a symmetric matrix of penalties, not negative, shape (p, p). An entry with
-        penalty zero is fitted exactly: the inverse of the minimiser equals S there.
+        Not negative; or a symmetric matrix of such penalties, shape (p, p). An entry with penalty
+        zero is fitted exactly: the inverse of the minimiser equals S there. If no entry of a
+        connected component has a penalty, its minimiser is the inverse of S, computed directly.
     penalize_diagonal
         Whether the penalty applies to the diagonal, too; in scikit-learn it does not. The diagonal
         of a matrix of penalties is used only then.
@@ -45,7 +46,9 @@ def graphical_lasso(
         ``newton``, ``admm``, or ``coordinate-descent``, which is slower. If it does not converge,
         the others are tried. ``auto``: Newton, or ADMM for few columns, which needs no compilation.
     tol
-        Upper bound on the duality gap per column.
+        Upper bound on the duality gap per column. The optimality conditions hold, too: every entry
+        of the inverse is within `tol`, or 1e-6 if that is larger, of where they require it, on a
+        unit diagonal and up to rounding.
 
     Raises
     ------
@@ -56,7 +59,8 @@ def graphical_lasso(
         penalty that has a minimiser, or for a matrix of penalties a factor; zero if none is known.
     RequestError
         If neither a minimiser nor a certificate was found: the penalty is at the limit of
-        existence, or so small that the minimiser is nearly singular.
+        existence, or so small that the minimiser is nearly singular. At penalty zero, S is singular
+        to within rounding.
 
     Notes
     -----

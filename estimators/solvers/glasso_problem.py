@@ -59,8 +59,10 @@ class GlassoProblem:
         """The problem with a validated penalty; `S` is from `checked_symmetric`."""
         if np.ndim(penalty) == 0:
             number = float(_real(penalty, "penalty"))
-            if not 0 < number < math.inf:
-                raise problems.not_positive("penalty")
+            if not math.isfinite(number):
+                raise problems.not_finite("penalty")
+            if number < 0:
+                raise problems.negative_entries("penalty")
             return cls(S, number, penalize_diagonal)
         given = _real(penalty, "penalty")
         if given.shape != S.shape:

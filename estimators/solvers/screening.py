@@ -2,7 +2,8 @@
 
 Rows and columns that no |S_ij| > penalty_ij connects are independent in the minimiser (Witten,
 Friedman and Simon 2011; Mazumder and Hastie 2012: exact), so each connected component is a problem
-of its own. Problems of one or two columns have a closed form.
+of its own. Problems of one or two columns have a closed form, and without penalties the minimiser
+is the inverse of S.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from gramercy.estimators.solvers.block import Outcome, certificate
+from gramercy.estimators.solvers.block import (
+    ROUNDING,
+    Outcome,
+    certificate,
+    duality_gap,
+    is_optimal,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -61,3 +68,32 @@ def solve_pair(S: Array, penalties: Array) -> Outcome:
     if proof is None:
         return Outcome("unconverged", S, math.inf, 0)
     return Outcome("unbounded", proof, math.inf, 0)
+
+
+def solve_unpenalised(S: Array, tol: float, conditions: bool) -> Outcome:
+    """Solve a problem without penalties: the minimiser is the inverse of S.
+
+    ``unbounded`` if S is indefinite, and ``unconverged`` if it is singular to within rounding.
+
+    Parameters
+    ----------
+    S
+        Symmetric, with a unit diagonal, shape (p, p).
+    tol, conditions
+        See `estimators.solvers.block.is_optimal`.
+    """
+    penalties = np.zeros_like(S)
+    values, vectors = np.linalg.eigh(S)
+    if values[0] <= ROUNDING * len(S) * values[-1]:
+        smallest = vectors[:, 0]
+        proof = certificate(S, penalties, np.outer(smallest, smallest))
+        if proof is None:
+            return Outcome("unconverged", S, math.inf, 0)
+        return Outcome("unbounded", proof, math.inf, 0)
+    root = vectors / np.sqrt(values)
+    T: Array = root @ root.T
+    T = (T + T.T) / 2
+    gap = duality_gap(T, S)
+    if not is_optimal(S, penalties, T, gap, tol, conditions):
+        return Outcome("unconverged", S, math.inf, 0)
+    return Outcome("minimiser", T, gap, 0, S, S, -np.log(values))

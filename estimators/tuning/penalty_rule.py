@@ -93,7 +93,7 @@ def grid_around(penalty: float, count: int = COUNT, ratio: float = _RATIO) -> Ar
 def derived_evidence(like: Evidence, raw: Array, law: NoiseLaw, rows: float) -> Evidence:
     """Evidence with the same columns and another matrix, denoised like a release; no folds."""
     repaired = denoise(raw, law, like.trace, rows, unit=like.unit, format=like.format)
-    return replace(like, raw=raw, repaired=repaired, law=law, rows=rows, folds=())
+    return replace(like, raw=raw, repaired=repaired, law=law, rows=rows, folds=(), terms=())
 
 
 def loss(matrix: Array, precision: Array) -> float:

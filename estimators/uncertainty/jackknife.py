@@ -10,6 +10,9 @@ this standard error has about Student's t distribution with K - 1 degrees of fre
 contain what clipping does to the rows, because that is the same in every fold: the estimand is the
 population of the normalised rows.
 
+The folds of pooled tables are strata: a fold is left out of its own table, which keeps its weight,
+and the variances and the degrees of freedom of all tables add up.
+
 Shao and Tu (1995), "The jackknife and bootstrap", section 2.3.
 """
 
@@ -41,7 +44,7 @@ class Jackknife:
     standard_error
         NaN where the statistic is not finite for all rows without a fold.
     freedom
-        Degrees of freedom of Student's t distribution: the number of folds minus one.
+        Degrees of freedom of Student's t distribution: the number of folds minus that of tables.
     """
 
     estimate: Array
@@ -94,14 +97,24 @@ def jackknife(evidence: Evidence, statistic: Statistic) -> Jackknife | None:
     """
     if not has_jackknife(evidence):
         return None
-    rows = np.array([fold.rows for fold in evidence.folds])
-    sums = np.array([fold.moment * fold.rows for fold in evidence.folds])
-    total, folds = sums.sum(axis=0), len(rows)
-    without = np.array(
-        [statistic((total - part) / (rows.sum() - n)) for part, n in zip(sums, rows, strict=True)]
-    )
-    with np.errstate(invalid="ignore"):
-        deviations = without - without.mean(axis=0)
-    variance = (folds - 1) / folds * (deviations**2).sum(axis=0)
+    strata = sorted({fold.stratum for fold in evidence.folds})
+    parts = [[fold for fold in evidence.folds if fold.stratum == each] for each in strata]
+    sums = [sum(fold.moment * fold.rows for fold in part) for part in parts]
+    rows = [sum(fold.rows for fold in part) for part in parts]
+    variance = np.zeros_like(statistic(evidence.raw))
+    for part, own_sum, own_rows in zip(parts, sums, rows, strict=True):
+        others = sum(sums) - own_sum
+        without = np.array(
+            [
+                statistic(
+                    (others + (own_sum - fold.moment * fold.rows) * (own_rows / left)) / sum(rows)
+                )
+                for fold in part
+                for left in [own_rows - fold.rows]
+            ]
+        )
+        with np.errstate(invalid="ignore"):
+            deviations = without - without.mean(axis=0)
+        variance = variance + (len(part) - 1) / len(part) * (deviations**2).sum(axis=0)
     variance = np.where(np.isfinite(variance), variance, np.nan)
-    return Jackknife(statistic(evidence.raw), np.sqrt(variance), folds - 1)
+    return Jackknife(statistic(evidence.raw), np.sqrt(variance), len(evidence.folds) - len(strata))

@@ -99,7 +99,7 @@ def release_noise(evidence: Evidence) -> EntryCovariance:
     t ((S - I) (S - I) - S S - I I) + p t S S.
     """
     law, denoised, rows = evidence.law, evidence.repaired, max(evidence.rows, 1.0)
-    noise = noise_covariance(law, denoised, rows)
+    noise = additive_noise(evidence)
     if evidence.divisor == "noisy":
         relative_variance = (evidence.rows_sd / rows) ** 2
         return replace(noise, rank_one=(*noise.rank_one, (relative_variance, denoised)))
@@ -113,6 +113,21 @@ def release_noise(evidence: Evidence) -> EntryCovariance:
         )
         return replace(noise, rank_one=(*noise.rank_one, *of_trace))
     return noise
+
+
+def additive_noise(evidence: Evidence) -> EntryCovariance:
+    """Covariance of the noise in the released entries, without the errors of a noisy divisor."""
+    denoised, rows = evidence.repaired, max(evidence.rows, 1.0)
+    if not evidence.terms:
+        return noise_covariance(evidence.law, denoised, rows)
+    noises = [
+        noise_covariance(term.law, denoised, rows).transformed(term.linear)
+        for term in evidence.terms
+    ]
+    return EntryCovariance(
+        tuple(each for noise in noises for each in noise.products),
+        quartic=tuple(each for noise in noises for each in noise.quartic),
+    )
 
 
 def moment_errors(evidence: Evidence) -> MomentErrors:

@@ -13,9 +13,11 @@ the residuals R are those of the noisy matrix, whose noise law is known exactly.
 correlations are zero in truth, the variance of T_ij is that of the product of two residuals.
 
 What the lasso shrinks remains as a bias of T_ij, d_i^T S d_j for the errors d of b. It is about
-lambda_i lambda_j, and tests allow for half of that. For intervals, d is estimated by the difference
-to least squares on the columns that the lasso selects. x_j = lambda_j / sqrt(r_j) tells whether a
-column is known. Measured in docs/estimators.md.
+lambda_i lambda_j if two columns have the same strong neighbour, and less on average. Tests allow
+for half of it without noise, and for all of it where the noise is far above the sampling error:
+then lambda is large, and few pairs are clear enough to outweigh false ones. For intervals, d is
+estimated by the difference to least squares on the columns that the lasso selects.
+x_j = lambda_j / sqrt(r_j) tells whether a column is known. Measured in docs/estimators.md.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _ROUNDS = 2  # lasso problems a column; the second knows r and |b| of the first
 _RIDGE = 1e-4  # on unit diagonals, so that the lasso converges for duplicate columns
 _FLOOR = 0.3  # share of the denoised residual variance that the noisy one has at least
 _MOST_SHRINKAGE = 0.3  # x_j up to which a column is known
-_TESTED_BIAS = 0.5  # share of lambda_i lambda_j that tests allow for
+_TESTED_BIAS = 0.5  # share of lambda_i lambda_j that tests allow for, and twice that in pure noise
 _BIAS = 1.5  # and intervals, of the estimated bias
 
 
@@ -127,7 +129,8 @@ def nodewise_lasso(moments: MomentErrors, law: NoiseLaw, rows: float) -> Nodewis
     factor = _variance_of_products(sampling, columns.size) * rows / freedom
     observed = _inverse_like(residuals, of_residuals, variance) * np.outer(root, root)
     np.fill_diagonal(observed, 0.0)
-    tested_bias = _TESTED_BIAS * np.outer(shrinkage * root, shrinkage * root)
+    by_noise = noise_share(factor, a)
+    tested_bias = _TESTED_BIAS * (1 + by_noise) * np.outer(shrinkage * root, shrinkage * root)
     bias = _BIAS * np.abs(_bias(residuals, unit.denoised)) * np.outer(root, root)
     deviation = np.sqrt(factor + a)
     beyond = np.sign(observed) * np.maximum(np.abs(observed) - tested_bias, 0.0)
@@ -139,7 +142,7 @@ def nodewise_lasso(moments: MomentErrors, law: NoiseLaw, rows: float) -> Nodewis
         gamma_shape(law, residuals.T @ unit.linear),
         pairs,
         np.divide(beyond, deviation, out=np.zeros_like(beyond), where=pairs & (deviation > 0)),
-        noise_share(factor, a),
+        by_noise,
         bias=np.maximum(bias, tested_bias),
     ).negated()
     return NodewiseLasso(columns, scale, residuals, errors.embedded(columns, q))

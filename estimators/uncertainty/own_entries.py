@@ -57,7 +57,7 @@ def own_deviations(evidence: Evidence, units: OwnUnits) -> Entries:
     Not estimable where the variance is within the noise.
     """
     variances = own_covariance(evidence, units)
-    known = ~np.diag(units.unknown(evidence.raw, evidence.deviations))
+    known = ~np.diag(units.unknown(evidence.raw, evidence.deviations, evidence.terms))
     known &= np.diag(variances.estimable)
     deviation = np.sqrt(np.where(known, np.diag(variances.estimate), 1.0))
 
@@ -85,7 +85,7 @@ def _entries(
     """The part of the moments with its errors, by the jackknife where there are enough folds."""
     raw, deviations = evidence.raw, evidence.deviations
     estimate = part(units.moments(raw))
-    noise_error = part(units.noise(raw, deviations))
+    noise_error = part(units.noise(raw, deviations, evidence.terms))
     folds = jackknife(evidence, lambda matrix: part(units.moments(matrix)))
     if folds is not None:
         both = np.maximum(folds.standard_error, noise_error)

@@ -2,8 +2,192 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
 from gramercy.api.matrices import ReleaseMatrices
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gramercy.api.results.components import ComponentsResult
+    from gramercy.api.results.cross_table import CrossTable
+    from gramercy.api.results.description import Description
+    from gramercy.api.results.regression import RegressionResult
+    from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
 
 
 class ReleaseAnalyses(ReleaseMatrices):
     """Regression, components, tables and synthetic rows, each from the published numbers alone."""
+
+    def estimate(self, name: str, **settings: Any) -> MatrixEstimator | DiscriminantClassifier:
+        """Compute an estimate; post-processing, which costs no privacy.
+
+        Parameters
+        ----------
+        name
+            Name of an estimator, such as ``graphical-lasso``: see docs/estimators.md.
+        **settings
+            Settings of the estimator, such as ``penalty``.
+
+        Returns
+        -------
+        MatrixEstimator or DiscriminantClassifier
+            Fitted, in the style of scikit-learn: see `estimators.scikit`.
+
+        Raises
+        ------
+        RequestError
+            If the estimator or a setting is unknown, or cannot be used with this release.
+
+        Examples
+        --------
+        >>> import gramercy
+        >>> fitted = gramercy.open(archive).latest("toy").estimate("graphical-lasso", penalty=0.1)
+        >>> fitted.precision_.shape, list(fitted.to_networkx())
+        ((3, 3), ['c0', 'c1', 'c2'])
+        """
+        from gramercy.api.estimation import estimator  # imports scikit-learn
+
+        return estimator(name, settings).fit(self)
+
+    def regression(
+        self,
+        formula: str | None = None,
+        *,
+        outcome: str | None = None,
+        predictors: Sequence[str] | None = None,
+        level: float = 0.95,
+    ) -> RegressionResult:
+        """Linear regression in the columns' own units, with errors by noise and sampling.
+
+        Parameters
+        ----------
+        formula
+            Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one.
+        outcome, predictors
+            Names of columns instead of a formula; all other columns are the default predictors.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        RequestError
+            If the formula is invalid, names an unknown column, or contains products or functions of
+            columns; or if the release has no intercept or has unit rows.
+        """
+        from gramercy.api.results.regression import RegressionResult, regression_settings
+
+        self._needs_second_moment()
+        names = None if predictors is None else tuple(predictors)
+        settings = regression_settings(formula, outcome, names, level)
+        return RegressionResult(self.evidence, settings)
+
+    def pca(
+        self,
+        scale: Literal["correlation", "covariance"] = "correlation",
+        columns: Sequence[str] | None = None,
+        level: float = 0.95,
+    ) -> ComponentsResult:
+        """Principal components, and which of them are above the noise.
+
+        Parameters
+        ----------
+        scale
+            ``correlation`` for columns divided by their standard deviations, ``covariance`` for
+            columns in their own units.
+        columns
+            Names of columns; all numeric ones by default.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        RequestError
+            If the release has no such columns, or is not a second moment.
+        """
+        from gramercy.api.analysis import analysis
+        from gramercy.api.results.components import ComponentsResult
+
+        self._warn_or_own_units()
+        chosen = None if columns is None else tuple(columns)
+        settings = {"scale": scale, "columns": chosen, "level": level}
+        return ComponentsResult(analysis("pca", settings, self.evidence))
+
+    def crosstab(self, rows: str, columns: str | None = None, level: float = 0.95) -> CrossTable:
+        """Counts of two columns of levels, or of one, with intervals.
+
+        Parameters
+        ----------
+        rows, columns
+            Names of columns of levels.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        RequestError
+            If a column is not one of levels, or the release has no intercept or has unit rows.
+        """
+        from gramercy.api.analysis import analysis
+        from gramercy.api.results.cross_table import CrossTable
+
+        self._needs_second_moment()
+        settings = {"rows": rows, "columns": columns, "level": level}
+        return CrossTable(analysis("tables", settings, self.evidence))
+
+    def describe(self, by: str | None = None, level: float = 0.95) -> Description:
+        """Means, standard deviations, quantiles and shares of all columns, with intervals.
+
+        Parameters
+        ----------
+        by
+            Name of a column of levels: then also the means within each of its levels.
+        level
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        RequestError
+            If `by` is not a column of levels, or the release has no intercept or has unit rows.
+        """
+        from gramercy.api.analysis import analysis
+        from gramercy.api.results.description import Description
+
+        self._needs_second_moment()
+        settings = {"by": by, "level": level}
+        return Description(analysis("moments", settings, self.evidence))
+
+    def synthesize(
+        self, rows: int = 10_000, *, missing: bool = True, integers: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Synthetic rows with the released distributions and correlations.
+
+        They come from a public seed: equal calls give equal rows, and a larger number starts with
+        the rows of a smaller one. See `estimators.synthetic.Synthetic` for what they preserve.
+
+        Parameters
+        ----------
+        rows
+            Number of rows.
+        missing
+            Whether numeric cells are missing with the published shares.
+        integers
+            Numeric columns whose cells are rounded to whole numbers.
+
+        Returns
+        -------
+        DataFrame
+            The columns of the table. Its ``attrs`` say that it is synthetic, and of which release.
+
+        Raises
+        ------
+        RequestError
+            If the release has no means of the columns, or an argument is out of range.
+        """
+        from gramercy.estimators.copula.rows import Copula
+
+        self._needs_second_moment()
+        table = Copula.of(self.evidence).draw(rows, missing, integers)
+        table.attrs |= {"synthetic": True, "release": self.id}
+        return table

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 
+from gramercy.api.notebook import html_table, paragraph
 from gramercy.api.release import Release
 from gramercy.archive.listing import ListedRelease, list_all
 from gramercy.archive.opening import open_archive
 from gramercy.archive.signing_keys import read_public_key
+from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems.analysis import all_withdrawn, no_key_file, unknown_dataset
-from gramercy.schemas.problems.archive import no_release, not_an_archive
+from gramercy.schemas.problems.archive import no_release, not_an_archive, unknown_release
 
 Keys = str | Path | Sequence[str | Path]
 
@@ -121,7 +124,9 @@ class Catalogue(Mapping[str, Release]):
         if names := [name for name in releases if name[0] == dataset]:
             return names
         datasets = sorted({name[0] for name in releases})
-        raise unknown_dataset(self._archive.location, dataset, tuple(datasets))
+        raise unknown_dataset(
+            self._archive.location, dataset, most_similar_first(dataset, datasets)
+        )
 
     def __iter__(self) -> Iterator[str]:
         return (f"{dataset}/{release}" for dataset, release in self._archive.releases())
@@ -132,8 +137,25 @@ class Catalogue(Mapping[str, Release]):
     def __repr__(self) -> str:
         return f"<Catalogue {self._archive.location}: {', '.join(self) or 'no release'}>"
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def _repr_html_(self) -> str:
+        names = self._archive.releases()
+        try:
+            table = _table(list_all(self._archive, names[-_SHOWN:]))
+        except GramercyError as error:  # a damaged release does not hide the others
+            return paragraph(f"{self!r}; {error}")
+        omitted = len(names) - len(table)
+        more = f" The last {len(table)} are shown; see .search() for all." if omitted else ""
+        heading = f"{self._archive.location}: releases ({len(names)}).{more}"
+        return html_table(table[_BRIEF], heading)
+
     def __getitem__(self, name: str) -> Release:
-        dataset, _, release = str(name).partition("/")
+        dataset, slash, release = str(name).partition("/")
+        if not slash:
+            known = most_similar_first(str(name), self)
+            raise unknown_release(self._archive.location, str(name), known)
         return Release(self._archive, dataset, release)
 
 
@@ -146,6 +168,10 @@ _COLUMNS = [
     *("dataset", "title", "version", "published", "kind", "mechanism", "columns", "rows"),
     *("epsilon", "delta", "mu", "withdrawn"),
 ]
+
+
+_BRIEF = ["title", "version", "published", "kind", "columns", "rows", "epsilon", "withdrawn"]
+_SHOWN = 20  # releases in a notebook's output
 
 
 def _row(release: ListedRelease) -> list[object]:

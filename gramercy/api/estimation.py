@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator, by_name
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
@@ -22,6 +23,6 @@ def estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | Discr
     if name not in by_name:
         if name == "intervals":
             raise intervals_not_an_estimate()
-        raise unknown_estimator(name, tuple(by_name))
+        raise unknown_estimator(name, most_similar_first(name, by_name))
     parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
     return by_name[name](**settings)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramercy.api.measured import Measured, MeasuredColumn, measured, measured_column
-from gramercy.archive.release_bundle import ReleaseBundle
 from gramercy.schemas.errors import UnitRows
+from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.problems import analysis as problems
 from gramercy.schemas.problems.warnings import unit_rows
 
@@ -19,22 +21,47 @@ if TYPE_CHECKING:
     from gramercy.estimators.uncertainty.entries import Entries, EntryKind
 
 
-class ReleaseMatrices:
-    """What a release says about its columns; every number comes with its error.
+class ReleaseMatrices(ABC):
+    """What a release, or a pool of releases, says about its columns; every number has an error.
 
     Parameters
     ----------
     id
         DATASET/RELEASE.
-    bundle
-        The release, its seal verified.
     """
 
-    def __init__(self, id: str, bundle: ReleaseBundle) -> None:
+    def __init__(self, id: str) -> None:
         self.id = id
-        self._bundle = bundle
         self._entries: dict[str, Entries] = {}
         self._warned = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: errors are computed again when they are needed."""
+        return vars(self) | {"_entries": {}}
+
+    @property
+    @abstractmethod
+    def evidence(self) -> Evidence:
+        """The input of estimators.
+
+        Raises
+        ------
+        RequestError
+            If there is no matrix.
+        """
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the matrix, in order."""
+        return list(self.evidence.names)
+
+    def _needs_second_moment(self) -> None:  # noqa: B027
+        """Refuse a release that has no second moment; a pool always has one."""
+
+    @property
+    def _released(self) -> NDArray[np.float64]:
+        """The second moment as released, with the mean of the noise."""
+        return self.evidence.raw
 
     @property
     def second_moment(self) -> Measured:
@@ -49,11 +76,7 @@ class ReleaseMatrices:
             If the release is a precision matrix.
         """
         self._needs_second_moment()
-        return Measured(
-            self._bundle.raw,
-            self._bundle.manifest.names,
-            lambda: self._entries_of("second moment"),
-        )
+        return Measured(self._released, self.names, lambda: self._entries_of("second moment"))
 
     @property
     def means(self) -> MeasuredColumn:
@@ -107,8 +130,8 @@ class ReleaseMatrices:
         units = self._warn_or_own_units()
         if units is None:
             return self._measured("correlation")
-        entries, evidence = self._entries_of("correlation"), self._bundle.evidence
-        unknown = units.unknown(evidence.raw, evidence.deviations)
+        entries, evidence = self._entries_of("correlation"), self.evidence
+        unknown = units.unknown(evidence.raw, evidence.deviations, evidence.terms)
         unknown &= ~np.eye(len(unknown), dtype=bool)
         return measured(replace(entries, estimable=entries.estimable & ~unknown), units.names)
 
@@ -123,21 +146,12 @@ class ReleaseMatrices:
         self._warn_or_own_units()
         return self._measured("partial-correlation")
 
-    def _needs_matrix(self) -> None:
-        if self._bundle.manifest.kind == "marginals":
-            raise problems.no_matrix(self.id)
-
-    def _needs_second_moment(self) -> None:
-        self._needs_matrix()
-        if self._bundle.manifest.kind == "precision":
-            raise problems.not_a_second_moment(self.id)
-
     def _warn_or_own_units(self) -> OwnUnits | None:
         """The columns' own units if the release has them; a warning, once, for unit rows."""
         from gramercy.estimators.own_units import own_units
 
         self._needs_second_moment()
-        evidence = self._bundle.evidence
+        evidence = self.evidence
         if evidence.unit and not self._warned:
             self._warned = True
             warnings.warn(str(unit_rows(self.id)), UnitRows, stacklevel=3)
@@ -147,7 +161,7 @@ class ReleaseMatrices:
         from gramercy.estimators.own_units import own_units
 
         self._needs_second_moment()
-        units = own_units(self._bundle.evidence)
+        units = own_units(self.evidence)
         if units is None:
             raise problems.no_own_units(self.id)
         return measured_column(self._own_entries(kind, units), units.names)
@@ -162,7 +176,7 @@ class ReleaseMatrices:
             "covariance": own_entries.own_covariance,
         }
         if kind not in self._entries:
-            self._entries[kind] = functions[kind](self._bundle.evidence, units)
+            self._entries[kind] = functions[kind](self.evidence, units)
         return self._entries[kind]
 
     def _entries_of(self, kind: EntryKind) -> Entries:
@@ -170,8 +184,8 @@ class ReleaseMatrices:
         from gramercy.estimators.uncertainty.entries import entries
 
         if kind not in self._entries:
-            self._entries[kind] = entries(self._bundle.evidence, kind)
+            self._entries[kind] = entries(self.evidence, kind)
         return self._entries[kind]
 
     def _measured(self, kind: EntryKind) -> Measured:
-        return measured(self._entries_of(kind), self._bundle.manifest.names)
+        return measured(self._entries_of(kind), self.names)

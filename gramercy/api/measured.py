@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from gramercy.schemas.problems.analysis import level_out_of_range, matrix_changed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from gramercy.estimators.uncertainty.entries import Entries
 
 
@@ -142,6 +144,50 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
         return pd.DataFrame({"row": labels[i], "column": labels[j], **numbers})
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw a heat map; unknown entries are grey and hatched. See `plot_intervals`.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; None for a new figure.
+
+        Raises
+        ------
+        MissingPackages
+            If matplotlib is not installed.
+        """
+        from gramercy.api.plotting import heat_map
+
+        estimate = self._frame(self._entries.estimate)
+        return heat_map(estimate.to_numpy(), list(self.index), ax)
+
+    def plot_intervals(self, ax: Axes | None = None, level: float = 0.95, pairs: int = 30) -> Axes:
+        """Draw a forest plot of the entries off the diagonal that are largest in size.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; None for a new figure.
+        level
+            See `interval`.
+        pairs
+            Number of pairs of columns to draw.
+
+        Raises
+        ------
+        MissingPackages
+            If matplotlib is not installed.
+        """
+        from gramercy.api.plotting import forest
+
+        listed = self.listed(level)
+        listed = listed[listed["row"] != listed["column"]]
+        order = listed["estimate"].abs().sort_values(ascending=False, kind="stable").index
+        listed = listed.loc[order[:pairs]]
+        numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
+        return forest(numbers, [f"{a}, {b}" for a, b in listed[["row", "column"]].to_numpy()], ax)
+
     def _plain(self, values: NDArray[np.float64]) -> pd.DataFrame:
         return pd.DataFrame(values, index=self.index, columns=self.columns)
 
@@ -198,6 +244,39 @@ class MeasuredColumn(WithErrors, pd.Series):  # type: ignore[misc]
         numbers = {"estimate": self._frame(self._entries.estimate)}
         numbers |= {"standard_error": self.standard_error, "lower": lower, "upper": upper}
         return pd.DataFrame(numbers)
+
+    def plot(self, ax: Axes | None = None, level: float = 0.95) -> Sequence[Axes]:
+        """Draw a forest plot: the interval of each column, in its own unit.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw all columns on; None for a new figure with axes for each column.
+        level
+            See `interval`.
+
+        Returns
+        -------
+        sequence of Axes
+            One for each column, or `ax` alone.
+
+        Raises
+        ------
+        MissingPackages
+            If matplotlib is not installed.
+        """
+        from gramercy.api.plotting import forest
+        from gramercy.common.plotting import stacked_axes
+
+        listed = self.listed(level)
+        numbers = listed[["estimate", "lower", "upper"]].to_numpy().T
+        if ax is not None:
+            return [forest(numbers, list(listed.index), ax)]
+        separate = stacked_axes(len(self), 6.0, min(40.0, 0.65 * len(self) + 0.4))
+        return [
+            forest(numbers[:, k : k + 1], [name], each)
+            for k, (name, each) in enumerate(zip(listed.index, separate, strict=True))
+        ]
 
     def _plain(self, values: NDArray[np.float64]) -> pd.Series:
         return pd.Series(values, index=self.index)

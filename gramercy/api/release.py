@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.attachments import Attachments
 from gramercy.api.distributions import marginals, quantiles
+from gramercy.api.estimates import EstimateFrames, Estimates
+from gramercy.api.notebook import html_list, release_facts
 from gramercy.archive.bundle import signer
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import published_columns, read_release, rows_file
 from gramercy.archive.rows_file import read_rows
 from gramercy.archive.signature import key_id
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import GuaranteeFacts
@@ -26,9 +31,6 @@ from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems import analysis as problems
 from gramercy.schemas.problems.archive import unknown_release
 from gramercy.schemas.problems.bundle import wrong_release
-
-if TYPE_CHECKING:
-    from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator
 
 
 class Release(ReleaseAnalyses):
@@ -61,9 +63,11 @@ class Release(ReleaseAnalyses):
         name = f"{dataset}/{release}"
         self.path = archive.release(dataset, release)
         if (dataset, release) not in archive.releases():
-            raise unknown_release(archive.location, name)
+            names = ["/".join(each) for each in archive.releases()]
+            raise unknown_release(archive.location, name, most_similar_first(name, names))
         with archive.rewrite_paths_in_errors():
-            super().__init__(name, read_release(self.path))
+            super().__init__(name)
+            self._bundle = read_release(self.path)
             archive.verify_signer(self.path)
             self.signed_by = key_id(signer(self.path))
             # The seal of a bundle is also valid in the place of another bundle.
@@ -75,6 +79,11 @@ class Release(ReleaseAnalyses):
     def manifest(self) -> ReleaseManifest:
         """All public facts of the release."""
         return self._bundle.manifest
+
+    @property
+    def sha256(self) -> str:
+        """Digest of its SHA256SUMS, which names its exact content."""
+        return self._bundle.sha256
 
     @property
     def kind(self) -> str:
@@ -193,21 +202,23 @@ class Release(ReleaseAnalyses):
             yield pd.DataFrame(batch.T, columns=columns)
 
     @cached_property
-    def estimates(self) -> Mapping[str, Mapping[str, pd.DataFrame]]:
+    def estimates(self) -> Estimates:
         """The published estimates by id; each has matrices and tables by name.
 
         ``edges`` are the weights of its graph.
         """
-        estimates = {}
+        frames = {}
         for name, bundle in self._attached.estimates().items():
-            frames = {key: self._labelled(matrix) for key, matrix in bundle.matrices.items()}
+            labelled = {key: self._labelled(matrix) for key, matrix in bundle.matrices.items()}
             if bundle.edges is not None:
-                frames["edges"] = self._labelled(bundle.edges)
-            estimates[name] = frames | dict(bundle.tables)
-        return estimates
+                labelled["edges"] = self._labelled(bundle.edges)
+            frames[name] = EstimateFrames(name, labelled | dict(bundle.tables))
+        return Estimates(self.id, frames)
 
     def graph(self, estimate: str) -> Any:
         """The graph of one of `estimates`: a `networkx.Graph`, weights on its edges.
+
+        Its method ``plot`` draws it.
 
         Raises
         ------
@@ -218,39 +229,10 @@ class Release(ReleaseAnalyses):
             graphs = [name for name, frames in self.estimates.items() if "edges" in frames]
             if not graphs:
                 raise problems.no_graph(self.id)
-            raise problems.unknown_graph(self.id, estimate, tuple(graphs))
-        return self._attached.graph(estimate)
+            raise problems.unknown_graph(self.id, estimate, most_similar_first(estimate, graphs))
+        from gramercy.api.graph import Graph  # imports networkx, in a third of a second
 
-    def estimate(self, name: str, **settings: Any) -> MatrixEstimator | DiscriminantClassifier:
-        """Compute an estimate from this release; post-processing, which costs no privacy.
-
-        Parameters
-        ----------
-        name
-            Name of an estimator, such as ``graphical-lasso``: see docs/estimators.md.
-        **settings
-            Settings of the estimator, such as ``penalty``.
-
-        Returns
-        -------
-        MatrixEstimator or DiscriminantClassifier
-            Fitted, in the style of scikit-learn: see `estimators.scikit`.
-
-        Raises
-        ------
-        RequestError
-            If the estimator or a setting is unknown, or cannot be used with this release.
-
-        Examples
-        --------
-        >>> import gramercy
-        >>> fitted = gramercy.open(archive).latest("toy").estimate("graphical-lasso", penalty=0.1)
-        >>> fitted.precision_.shape, list(fitted.to_networkx())
-        ((3, 3), ['c0', 'c1', 'c2'])
-        """
-        from gramercy.api.estimation import estimator  # imports scikit-learn
-
-        return estimator(name, settings).fit(self)
+        return Graph(self._attached.graph(estimate))
 
     @property
     def evidence(self) -> Evidence:
@@ -263,6 +245,11 @@ class Release(ReleaseAnalyses):
         """
         self._needs_matrix()
         return self._bundle.evidence
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the matrix, in order."""
+        return self.manifest.names
 
     @property
     def report(self) -> Path | None:
@@ -289,8 +276,24 @@ class Release(ReleaseAnalyses):
         """The path or URL, without credentials, of a file of this release or its bundles."""
         return self._attached.archive.display_path(path)
 
+    def _needs_matrix(self) -> None:
+        if self.kind == "marginals":
+            raise problems.no_matrix(self.id)
+
+    def _needs_second_moment(self) -> None:
+        self._needs_matrix()
+        if self.kind == "precision":
+            raise problems.not_a_second_moment(self.id)
+
+    @property
+    def _released(self) -> NDArray[np.float64]:
+        return self._bundle.raw
+
     def _labelled(self, matrix: object) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=self.manifest.names, columns=self.manifest.names)
+
+    def _repr_html_(self) -> str:
+        return html_list(f"Release {self.id}", release_facts(self))
 
     def __repr__(self) -> str:
         guarantee, withdrawn = self.guarantee, ""

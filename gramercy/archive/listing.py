@@ -12,6 +12,7 @@ from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.withdrawal_notice import read_withdrawal
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.problems.archive import unknown_release
@@ -71,7 +72,8 @@ def list_release(archive: Archive, dataset: str, release: str) -> ListedRelease:
     place = archive.metadata_path(dataset, release)
     name = f"{dataset}/{release}"
     if place is None:
-        raise unknown_release(archive.location, name)
+        names = ["/".join(each) for each in archive.releases()]
+        raise unknown_release(archive.location, name, most_similar_first(name, names))
     with archive.rewrite_paths_in_errors():
         facts = read_release_manifest(place)
         archive.verify_signer(place)

@@ -23,6 +23,7 @@ PUBLISH = frozenset(
     }
 )
 INSTALL_PUBLISH = "pip install 'gramercy[publish]'"
+INSTALL_PLOT = "pip install 'gramercy[plot]'"
 
 
 def is_installed(package: str) -> bool:

@@ -23,9 +23,9 @@ def not_a_release_name(name: str) -> None:
     "GRM-401",
     UnknownRelease,
     "{archive} has no release '{release}'.",
-    "'gramercy list' shows all releases.",
+    "Releases, most similar first: {known}.",
 )
-def unknown_release(archive: str, release: str) -> None:
+def unknown_release(archive: str, release: str, known: tuple[str, ...]) -> None:
     """The archive has no release of this name."""
 
 

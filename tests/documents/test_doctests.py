@@ -10,13 +10,16 @@ import pytest
 
 from gramercy.archive.opening import archive_of
 from gramercy.common.home import Home
-from tests.support.documents import ROOT, blocks, documents
+from tests.support.documents import ROOT, ApproximateOutput, blocks, documents
 from tests.support.factories import run_release, write_request
+from tests.support.survey import survey_release
 from tests.test_architecture import sources
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 # The tutorial has a test of its own; the reference repeats the docstrings.
 TUTORIAL, REFERENCE = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "reference"
+ANALYSES = ROOT / "docs" / "analyses"
+TOLERANCE = 0.15  # of their numbers: ten standard deviations of the noise or more
 WITH_EXAMPLES = [path for path in sources() if "\n>>> " in path.read_text().replace("    ", "")]
 PAGES = [
     page
@@ -33,10 +36,27 @@ def archive(tmp_path: Path) -> str:
     return str(archive_of(Home.default()).root)
 
 
+@pytest.fixture
+def survey(tmp_path: Path) -> str:
+    """An archive with a release of numbers and levels, of rows that were hardly clipped."""
+    survey_release(tmp_path, epsilon=16.0, rows=10_000)
+    return str(archive_of(Home.default()).root)
+
+
+@pytest.fixture
+def two_surveys(survey: str, tmp_path: Path) -> str:
+    """The same archive with a second release of the table, which has more noise."""
+    request = tmp_path / "request.yaml"
+    request.write_text(request.read_text().replace("epsilon: 16.0", "epsilon: 12.0"))
+    run_release(request)
+    return survey
+
+
 def names(path: Path, request: pytest.FixtureRequest) -> dict[str, object]:
     """The names that examples may use without defining them."""
-    uses_archive = "(archive)" in path.read_text(encoding="utf-8")
-    return {"archive": request.getfixturevalue("archive")} if uses_archive else {}
+    text = path.read_text(encoding="utf-8")
+    used = (name for name in ("archive", "survey", "two_surveys") if f"({name})" in text)
+    return {name: request.getfixturevalue(name) for name in used}
 
 
 @pytest.mark.slow
@@ -57,9 +77,11 @@ def test_examples_in_documents(page: Path, request: pytest.FixtureRequest) -> No
     example = doctest.DocTestParser().get_doctest(
         text, names(page, request), page.name, str(page), 0
     )
-    result = doctest.DocTestRunner(optionflags=OPTIONS).run(example)
+    checker = ApproximateOutput(TOLERANCE) if page.parent == ANALYSES else None
+    report: list[str] = []
+    result = doctest.DocTestRunner(checker, optionflags=OPTIONS).run(example, out=report.append)
     assert result.attempted
-    assert not result.failed
+    assert not result.failed, "".join(report)
 
 
 def test_public_modules_have_examples() -> None:

@@ -46,5 +46,5 @@ def lasso(rows: Array, rng: Rng) -> float:
 
 
 def _lasso_path(S: Array, grid: Array) -> list[Array]:
-    result = graphical_lasso_path(S, list(grid), penalize_diagonal=True, tol=_GAP)
+    result = graphical_lasso_path(S, list(grid), penalize_diagonal=True, tol=_GAP, conditions=False)
     return [each.precision for each in result]

@@ -30,7 +30,9 @@ def support_scores(matrix: Array, truths: dict[str, Edges]) -> Figures:
     grid = penalty_grid(matrix, count=_PENALTIES, ratio=_REACH)
     graphs: list[Edges] = []
     try:
-        path = graphical_lasso_path(matrix, list(grid), penalize_diagonal=True, tol=_GAP)
+        path = graphical_lasso_path(
+            matrix, list(grid), penalize_diagonal=True, tol=_GAP, conditions=False
+        )
         graphs = [edge_mask(each.precision) for each in path]
     except RequestError:  # no minimiser at the largest penalty
         pass

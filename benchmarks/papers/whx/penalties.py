@@ -69,7 +69,9 @@ def measure(rng: Rng, *, column: str) -> Figures:
 
 def _path(matrix: Array) -> Path:
     try:
-        return graphical_lasso_path(matrix, GRID, penalize_diagonal=True, tol=1e-8)
+        return graphical_lasso_path(
+            matrix, GRID, penalize_diagonal=True, tol=1e-8, conditions=False
+        )
     except RequestError:
         return Path()
 

@@ -10,11 +10,18 @@ from markupsafe import Markup
 
 from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.reports.analyses import components, cross_tables, regression, summary_table, synthetic
 from gramercy.schemas.manifest import EstimateKind
 
 Part = Callable[[ReleaseBundle, EstimateBundle], Markup]
 
-parts: Mapping[EstimateKind, Part] = {}
+parts: Mapping[EstimateKind, Part] = {
+    "regression": regression.part,
+    "components": components.part,
+    "cross-tables": cross_tables.part,
+    "summary": summary_table.part,
+    "synthetic": synthetic.part,
+}
 
 
 def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> list[Markup]:

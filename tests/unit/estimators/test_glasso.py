@@ -352,12 +352,48 @@ def test_unpenalised_entries_are_matched_exactly(solver: Solver) -> None:
     """The inverse of the minimiser equals S at unpenalised entries (Dempster 1972)."""
     S = noisy(7, 8, 0.0)
     all_free = graphical_lasso(S, np.zeros((8, 8)), solver=solver, tol=1e-13)
-    np.testing.assert_allclose(all_free.precision, np.linalg.inv(S), atol=1e-5)
+    np.testing.assert_allclose(all_free.precision, np.linalg.inv(S), rtol=1e-11)
     banded = np.abs(np.subtract.outer(range(8), range(8))) == 1
     graph = graphical_lasso(S, np.where(banded, 0.0, 1e3), solver=solver, tol=1e-13).precision
     assert ((graph != 0) == (banded | np.eye(8, dtype=bool))).all()
     fitted = np.linalg.inv(graph)
     np.testing.assert_allclose(fitted[banded], S[banded], atol=1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-13])
+@pytest.mark.parametrize("solver", ["auto", *EVERY])
+def test_without_penalties_the_minimiser_is_the_inverse(solver: Solver, tol: float) -> None:
+    """Also for a matrix of condition 1e8 in two components, one of them with a penalty of zero."""
+    rng = np.random.default_rng(3)
+    Q = np.linalg.qr(rng.normal(size=(9, 9)))[0]
+    S = np.zeros((12, 12))
+    S[:9, :9] = (Q * np.geomspace(1e4, 1e-4, 9)) @ Q.T
+    S[9:, 9:] = np.eye(3) + 0.5
+    S = (S + S.T) / 2
+    for penalty in (0.0, np.zeros((12, 12)), np.diag(np.full(12, 7.0))):
+        found = graphical_lasso(S, penalty, solver=solver, tol=tol)
+        np.testing.assert_allclose(found.precision @ S, np.eye(12), atol=1e-7)
+        assert (found.solver, found.iterations) == ("closed-form", 0)
+        assert 0 <= found.gap <= 1e-13
+    path = graphical_lasso_path(S, [0.0, 0.1], solver=solver)
+    np.testing.assert_array_equal(path[0].precision, found.precision)
+    shifted = graphical_lasso(S, np.diag(np.full(12, 7.0)), penalize_diagonal=True).precision
+    np.testing.assert_allclose(shifted, np.linalg.inv(S + 7 * np.eye(12)), rtol=1e-9, atol=1e-12)
+
+
+def test_a_singular_matrix_without_penalties_is_refused() -> None:
+    S = noisy(5, 8, 0.0)
+    double = S[np.ix_([0, *range(8)], [0, *range(8)])]  # its first column twice
+    with raises(problems.not_converged, penalty=0.0) as caught:
+        graphical_lasso(double, 0.0)
+    assert not isinstance(caught.value, NoMinimiser)
+    with raises(problems.not_converged_at_penalties):
+        graphical_lasso(double, np.zeros((9, 9)))
+    assert graphical_lasso(double, 0.01).gap <= 1e-6
+    indefinite = S - 2 * np.linalg.eigvalsh(S)[0] * np.eye(8)
+    with raises(problems.entries_not_penalised) as proven:
+        graphical_lasso(indefinite, 0.0)
+    assert_proof(indefinite, np.zeros((8, 8)), proven.value)
 
 
 def test_unpenalised_entries_may_leave_no_minimiser() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gramercy.estimators.solvers.blockwise import Solver
+from gramercy.estimators.solvers.blockwise import Solution, Solver
 from gramercy.estimators.solvers.glasso import graphical_lasso
 from gramercy.estimators.solvers.path import graphical_lasso_path
 from gramercy.schemas.errors import NoMinimiser
@@ -44,7 +44,7 @@ def test_path_equals_single_solutions(solver: Solver, diagonal: bool) -> None:
 def test_warm_starts_save_iterations(solver: Solver) -> None:
     S = noisy(10, 30, 0.0)
     penalties = list(np.geomspace(0.6, 0.05, 20))
-    warm = graphical_lasso_path(S, penalties, solver=solver, conditions=True)
+    warm = graphical_lasso_path(S, penalties, solver=solver)
     cold = [graphical_lasso(S, penalty, solver=solver) for penalty in penalties]
     assert sum(each.iterations for each in warm) < 0.9 * sum(each.iterations for each in cold)
 
@@ -54,12 +54,29 @@ def test_path_stops_on_gap_or_optimality_conditions(solver: Solver) -> None:
     """Iterations stop at the gap, or later at the optimality conditions if requested."""
     S = noisy(10, 40, 0.05)
     penalties = list(np.geomspace(0.6, 0.1, 8))
-    quick = graphical_lasso_path(S, penalties, solver=solver)
-    exact = graphical_lasso_path(S, penalties, solver=solver, conditions=True)
+    quick = graphical_lasso_path(S, penalties, solver=solver, conditions=False)
+    exact = graphical_lasso_path(S, penalties, solver=solver)
     for penalty, one, other in zip(penalties, quick, exact, strict=True):
         assert max(one.gap, other.gap) <= 1e-6
         assert residual(S, charged(penalty, 40, False), other.precision) < 1e-5
     assert sum(each.iterations for each in quick) < sum(each.iterations for each in exact)
+
+
+def test_every_solution_of_a_path_meets_the_conditions_by_default() -> None:
+    """Without, a small gap leaves the inverse farther from them."""
+    S = noisy(10, 40, 0.05)
+    root = np.sqrt(np.diagonal(S))
+    S = S / np.outer(root, root)
+    penalties = list(np.geomspace(0.6, 0.1, 8))
+
+    def largest(path: list[Solution]) -> float:
+        return max(
+            residual(S, charged(penalty, 40, False), each.precision)
+            for penalty, each in zip(penalties, path, strict=True)
+        )
+
+    assert largest(graphical_lasso_path(S, penalties)) <= 1e-6 + 1e-9
+    assert largest(graphical_lasso_path(S, penalties, conditions=False)) > 1e-5
 
 
 def test_path_ends_at_the_first_penalty_without_a_minimiser() -> None:

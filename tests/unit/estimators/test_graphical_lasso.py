@@ -11,6 +11,7 @@ from sklearn.covariance import graphical_lasso as by_scikit_learn
 
 from gramercy.estimators import Evidence
 from gramercy.estimators.graphical_lasso import GraphicalLasso, auto_penalty
+from gramercy.estimators.input_matrix import correlation_matrix
 from gramercy.estimators.noise.denoise import denoise
 from gramercy.estimators.solvers.admm import admm
 from gramercy.estimators.solvers.glasso import graphical_lasso
@@ -247,8 +248,10 @@ def test_unconverged_problem_is_a_request_error(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_invalid_arguments_are_refused(bad: float) -> None:
-    with raises(problems.not_positive, argument="penalty"):
-        graphical_lasso(np.eye(2), bad)
+    if bad != 0:  # a solver's penalty may be zero, that of a request may not
+        refused = problems.negative_entries if bad < 0 else problems.not_finite
+        with raises(refused, argument="penalty"):
+            graphical_lasso(np.eye(2), bad)
     with raises(problems.not_positive, argument="tol"):
         graphical_lasso(np.eye(2), 1.0, tol=bad)
     with refuses("penalty"):
@@ -321,3 +324,38 @@ def test_settings_determine_the_estimate_id() -> None:
     fitted = GraphicalLasso(penalty=0.02, input="raw").fit(seen)
     assert fitted.tuning["penalty"] == 0.02
     assert_optimal(seen.raw, 0.02, fitted.matrix, 1e-6)
+
+
+@pytest.mark.parametrize("source", ["denoised", "raw"])
+def test_correlation_scale_solves_on_a_unit_diagonal_and_scales_back(source: Any) -> None:
+    seen = evidence(5, 8, 2000, 3e-3)
+    correlations, root = correlation_matrix(seen)
+    matrix = correlations if source == "denoised" else seen.raw / np.outer(root, root)
+    fitted = GraphicalLasso(penalty=0.2, input=source, scale="correlation").fit(seen)
+    assert_optimal(matrix, 0.2, fitted.matrix * np.outer(root, root), 1e-6)
+    assert fitted.tuning["penalty"] == 0.2
+    empty = GraphicalLasso(penalty=1.0, scale="correlation").fit(seen)
+    np.testing.assert_allclose(empty.matrix, np.diag(1 / root**2))
+
+
+def test_correlation_scale_finds_edges_between_columns_of_small_variance() -> None:
+    """The columns of the hub have a fifth of the others' deviation."""
+    rng = np.random.default_rng(7)
+    deviations = np.where(np.arange(15) < 6, 0.2, 1.0)
+    raw = sample(rng, hub(15), 5000) * np.outer(deviations, deviations) / 15 + goe(rng, 15, 1e-4)
+    seen = Evidence(raw, denoise(raw, law(1e-4), unit=False), law(1e-4), 5000.0, unit=False)
+    truth = np.abs(off(np.linalg.inv(hub(15)))) > 1e-9
+    assert (off(GraphicalLasso().fit(seen).matrix) == 0).all()
+    edges = off(GraphicalLasso(scale="correlation").fit(seen).matrix) != 0
+    assert (edges & truth).sum() == truth.sum()
+    assert (edges & ~truth).sum() < 0.1 * (~truth).sum()
+
+
+def test_default_scale_keeps_the_id_of_earlier_estimates() -> None:
+    assert GraphicalLasso().id == "graphical-lasso-2ec81050"
+    assert GraphicalLasso(scale="covariance").id == "graphical-lasso-2ec81050"
+    scaled = GraphicalLasso(scale="correlation", penalty=0.1)
+    assert scaled.id != GraphicalLasso(penalty=0.1).id
+    assert scaled.model_dump()["scale"] == "correlation"
+    for each in (scaled, GraphicalLasso()):
+        assert GraphicalLasso.model_validate(each.model_dump()) == each

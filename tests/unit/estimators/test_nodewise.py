@@ -113,6 +113,13 @@ def test_noise_costs_power_gradually(family: Family) -> None:
     assert 0.6 < powers[-1] <= powers[0]
 
 
+def test_strong_noise_and_common_neighbours_keep_the_rate() -> None:
+    """The lasso's bias is largest between columns that share a hub, under strong noise."""
+    false, power = shares(hubs(40), releases(hubs(40), 2000, 3.0, 12))
+    assert false <= 0.08
+    assert power > 0.3
+
+
 def test_more_columns_than_an_inverse_can_bear() -> None:
     """A third as many columns as rows, and noise of half the sampling error."""
     covariance = chain(60)

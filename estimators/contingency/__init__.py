@@ -1,0 +1,1 @@
+"""Tables of counts from a noisy second moment: consistent counts, intervals and a test."""

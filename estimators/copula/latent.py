@@ -1,0 +1,189 @@
+"""The latent correlations with which the columns of a copula have the released correlations.
+
+For two numeric columns they are exact (see `hermite`). For columns of levels they start from
+covariances with normal variables, which are exact to first order, and are corrected by simulation
+with a public seed. Where no correlation matrix has all of them, the nearest one is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.copula.hermite import latent_correlations
+from gramercy.estimators.copula.indicators import Indicators, spans
+from gramercy.estimators.copula.levels import FreeChoice, OrderedChoice
+from gramercy.estimators.copula.nearest import nearest_correlation
+from gramercy.estimators.copula.released import Category, ReleasedColumns, TableColumn
+from gramercy.estimators.noise.draws import stream
+
+Array = NDArray[np.float64]
+
+_LARGEST = 0.98  # latent correlation with a variable of levels, and its multiple correlation
+_CORRECTIONS, _DAMPING = 6, 0.7
+_MOST_ROWS, _MOST_NUMBERS = 40_000, 4_000_000  # of the simulation
+_RIDGE = 0.01
+
+
+@dataclass(frozen=True)
+class Latent:
+    """The latent variables of a copula.
+
+    Parameters
+    ----------
+    columns
+        Of the table, with the chosen kind of choice for levels.
+    correlation
+        Positive definite; the identity within a table column. Shape (d, d).
+    errors
+        Sum of the squared errors of the correlations of every table column in a simulation; zero
+        without columns of levels. Shape (columns,).
+    """
+
+    columns: tuple[TableColumn, ...]
+    correlation: Array
+    errors: Array
+
+    @property
+    def slices(self) -> list[slice]:
+        """The latent variables of every table column."""
+        return latent_slices(self.columns)
+
+    @property
+    def root(self) -> Array:
+        """The symmetric square root of `correlation`, shape (d, d)."""
+        values, vectors = np.linalg.eigh(self.correlation)
+        root: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return root
+
+
+def latent_slices(columns: Sequence[TableColumn]) -> list[slice]:
+    """The latent variables of every table column."""
+    return spans([c.choice.size if isinstance(c, Category) else 1 for c in columns])
+
+
+def latent_variables(released: ReleasedColumns) -> Latent:
+    """Latent variables that reproduce the released correlations, as far as any do.
+
+    Notes
+    -----
+    All columns of levels are tried with ordered and with free choices; each column then has the
+    kind that left it the smaller errors, and the best of the three attempts is returned.
+    """
+    targets = Indicators.of(released)
+    several = [
+        isinstance(c, Category) and np.sum(c.choice.shares > 0) > 2 for c in released.columns
+    ]
+    ordered = tuple(_ordered(c, targets, k) for k, c in enumerate(released.columns))
+    first = _calibrated(ordered, targets)
+    if not any(several):
+        return first
+    free = tuple(
+        replace(c, choice=FreeChoice(c.choice.shares)) if isinstance(c, Category) and more else c
+        for c, more in zip(ordered, several, strict=True)
+    )
+    second = _calibrated(free, targets)
+    better = second.errors < first.errors
+    if better.all() or not better.any():
+        return second if better.all() else first
+    mixed = tuple(g if take else o for o, g, take in zip(ordered, free, better, strict=True))
+    attempts = (_calibrated(mixed, targets), second, first)
+    return min(attempts, key=lambda each: float(each.errors.sum()))
+
+
+def _ordered(column: TableColumn, targets: Indicators, index: int) -> TableColumn:
+    """A column of levels in the order of their associations with all other columns."""
+    if not isinstance(column, Category):
+        return column
+    own, shares = targets.slices[index], column.choice.shares
+    with np.errstate(divide="ignore", invalid="ignore"):
+        associations = np.delete(targets.covariance[own] / targets.deviation, own, axis=1)
+        means = np.nan_to_num(associations / shares[:, None], posinf=0.0, neginf=0.0)
+    values, vectors = np.linalg.eigh((means.T * shares) @ means)
+    scores = means @ vectors[:, -1] if values.size else np.arange(shares.size, dtype=float)
+    largest = scores[np.argmax(np.abs(scores))] if scores.size else 1.0
+    return replace(column, choice=OrderedChoice(shares, scores if largest > 0 else -scores))
+
+
+def _calibrated(columns: tuple[TableColumn, ...], targets: Indicators) -> Latent:
+    """The latent correlations for given kinds of choices."""
+    slices = latent_slices(columns)
+    d = slices[-1].stop
+    fixed, of_levels = np.zeros((d, d), dtype=bool), np.zeros((d, d), dtype=bool)
+    slopes = np.zeros((targets.covariance.shape[0], d))
+    for column, own, row, marginal in zip(
+        columns, slices, targets.slices, targets.expanded, strict=True
+    ):
+        fixed[own, own] = True
+        if isinstance(column, Category):
+            of_levels[own, :] = of_levels[:, own] = True
+            slopes[row, own] = column.choice.slopes
+        elif marginal is not None:
+            slopes[row, own] = marginal[1]
+    numeric = [k for k, each in enumerate(targets.expanded) if each is not None]
+    wanted = np.eye(d)
+    if numeric:
+        at = [slices[k].start for k in numeric]
+        rows = [targets.slices[k].start for k in numeric]
+        expanded = np.stack([each for each in targets.expanded if each is not None])
+        exact = latent_correlations(expanded, targets.covariance[np.ix_(rows, rows)])
+        own_fixed = np.eye(len(at), dtype=bool)
+        wanted[np.ix_(at, at)] = nearest_correlation(exact, own_fixed)
+    none = np.zeros(len(columns))
+    if len(numeric) == len(columns):
+        return Latent(columns, wanted, none)
+    inverse = np.zeros((d, len(slopes)))
+    for own, row in zip(slices, targets.slices, strict=True):
+        if own.stop > own.start:
+            inverse[own, row] = np.linalg.pinv(slopes[row, own])
+    of_levels &= ~fixed
+    wanted[of_levels] = (inverse @ targets.covariance @ inverse.T)[of_levels]
+    white, best = _white_noise(d), None
+    for _ in range(_CORRECTIONS):
+        wanted = _feasible(wanted, columns, slices)
+        latent = Latent(columns, nearest_correlation(wanted, fixed), none)
+        difference = targets.difference(columns, slices, white @ latent.root)
+        latent = replace(latent, errors=targets.errors(difference))
+        if best is None or latent.errors.sum() < best.errors.sum():
+            best = latent
+        step = inverse @ difference @ inverse.T
+        wanted[of_levels] = wanted[of_levels] + _DAMPING * step[of_levels]
+    assert best is not None
+    return best
+
+
+def _feasible(wanted: Array, columns: Sequence[TableColumn], slices: Sequence[slice]) -> Array:
+    """Correlations of the variables of levels, reduced to what numeric columns leave possible.
+
+    For each column of levels alone, so that no correlation between numeric columns suffers.
+    """
+    wanted = np.clip(wanted, -_LARGEST, _LARGEST)
+    np.fill_diagonal(wanted, 1.0)
+    numeric = [s.start for c, s in zip(columns, slices, strict=True) if not isinstance(c, Category)]
+    if not numeric:
+        return wanted
+    between = wanted[np.ix_(numeric, numeric)] + _RIDGE * np.eye(len(numeric))
+    for column, own in zip(columns, slices, strict=True):
+        if not isinstance(column, Category) or own.start == own.stop:
+            continue
+        across = wanted[numeric, own]
+        explained = across.T @ np.linalg.solve(between, across)
+        largest = float(np.linalg.eigvalsh((explained + explained.T) / 2)[-1])
+        if largest > _LARGEST**2:
+            across = across * (_LARGEST / np.sqrt(largest))
+            wanted[numeric, own] = across
+            wanted[own, numeric] = across.T
+    return wanted
+
+
+def _white_noise(d: int) -> Array:
+    """Normal draws with exactly zero means and the identity as second moment."""
+    rows = max(min(_MOST_ROWS, _MOST_NUMBERS // max(d, 1)), 4 * d)
+    drawn = stream().standard_normal((rows, d))
+    drawn -= drawn.mean(axis=0)
+    values, vectors = np.linalg.eigh(drawn.T @ drawn / rows)
+    white: Array = drawn @ ((vectors / np.sqrt(values)) @ vectors.T)
+    return white

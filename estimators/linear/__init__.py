@@ -1,0 +1,1 @@
+"""Linear regression from a noisy second moment."""

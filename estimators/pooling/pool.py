@@ -1,0 +1,194 @@
+"""Several releases as one: their matrices in common units, added up with weights.
+
+Releases of the same rows share the sampling error, so weights are inverse to the variance of the
+noise. Releases of different rows are weighted inverse to the variance of noise and sampling
+together, for tables from one population. See `estimators.pooling.weights`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.noise.denoise import denoise
+from gramercy.estimators.pooling.common_units import (
+    CommonUnits,
+    MatrixMap,
+    matrix_map,
+    shares_present,
+)
+from gramercy.estimators.pooling.noise_sum import noise_sum, noise_terms
+from gramercy.estimators.pooling.weights import sampling_variance, weights
+from gramercy.schemas.evidence import Evidence, Fold
+from gramercy.schemas.facts import ColumnFacts
+from gramercy.schemas.manifest import FORMAT
+
+Array = NDArray[np.float64]
+
+
+def pooled(evidences: Sequence[Evidence], *, same_rows: bool) -> tuple[Evidence, Array]:
+    """The evidence of several releases together.
+
+    Parameters
+    ----------
+    evidences
+        Two or more releases that agree in what `estimators.pooling.agreement` checks.
+    same_rows
+        Whether they are of the same rows; otherwise, of rows that are all different.
+
+    Returns
+    -------
+    tuple
+        The evidence, in the units of the release with the largest weight, and the weights of the
+        releases; shape (k,).
+
+    Notes
+    -----
+    Of the same rows, `rows` is the average number, which may be noisy. Of different rows it is
+    1 / sum(w_a^2 / n_a), which gives the sampling error of the weighted average. It is the sum of
+    all rows where noise is negligible.
+
+    The matrix and its noise are exact for columns without missing cells. Where releases have
+    different shares of missing cells, the noise of diagonal entries is that of first order in the
+    differences.
+
+    Folds of different rows are kept as strata, if every release has them. Two releases of the same
+    rows split them differently; then the folds are those of the release with the largest weight,
+    moved to the average of the pool. Their noise is that of this release, so standard errors are
+    slightly too large.
+    """
+    share = _weights(evidences, _units(evidences, 0, None), same_rows)
+    first = int(np.argmax(share))
+    units = _units(evidences, first, share)
+    share = _weights(evidences, units, same_rows)
+    maps = [matrix_map(each, units) for each in evidences]
+    raw = np.sum([w * to(e.raw) for w, to, e in zip(share, maps, evidences, strict=True)], axis=0)
+    law, terms = noise_sum(
+        [
+            term
+            for w, to, each in zip(share, maps, evidences, strict=True)
+            for term in noise_terms(each, math.sqrt(w) * to.linear)
+        ],
+        len(raw),
+    )
+    numbers = np.array([max(each.rows, 1.0) for each in evidences])
+    rows = float(share @ numbers if same_rows else 1 / (share**2 / numbers).sum())
+    trace = _trace_bound(evidences, maps, share)
+    unit = evidences[0].unit
+    relative = [w * each.rows_sd / n for w, each, n in zip(share, evidences, numbers, strict=True)]
+    fold_sets = _same_folds if same_rows else _strata
+    return (
+        Evidence(
+            raw,
+            denoise(raw, law, trace, rows, unit=unit),
+            law,
+            rows,
+            units.names,
+            units.columns,
+            unit,
+            fold_sets(evidences, maps, share, raw, rows),
+            trace,
+            next((e.divisor for e in evidences if e.divisor != "public"), "public"),
+            rows * math.hypot(*relative),
+            None if evidences[0].radius is None else units.radius,
+            tuple(units.present.tolist()) if any(e.present for e in evidences) else (),
+            FORMAT,
+            evidences[first].histograms if same_rows else (),
+            terms,
+        ),
+        share,
+    )
+
+
+def _units(evidences: Sequence[Evidence], first: int, share: Array | None) -> CommonUnits:
+    """The units of one release, with the average shares of cells that are present."""
+    reference = evidences[first]
+    shares = []
+    for each in evidences:
+        index = {name: i for i, name in enumerate(each.names)}
+        shares.append(shares_present(each)[[index[name] for name in reference.names]])
+    present = np.average(shares, axis=0, weights=share)
+    columns = tuple(
+        _widest(column, evidences) if isinstance(column, ColumnFacts) else column
+        for column in reference.columns
+    )
+    return CommonUnits(reference.names, columns, present, reference.radius or 1.0)
+
+
+def _widest(column: ColumnFacts, evidences: Sequence[Evidence]) -> ColumnFacts:
+    """The column with the bounds of all releases."""
+    same = [c for e in evidences for c in e.columns if c is not None and c.name == column.name]
+    numeric = [each for each in same if isinstance(each, ColumnFacts)]
+    lower, upper = min(each.lower for each in numeric), max(each.upper for each in numeric)
+    return column.model_copy(update={"lower": lower, "upper": upper})
+
+
+def _weights(evidences: Sequence[Evidence], units: CommonUnits, same_rows: bool) -> Array:
+    maps = [matrix_map(each, units) for each in evidences]
+    p = len(units.names)
+    variances = [
+        sum((term.variance for term in noise_terms(each, to.linear)), np.zeros((p, p)))
+        for each, to in zip(evidences, maps, strict=True)
+    ]
+    if not same_rows:
+        numbers = [max(each.rows, 1.0) for each in evidences]
+        per_row = sampling_variance(
+            [to(each.repaired) for to, each in zip(maps, evidences, strict=True)],
+            numbers,
+            unit=evidences[0].unit,
+            intercept=bool(units.columns) and units.columns[0] is None,
+        )
+        variances = [v + per_row / n for v, n in zip(variances, numbers, strict=True)]
+    return weights(variances)
+
+
+def _trace_bound(evidences: Sequence[Evidence], maps: Sequence[MatrixMap], share: Array) -> float:
+    """A public bound on the trace: tr(L S L^T) is at most the squared spectral norm of L tr S."""
+    norms = [float(np.linalg.norm(to.linear, 2)) ** 2 for to in maps]
+    if all(math.isclose(norm, 1.0, rel_tol=1e-12) for norm in norms):
+        norms = [1.0] * len(norms)
+    bounds = [w * n * each.trace for w, n, each in zip(share, norms, evidences, strict=True)]
+    return float(sum(bounds))
+
+
+def _strata(
+    evidences: Sequence[Evidence],
+    maps: Sequence[MatrixMap],
+    share: Array,
+    raw: Array,
+    rows: float,
+) -> tuple[Fold, ...]:
+    """The folds of all releases, each of which is a stratum; empty if a release has no folds."""
+    if not all(each.folds for each in evidences):
+        return ()
+    folds: list[Fold] = []
+    for w, to, each in zip(share, maps, evidences, strict=True):
+        total = sum(fold.rows for fold in each.folds)
+        offset = 1 + max((fold.stratum for fold in folds), default=-1)
+        folds += [
+            Fold(to(fold.moment), w * rows * fold.rows / total, offset + fold.stratum)
+            for fold in each.folds
+        ]
+    return tuple(folds)
+
+
+def _same_folds(
+    evidences: Sequence[Evidence],
+    maps: Sequence[MatrixMap],
+    share: Array,
+    raw: Array,
+    rows: float,
+) -> tuple[Fold, ...]:
+    """The folds of the release with the largest weight that has folds, about the pool's matrix."""
+    having = [k for k, each in enumerate(evidences) if each.folds]
+    if not having:
+        return ()
+    best = max(having, key=lambda k: float(share[k]))
+    folds, to = evidences[best].folds, maps[best]
+    total = sum(fold.rows for fold in folds)
+    mean = to(sum((fold.moment * fold.rows for fold in folds), np.zeros_like(raw)) / total)
+    return tuple(replace(fold, moment=raw + to(fold.moment) - mean) for fold in folds)

@@ -1,0 +1,163 @@
+"""Linear regression with standard errors and intervals that include the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.intervals import Level
+from gramercy.estimators.linear.design import Design, design, predictor_names
+from gramercy.estimators.linear.formula import Terms, all_others, check_formula, parse_formula
+from gramercy.estimators.linear.inference import inference, standardised
+from gramercy.estimators.linear.regression import Regression, regression
+from gramercy.estimators.own_units import mean_weight
+from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
+from gramercy.estimators.uncertainty.moment_errors import has_intercept
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems import analyses as problems
+
+Array = NDArray[np.float64]
+
+
+class LinearRegression(Estimator):
+    """``regression``: least squares of one column on others, in the columns' own units.
+
+    Parameters
+    ----------
+    formula
+        Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one, with
+        backticks around names that are not words. The intercept is always included.
+    outcome, predictors
+        The same as names of columns, in place of a formula; all other columns are the default
+        predictors.
+    level
+        Confidence level of each interval.
+
+    Notes
+    -----
+    See `estimators.linear.filtered_fit` for the fit, and `estimators.linear.regression` for its
+    intervals. A column of levels has a coefficient for each level but the first one declared. If
+    rows were clipped, this is weighted least squares, in which row z has the weight
+    min(1, radius / |z|)^2. If the release states which share of each column's cells is present,
+    moments are corrected for cells that are missing independently, as in `estimators.own_units`.
+
+    The filter, and the limit beyond which a coefficient is unknown, were chosen for isotropic
+    Gaussian noise. For other laws they use the largest standard deviation of the noise off the
+    diagonal; standard errors and quantiles follow the law itself.
+    """
+
+    name: Literal["regression"] = "regression"
+    formula: str | None = None
+    outcome: str | None = None
+    predictors: tuple[str, ...] | None = None
+    level: Level = 0.95
+
+    @model_validator(mode="after")
+    def _check_terms(self) -> Self:
+        if self.formula is not None:
+            if self.outcome is not None or self.predictors is not None:
+                raise problems.formula_and_names()
+            check_formula(self.formula)
+        return self
+
+    def check(self, spec: ReleaseSpec) -> None:
+        """See `Estimator.check`."""
+        if isinstance(spec.normalisation, Unit) or not spec.intercept:
+            raise problems.analysis_needs_means(self.name)
+        self._design(spec.names, spec.source_columns)
+
+    def fit(self, evidence: Evidence) -> Estimate:
+        """See `Estimator.fit`.
+
+        Returns
+        -------
+        Estimate
+            Tables only. ``coefficients``: for each term ``coefficient``, ``standard_error``, ``t``,
+            ``p_value``, ``lower``, ``upper``, the bound on the ``bias`` that interval and p-value
+            include, ``fitted``, the coefficient for prediction, and whether it is ``known``.
+            ``standardised``: the same in standard deviations. ``fit``: R squared of the fitted
+            coefficients, residual standard deviation, and the numbers in use. ``terms``: the
+            outcome, and the reference of each column of levels.
+
+        Raises
+        ------
+        RequestError
+            If rows were divided by their length, there is no intercept, or a column is unknown.
+        """
+        columns, result = self.design_and_result(evidence)
+        labels = ["Intercept", *(evidence.names[i] for i in columns.regressors)]
+        coefficients = inference(result, labels, self.level)
+        tables = {
+            "coefficients": coefficients,
+            "standardised": standardised(result, coefficients),
+            "fit": _fit_table(evidence, result),
+            "terms": _terms_table(evidence.names, columns),
+        }
+        tuning = {"level": self.level, "terms": float(len(labels))}
+        if result is not None:
+            tuning |= {"delta": result.delta}
+        return Estimate("regression", {}, tuning, tables)
+
+    def design_and_result(self, evidence: Evidence) -> tuple[Design, Regression | None]:
+        """The columns, and their regression before tests and intervals; raises as `fit` does."""
+        if evidence.unit or not evidence.names or not has_intercept(evidence):
+            raise problems.analysis_needs_means(self.name)
+        columns = self._design(evidence.names, evidence.columns)
+        return columns, regression(evidence, columns)
+
+    def _design(
+        self, names: Sequence[str], columns: Sequence[ColumnFacts | LevelsFacts | None]
+    ) -> Design:
+        table = predictor_names(columns)
+        if self.formula is not None:
+            terms = parse_formula(self.formula, table)
+        elif self.outcome is None:
+            raise problems.outcome_missing()
+        elif self.predictors is None:
+            terms = all_others(self.outcome, table)
+        else:
+            terms = Terms(self.outcome, tuple(dict.fromkeys(self.predictors)))
+        return design(terms, names, columns)
+
+
+def _fit_table(evidence: Evidence, result: Regression | None) -> pd.DataFrame:
+    """Facts about the whole fit, one a line."""
+    weight = mean_weight(evidence)
+    facts = {
+        "R squared of the fitted coefficients": np.nan if result is None else result.r_squared,
+        "residual standard deviation": np.nan if result is None else result.residual_sd,
+        "rows": evidence.rows,
+        "mean weight of a row": 1.0 if weight is None else weight,
+        "noise in a moment": np.nan if result is None else result.noise,
+        "regularisation": np.nan if result is None else result.delta,
+        "factor for heavy tails": np.nan if result is None else result.tails,
+        "folds": float(len(evidence.folds)) if has_jackknife(evidence) else 1.0,
+    }
+    return pd.DataFrame(
+        {
+            "quantity": list(facts),
+            "value": list(facts.values()),
+            "errors": describe_sampling(evidence),
+        }
+    )
+
+
+def _terms_table(names: Sequence[str], columns: Design) -> pd.DataFrame:
+    """The outcome, and the reference of each column of levels."""
+    roles = ["outcome", *["reference"] * len(columns.references)]
+    return pd.DataFrame(
+        {
+            "role": roles,
+            "column": [names[columns.outcome], *columns.references],
+            "level": ["", *columns.references.values()],
+        }
+    )

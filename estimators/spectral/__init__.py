@@ -1,0 +1,1 @@
+"""Principal components of a noisy second moment: eigenvalues, shares and loadings with errors."""

@@ -1,0 +1,166 @@
+"""The first table of a paper: sizes, means, standard deviations, quantiles and shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gramercy.estimators.contingency.group_means import group_means
+from gramercy.estimators.contingency.table_frame import table_frame
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.intervals import Level
+from gramercy.estimators.marginals import quantiles, share
+from gramercy.estimators.own_units import OwnUnits, mean_weight, own_units
+from gramercy.estimators.uncertainty.entries import Entries
+from gramercy.estimators.uncertainty.own_entries import own_deviations, own_means
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts, LevelsFacts, RowsFacts
+from gramercy.schemas.histogram import Histogram
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems import analyses as problems
+
+Array = NDArray[np.float64]
+
+PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+class SummaryTable(Estimator):
+    """``moments``: size, missing share, mean, standard deviation and quantiles of every column.
+
+    Parameters
+    ----------
+    by
+        Name of a column of levels: then also the means within each of its levels.
+    level
+        Confidence level of the intervals.
+
+    Notes
+    -----
+    Tables: ``columns``, one line for each numeric column; ``levels``, counts and shares of the
+    levels; ``quantiles``, if the release publishes histograms; ``groups``, if `by` is given. Cells
+    are clamped to the bounds, which are in the table. Intervals cover noise and sampling.
+
+    If rows were clipped, a row beyond the radius counts less than others; ``mean_weight`` is 1 if
+    there are none. Means and standard deviations are of the cells that are present, if the release
+    publishes their shares, for cells that are missing completely at random; otherwise a missing
+    cell counts as the column's centre.
+    """
+
+    name: Literal["moments"] = "moments"
+    by: str | None = None
+    level: Level = 0.95
+
+    def check(self, spec: ReleaseSpec) -> None:
+        """See `Estimator.check`."""
+        if not spec.intercept or isinstance(spec.normalisation, Unit):
+            raise problems.analysis_needs_means(self.name)
+        if self.by is not None:
+            _column_of_levels(spec.columns, self.by)
+
+    def fit(self, evidence: Evidence) -> Estimate:
+        """See `Estimator.fit`.
+
+        Raises
+        ------
+        RequestError
+            If the release has no intercept, its rows were divided by their own length, or `by` is
+            not a column of levels.
+        """
+        units = own_units(evidence)
+        if units is None:
+            raise problems.analysis_needs_means(self.name)
+        tables: dict[str, pd.DataFrame] = {}
+        if any(isinstance(column, ColumnFacts) for column in evidence.columns):
+            tables["columns"] = _columns(evidence, units, self.level)
+        facts = [each for each in evidence.columns if isinstance(each, LevelsFacts)]
+        if facts:
+            tables["levels"] = _levels(evidence, list(dict.fromkeys(facts)), self.level)
+        marginals = _numeric_marginals(evidence)
+        if marginals:
+            tables["quantiles"] = _quantiles(marginals, _rows(evidence), self.level)
+        if self.by is not None:
+            by = _column_of_levels(evidence.columns, self.by)
+            tables["groups"] = group_means(evidence, units, by, self.level)
+        tuning = {"level": self.level, "number_of_rows": evidence.rows}
+        weight = mean_weight(evidence)
+        if weight is not None:
+            tuning["mean_weight"] = weight
+        return Estimate("summary", {}, tuning, tables)
+
+
+def _column_of_levels(columns: Sequence[Any], name: str) -> LevelsFacts:
+    levels = {column.name: column for column in columns if isinstance(column, LevelsFacts)}
+    if name not in levels:
+        raise problems.not_a_column_of_levels(name, tuple(levels))
+    return levels[name]
+
+
+def _columns(evidence: Evidence, units: OwnUnits, level: float) -> pd.DataFrame:
+    """Means and standard deviations of the numeric columns, with what else is known of them."""
+    numeric = [k for k, c in enumerate(evidence.columns[1:]) if isinstance(c, ColumnFacts)]
+    facts = [c for c in evidence.columns if isinstance(c, ColumnFacts)]
+    marginals = {each.column: each for each in _numeric_marginals(evidence)}
+    rows = _rows(evidence)
+    missing = [
+        (one.value, one.standard_error)
+        for one in (share(marginals[c.name], -1, rows) for c in facts if c.name in marginals)
+    ] or [(np.nan, np.nan)] * len(facts)
+    means, deviations = own_means(evidence, units), own_deviations(evidence, units)
+    table = pd.DataFrame({"column": pd.Series([c.name for c in facts], dtype="str")})
+    table["missing"], table["missing_error"] = np.array(missing).T
+    for name, entries in (("mean", means), ("deviation", deviations)):
+        for key, values in _with_interval(entries, level).items():
+            table[f"{name}_{key}" if key else name] = values[numeric]
+    table["lower_bound"] = [c.lower for c in facts]
+    table["upper_bound"] = [c.upper for c in facts]
+    return table.assign(law=means.law)
+
+
+def _with_interval(entries: Entries, level: float) -> dict[str, Array]:
+    """Estimates, errors and intervals; NaN where noise hides the estimate."""
+    lower, upper = entries.interval(level)
+    values = {
+        "": entries.estimate,
+        "error": entries.standard_error,
+        "lower": lower,
+        "upper": upper,
+    }
+    return {key: np.where(entries.estimable, each, np.nan) for key, each in values.items()}
+
+
+def _levels(evidence: Evidence, facts: list[LevelsFacts], level: float) -> pd.DataFrame:
+    """Counts and shares of the levels of every column."""
+    frames = []
+    for column in facts:
+        frame = table_frame(evidence, column, None, level).iloc[:-1].drop(columns="column")
+        frame.insert(0, "column", column.name)
+        frames.append(frame.rename(columns={"row": "level"}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _quantiles(marginals: list[Histogram], rows: RowsFacts, level: float) -> pd.DataFrame:
+    lines = [
+        (each.column, probability, found.value, found.lower, found.upper)
+        for each in marginals
+        for probability, found in zip(
+            PROBABILITIES, quantiles(each, rows, PROBABILITIES, level), strict=True
+        )
+    ]
+    names = ["column", "probability", "value", "lower", "upper"]
+    return pd.DataFrame(lines, columns=names).astype({"column": "str"})
+
+
+def _numeric_marginals(evidence: Evidence) -> list[Histogram]:
+    numeric = {column.name for column in evidence.columns if isinstance(column, ColumnFacts)}
+    return [each for each in evidence.marginals if each.column in numeric]
+
+
+def _rows(evidence: Evidence) -> RowsFacts:
+    """The number of rows, as quantiles need it."""
+    value, sd = max(evidence.rows, 1.0), evidence.rows_sd
+    return RowsFacts(value=value, observed=value, status="noisy" if sd else "public", sd=sd)

@@ -1,0 +1,59 @@
+"""The published estimates of a release by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from gramercy.api.notebook import html_table
+from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas.problems.analyses import unknown_estimate, unknown_frame
+
+T = TypeVar("T")
+
+
+class Named(dict[str, T]):
+    """Results by name; a wrong name is refused with the names that exist.
+
+    Parameters
+    ----------
+    owner
+        Name of what has the results.
+    results
+        The results.
+    """
+
+    def __init__(self, owner: str, results: Mapping[str, T]) -> None:
+        super().__init__(results)
+        self.owner = owner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.owner, dict(self))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+
+class EstimateFrames(Named[pd.DataFrame]):
+    """The matrices and tables of an estimate, as DataFrames by name."""
+
+    def __missing__(self, name: str) -> pd.DataFrame:
+        raise unknown_frame(self.owner, str(name), most_similar_first(str(name), self))
+
+    def _repr_html_(self) -> str:
+        shapes = {name: " x ".join(map(str, frame.shape)) for name, frame in self.items()}
+        return html_table(pd.DataFrame({"shape": shapes}), f"Estimate {self.owner}")
+
+
+class Estimates(Named[EstimateFrames]):
+    """The estimates of a release by id, each with its matrices and tables."""
+
+    def __missing__(self, name: str) -> EstimateFrames:
+        raise unknown_estimate(self.owner, str(name), most_similar_first(str(name), self))
+
+    def _repr_html_(self) -> str:
+        contents = {name: ", ".join(frames) for name, frames in self.items()}
+        table = pd.DataFrame({"matrices and tables": contents}, dtype=object)
+        return html_table(table, f"Estimates of {self.owner}")

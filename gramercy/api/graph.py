@@ -1,0 +1,31 @@
+"""The graph of an estimate, which can be drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from gramercy.common.graph_plot import draw_graph
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Graph(nx.Graph):  # type: ignore[misc]
+    """A `networkx.Graph` with a picture; weights are on its edges."""
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the graph; see `gramercy.common.graph_plot.draw_graph`.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; None for a new figure.
+
+        Raises
+        ------
+        MissingPackages
+            If matplotlib is not installed.
+        """
+        return draw_graph(self, ax)

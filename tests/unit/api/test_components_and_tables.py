@@ -1,0 +1,142 @@
+"""Components, tables and summaries of a release: as analysts read them, sealed, and in a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from gramercy.api.results.components import ComponentsResult
+from gramercy.api.results.cross_table import CrossTable
+from gramercy.api.results.description import Description
+from gramercy.application.context import Context
+from gramercy.application.estimating import make_estimate
+from gramercy.application.reporting import make_report
+from gramercy.application.verification import verify_release
+from gramercy.archive.local import LocalArchive
+from gramercy.common.home import Home
+from gramercy.estimators import Evidence, registry
+from gramercy.schemas.problems import analyses as problems
+from tests.support.problems import raises
+from tests.support.simulated_release import declared_columns, released
+from tests.support.survey import (
+    NUMERIC,
+    SEXES,
+    WARDS,
+    survey_evidence,
+    survey_release,
+    survey_table,
+)
+
+TABLE = survey_table(4000)
+EVIDENCE = survey_evidence(TABLE, 0.0005)
+
+
+@pytest.fixture(autouse=True)
+def draw_without_a_screen() -> None:
+    mpl.use("agg")
+
+
+def components(evidence: Evidence, **settings: Any) -> ComponentsResult:
+    return ComponentsResult(registry["pca"](name="pca", **settings).fit(evidence))
+
+
+def test_scores_of_rows_are_uncorrelated_and_standardised() -> None:
+    found = components(EVIDENCE)
+    assert list(found.components.columns) == list(NUMERIC)
+    assert found.n_components == 3
+    scores = found.transform(TABLE)
+    assert list(scores.columns) == list(found.components.dropna().index)
+    correlation = scores.corr().to_numpy()
+    assert np.abs(correlation - np.eye(len(correlation))).max() < 0.05
+    first = found.explained_variance_ratio["PC1"] * 3
+    assert scores["PC1"].var() == pytest.approx(first, rel=0.02)
+    assert (found.conf_int()["lower"] < found.explained_variance_ratio).all()
+    assert found.standard_errors.loc["PC1"].between(0, 0.1).all()
+    with raises(problems.rows_lack_columns, missing=("age",)):
+        found.transform(TABLE.drop(columns="age"))
+
+
+def test_components_of_directions_do_not_transform_rows() -> None:
+    rows = np.random.default_rng(1).normal(size=(500, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
+    evidence = released(rows, declared_columns([(-5.0, 5.0)] * 2), None, intercept=False)
+    found = components(evidence)
+    with raises(problems.components_without_means):
+        found.transform(pd.DataFrame(rows, columns=["x0", "x1"]))
+
+
+def test_results_are_shown_as_text_html_and_plots() -> None:
+    found = components(EVIDENCE)
+    assert "PC1" in found.summary()
+    assert "PC1" in found._repr_html_()
+    assert found.plot().get_xlabel() == "component"
+    crossed = CrossTable(registry["tables"](name="tables").fit(EVIDENCE))
+    assert "Independence" in crossed.summary()
+    assert "(no declared level)" in crossed._repr_html_()
+    assert len(crossed.plot().texts) == len(WARDS) * len(SEXES)
+    one = CrossTable(registry["tables"](name="tables", rows="sex").fit(EVIDENCE))
+    assert len(one.plot().patches) == len(SEXES)
+    assert one.test is None
+    described = Description(registry["moments"](name="moments", by="ward").fit(EVIDENCE))
+    assert "income" in described.summary()
+    assert "Levels" in described._repr_html_()
+    assert described.plot("income").get_xlabel() == "mean of income"
+    with raises(problems.no_means_by_level, column="ward"):
+        described.plot("ward")
+
+
+def test_cross_table_is_labelled() -> None:
+    found = CrossTable(registry["tables"](name="tables").fit(EVIDENCE))
+    exact = pd.crosstab(TABLE["ward"], TABLE["sex"])[list(SEXES)]
+    assert list(found.counts.index) == list(WARDS)
+    assert (found.counts - exact).abs().to_numpy().max() < 20
+    lower, upper = found.conf_int()
+    assert (lower <= found.counts).all(axis=None)
+    assert (found.counts <= upper).all(axis=None)
+    with_margins = found.table("count", margins=True)
+    assert with_margins.loc["(all)", "(all)"] == pytest.approx(len(TABLE))
+    assert found.shares.sum().sum() == pytest.approx(0.97, abs=0.02)
+    one = CrossTable(registry["tables"](name="tables", rows="sex").fit(EVIDENCE))
+    assert list(one.counts.columns) == ["count"]
+
+
+@pytest.mark.slow
+def test_analyses_of_a_release_are_sealed_reported_and_verified(tmp_path: Path) -> None:
+    release = survey_release(tmp_path)
+    archive = LocalArchive(Home.default().archive)
+    settings: list[dict[str, Any]] = [
+        {"name": "pca"},
+        {"name": "pca", "scale": "covariance"},
+        {"name": "tables"},
+        {"name": "tables", "rows": "sex"},
+        {"name": "moments", "by": "ward"},
+    ]
+    made = [
+        make_estimate(Context.default(), "toy", release, registry[each["name"]](**each))
+        for each in settings
+    ]
+    ids = [each.manifest.estimate for each in made]
+    page = make_report(Context.default(), "toy", release, ids).page
+    for expected in ("components of correlations", "components of covariances", "ward by sex"):
+        assert expected in page
+    assert "Means by level of ward" in page
+    result = verify_release(archive, "toy", release, None)
+    assert not result.unchecked
+    assert len([each for each in result.checks if each.startswith("estimate")]) == len(settings)
+    opened = gramercy.open(archive.root).latest("toy")
+    table = survey_table()
+    exact = table[list(NUMERIC)].mean()
+    described = opened.describe(by="sex")
+    assert described.columns is not None
+    assert (described.columns["mean"] - exact).abs().max() < 3
+    counts = opened.crosstab("ward", "sex").counts
+    assert (counts - pd.crosstab(table["ward"], table["sex"])[["f", "m"]]).abs().max().max() < 400
+    assert opened.crosstab("ward").counts.shape == (3, 1)
+    assert opened.pca(columns=["income", "hours"]).n_components >= 1
+    with raises(problems.not_a_column_of_levels, column="age"):
+        opened.crosstab("age")

@@ -1,0 +1,224 @@
+"""Releases in a notebook: HTML, plots, key completion, pickling, suggestions for wrong names."""
+
+from __future__ import annotations
+
+import html
+import pickle
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+
+import gramercy
+from gramercy.api.catalogue import Catalogue
+from gramercy.api.plotting import forest, heat_map
+from gramercy.application.context import Context
+from gramercy.application.estimating import estimate
+from gramercy.application.withdrawal import withdraw
+from gramercy.common import plotting
+from gramercy.common.graph_plot import draw_graph
+from gramercy.common.home import Home
+from gramercy.common.similar_names import most_similar_first
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.intervals import Intervals
+from gramercy.schemas.problems import analyses as problems
+from gramercy.schemas.problems import analysis
+from gramercy.schemas.problems.archive import unknown_release
+from tests.support.factories import MECHANISM, run_release, write_request, write_table
+from tests.support.problems import raises
+
+TITLE = "Sodium <b>& potassium</b>"
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    """An archive with one release of 2000 rows, and drawing without a screen."""
+    write_table(tmp_path / "table.csv", rows=2000)
+    mechanism = {"mechanism": MECHANISM | {"epsilon": 9.0}}
+    request = mechanism | {"normalisation": {"kind": "clip", "radius": 4.0}}
+    budget = {"budget": {"epsilon": 20.0, "delta": 1e-5}}
+    facts = {"rows": 2000, "intercept": True, "title": TITLE}
+    release = run_release(write_request(tmp_path, request=request, **budget | facts))
+    for estimator in (GraphicalLasso(penalty=0.05), Intervals()):
+        estimate(Context.default(), "toy", release, estimator)
+    with matplotlib.rc_context({"backend": "Agg"}):
+        yield gramercy.open(Home.default().archive)
+        plt.close("all")
+
+
+class Reader(HTMLParser):
+    """Checks that tags are balanced, and collects text and tags."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.text = ""
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert not any(name in {"src", "href"} for name, _ in attrs)  # self-contained
+        self.open.append(tag)
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_is_escaped_and_self_contained(catalogue: Catalogue) -> None:
+    release = catalogue["toy/v1-r1"]
+    shown = [catalogue, release, release.estimates, next(iter(release.estimates.values()))]
+    for each in shown:
+        read = Reader(each._repr_html_())
+        assert read.tags <= {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    for each in (catalogue, release):
+        page = each._repr_html_()
+        assert html.escape(TITLE) in page
+        assert TITLE in Reader(page).text
+    assert "epsilon=9" in release._repr_html_()
+    assert "graphical-lasso-" in release._repr_html_()
+    withdraw(Context.default(), "toy", "v1-r1", "wrong bounds")
+    assert "wrong bounds" in catalogue["toy/v1-r1"]._repr_html_()
+    assert "wrong bounds" in catalogue._repr_html_()
+
+
+def test_html_of_a_damaged_release_says_so(catalogue: Catalogue) -> None:
+    release = catalogue["toy/v1-r1"]
+    place = release.path.parent / "estimates"
+    file = next(place.rglob("datapackage.json"))
+    file.chmod(0o644)
+    file.write_text(file.read_text().replace("toy", "tox"))
+    assert "they differ" in release._repr_html_()
+    described = release.path / "datapackage.json"
+    described.chmod(0o644)
+    described.write_text(described.read_text().replace("toy", "tox"))
+    assert "toy/v1-r1" in Reader(catalogue._repr_html_()).text
+
+
+def test_keys_are_completed(catalogue: Catalogue) -> None:
+    estimates = catalogue["toy/v1-r1"].estimates
+    assert catalogue._ipython_key_completions_() == ["toy/v1-r1"]
+    assert estimates._ipython_key_completions_() == list(estimates)
+    lasso = next(frames for name, frames in estimates.items() if name.startswith("graph"))
+    assert {"precision", "edges"} <= set(lasso._ipython_key_completions_())
+
+
+def test_release_with_computed_errors_can_be_pickled(catalogue: Catalogue) -> None:
+    release = catalogue["toy/v1-r1"]
+    _ = release.correlation.interval(), release.means.listed(), release.estimates
+    again = pickle.loads(pickle.dumps(release))
+    pd.testing.assert_frame_equal(again.correlation.listed(), release.correlation.listed())
+    assert again.id == release.id
+    assert list(again.estimates) == list(release.estimates)
+    name = next(iter(again.estimates))
+    with raises(problems.unknown_frame, estimate=name):
+        again.estimates[name]["nothing"]
+    fitted = pickle.loads(pickle.dumps(release.estimate("ridge")))
+    assert fitted.to_frame("precision").shape == (4, 4)
+
+
+def test_wrong_names_suggest_right_ones(catalogue: Catalogue) -> None:
+    release = catalogue["toy/v1-r1"]
+    for name in ("toy/v1", "toy", "toy/v1-r2"):
+        with raises(unknown_release, release=name, known=("toy/v1-r1",)) as raised:
+            _ = catalogue[name]
+        assert isinstance(raised.value, KeyError)
+    with raises(analysis.unknown_dataset, dataset="toys", known=("toy",)):
+        catalogue.latest("toys")
+    with raises(problems.unknown_estimate, estimate="intervalls") as raised:
+        release.estimates["intervalls"]
+    assert raised.value.facts["known"][0].startswith("intervals-")
+    assert isinstance(raised.value, KeyError)
+    assert release.estimates.get("intervalls") is None
+    with raises(analysis.unknown_estimator) as raised:
+        release.estimate("graphical-laso")
+    assert raised.value.facts["known"][0] == "graphical-lasso"
+    assert most_similar_first("x", []) == ("none",)
+    assert most_similar_first("TOY/v1-R1", ["b", "a", "toy/v1-r1"]) == ("toy/v1-r1", "b", "a")
+
+
+def test_matrices_are_drawn_with_unknown_entries_marked(catalogue: Catalogue) -> None:
+    release = catalogue["toy/v1-r1"]
+    ax = release.correlation.plot()
+    assert [each.get_text() for each in ax.get_xticklabels()] == ["c0", "c1", "c2"]
+    assert len(ax.texts) == 9
+    values = np.array([[1.0, np.nan], [np.nan, 0.5]])
+    ax = heat_map(values, ["a", "b"])
+    image = ax.images[0].get_array()
+    assert image is not None
+    np.testing.assert_array_equal(np.ma.getmaskarray(image), np.isnan(values))
+    assert ax.patch.get_hatch()
+    assert len(ax.texts) == 2
+    assert heat_map(np.eye(20), [str(k) for k in range(20)], ax) is ax
+
+
+def test_intervals_are_drawn(catalogue: Catalogue) -> None:
+    release = catalogue["toy/v1-r1"]
+    drawn = release.means.plot()
+    assert [each.get_yticklabels()[0].get_text() for each in drawn] == ["c0", "c1", "c2"]
+    lower, upper = release.means.interval()
+    for ax, low, high in zip(drawn, lower, upper, strict=True):
+        assert segments(ax) == [pytest.approx((low, high))]
+    one = plt.subplots()[1]
+    assert release.standard_deviations.plot(one) == [one]
+    assert len(segments(one)) == 3
+    pairs = release.correlation.plot_intervals(pairs=2)
+    assert len(segments(pairs)) == 2
+    assert all(", " in each.get_text() for each in pairs.get_yticklabels())
+    unknown = forest(np.array([[1.0, np.nan], [0.5, -np.inf], [2.0, np.inf]]), ["a", "b"])
+    assert [each.get_text() for each in unknown.get_yticklabels()] == ["a", "b (unknown)"]
+    assert len(segments(unknown)) == 1
+
+
+def segments(ax: Axes) -> list[tuple[float, float]]:
+    """Ends of the intervals."""
+    return [(line[0, 0], line[1, 0]) for each in ax.collections for line in each.get_segments()]
+
+
+def test_graphs_are_drawn(catalogue: Catalogue) -> None:
+    release = catalogue["toy/v1-r1"]
+    name = next(each for each in release.estimates if each.startswith("graph"))
+    graph = release.graph(name)
+    assert isinstance(graph, nx.Graph)
+    assert {each.get_text() for each in graph.plot().texts} == set(graph)
+    chain = nx.Graph()
+    chain.add_node("alone")
+    chain.add_edge("a", "b", weight=0.5)
+    chain.add_edge("b", "c", weight=-0.25)
+    ax = draw_graph(chain)
+    lines = [each for each in ax.lines if len(each.get_xdata()) == 2]  # type: ignore[arg-type]
+    widths = [each.get_linewidth() for each in lines]
+    assert widths == [5.0, 2.5]
+    assert lines[0].get_color() != lines[1].get_color()
+    fitted = release.estimate("graphical-lasso", penalty=0.001)
+    assert fitted.plot(ax) is ax
+
+
+def test_estimates_are_labelled(catalogue: Catalogue) -> None:
+    fitted = catalogue["toy/v1-r1"].estimate("graphical-lasso", penalty=0.001)
+    for name in ("precision", "covariance", "edges"):
+        frame = fitted.to_frame(name)
+        assert frame.columns.tolist() == frame.index.tolist() == list(fitted.feature_names_in_)
+        np.testing.assert_array_equal(frame, getattr(fitted, f"{name}_"))
+    graph = catalogue["toy/v1-r1"].estimate("neighbourhood")
+    with raises(problems.no_such_matrix, name="precision"):
+        graph.to_frame("precision")
+
+
+def test_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plotting, "is_installed", lambda package: False)
+    with raises(problems.plotting_packages, command="pip install 'gramercy[plot]'"):
+        heat_map(np.eye(2), ["a", "b"])
+    with raises(problems.plotting_packages):
+        plotting.stacked_axes(2, 1.0, 1.0)
