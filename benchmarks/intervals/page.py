@@ -16,6 +16,7 @@ from benchmarks.intervals.releases import LEVEL
 from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, LEAST, Results, intervals, judged, short
 from benchmarks.markdown import table
 from gramercy.application.fold_proposal import FOLDS as DRAFTED
+from gramercy.application.fold_proposal import TYPICAL_SQUARE
 
 _BAND = f"{BAND[0]:.0%} to {BAND[1]:.0%}"
 
@@ -58,6 +59,7 @@ def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
     yield "![Coverage by table](figures/coverage.svg)\n"
     yield "![Width of the intervals by table](figures/width.svg)\n"
     yield from _short(lines)
+    yield from _costs(lines)
     yield from _of_tables(lines)
     yield "## All cells\n"
     yield (
@@ -88,23 +90,21 @@ def _summary(lines: pd.DataFrame) -> Iterator[str]:
         yield "### Where folds are drafted\n"
         yield f"By `gramercy new`, 10 folds: {where}.\n"
         yield from _summary_of(drafted)
-        yield from _costs(drafted)
         yield "### Where they are not\n"
     yield from _summary_of(lines[~lines["drafted"]])
-    yield (
-        "Where noise dominates, its law is known: intervals without folds come closer to their "
-        "level, and those with folds are too wide, because their standard error is at least that "
-        "of the noise.\n"
-    )
 
 
-def _costs(drafted: pd.DataFrame) -> Iterator[str]:
-    some = drafted[drafted["folds"] == DRAFTED]
+def _costs(lines: pd.DataFrame) -> Iterator[str]:
+    some = lines[lines["folds"] == DRAFTED]
+    n, epsilon = some["n"].max(), some["epsilon"].max()
+    some = some[(some["n"] == n) & (some["epsilon"] == epsilon)]
+    yield "## What folds cost\n"
     yield (
-        "The draft knows n, p and epsilon, but not the radius r, and assumes r^2 = 2 (p + 1). For "
-        "most tables the rule chooses a larger one, and folds cost more than the draft assumes. "
-        "By table, the radius with 10 folds, and the standard deviation of the estimates with 10 "
-        "folds over that without:\n"
+        f"Folds multiply the noise by sqrt({DRAFTED}). `gramercy new` and `gramercy plan` propose "
+        "them where that stays below a third of the sampling error. They know n, p and epsilon, "
+        f"but not the radius r, and assume r^2 = {TYPICAL_SQUARE:g} (p + 1). By table, the radius "
+        f"with {DRAFTED} folds, and the standard deviation of the estimates over that without "
+        f"folds, at n = {n:,} and epsilon = {epsilon:g}:\n"
     )
     body = []
     for name, here in some.groupby("table", sort=False):
