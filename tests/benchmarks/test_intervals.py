@@ -98,11 +98,12 @@ def test_cell_is_measured_stored_and_reported(
 
     unknown = {of: Score(0.1) for of in QUANTITIES}
     seldom = {of: replace(score, worst=0.5) for of, score in measured.scores["10"].items()}
-    other = replace(CELL, n=200_000_000)
+    other, drafted = replace(CELL, n=200_000), replace(CELL, n=200_000_000)
     scores = {"1": unknown, "10": seldom, "20": unknown}
     append(path, replace(measured, cell=other, scores=scores))
+    append(path, replace(measured, cell=drafted))
     lines = tables.intervals(cells.read(path))
-    assert lines[lines["n"] == other.n]["drafted"].all()
+    assert set(lines[lines["drafted"]]["n"]) == {drafted.n}
     assert set(tables.short(lines)["n"]) >= {other.n}
 
     monkeypatch.setattr(cells, "QUICK", ("normal",))
