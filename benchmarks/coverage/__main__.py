@@ -1,12 +1,6 @@
 """``python -m benchmarks.coverage``."""
 
-import os
-
-# One BLAS thread per process, set before numpy loads: the parallel processes use all cores.
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-
-from benchmarks.coverage.run import main  # noqa: E402
+from benchmarks.measuring import command
 
 if __name__ == "__main__":
-    main()
+    command("benchmarks.coverage")

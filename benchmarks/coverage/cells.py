@@ -29,7 +29,7 @@ Kind = tuple[Family, float]
 SIZES = (1000, 10_000, 50_000)
 COLUMNS = (10, 30)
 PRECISE = 0.005  # stop drawing releases at this standard error of a coverage
-LEAST, MOST, QUICK = 16, 150, 8
+LEAST, MOST, QUICK = 16, 60, 8
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import read_lines
-from benchmarks.statistics.methods import METHODS
+from benchmarks.statistics import methods, moments, peers
+from benchmarks.statistics.methods import Method
 from benchmarks.statistics.tables import TABLES, available, load
-from gramercy.mechanisms.accounting.gdp import gdp_mu
 
-DELTA = 1e-6
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
-REPETITIONS, QUICK_REPETITIONS = 8, 2
+QUICK_REPETITIONS = 2
+METHODS: dict[str, Method] = {**methods.METHODS, **moments.METHODS, **peers.METHODS}
 QUICK = ("normal, wide", "three columns")
 
 
@@ -38,7 +38,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """The root mean square error of correlations over `repetitions` releases, by form."""
+    """Root mean square errors over `repetitions` releases, by form; none where a method fails."""
 
     cell: Cell
     n: int
@@ -48,21 +48,28 @@ class Result:
 
 
 def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]:
-    """Yield the cells that have not been measured, with their numbers of repetitions."""
+    """Yield the cells that have not been measured, with their numbers of repetitions.
+
+    Peers whose interpreter is not named are left out, with a message.
+    """
     names = [name for name in available() if not quick or name in QUICK]
-    times = QUICK_REPETITIONS if quick else REPETITIONS
-    for name, epsilon, (method, facts) in product(names, EPSILONS, METHODS.items()):
+    libraries = dict.fromkeys(each.peer for each in METHODS.values() if each.peer)
+    found = {None, *(peer for peer in libraries if peer.found())}
+    usable = [(name, each) for name, each in METHODS.items() if each.peer in found]
+    for name, epsilon, (method, facts) in product(names, EPSILONS, usable):
         cell = Cell(name, epsilon, method)
-        without_bounds = TABLES[name].widths is None
-        if cell not in done and not (facts.needs_bounds and without_bounds):
-            yield cell, times
+        wanted = facts.tables is None or name in facts.tables
+        wanted &= facts.epsilons is None or epsilon in facts.epsilons
+        wanted &= not (facts.needs_bounds and TABLES[name].widths is None)
+        if wanted and cell not in done:
+            yield cell, QUICK_REPETITIONS if quick else facts.repetitions
 
 
 def measure(cell: Cell, times: int) -> Result:
     """Measure `times` releases; the seed depends on the cell only."""
-    table, mu = load(cell.table), gdp_mu(cell.epsilon, DELTA)
+    table = load(cell.table)
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
-    forms = METHODS[cell.method].errors(table, mu, rng, times)
+    forms = METHODS[cell.method].errors(table, cell.epsilon, rng, times)
     errors = {form: _mean_square(values) for form, values in forms.items()}
     return Result(cell, table.n, table.p, times, errors)
 

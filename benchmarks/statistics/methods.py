@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.peers import Peer
 from benchmarks.statistics.correlations import about_means, about_zero, denoised, error, noisy
 from benchmarks.statistics.rule import privately_scaled
 from benchmarks.statistics.tables import Table
+from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.shares import shares
 
 Array = NDArray[np.float64]
 Errors = dict[str, list[float]]
 Draw = Callable[[Table, float, np.random.Generator, int], Errors]
+DELTA = 1e-6
 RADII = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # in units of sqrt(p + 1)
 EXPERT = "mean, 3"
 
@@ -29,21 +32,32 @@ class Method:
     title, note
         On the page.
     errors
-        Root mean square errors of `times` releases with a given mu, by form.
+        Root mean square errors of `times` releases at a given epsilon, by form.
     needs_bounds
         Whether every column must have bounds.
+    peer
+        The library that it runs; None for Gramercy.
+    tables, epsilons
+        Those that it is measured on; None for all.
+    repetitions
+        Number of releases per cell.
     """
 
     title: str
     note: str
     errors: Draw
     needs_bounds: bool = False
+    peer: Peer | None = None
+    tables: tuple[str, ...] | None = None
+    epsilons: tuple[float, ...] | None = None
+    repetitions: int = 8
 
 
-def _private(table: Table, mu: float, rng: np.random.Generator, times: int) -> Errors:
+def _private(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
+    mu = gdp_mu(epsilon, DELTA)
     planned = shares(table.n, table.p, mu)
     if planned is None:
-        return _declared(table, mu, rng, times, intercept=True)
+        return _declared(table, epsilon, rng, times, intercept=True)
     result = []
     for _ in range(times):
         scaled = privately_scaled(table, mu, planned, rng)
@@ -52,18 +66,17 @@ def _private(table: Table, mu: float, rng: np.random.Generator, times: int) -> E
     return {"": result}
 
 
-def _bounds(table: Table, mu: float, rng: np.random.Generator, times: int) -> Errors:
-    return _declared(table, mu, rng, times, intercept=False)
+def _bounds(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
+    return _declared(table, epsilon, rng, times, intercept=False)
 
 
 def _declared(
-    table: Table, mu: float, rng: np.random.Generator, times: int, *, intercept: bool
+    table: Table, epsilon: float, rng: np.random.Generator, times: int, *, intercept: bool
 ) -> Errors:
     """The middle and the half width of the bounds, and unit rows."""
     if table.bounds is None:
         return {}
-    lower, upper = table.bounds
-    rows = scaled_rows(table.cells, (lower + upper) / 2, (upper - lower) / 2)
+    mu, rows = gdp_mu(epsilon, DELTA), scaled_rows(table.cells, *middle_and_half(table))
     if intercept:
         moment = clipped_moment(rows, None)
         return {"": _about_means(moment, table, table.present, mu, rng, times)}
@@ -72,9 +85,16 @@ def _declared(
     return {"": [error(each, table.correlations) for each in estimates]}
 
 
-def _known(table: Table, mu: float, rng: np.random.Generator, times: int) -> Errors:
+def middle_and_half(table: Table) -> tuple[Array, Array]:
+    """The middle and the half width of the declared bounds; shape (p,) each."""
+    assert table.bounds is not None
+    lower, upper = table.bounds
+    return (lower + upper) / 2, (upper - lower) / 2
+
+
+def _known(table: Table, epsilon: float, rng: np.random.Generator, times: int) -> Errors:
     """True means or medians, true deviations, and each of several lengths of rows."""
-    result = {}
+    result, mu = {}, gdp_mu(epsilon, DELTA)
     for form, moment in known_constants(table):
         result[form] = _about_means(moment, table, table.present, mu, rng, times)
     return result

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import markdown
 from benchmarks.markdown import table
-from benchmarks.statistics import cells, plots
-from benchmarks.statistics.cells import DELTA, EPSILONS
+from benchmarks.statistics import cells, page_of_peers, plots
+from benchmarks.statistics.cells import EPSILONS, Cell, Result
 from benchmarks.statistics.comparisons import Comparison, comparisons, geometric_mean
-from benchmarks.statistics.methods import METHODS
+from benchmarks.statistics.methods import DELTA, METHODS
 from benchmarks.statistics.tables import TABLES
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.shares import LEAST_STRENGTH
@@ -20,13 +20,14 @@ from gramercy.scaling.shares import LEAST_STRENGTH
 
 def write(folder: Path) -> None:
     """Write `results.md` and its figure from `results.jsonl` in the same folder."""
-    found = comparisons(cells.read(folder / "results.jsonl"))
+    results = cells.read(folder / "results.jsonl")
+    found = comparisons(results)
     (folder / "figures").mkdir(exist_ok=True)
     plots.draw(found, folder / "figures" / "accuracy.svg")
-    markdown.write(folder / "results.md", _page(found))
+    markdown.write(folder / "results.md", _page(found, results))
 
 
-def _page(found: list[Comparison]) -> Iterator[str]:
+def _page(found: list[Comparison], results: Mapping[Cell, Result]) -> Iterator[str]:
     yield "# Accuracy of correlations\n"
     yield (
         "For readers who choose centres and scales: the root mean square error of a table's "
@@ -43,6 +44,7 @@ def _page(found: list[Comparison]) -> Iterator[str]:
     yield from _summary(found)
     yield "![Errors of correlations](figures/accuracy.svg)\n"
     yield from _by_table(found)
+    yield from page_of_peers.sections(results)
     yield "\n## All cells\n"
     for epsilon in EPSILONS:
         yield from _cells([each for each in found if each.epsilon == epsilon], epsilon)

@@ -30,6 +30,8 @@ class Scaled:
         Clipping radius.
     present
         Published share of rows with a value, shape (p,).
+    constants
+        Of the p columns.
     mu
         Mu of the matrix.
     """
@@ -37,24 +39,37 @@ class Scaled:
     rows: Array
     radius: float
     present: Array
+    constants: tuple[Constants, ...]
     mu: float
 
 
-def privately_scaled(table: Table, mu: float, shares: Shares, rng: np.random.Generator) -> Scaled:
+def privately_scaled(
+    table: Table, mu: float, shares: Shares, rng: np.random.Generator, folds: int = 1
+) -> Scaled:
     """Choose all constants from noisy histograms, under replace-one."""
     constants: list[Constants | None] = [None] * table.p
     for share in shares.stages:
         sd = math.sqrt(2 * table.p / share) / mu
         constants = [_constants(table, j, each, sd, rng) for j, each in enumerate(constants)]
-    chosen = [each for each in constants if each is not None]
-    rows = _scaled_rows(table, chosen)
+    chosen = tuple(each for each in constants if each is not None)
+    rows = private_rows(table, chosen)
     edges, sd = length_edges(table.p + 1), math.sqrt(2 / shares.lengths) / mu
     lengths = np.linalg.norm(rows, axis=1)
     bins = np.maximum(np.searchsorted(edges, lengths, side="right") - 1, 0)
     counts = _noisy(np.bincount(bins, minlength=len(edges)), sd, rng)
     left = mu * math.sqrt(1 - sum(shares.stages) - shares.lengths)
-    radius = clipping_radius(counts, sd, table.n, table.p + 1, 1 / left)
-    return Scaled(rows, radius, np.array([each.present for each in chosen]), left)
+    radius = clipping_radius(counts, sd, table.n, table.p + 1, math.sqrt(folds) / left)
+    present = np.array([each.present for each in chosen])
+    return Scaled(rows, radius, present, chosen, left)
+
+
+def private_rows(table: Table, constants: tuple[Constants, ...]) -> Array:
+    """Rows in scaled units, the intercept first, missing cells zero; shape (n, p + 1)."""
+    columns = [np.ones(table.n)]
+    for j, each in enumerate(constants):
+        low, high = winsorised_bounds(each, *limits(table, j))
+        columns.append((np.clip(table.cells[:, j], low, high) - each.centre) / each.scale)
+    return np.nan_to_num(np.column_stack(columns))
 
 
 def limits(table: Table, column: int) -> tuple[float | None, float | None]:
@@ -82,11 +97,3 @@ def _counts(cells: Array, grid: Grid) -> NDArray[np.int64]:
 def _noisy(counts: NDArray[np.int64], sd: float, rng: np.random.Generator) -> NDArray[np.int64]:
     result: NDArray[np.int64] = np.rint(counts + sd * rng.normal(size=len(counts))).astype(np.int64)
     return result
-
-
-def _scaled_rows(table: Table, constants: list[Constants]) -> Array:
-    columns = [np.ones(table.n)]
-    for j, each in enumerate(constants):
-        low, high = winsorised_bounds(each, *limits(table, j))
-        columns.append((np.clip(table.cells[:, j], low, high) - each.centre) / each.scale)
-    return np.nan_to_num(np.column_stack(columns))

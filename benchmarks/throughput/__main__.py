@@ -1,6 +1,6 @@
 """``python -m benchmarks.throughput``."""
 
-from benchmarks.throughput.run import main
+from benchmarks.measuring import command
 
 if __name__ == "__main__":
-    main()
+    command("benchmarks.throughput", one_thread=False)

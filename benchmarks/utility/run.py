@@ -1,41 +1,35 @@
-"""The command: measure the missing cells, one process per core, and write the page."""
+"""The benchmark: the missing cells are measured with one process per core."""
 
 from __future__ import annotations
 
-import os
-import time
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
-
-from benchmarks.measuring import append, argument_parser, output_folder, report, run_cells
+from benchmarks.measuring import Benchmark
+from benchmarks.peers import OPENDP
 from benchmarks.utility import cells, page
-from benchmarks.utility.peers.opendp_pca import VARIABLE
-
-HERE = Path(__file__).parent
+from benchmarks.utility.peers import opendp_pca
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point of ``python -m benchmarks.utility``."""
-    options = argument_parser(__package__, "measure a few cells with 5 repetitions").parse_args(
-        arguments
+def _missing(
+    options: Namespace, done: dict[cells.Cell, cells.Result]
+) -> Iterator[tuple[cells.Cell, int]]:
+    """Yield the cells with too few repetitions; without OpenDP if it is not there."""
+    leave = (
+        frozenset() if OPENDP.found() else frozenset(method.name for method in opendp_pca.METHODS)
     )
-    out, started = output_folder(options, HERE), time.monotonic()
-    leave = frozenset() if os.environ.get(VARIABLE) else frozenset({"opendp-pca"})
-    if leave:
-        Console().print(f"OpenDP is left out: {VARIABLE} does not name an interpreter that has it.")
-    path = out / "results.jsonl"
-    done = cells.read(path)
-    missing = [
-        (cell, times)
-        for cell, times in cells.plan(options.quick, leave)
-        if cell not in done or done[cell].repetitions < times
-    ]
-    for result in run_cells(cells.measure, missing, options.jobs, _label):
-        append(path, result)
-    page.write(out)
-    report(out, started)
+    for cell, times in cells.plan(options.quick, leave):
+        if cell not in done or done[cell].repetitions < times:
+            yield cell, times
 
 
-def _label(cell: cells.Cell) -> str:
-    return f"{cell.dataset} {cell.kind} {cell.value:g} {cell.method}"
+BENCHMARK = Benchmark(
+    package=Path(__file__).parent,
+    quick="measure a few cells with 5 repetitions",
+    read=cells.read,
+    missing=_missing,
+    measure=cells.measure,
+    label=lambda cell: f"{cell.dataset} {cell.kind} {cell.value:g} {cell.method}",
+    write=page.write,
+)

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
-from gramercy.estimators.uncertainty.jackknife import student_quantile, student_tail
+from gramercy.estimators.uncertainty.jackknife import squared_reaches, student_tail
 from gramercy.estimators.uncertainty.moderation import moderated
-from gramercy.estimators.uncertainty.tails import critical_value, tail_probability
+from gramercy.estimators.uncertainty.tails import critical_value, noise_share, tail_probability
 
 Array = NDArray[np.float64]
 
@@ -100,8 +100,11 @@ class CorrelationErrors:
     def interval(self, level: float) -> tuple[Array, Array]:
         """Lower and upper bounds of rho, within [-1, 1]."""
         by_sampling, by_noise = self.variance(self.estimate)
-        z = critical_value(1 - level, noise_share(by_sampling, by_noise), self.shape)
-        z = np.maximum(z, student_quantile(level, self.freedom))
+        share = noise_share(by_sampling, by_noise)
+        if math.isinf(self.freedom):
+            z = critical_value(1 - level, share, self.shape)
+        else:
+            z = np.sqrt(sum(squared_reaches(level, self.freedom, 1 - share, share, self.shape)))
         upper, lower = self._bound(z, 1.0), self._bound(z, -1.0)
         return np.where(self.estimable, lower, -1.0), np.where(self.estimable, upper, 1.0)
 
@@ -286,9 +289,3 @@ def variance_coefficients(errors: EntryCovariance, p: int) -> tuple[Array, Array
     diagonal = np.diag(variance)
     c = (np.add.outer(diagonal, diagonal) + 2 * between) / 4
     return variance, -(with_own + with_own.T), c
-
-
-def noise_share(by_sampling: Array, by_noise: Array) -> Array:
-    """Share of the variance that is due to noise; 0 where the variance is zero."""
-    total = by_sampling + by_noise
-    return np.where(total > 0, by_noise / np.where(total > 0, total, 1.0), 0.0)

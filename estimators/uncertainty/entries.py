@@ -14,7 +14,7 @@ from gramercy.estimators.uncertainty.jackknife import (
     Statistic,
     describe_sampling,
     jackknife,
-    student_quantile,
+    squared_reaches,
 )
 from gramercy.estimators.uncertainty.moment_errors import (
     MomentErrors,
@@ -22,7 +22,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
     moment_errors,
     raw_moment_errors,
 )
-from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape
+from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -119,18 +119,17 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
         known &= np.isfinite(folds.standard_error)
         both = np.where(known, folds.standard_error, 0.0) ** 2
         by_sampling = np.maximum(both - by_noise, 0.0)
-    variance = by_sampling + by_noise
-    share = np.divide(by_noise, variance, out=np.zeros_like(by_noise), where=variance > 0)
     shape = gamma_shape(evidence.law, errors.linear)
 
     def interval(level: float) -> Bounds:
-        z = critical_value(1 - level, share, shape)
-        below = above = z * np.sqrt(variance)
-        if folds is not None:
-            z = np.maximum(z, student_quantile(level, folds.freedom))
-            below = above = z * np.sqrt(variance)
-            on_diagonal = np.eye(len(z), dtype=bool)
-            skewed = skewed_reach(errors.matrix, z**2 * by_sampling, z**2 * by_noise)
+        if folds is None:
+            z = critical_value(1 - level, noise_share(by_sampling, by_noise), shape)
+            below = above = z * np.sqrt(by_sampling + by_noise)
+        else:
+            squares = squared_reaches(level, folds.freedom, by_sampling, by_noise, shape)
+            below = above = np.sqrt(sum(squares))
+            on_diagonal = np.eye(len(known), dtype=bool)
+            skewed = skewed_reach(errors.matrix, *squares)
             below, above = (
                 np.where(on_diagonal, *pair) for pair in zip(skewed, (below, above), strict=True)
             )

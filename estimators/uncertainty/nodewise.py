@@ -30,12 +30,11 @@ from numpy.typing import NDArray
 from gramercy.estimators.solvers.columnwise import columnwise
 from gramercy.estimators.uncertainty.correlation_errors import (
     CorrelationErrors,
-    noise_share,
     variance_coefficients,
 )
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
 from gramercy.estimators.uncertainty.moment_errors import MomentErrors
-from gramercy.estimators.uncertainty.tails import gamma_shape
+from gramercy.estimators.uncertainty.tails import gamma_shape, noise_share
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]

@@ -23,9 +23,9 @@ from gramercy.estimators.uncertainty.entries import Bounds, Entries, skewed_reac
 from gramercy.estimators.uncertainty.jackknife import (
     describe_sampling,
     jackknife,
-    student_quantile,
+    squared_reaches,
 )
-from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape
+from gramercy.estimators.uncertainty.tails import critical_value, gamma_shape, noise_share
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -94,18 +94,19 @@ def _entries(
     estimable &= not weight_lost(raw, deviations)
 
     def interval(level: float) -> Bounds:
-        variance = sampling_error**2 + noise_error**2
-        share = np.divide(noise_error**2, variance, out=np.zeros_like(variance), where=variance > 0)
-        z = critical_value(1 - level, share, shape)
-        if folds is not None:
-            z = np.maximum(z, student_quantile(level, folds.freedom))
-        below = above = z * np.sqrt(variance)
         diagonal = np.eye(len(estimate), dtype=bool) if estimate.ndim == 2 else None
-        if diagonal is not None and folds is not None:
-            skewed = skewed_reach(estimate, (z * sampling_error) ** 2, (z * noise_error) ** 2)
-            below, above = (
-                np.where(diagonal, *pair) for pair in zip(skewed, (below, above), strict=True)
-            )
+        by_sampling, by_noise = sampling_error**2, noise_error**2
+        if folds is None:
+            z = critical_value(1 - level, noise_share(by_sampling, by_noise), shape)
+            below = above = z * np.sqrt(by_sampling + by_noise)
+        else:
+            squares = squared_reaches(level, folds.freedom, by_sampling, by_noise, shape)
+            below = above = np.sqrt(sum(squares))
+            if diagonal is not None:
+                skewed = skewed_reach(estimate, *squares)
+                below, above = (
+                    np.where(diagonal, *pair) for pair in zip(skewed, (below, above), strict=True)
+                )
         lower = np.where(estimable, estimate - below, -np.inf)
         if diagonal is not None:
             lower = np.where(diagonal, np.maximum(lower, 0.0), lower)  # no variance is negative

@@ -101,6 +101,12 @@ def critical_value(alpha: float, share: Array, shape: Array) -> Array:
     return critical
 
 
+def noise_share(by_sampling: Array, by_noise: Array) -> Array:
+    """Share of the variance that is due to noise; 0 where the variance is zero."""
+    total = by_sampling + by_noise
+    return np.where(total > 0, by_noise / np.where(total > 0, total, 1.0), 0.0)
+
+
 @lru_cache(maxsize=4096)
 def _critical_values(alpha: float, shape: float) -> tuple[Array, Array]:
     """A grid of shares and the critical value of each, by bisection; read only."""

@@ -133,6 +133,6 @@ def test_command_skips_measured_cells(tmp_path: Path, monkeypatch: pytest.Monkey
     for cell in cells.plan(quick=True):
         append(tmp_path / "results.jsonl", cells.Result(cell, 1.0, {}))
     before = (tmp_path / "results.jsonl").read_text()
-    run.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
+    run.BENCHMARK.main(["--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert (tmp_path / "results.jsonl").read_text() == before
     assert result.cell in cells.read(tmp_path / "results.jsonl")

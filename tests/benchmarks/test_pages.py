@@ -23,7 +23,16 @@ def test_pages_of_papers_agree_with_stored_results() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["coverage", "denoising", "graphs", "solvers", "statistics", "throughput", "utility"],
+    [
+        "coverage",
+        "denoising",
+        "graphs",
+        "intervals",
+        "solvers",
+        "statistics",
+        "throughput",
+        "utility",
+    ],
 )
 def test_pages_of_benchmarks_agree_with_stored_results(name: str, tmp_path: Path) -> None:
     folder = ROOT / "benchmarks" / name

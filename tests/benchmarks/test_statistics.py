@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +11,12 @@ import pandas as pd
 import pytest
 
 from benchmarks.measuring import append
-from benchmarks.statistics import cells, page
-from benchmarks.statistics.cells import Cell, measure
+from benchmarks.statistics import cells, page, page_of_peers
+from benchmarks.statistics.cells import METHODS, Cell, Result, measure
 from benchmarks.statistics.comparisons import comparisons
 from benchmarks.statistics.correlations import about_means, error, pairwise
 from benchmarks.statistics.methods import clipped_moment, scaled_rows
+from benchmarks.statistics.moments import errors_of
 from benchmarks.statistics.rule import privately_scaled
 from benchmarks.statistics.tables import Table, load, round_bounds
 from gramercy.scaling.shares import shares
@@ -77,3 +80,66 @@ def test_tables_are_within_their_bounds() -> None:
         assert table.bounds is not None
         assert (np.nanmin(table.cells, axis=0) >= table.bounds[0]).all()
         assert (np.nanmax(table.cells, axis=0) <= table.bounds[1]).all()
+
+
+def test_errors_of_means_and_deviations() -> None:
+    table = Table(CELLS, np.array(round_bounds(CELLS)))
+    means, deviations = CELLS.mean(axis=0), CELLS.std(axis=0)
+    exact = errors_of(table, means[None], deviations[None])
+    assert set(exact) == {"means", "means, median", "deviations", "deviations, median"}
+    assert all(each == [pytest.approx(0.0)] for each in exact.values())
+    one = np.array([1.0, 0.0, 0.0, 0.0])
+    off = errors_of(table, (means + one * deviations)[None], (deviations * 2**one)[None])
+    assert off["means"] == [pytest.approx(0.5)]
+    assert off["deviations"] == [pytest.approx(np.log(2) / 2)]
+    assert off["deviations, median"] == [pytest.approx(0.0)]
+    unknown = errors_of(table, np.full((1, 4), np.nan), np.full((1, 4), np.nan))
+    assert unknown["deviations"] == [pytest.approx(np.log(10))]
+    assert np.isfinite(unknown["means"]).all()
+
+
+@pytest.mark.parametrize("method", ["own units, private", "own units, bounds", "pure"])
+def test_own_units_are_measured(method: str) -> None:
+    errors = measure(Cell("three columns", 4.0, method), 2).errors
+    assert all(0 < error < 0.05 for error in errors.values())
+
+
+def test_peers_without_an_interpreter_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    peers = {name: each.peer for name, each in METHODS.items() if each.peer}
+    for peer in peers.values():
+        monkeypatch.delenv(peer.variable, raising=False)
+    planned = {cell.method for cell, _ in cells.missing(False, {})}
+    assert planned == set(METHODS) - set(peers)
+    printed = capsys.readouterr().out
+    assert all(peer.variable in printed for peer in peers.values())
+    monkeypatch.setenv("OPENDP_PYTHON", "python")
+    planned = {cell.method for cell, _ in cells.missing(False, {})}
+    assert planned & set(peers) == {"OpenDP moments", "OpenDP components"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [name for name, each in METHODS.items() if each.peer])
+def test_peers_estimate_three_columns(method: str) -> None:
+    peer = METHODS[method].peer
+    if peer is None or not os.environ.get(peer.variable):
+        pytest.skip("needs an interpreter with the library")
+    errors = measure(Cell("three columns", 1.0, method), 2).errors
+    assert min(errors.values()) < 0.2
+
+
+def test_the_page_compares_with_peers() -> None:
+    ours = Cell("counts", 1.0, page_of_peers.OURS)
+    errors = dict(zip(page_of_peers.FORMS, (0.1, 0.2, 0.1, 0.1), strict=True))
+    doubled = {form: 2 * error for form, error in errors.items()}
+    made = [Result(ours, 20_000, 10, 2, errors)]
+    made.append(Result(replace(ours, method="OpenDP moments"), 20_000, 10, 2, doubled))
+    made.append(Result(replace(ours, method="pure"), 20_000, 10, 2, {"a": 0.5, "b": 0.3}))
+    made.append(Result(replace(ours, method="OpenDP components"), 20_000, 10, 2, {}))
+    lines = list(page_of_peers.sections({each.cell: each for each in made}))
+    assert "| 1 | OpenDP | 1 | 2 | 2 | 2 | 2 | 0% | 0% |" in lines
+    assert "| counts |  | 2 / 2 |  |  |" in lines
+    assert "| 1 | counts | 0.19 |  | 0.3 |  |  |" in lines
+    assert not any(line.startswith("- OpenDP, counts") for line in lines)
+    assert list(page_of_peers.sections({})) == []

@@ -20,6 +20,7 @@ from gramercy.application.context import Context
 from gramercy.application.demo import write_demo_files
 from gramercy.application.yaml_files import read_request
 from gramercy.archive.local import LocalArchive
+from gramercy.cli import prefect_processes
 from gramercy.common.home import Home
 from gramercy.flows.deployments import POOL, deployments
 from gramercy.flows.work_pool import WorkPool
@@ -28,7 +29,7 @@ from gramercy.schemas.problems import prefect as prefect_problems
 from gramercy.schemas.problems.command_line import server_not_answering
 from gramercy.schemas.problems.prefect import deployment_of_another_home
 from gramercy.schemas.problems.publication import request_not_found
-from tests.support.factories import at_scale, write_request
+from tests.support.factories import run_command, write_request
 from tests.support.prefect_services import (
     ROOT,
     free_port,
@@ -227,7 +228,14 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
     assert (dataset, name[:2]) == ("toy", "20")
 
 
-def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> None:
+def test_serve_refuses_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start_nothing(*_: Any) -> None:
+        pytest.fail("something was started")
+
+    monkeypatch.setattr(prefect_processes, "stop_children_on_signals", lambda: None)
+    monkeypatch.setattr(prefect_processes, "server", start_nothing)
     request = str(write_request(tmp_path))
     braces_folder = tmp_path / "{{ $HOME }}"
     braces_folder.mkdir()
@@ -239,16 +247,21 @@ def test_serve_refuses_before_anything_starts(tmp_path: Path, home: Path) -> Non
         ([request, "--cron", "soon"], prefect_problems.cron_schedule),
         ([request, "--timezone", "Mars/Olympus"], prefect_problems.timezone_unknown),
         ([str(tmp_path / "none.yaml")], request_not_found),
-        ([], server_not_answering),
-    )[:: at_scale(3, 1)]:
-        done = subprocess.run(
-            [sys.executable, "-m", "gramercy", "serve", *arguments],
-            env=prefect_environment(tmp_path, home, 1),
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == (2 if arguments else 1), done.stderr
-        assert problem.code in done.stderr
-        assert "Traceback" not in done.stderr
+    ):
+        code, _, err = run_command("serve", *arguments, capsys=capsys)
+        assert code == 2, err
+        assert problem.code in err
+
+
+def test_serve_names_a_server_that_does_not_answer(tmp_path: Path, home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gramercy", "serve"],
+        env=prefect_environment(tmp_path, home, 1),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert server_not_answering.code in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,39 +1,24 @@
-"""OpenDP's DP-PCA (its implementation of EMCov), run in a separate interpreter.
-
-OpenDP is not a dependency of this project: install it into a separate environment, ``python -m venv
-DIR && DIR/bin/pip install "opendp[scikit-learn]"``, and set OPENDP_PYTHON to DIR/bin/python.
-"""
+"""OpenDP's DP-PCA (its implementation of EMCov), run in a separate interpreter."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
+from benchmarks.peers import OPENDP
 from benchmarks.utility.data import Dataset
 from benchmarks.utility.guarantees import Privacy
 from benchmarks.utility.matrices import Rng, assemble, plausible
 from benchmarks.utility.method import Forms, Method
 
-VARIABLE = "OPENDP_PYTHON"
-WORKER = Path(__file__).with_name("opendp_worker.py")
+SCRIPT = Path(__file__).with_name("opendp_worker.py")
 
 
 def draws(data: Dataset, privacy: Privacy, _: Rng, times: int) -> Iterator[Forms]:
     """Yield releases drawn with OpenDP's own generator, which cannot be seeded."""
-    with tempfile.TemporaryDirectory() as folder:
-        rows, found = Path(folder, "rows.npy"), Path(folder, "found.npz")
-        np.save(rows, data.rows)
-        options = [WORKER, rows, found, privacy.epsilon, times]
-        command = [os.environ[VARIABLE], *map(str, options)]
-        subprocess.run(command, check=True, capture_output=True)
-        with np.load(found) as arrays:
-            squares, vectors = arrays["squares"] / data.n, arrays["vectors"]
-    for values, columns in zip(squares, vectors, strict=True):
+    found = OPENDP.run(SCRIPT, {"rows": data.rows}, privacy.epsilon, times)
+    for squares, columns in zip(found["squares"], found["vectors"], strict=True):
+        values = squares / data.n
         yield {
             "published": assemble(columns, values),
             "projected": assemble(columns, plausible(values[::-1])[::-1]),

@@ -1,4 +1,4 @@
-"""Run by an interpreter that has OpenDP: ``opendp_worker.py ROWS.npy FOUND.npz EPSILON TIMES``."""
+"""Run by an interpreter that has OpenDP: ``opendp_worker.py ROWS.npz FOUND.npz EPSILON TIMES``."""
 
 import sys
 
@@ -8,7 +8,7 @@ from opendp.extras.sklearn.decomposition import make_private_pca
 
 dp.enable_features("contrib", "idealized-numerics", "honest-but-curious")
 source, target, epsilon, times = sys.argv[1:]
-rows = np.load(source)
+rows = np.load(source)["rows"]
 n, p = rows.shape
 domain = dp.numpy.array2_domain(num_columns=p, size=n, norm=1.0, p=2, origin=np.zeros(p), T=float)
 release = make_private_pca(domain, dp.symmetric_distance(), float(epsilon), norm=1.0)

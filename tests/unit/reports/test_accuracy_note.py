@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ Array = NDArray[np.float64]
 ROWS, P = 20_000, 8
 
 
+@cache
 def gaussian(seed: int = 1) -> Array:
     stream = np.random.default_rng(seed)
     loads = np.linspace(0.2, 0.8, P)
@@ -92,6 +95,7 @@ def test_far_centres_without_an_intercept_are_red() -> None:
     assert (note.level, note.code) == ("danger", warnings.correlations_about_centres.code)
 
 
+@cache
 def tables() -> dict[str, Array]:
     """Kinds of tables, with bounds up to several times their range."""
     stream, cells = np.random.default_rng(3), gaussian()

@@ -15,27 +15,13 @@ from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.estimators import registry
 from gramercy.estimators.graphical_lasso import GraphicalLasso
-from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
-from gramercy.estimators.user_evidence import evidence_from_matrix
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.page import release_page
 from gramercy.reports.release_quality import edge_stability, effective_rows
-from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.noise import NoiseLaw
+from tests.support.chain_graphs import chain_evidence
 from tests.support.factories import MECHANISM, run_pipeline, write_request
 from tests.test_architecture import ROOT
-
-
-def chain_evidence(
-    noise: float, rows: int = 4000, p: int = 6, law: NoiseLaw | None = None
-) -> Evidence:
-    """A noisy second moment of a chain, in which only neighbouring columns are dependent."""
-    precision = np.eye(p) + 0.4 * (np.eye(p, k=1) + np.eye(p, k=-1))
-    moment = np.linalg.inv(precision)
-    white = NoiseLaw(family="gaussian-isotropic", sd_diagonal=noise * 2**0.5, sd_off_diagonal=noise)
-    law = law or white
-    return evidence_from_matrix(moment + draw(stream(), p, law), rows, law)
 
 
 def test_strong_edges_recur_and_chance_edges_do_not() -> None:
@@ -129,7 +115,7 @@ def test_report_shows_recurring_edges_and_effective_rows(tmp_path: Path) -> None
 
 REDRAWS = """
 import numpy as np
-from tests.unit.reports.test_release_quality import chain_evidence
+from tests.support.chain_graphs import chain_evidence
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
 from gramercy.schemas.noise import NoiseLaw

@@ -1,0 +1,240 @@
+"""Write the results page from the stored results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks import markdown
+from benchmarks.intervals import cells, plots
+from benchmarks.intervals.cells import EPSILONS, ROWS
+from benchmarks.intervals.populations import DELTA, MOST_COLUMNS, QUANTITIES
+from benchmarks.intervals.releases import LEVEL
+from benchmarks.intervals.tables import BAND, FEW, LAYOUTS, LEAST, Results, intervals, judged, short
+from benchmarks.markdown import table
+from gramercy.application.fold_proposal import FOLDS as DRAFTED
+from gramercy.application.fold_proposal import TYPICAL_SQUARE
+
+_BAND = f"{BAND[0]:.0%} to {BAND[1]:.0%}"
+
+
+def write(folder: Path) -> None:
+    """Write `results.md` and its figures from `results.jsonl` in the same folder."""
+    results = cells.read(folder / "results.jsonl")
+    lines = intervals(results)
+    (folder / "figures").mkdir(exist_ok=True)
+    plots.coverage(lines, folder / "figures" / "coverage.svg")
+    plots.width(lines, folder / "figures" / "width.svg")
+    markdown.write(folder / "results.md", _page(results, lines))
+
+
+def _page(results: Results, lines: pd.DataFrame) -> Iterator[str]:
+    times = [result.releases for result in results.values()]
+    yield "# Intervals on populations resampled from tables\n"
+    yield (
+        "For analysts whose tables are not Gaussian, and for stewards who decide on folds. Rows "
+        "are drawn with replacement from the tables of "
+        "[accuracy of correlations](../statistics/results.md), of which at most "
+        f"{MOST_COLUMNS} columns are used, so that the population is the table and its values "
+        "are known. Constants, radius and noise are those of `scaling: private` at an exact "
+        f"(epsilon, {DELTA:g}) guarantee for matrix and histograms together (replace-one). In each "
+        "cell constants are estimated only once, from a sample of their own, so that all releases "
+        "have the same population of normalised rows. Every sample is released without folds, with "
+        "10 and with 20; with folds the rule takes their noise into account, and may choose a "
+        "smaller radius. Without folds sampling errors are those of Gaussian rows; with folds all "
+        "errors are those of the jackknife. Written by `python -m benchmarks.intervals` from "
+        "`results.jsonl`. Noise is seeded, so nothing here is a release.\n"
+    )
+    yield (
+        f"{len(results)} cells with {_range(times)} samples each, so the standard error of the "
+        f"coverage of one entry is {(LEVEL * (1 - LEVEL) / max(times)) ** 0.5:.1%}. Means over "
+        "entries have standard errors over samples, since the entries of one release are "
+        f"dependent: {judged(lines)['error'].median():.1%} in the median, "
+        f"{judged(lines)['error'].max():.1%} at most.\n"
+    )
+    yield from _summary(lines)
+    yield "![Coverage by table](figures/coverage.svg)\n"
+    yield "![Width of the intervals by table](figures/width.svg)\n"
+    yield from _short(lines)
+    yield from _costs(lines)
+    yield from _of_tables(lines)
+    yield "## All cells\n"
+    yield (
+        "Mean coverage ± its standard error / coverage of the entry that is covered least / width "
+        f"over the oracle's. The share of known entries is in brackets if it is below {1:.0%}.\n"
+    )
+    for n, epsilon in product(ROWS, EPSILONS):
+        yield from _cells(lines[(lines["n"] == n) & (lines["epsilon"] == epsilon)], n, epsilon)
+    seconds = [result.seconds for result in results.values()]
+    yield f"\n{sum(seconds) / 60:.0f} minutes on one core, {max(seconds):.0f} s a cell at most."
+
+
+def _summary(lines: pd.DataFrame) -> Iterator[str]:
+    yield f"## Coverage of {LEVEL:.0%} intervals\n"
+    yield (
+        "Of the values in the population of the normalised rows, which is what a release "
+        f"estimates, over cells in which at least {FEW:.0%} of the entries have a bounded "
+        "interval. Width is relative to an oracle that knows the standard deviation of the "
+        "estimate; with folds, Student's t distribution alone makes it 1.15 with 10 folds and 1.07 "
+        "with 20. The last column but one is the standard deviation of the estimates over that "
+        "without folds: what the noise of the folds costs. Below 1, a smaller radius gains more "
+        "than the noise costs, for more bias.\n"
+    )
+    drafted = lines[lines["drafted"]]
+    settings = drafted[["n", "epsilon"]].drop_duplicates().itertuples(index=False)
+    where = ", ".join(f"n = {n:,} with epsilon = {epsilon:g}" for n, epsilon in settings)
+    if where:
+        yield "### Where folds are drafted\n"
+        yield f"By `gramercy new`, 10 folds: {where}.\n"
+        yield from _summary_of(drafted)
+        yield "### Where they are not\n"
+    yield from _summary_of(lines[~lines["drafted"]])
+
+
+def _costs(lines: pd.DataFrame) -> Iterator[str]:
+    some = lines[lines["folds"] == DRAFTED]
+    n, epsilon = some["n"].max(), some["epsilon"].max()
+    some = some[(some["n"] == n) & (some["epsilon"] == epsilon)]
+    yield "## What folds cost\n"
+    yield (
+        f"Folds multiply the noise by sqrt({DRAFTED}). `gramercy new` and `gramercy plan` propose "
+        "them where that stays below a third of the sampling error. They know n, p and epsilon, "
+        f"but not the radius r, and assume r^2 = {TYPICAL_SQUARE:g} (p + 1). By table, the radius "
+        f"with {DRAFTED} folds, and the standard deviation of the estimates over that without "
+        f"folds, at n = {n:,} and epsilon = {epsilon:g}:\n"
+    )
+    body = []
+    for name, here in some.groupby("table", sort=False):
+        costs = (here[here["of"] == of]["cost"].mean() for of in QUANTITIES)
+        shown = ("-" if pd.isna(cost) else f"{cost:.2f}" for cost in costs)
+        body.append((str(name), f"{here['square'].mean():.1f}", *shown))
+    head = ("table", "r^2 / (p + 1)", *(of.replace("-", " ") for of in QUANTITIES))
+    yield from table(head, body)
+
+
+def _summary_of(lines: pd.DataFrame) -> Iterator[str]:
+    body = []
+    for of, (folds, layout) in product(QUANTITIES, LAYOUTS.items()):
+        every = lines[(lines["of"] == of) & (lines["folds"] == folds)]
+        here = judged(every)
+        if not len(here):
+            continue
+        held, cost = here["held"], here["cost"].dropna()
+        body.append(
+            (
+                of.replace("-", " "),
+                layout,
+                f"{held.mean():.1%}",
+                f"{held.min():.1%} to {held.max():.1%}",
+                f"{held.between(*BAND).sum()} of {len(held)}",
+                f"{here['worst'].min():.1%}",
+                f"{(here['worst'] < LEAST).sum()}",
+                _spread(here["width"]),
+                _spread(cost) if folds > 1 and len(cost) else "",
+                str(len(every) - len(here)),
+            )
+        )
+    head = (
+        "quantity", "", "mean", "range over cells", f"cells within {_BAND}", "least of an entry",
+        f"cells with an entry below {LEAST:.0%}", "width: median (range)",
+        "deviation / without folds", f"cells with fewer than {FEW:.0%} known",
+    )  # fmt: skip
+    yield from table(head, body)
+
+
+def _short(lines: pd.DataFrame) -> Iterator[str]:
+    found = short(lines)
+    some = judged(lines)
+    with_folds = int((some["folds"] > 1).sum())
+    yield "## Folds: every quantity that is covered too seldom\n"
+    yield (
+        f"{len(found)} of {with_folds} with a mean coverage below {BAND[0]:.0%}, or an entry "
+        f"below {LEAST:.0%}.\n"
+    )
+    if len(found):
+        head = ("quantity", "", "table", "n", "epsilon", "known", "mean", "least of an entry")
+        body = (
+            (
+                line.of.replace("-", " "),
+                LAYOUTS[line.folds],
+                line.table,
+                f"{line.n:,}",
+                f"{line.epsilon:g}",
+                f"{line.known:.0%}",
+                f"{line.held:.1%} ± {line.error:.1%}",
+                "-" if pd.isna(line.worst) else f"{line.worst:.1%}",
+            )
+            for line in found.itertuples()
+        )
+        yield from table(head, body)
+
+
+def _of_tables(lines: pd.DataFrame) -> Iterator[str]:
+    yield "## What clipping adds\n"
+    yield (
+        "Intervals do not contain what the clamping of cells and the clipping of rows change. "
+        "This table compares the coverage of the values in the normalised rows with that of the "
+        f"values in the table itself, for {DRAFTED} folds. Bias is the distance between both "
+        "values, in standard deviations of the estimate: the median over entries. It is "
+        "larger for variances than for correlations, and often larger than without folds, because "
+        "more noise makes the rule choose a smaller radius. A report estimates it.\n"
+    )
+    some = judged(lines[lines["folds"] == DRAFTED])
+    names = list(dict.fromkeys(lines["table"]))
+    for n in ROWS:
+        body = []
+        for name in names:
+            here = some[(some["n"] == n) & (some["table"] == name)]
+            if len(here):
+                by_quantity = (here[here["of"] == of] for of in QUANTITIES)
+                body.append((name, *(_biases(each) for each in by_quantity)))
+        if body:
+            yield f"### n = {n:,}\n"
+            yield (
+                "Normalised rows / table (bias), each for epsilon = "
+                + "; ".join(f"{epsilon:g}" for epsilon in EPSILONS)
+                + ".\n"
+            )
+            yield from table(("table", *(of.replace("-", " ") for of in QUANTITIES)), body)
+
+
+def _biases(here: pd.DataFrame) -> str:
+    at = here.set_index("epsilon")
+    return "; ".join(
+        f"{line.held:.0%} / {line.of_table:.0%}"
+        + ("" if pd.isna(line.bias) else f" ({line.bias:.1f})")
+        for line in (at.loc[epsilon] for epsilon in EPSILONS if epsilon in at.index)
+    )
+
+
+def _cells(lines: pd.DataFrame, n: int, epsilon: float) -> Iterator[str]:
+    if not len(lines):
+        return
+    yield f"### n = {n:,}, epsilon = {epsilon:g}\n"
+    body = []
+    for (name, of), here in lines.groupby(["table", "of"], sort=False):
+        by_folds = here.set_index("folds")
+        scores = (_score(by_folds.loc[folds]) for folds in LAYOUTS)
+        body.append((str(name), str(of).replace("-", " "), *scores))
+    yield from table(("table", "quantity", *LAYOUTS.values()), body)
+
+
+def _score(line: pd.Series) -> str:
+    known = "" if line.known == 1 else f" ({min(line.known, 0.99):.0%})"
+    if pd.isna(line.held):
+        return f"unknown{known}"
+    parts = [f"{line.held:.1%} ± {line.error:.1%}"]
+    parts += ["-" if pd.isna(line.worst) else f"{line.worst:.0%}"]
+    parts += ["-" if pd.isna(line.width) else f"{line.width:.2f}"]
+    return " / ".join(parts) + known
+
+
+def _spread(values: pd.Series) -> str:
+    return f"{values.median():.2f} ({values.min():.2f} to {values.max():.2f})"
+
+
+def _range(times: list[int]) -> str:
+    return " to ".join(dict.fromkeys((str(min(times)), str(max(times)))))
