@@ -143,7 +143,7 @@ TASKS = {
         best,
         "At small epsilon the paper's is better because its threshold is the best of "
         f"{THRESHOLDS} for the very rows that are then counted, which no user could know. With a "
-        "threshold from the release alone, as in the task before, it does not beat working without the "
-        "release, and Gramercy's does.",
+        "threshold from the release alone, as in the task before, it does not beat working "
+        "without the release, and Gramercy's does.",
     ),
 }
