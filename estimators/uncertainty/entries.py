@@ -127,12 +127,7 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
             below = above = z * np.sqrt(by_sampling + by_noise)
         else:
             squares = squared_reaches(level, folds.freedom, by_sampling, by_noise, shape)
-            below = above = np.sqrt(sum(squares))
-            on_diagonal = np.eye(len(known), dtype=bool)
-            skewed = skewed_reach(errors.matrix, *squares)
-            below, above = (
-                np.where(on_diagonal, *pair) for pair in zip(skewed, (below, above), strict=True)
-            )
+            below, above = reach_of_matrix(errors.matrix, *squares)
         lower = np.where(known, errors.matrix - below, -1.0)
         upper = np.where(known, errors.matrix + above, 1.0)
         # No row is longer than 1, and no variance is negative.
@@ -149,6 +144,14 @@ def _moment_entries(errors: MomentErrors, evidence: Evidence, statistic: Statist
         interval,
         describe_sampling(evidence),
     )
+
+
+def reach_of_matrix(matrix: Array, by_sampling: Array, by_noise: Array) -> Bounds:
+    """Distances from entries to their bounds: skewed on the diagonal, which has the variances."""
+    symmetric = np.sqrt(by_sampling + by_noise)
+    diagonal = np.eye(len(matrix), dtype=bool)
+    below, above = skewed_reach(matrix, by_sampling, by_noise)
+    return np.where(diagonal, below, symmetric), np.where(diagonal, above, symmetric)
 
 
 def skewed_reach(variances: Array, by_sampling: Array, by_noise: Array) -> Bounds:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.own_units import OwnMoments, OwnUnits, weight_lost
-from gramercy.estimators.uncertainty.entries import Bounds, Entries, skewed_reach
+from gramercy.estimators.uncertainty.entries import Bounds, Entries, reach_of_matrix
 from gramercy.estimators.uncertainty.jackknife import (
     describe_sampling,
     jackknife,
@@ -103,10 +103,7 @@ def _entries(
             squares = squared_reaches(level, folds.freedom, by_sampling, by_noise, shape)
             below = above = np.sqrt(sum(squares))
             if diagonal is not None:
-                skewed = skewed_reach(estimate, *squares)
-                below, above = (
-                    np.where(diagonal, *pair) for pair in zip(skewed, (below, above), strict=True)
-                )
+                below, above = reach_of_matrix(estimate, *squares)
         lower = np.where(estimable, estimate - below, -np.inf)
         if diagonal is not None:
             lower = np.where(diagonal, np.maximum(lower, 0.0), lower)  # no variance is negative

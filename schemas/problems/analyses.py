@@ -10,7 +10,7 @@ from gramercy.schemas.problem import problem
 
 @problem("GRM-588", MissingPackages, "Plots need matplotlib:", "{command}.")
 def plotting_packages(command: str) -> None:
-    """Gramercy was installed without the extra ``plot``."""
+    """Gramercy was installed without the packages that draw plots."""
 
 
 # Regression: 550 to 559.

@@ -77,7 +77,7 @@ def test_every_refusal_looks_the_same_to_analysts(reason: str, tmp_path: Path, h
     REFUSALS[reason](tmp_path)
     assert analyst_answer(home) == (
         [],
-        {"archive": str(home / "archive"), "release": "toy/v1-r1"},
+        {"archive": str(home / "archive"), "release": "toy/v1-r1", "known": ("none",)},
     )
 
 

@@ -34,6 +34,9 @@ class CrossTable:
     test
         Series with the test of independence: ``chi_squared``, ``freedom``, ``p_value``, and
         ``cramers_v``; None for one column.
+    mean_weight
+        Mean weight of a row: 1 if none was clipped. Below 1, longer rows count less than others.
+        None for releases that clip no rows.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class CrossTable:
     def __init__(self, estimate: Estimate) -> None:
         cells = estimate.tables["cells"]
         self.level = estimate.tuning["level"]
+        self.mean_weight: float | None = estimate.tuning.get("mean_weight")
         self._names = (str(cells["rows"].iloc[0]), str(cells["columns"].iloc[0]))
         self.cells = cells.drop(columns=["rows", "columns"])
         tests = estimate.tables.get("tests")
@@ -92,6 +96,8 @@ class CrossTable:
         if reach.size and np.isfinite(reach).any():
             percent = f"{100 * self.level:g} %"
             lines.append(f"Counts of levels are within {np.nanmedian(reach):.0f} in {percent}.")
+        if self.mean_weight is not None:
+            lines.append(f"Mean weight of a row: {self.mean_weight:.4g}.")
         if self.test is not None:
             lines.append(self._test_text())
         return "\n".join(lines)

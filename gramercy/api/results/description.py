@@ -38,6 +38,9 @@ class Description:
         DataFrame of means within the levels of a column; None unless it was given.
     rows
         Number of rows, public or noisy.
+    mean_weight
+        Mean weight of a row: 1 if none was clipped. Below 1, the numbers are closer to those of the
+        shorter rows. None for releases that clip no rows.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Description:
         tables = estimate.tables
         self.level = estimate.tuning["level"]
         self.rows = estimate.tuning["number_of_rows"]
+        self.mean_weight: float | None = estimate.tuning.get("mean_weight")
         columns = tables.get("columns")
         self.columns = None if columns is None else columns.set_index("column")
         self.levels = _indexed(tables.get("levels"), ["column", "level"])
@@ -74,7 +78,7 @@ class Description:
 
     def summary(self) -> str:
         """The tables as text."""
-        parts = [f"{self.rows:,.0f} rows", self.table().T.to_string(float_format="{:.4g}".format)]
+        parts = [self._head(), self.table().T.to_string(float_format="{:.4g}".format)]
         if self.levels is not None:
             shares = self.levels[["count", "share", "lower", "upper"]]
             parts.append(shares.to_string(float_format="{:.4g}".format))
@@ -83,13 +87,18 @@ class Description:
             parts.append(means.to_string(float_format="{:.4g}".format))
         return "\n\n".join(parts)
 
+    def _head(self) -> str:
+        weight = self.mean_weight
+        clipped = "" if weight is None else f", mean weight of a row {weight:.4g}"
+        return f"{self.rows:,.0f} rows{clipped}"
+
     def __repr__(self) -> str:
         return f"<Description>\n{self.summary()}"
 
     def _repr_html_(self) -> str:
         named = {"": self.table().T, "Levels": self.levels, "Means by level": self.groups}
         return "".join(
-            html_table(_flat(table), caption or f"{self.rows:,.0f} rows")
+            html_table(_flat(table), caption or self._head())
             for caption, table in named.items()
             if table is not None
         )

@@ -172,7 +172,8 @@ class RegressionResult:
         for index, each, slope in zip(self._design.regressors, facts, terms.iloc[1:], strict=True):
             if isinstance(each, LevelsFacts):
                 level = each.levels[index - self._columns.index(each)]
-                predicted += slope * (frame[each.name] == level).to_numpy(dtype=np.float64)
+                texts = frame[each.name].convert_dtypes().astype("string")  # codes such as 1 or 1.0
+                predicted += slope * (texts == level).fillna(False).to_numpy(np.float64)
             elif each is not None:
                 predicted += slope * frame[each.name].to_numpy(dtype=np.float64, na_value=np.nan)
         return pd.Series(predicted, index=frame.index, name=self.outcome)

@@ -77,6 +77,8 @@ def test_results_are_shown_as_text_html_and_plots() -> None:
     assert found.plot().get_xlabel() == "component"
     crossed = CrossTable(registry["tables"](name="tables").fit(EVIDENCE))
     assert "Independence" in crossed.summary()
+    assert crossed.mean_weight == pytest.approx(1, abs=0.01)
+    assert "Mean weight of a row: " in crossed.summary()
     assert "(no declared level)" in crossed._repr_html_()
     assert len(crossed.plot().texts) == len(WARDS) * len(SEXES)
     one = CrossTable(registry["tables"](name="tables", rows="sex").fit(EVIDENCE))
@@ -84,6 +86,10 @@ def test_results_are_shown_as_text_html_and_plots() -> None:
     assert one.test is None
     described = Description(registry["moments"](name="moments", by="ward").fit(EVIDENCE))
     assert "income" in described.summary()
+    assert described.mean_weight == pytest.approx(1, abs=0.01)
+    assert described.summary().startswith(
+        f"4,000 rows, mean weight of a row {described.mean_weight:.4g}\n"
+    )
     assert "Levels" in described._repr_html_()
     assert described.plot("income").get_xlabel() == "mean of income"
     with raises(problems.no_means_by_level, column="ward"):

@@ -136,11 +136,11 @@ def test_wrong_names_suggest_right_ones(catalogue: Catalogue) -> None:
         assert isinstance(raised.value, KeyError)
     with raises(analysis.unknown_dataset, dataset="toys", known=("toy",)):
         catalogue.latest("toys")
-    with raises(problems.unknown_estimate, estimate="intervlas") as raised:
-        release.estimates["intervlas"]
+    with raises(problems.unknown_estimate, estimate="interval") as raised:
+        release.estimates["interval"]
     assert raised.value.facts["known"][0].startswith("intervals-")
     assert isinstance(raised.value, KeyError)
-    assert release.estimates.get("intervlas") is None
+    assert release.estimates.get("interval") is None
     with raises(analysis.unknown_estimator) as raised:
         release.estimate("graphical-laso")
     assert raised.value.facts["known"][0] == "graphical-lasso"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from gramercy.api.results.regression import RegressionResult
 from gramercy.archive.opening import archive_of
 from gramercy.common.home import Home
 from gramercy.estimators.regression import LinearRegression
+from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.problems import analyses as problems
 from gramercy.schemas.problems.analysis import level_out_of_range
 from tests.support.problems import raises
@@ -71,6 +74,22 @@ def test_predictions() -> None:
     needed = ("age", "hours", "ward")
     with raises(problems.rows_lack_columns, missing=("hours", "ward"), known=needed):
         found.predict(rows[["age"]])
+
+
+@pytest.mark.parametrize(
+    "codes", [[1, 2, 3], [1.0, 2.0, 3.0, None], pd.Categorical(["1", "2", "3"])]
+)
+def test_levels_of_rows_may_be_numbers(codes: Any) -> None:
+    """Pandas reads levels that are numbers as numbers."""
+    evidence, levels = survey_evidence(TABLE), LevelsFacts(name="ward", levels=("1", "2", "3"))
+    facts = tuple(
+        levels if each is not None and each.name == "ward" else each for each in evidence.columns
+    )
+    evidence = replace(evidence, columns=facts)
+    found = RegressionResult(evidence, LinearRegression(formula="income ~ ward"))
+    intercept, *slopes = found.prediction_params
+    change = found.predict(pd.DataFrame({"ward": codes})) - intercept
+    np.testing.assert_allclose(change, [0, *slopes, 0][: len(codes)], atol=1e-9)
 
 
 def test_one_level_as_a_predictor() -> None:

@@ -14,6 +14,7 @@ import pytest
 from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.estimators import registry
+from gramercy.estimators.about_means import DependenceEstimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.tuning.edge_frequencies import edge_frequencies
 from gramercy.reports.estimate_summary import EstimateSummary
@@ -46,7 +47,10 @@ def test_selected_penalty_is_reused_in_redraws() -> None:
     np.testing.assert_array_equal(edge_frequencies(evidence, estimator, tuning, draws=5), expected)
 
 
-@pytest.mark.parametrize("name", [n for n in registry if n not in {"discriminant", "intervals"}])
+WITH_GRAPHS = [name for name in registry if issubclass(registry[name], DependenceEstimator)]
+
+
+@pytest.mark.parametrize("name", [*WITH_GRAPHS, "discoveries"])
 def test_edge_frequencies_of_every_graph_estimator(name: str) -> None:
     evidence, estimator = chain_evidence(0.01), registry[name].model_validate({"name": name})
     estimate = estimator.fit(evidence)
