@@ -37,7 +37,7 @@ acceptance: .venv/ready
 
 # What is missing in their results.jsonl, and their pages.
 benchmarks: .venv/ready
-	for each in statistics utility denoising graphs coverage intervals solvers throughput papers; do $(BIN)/python -m benchmarks.$$each || exit 1; done
+	for each in statistics analyses utility denoising graphs coverage intervals solvers throughput papers; do $(BIN)/python -m benchmarks.$$each || exit 1; done
 
 .venv/ready: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Gramercy needs Python >= 3.11 (set PYTHON=...)"; exit 1; }

@@ -219,7 +219,6 @@ EstimateKind = Literal[
     "cross-tables",
     "summary",
     "synthetic",
-    "pooled",
 ]
 
 

@@ -14,6 +14,7 @@ from gramercy.scaling.grid import Grid, first_grid, zoomed_grid
 from gramercy.scaling.radius import clipping_radius, length_edges
 from gramercy.scaling.scan import column_constants
 from gramercy.scaling.shares import Shares
+from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 
 Array = NDArray[np.float64]
 
@@ -34,6 +35,8 @@ class Scaled:
         Of the p columns.
     mu
         Mu of the matrix.
+    lengths
+        Noisy histogram of the lengths of rows.
     """
 
     rows: Array
@@ -41,6 +44,7 @@ class Scaled:
     present: Array
     constants: tuple[Constants, ...]
     mu: float
+    lengths: Histogram
 
 
 def privately_scaled(
@@ -60,7 +64,9 @@ def privately_scaled(
     left = mu * math.sqrt(1 - sum(shares.stages) - shares.lengths)
     radius = clipping_radius(counts, sd, table.n, table.p + 1, math.sqrt(folds) / left)
     present = np.array([each.present for each in chosen])
-    return Scaled(rows, radius, present, chosen, left)
+    upper, levels = np.append(edges[1:], np.nan), (None,) * len(edges)
+    histogram = Histogram(len(shares.stages) + 1, ROW_LENGTHS, edges, upper, levels, counts, sd)
+    return Scaled(rows, radius, present, chosen, left, histogram)
 
 
 def private_rows(table: Table, constants: tuple[Constants, ...]) -> Array:

@@ -1,0 +1,6 @@
+"""``python -m benchmarks.analyses``."""
+
+from benchmarks.measuring import command
+
+if __name__ == "__main__":
+    command("benchmarks.analyses")

@@ -1,0 +1,109 @@
+"""Principal components of the covariance of columns divided by their half widths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.analyses.populations import Population
+from benchmarks.analyses.releases import evidence_of, private_release
+from benchmarks.peers import OPENDP
+from benchmarks.statistics.methods import clipped_moment, middle_and_half, scaled_rows
+from benchmarks.statistics.peers import LENGTHS, SCRIPTS
+from benchmarks.statistics.tables import Table
+from gramercy.estimators.spectral.column_moments import column_moments
+from gramercy.mechanisms import registry
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.noise import NoiseLaw
+
+Array = NDArray[np.float64]
+Scores = dict[str, dict[str, float]]
+KEPT = 2  # components
+SECONDS = 25  # of processor time, for two fits
+
+
+def _units(table: Table) -> Table:
+    """The table with bounds -1 and 1."""
+    middle, half = middle_and_half(table)
+    return Table((table.cells - middle) / half, np.stack([-np.ones(table.p), np.ones(table.p)]))
+
+
+def private(population: Population, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
+    """Private constants, Gaussian noise."""
+    samples = (_units(population.sample(rng)) for _ in range(times))
+    return _scores(
+        population, (_covariance(private_release(each, epsilon, rng)) for each in samples)
+    )
+
+
+def pure(population: Population, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
+    """Declared constants, matrix Laplace noise."""
+    found = (_pure(_units(population.sample(rng)), epsilon, rng) for _ in range(times))
+    return _scores(population, (_covariance(each) for each in found))
+
+
+def _pure(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
+    p, radius = table.p + 1, math.sqrt(table.p + 1)
+    mechanism = registry["matrix-laplace"].calibrated(
+        p=p, n=table.n, neighbours="replace-one", epsilon=epsilon, delta=None, mu=None
+    )
+    scale = float(mechanism.constants()["scale"]) / table.n
+    sd = scale * math.sqrt(2 * (p + 1))
+    law = NoiseLaw(
+        family="matrix-laplace",
+        sd_diagonal=sd * math.sqrt(2),
+        sd_off_diagonal=sd,
+        dof=p + 1,
+    )
+    zeros = np.zeros(table.p)
+    moment = clipped_moment(scaled_rows(table.cells, zeros, zeros + 1), radius)
+    left, right = rng.standard_normal((2, p, p + 1))
+    released = moment + scale * (left @ left.T - right @ right.T)
+    return evidence_of(released, table.n, law, [(0.0, 1.0)] * table.p, radius)
+
+
+def _covariance(evidence: Evidence) -> Array:
+    """The matrix whose eigenvectors are Gramercy's components."""
+    return column_moments(evidence, range(len(evidence.raw) - 1), "covariance").matrix
+
+
+def opendp(population: Population, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
+    """OpenDP's components, for every length of rows that is fast."""
+    result: Scores = {}
+    for length in LENGTHS:
+        table = _units(population.sample(rng))
+        given = {"rows": table.cells, "length": np.array(length * math.sqrt(table.p))}
+        script = SCRIPTS / "opendp_pca.py"
+        try:
+            found = OPENDP.run(script, given, epsilon, times, seconds=SECONDS)
+        except TimeoutError:
+            continue
+        result |= {f"{length:g}": _scores(population, iter(found["covariances"]))[""]}
+    return result
+
+
+def _scores(population: Population, covariances: Iterator[Array]) -> Scores:
+    """By how much the first components explain less variance than the best ones do.
+
+    Returns
+    -------
+    dict
+        ``lost``: share of all variance, on average. ``first``: the same for the first component
+        alone. ``share``: root mean square error of the share of the first eigenvalue.
+    """
+    exact = np.cov(_units(population.table).cells, rowvar=False, ddof=0)
+    total = float(np.trace(exact))
+    values = np.linalg.eigvalsh(exact)[::-1] / total
+    lost, first, share = [], [], []
+    for each in covariances:
+        found, vectors = np.linalg.eigh(each)
+        along = np.einsum("ik,ij,jk->k", vectors, exact, vectors)[::-1] / total
+        lost.append(values[:KEPT].sum() - along[:KEPT].sum())
+        first.append(values[0] - along[0])
+        whole = float(np.trace(each))
+        share.append((found[-1] / whole if whole > found[-1] else 1.0) - values[0])
+    error = float(np.sqrt(np.mean(np.square(share))))
+    return {"": {"lost": float(np.mean(lost)), "first": float(np.mean(first)), "share": error}}
