@@ -261,7 +261,9 @@ def pool_of_other_rows(first: str, other: str, number: str) -> None:
     """Releases of one table have the same number of rows or persons and protect the same unit."""
 
 
-@problem("GRM-587", RequestError, "A pool needs two or more different releases.", "Given: {release}.")
+@problem(
+    "GRM-587", RequestError, "A pool needs two or more different releases.", "Given: {release}."
+)
 def pool_too_small(release: str) -> None:
     """A release is pooled with others; the same release twice would count its noise as two."""
 
