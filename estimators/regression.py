@@ -93,7 +93,12 @@ class LinearRegression(Estimator):
         RequestError
             If rows were divided by their length, there is no intercept, or a column is unknown.
         """
-        columns, result = self.design_and_result(evidence)
+        return self.estimate_of(evidence, *self.design_and_result(evidence))
+
+    def estimate_of(
+        self, evidence: Evidence, columns: Design, result: Regression | None
+    ) -> Estimate:
+        """The estimate from what `design_and_result` returns."""
         labels = ["Intercept", *(evidence.names[i] for i in columns.regressors)]
         coefficients = inference(result, labels, self.level)
         tables = {

@@ -55,8 +55,8 @@ class RegressionResult:
     """
 
     def __init__(self, evidence: Evidence, settings: LinearRegression) -> None:
-        self._tables = settings.fit(evidence).tables
         self._design, self._result = settings.design_and_result(evidence)
+        self._tables = settings.estimate_of(evidence, self._design, self._result).tables
         self._columns = evidence.columns
         self.level = settings.level
         self.outcome = str(self._tables["terms"]["column"].iloc[0])
