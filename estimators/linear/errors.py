@@ -9,8 +9,7 @@ deviation t off the diagonal it is t^2 (|e|^2 I + e e^T).
 
 *Sampling.* If the residuals are independent of the regressors, u_x - m_x u_0 has the covariance
 res C_xx / n, where res is the variance of the residuals. `linear.missing_cells` has the form for
-missing cells. Rows with heavy tails have larger errors: the variance of the published row lengths,
-over that of Gaussian rows, is a factor.
+missing cells. For rows with heavy tails there is a factor: `uncertainty.tail_factor`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,8 @@ from numpy.typing import NDArray
 
 from gramercy.estimators.linear.moments import Moments
 from gramercy.estimators.uncertainty.entry_covariance import EntryCovariance
-from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
-
-_CLEAR = 3.0  # standard deviations of the noise that the count of an occupied bin exceeds
 
 
 def noise_of_scores(noise: EntryCovariance, residual: Array) -> Array:
@@ -66,26 +62,3 @@ def sampling_of_scores(moments: Moments, positive: Array, variance: float) -> Ar
     scores[0, 0] = variance * moments.weight
     scores[1:, 1:] = variance * positive
     return scores
-
-
-def tail_factor(evidence: Evidence) -> float:
-    """Variance of the squared row lengths over that of Gaussian rows; at least 1.
-
-    From the published histogram of row lengths, and 1 if there is none. For Gaussian rows with
-    second moment T and means m about the centres, it is 2 (tr T^2 - |m|^4).
-    """
-    lengths = evidence.lengths
-    if lengths is None or evidence.radius is None:
-        return 1.0
-    radius = evidence.radius
-    lower = np.nan_to_num(lengths.lower)
-    middle = np.where(np.isfinite(lengths.upper), (lower + lengths.upper) / 2, lower)
-    squares = np.minimum(middle, radius) ** 2
-    counts = np.where(lengths.count > _CLEAR * lengths.sd, lengths.count, 0).astype(np.float64)
-    if not counts.sum() > 0:
-        return 1.0
-    shares = counts / counts.sum()
-    variance = float(shares @ (squares - shares @ squares) ** 2)
-    second = radius**2 * evidence.repaired
-    gaussian = 2 * float((second**2).sum() - (second[0] @ second[0]) ** 2)
-    return max(1.0, variance / gaussian) if gaussian > 0 else 1.0

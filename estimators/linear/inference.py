@@ -9,7 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramercy.estimators.linear.regression import Regression
-from gramercy.estimators.uncertainty.jackknife import student_quantile, student_tail
+from gramercy.estimators.uncertainty.jackknife import (
+    reach_tail,
+    squared_reaches,
+    student_quantile,
+    student_tail,
+)
 from gramercy.estimators.uncertainty.tails import critical_value, tail_probability
 
 Array = NDArray[np.float64]
@@ -47,10 +52,12 @@ def inference(result: Regression | None, terms: Sequence[str], level: float) -> 
     beyond = np.maximum(np.abs(estimate) - result.bias, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         t, distance = estimate / error, np.where(beyond > 0, beyond / error, 0.0)
-    p_value = np.maximum(
-        tail_probability(distance, share, result.shape), student_tail(distance, result.freedom)
-    )
-    reach = result.bias + error * _quantile(level, share, result.shape, result.freedom)
+    if result.by_folds:
+        tail = reach_tail(distance, result.freedom, share)
+    else:
+        tail = student_tail(distance, result.freedom)
+    p_value = np.maximum(tail_probability(distance, share, result.shape), tail)
+    reach = result.bias + error * _quantile(level, share, result)
     values = (estimate, error, t, p_value, estimate - reach, estimate + reach, result.bias)
     columns = {
         name: np.where(known, each, np.nan) for name, each in zip(numbers, values, strict=True)
@@ -86,7 +93,9 @@ def standardised(result: Regression | None, table: pd.DataFrame) -> pd.DataFrame
     return pd.DataFrame({"term": table["term"].iloc[1:], **scaled}).reset_index(drop=True)
 
 
-def _quantile(level: float, share: Array, shape: Array, freedom: float) -> Array:
+def _quantile(level: float, share: Array, result: Regression) -> Array:
     """Half the width of an interval of this level, in standard errors."""
-    normal = critical_value(1 - level, share, shape)
-    return np.maximum(normal, student_quantile(level, freedom))
+    if result.by_folds:
+        return np.sqrt(sum(squared_reaches(level, result.freedom, 1 - share, share, result.shape)))
+    normal = critical_value(1 - level, share, result.shape)
+    return np.maximum(normal, student_quantile(level, result.freedom))

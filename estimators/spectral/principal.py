@@ -32,8 +32,8 @@ from gramercy.estimators.spectral.column_moments import (
     functional_variance,
 )
 from gramercy.estimators.spectral.noise_edge import noise_edge
-from gramercy.estimators.spectral.tail_weight import tail_weight
 from gramercy.estimators.uncertainty.jackknife import has_jackknife, jackknife, student_quantile
+from gramercy.estimators.uncertainty.tail_factor import tail_factor
 from gramercy.schemas.evidence import Evidence
 
 Array = NDArray[np.float64]
@@ -119,7 +119,7 @@ def principal_components(
         np.maximum(each.transformed(vectors.T).variance(q), 0.0)
         for each in (moments.noise, moments.sampling)
     )
-    variances = noise + tail_weight(evidence) * sampling
+    variances = noise + tail_factor(evidence) * sampling
     folds = jackknife(evidence, lambda each: vectors.T @ moments.of(evidence, each) @ vectors)
     if folds is not None and np.isfinite(folds.standard_error).all():
         variances = np.maximum(folds.standard_error**2, noise)
@@ -241,7 +241,7 @@ class _Spectrum:
             return [float(each) for each in np.maximum(known, np.sqrt(noise))]
         law = self.moments.sampling
         sampling = np.array([functional_variance(law, each) for each in weights])
-        return [float(each) for each in np.sqrt(noise + tail_weight(self.evidence) * sampling)]
+        return [float(each) for each in np.sqrt(noise + tail_factor(self.evidence) * sampling)]
 
     def _shares(self, matrix: Array, sizes: list[tuple[int, int]]) -> Array:
         """Shares of the variance in the released directions, for another second moment."""

@@ -31,6 +31,7 @@ from gramercy.estimators.uncertainty.moment_errors import (
 from gramercy.estimators.uncertainty.nodewise import nodewise_lasso
 from gramercy.estimators.uncertainty.tails import gamma_shape
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import LevelsFacts
 
 Array = NDArray[np.float64]
 CorrelationKind = Literal["correlation", "partial-correlation"]
@@ -64,14 +65,20 @@ def correlation_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationEr
 def edge_errors(evidence: Evidence, of: CorrelationKind) -> CorrelationErrors:
     """As `correlation_errors`, but partial correlations are always nodewise.
 
-    Each is known or not on its own, given the columns whose variances are known.
+    Each is known or not on its own, given the columns whose variances are known. The first of the
+    known levels of a column is the reference of the others, and has no partial correlations.
     """
     if of == "correlation":
         return correlation_errors(evidence, of)
     moments = moment_errors(evidence)
     if moments.weight_lost:
         return not_estimable(len(moments.matrix))
-    lasso = nodewise_lasso(_completed(evidence, moments), evidence.law, max(evidence.rows, 1.0))
+    lasso = nodewise_lasso(
+        _completed(evidence, moments),
+        evidence.law,
+        max(evidence.rows, 1.0),
+        _levels(evidence, moments.offset),
+    )
     if lasso is None:
         return not_estimable(len(moments.matrix))
 
@@ -139,3 +146,10 @@ def _completed(evidence: Evidence, moments: MomentErrors) -> MomentErrors:
         matrix=completed_moments(evidence, evidence.raw),
         denoised=project(completed_moments(evidence, evidence.repaired), np.inf),
     )
+
+
+def _levels(evidence: Evidence, offset: int) -> list[list[int]]:
+    """Indices of the levels of each column of levels, without the first `offset` columns."""
+    sources = evidence.columns[offset:]
+    columns = dict.fromkeys(each for each in sources if isinstance(each, LevelsFacts))
+    return [[k for k, source in enumerate(sources) if source == each] for each in columns]

@@ -22,12 +22,13 @@ z of the noise. Where noise dominates, t alone would make 95 % intervals cover 9
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from gramercy.estimators.uncertainty.tails import critical_value
 from gramercy.schemas.evidence import Evidence
@@ -35,6 +36,7 @@ from gramercy.schemas.evidence import Evidence
 Array = NDArray[np.float64]
 Statistic = Callable[[Array], Array]
 
+_LEAST_TAIL, _BISECTIONS = 1e-100, 60  # of p-values; bisections of their logarithm
 MIN_FOLDS = 5  # below, the quantile of Student's t makes intervals more than 1.6 times as wide
 
 
@@ -78,6 +80,27 @@ def squared_reaches(
     """
     z = critical_value(1 - level, np.ones(np.shape(by_noise)), shape)
     return student_quantile(level, freedom) ** 2 * by_sampling, z**2 * by_noise
+
+
+def reach_tail(distance: Array, freedom: float, share: Array) -> Array:
+    """The 1 - level at which an interval of `squared_reaches` ends, for normal noise; elementwise.
+
+    Parameters
+    ----------
+    distance
+        From the estimate, in standard errors; not negative.
+    freedom, share
+        Degrees of freedom of the jackknife, and share of the variance that is due to noise.
+    """
+    least, most = np.full(np.shape(distance), math.log(_LEAST_TAIL)), np.zeros(np.shape(distance))
+    for _ in range(_BISECTIONS):
+        middle = (least + most) / 2
+        half = np.exp(middle) / 2
+        square = (1 - share) * stdtrit(freedom, half) ** 2 + share * ndtri(half) ** 2
+        beyond = square < distance**2
+        least, most = np.where(beyond, least, middle), np.where(beyond, middle, most)
+    tail: Array = np.exp(most)
+    return tail
 
 
 def student_tail(t: Array, freedom: float) -> Array:

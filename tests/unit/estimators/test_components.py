@@ -13,10 +13,8 @@ from gramercy.estimators import Estimate, registry
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.spectral.column_moments import column_moments, functional_variance
 from gramercy.estimators.spectral.noise_edge import noise_edge
-from gramercy.estimators.spectral.tail_weight import tail_weight
 from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 from gramercy.schemas.noise import Family, NoiseLaw
 from gramercy.schemas.problems import analyses as problems
 from tests.support.problems import raises
@@ -198,29 +196,6 @@ def test_missing_cells_are_corrected() -> None:
     evidence = released(np.where(holes, np.nan, table), columns, 50.0, present=present)
     found = pca(evidence).tables["eigenvalues"]["eigenvalue"]
     np.testing.assert_allclose(found, np.linalg.eigvalsh(np.corrcoef(table.T))[::-1], atol=0.06)
-
-
-def test_heavy_tails_are_seen_in_the_lengths() -> None:
-    def weight(tails: float) -> float:
-        rng = np.random.default_rng(6)
-        table = rng.normal(size=(20_000, 4))
-        if tails:
-            table *= np.sqrt(tails / rng.chisquare(tails, size=len(table)))[:, None]
-        columns = [
-            each.model_copy(update={"scale": 1.0}) for each in declared_columns([(-99.0, 99.0)] * 4)
-        ]
-        evidence = released(table, columns, 20.0)
-        edges = 2 ** (np.arange(24) / 4)
-        lengths = np.hypot(1.0, np.linalg.norm(table, axis=1))
-        counts = np.histogram(lengths, [*edges, np.inf])[0]
-        upper = np.append(edges[1:], np.nan)
-        levels = (None,) * len(edges)
-        histogram = Histogram(4, ROW_LENGTHS, edges, upper, levels, counts, 3.0)
-        return tail_weight(replace(evidence, histograms=(histogram,)))
-
-    assert weight(0) == pytest.approx(1.0, abs=0.2)
-    assert weight(8) > 1.8
-    assert tail_weight(survey_evidence(TABLE)) == 1.0
 
 
 def test_moments_of_unit_rows_are_those_of_directions() -> None:

@@ -15,7 +15,12 @@ from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.own_units import own_units
 from gramercy.estimators.uncertainty.entries import EntryKind, entries
-from gramercy.estimators.uncertainty.jackknife import MIN_FOLDS, jackknife
+from gramercy.estimators.uncertainty.jackknife import (
+    MIN_FOLDS,
+    jackknife,
+    reach_tail,
+    squared_reaches,
+)
 from gramercy.estimators.uncertainty.moderation import moderated
 from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
@@ -138,6 +143,15 @@ def test_standard_errors_are_at_least_those_of_the_noise() -> None:
         np.testing.assert_allclose(found.sampling_error, 0.0, atol=1e-9)
         np.testing.assert_allclose(found.standard_error, found.noise_error, rtol=1e-6)
         assert (found.noise_error[np.triu_indices(3, 1)] > 0.003).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-6])
+def test_p_values_agree_with_intervals(level: float) -> None:
+    """An estimate as far from zero as its interval reaches has the p-value 1 - level."""
+    share = np.array([0.0, 0.3, 0.9, 1.0])
+    squares = squared_reaches(level, 9, 1 - share, share, np.full(4, np.inf))
+    np.testing.assert_allclose(reach_tail(np.sqrt(sum(squares)), 9, share), 1 - level, rtol=1e-9)
+    np.testing.assert_array_equal(reach_tail(np.zeros(4), 9, share), np.ones(4))
 
 
 def test_the_law_is_next_to_the_numbers() -> None:
