@@ -10,6 +10,7 @@ from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
+from gramercy.estimators.pooled_releases import PooledReleases
 from gramercy.estimators.regression import LinearRegression
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
@@ -34,6 +35,7 @@ registry: Mapping[str, type[Estimator]] = {
     "tables": CrossTables,
     "moments": SummaryTable,
     "synthetic": Synthetic,
+    "pool": PooledReleases,
 }
 
 DEFAULT_ESTIMATORS = ("ridge", "graphical-lasso")

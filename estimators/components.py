@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
+from gramercy.estimators.names_setting import names_of
 from gramercy.estimators.own_units import own_units
 from gramercy.estimators.spectral.column_moments import ColumnMoments, Scale, column_moments
 from gramercy.estimators.spectral.principal import PrincipalComponents, principal_components
@@ -32,8 +35,8 @@ class Components(Estimator):
         ``correlation``: of columns divided by their standard deviations; or ``covariance``: of
         columns in their own units. The former suits columns in different units.
     columns
-        Names of columns of the table. Default: all numeric columns, or all columns if there are
-        none.
+        Names of columns of the table: a list, or a text with commas. Default: all numeric columns,
+        or all columns if there are none.
     level
         Confidence level of the intervals.
 
@@ -50,7 +53,7 @@ class Components(Estimator):
 
     name: Literal["pca"] = "pca"
     scale: Scale = "correlation"
-    columns: tuple[str, ...] | None = None
+    columns: Annotated[tuple[str, ...], BeforeValidator(names_of)] | None = None
     level: Level = 0.95
 
     def check(self, spec: ReleaseSpec) -> None:
@@ -89,7 +92,7 @@ class Components(Estimator):
 def _check_names(wanted: tuple[str, ...] | None, known: tuple[str, ...]) -> None:
     unknown = tuple(name for name in wanted or () if name not in known)
     if unknown:
-        raise components_unknown_columns(unknown, known)
+        raise components_unknown_columns(unknown, most_similar_first(unknown[0], known))
 
 
 def _names(evidence: Evidence) -> list[str]:

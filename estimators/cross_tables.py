@@ -7,6 +7,7 @@ from typing import Literal
 
 import pandas as pd
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.contingency.independence import independence
 from gramercy.estimators.contingency.noisy_table import noisy_table
 from gramercy.estimators.contingency.table_frame import level_indices, table_frame
@@ -93,7 +94,7 @@ class CrossTables(Estimator):
             raise problems.no_levels_to_count()
         for name in (self.rows, self.columns):
             if name is not None and name not in by_name:
-                raise problems.not_a_column_of_levels(name, tuple(by_name))
+                raise problems.not_a_column_of_levels(name, most_similar_first(name, by_name))
         if self.columns is not None and self.rows in (None, self.columns):
             raise problems.table_of_one_column()
         pairs: list[Pair] = list(combinations(levels, 2)) or [(levels[0], None)]

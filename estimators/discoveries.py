@@ -50,8 +50,9 @@ class Discoveries(Estimator):
     See `estimators.intervals.Intervals` for how errors are computed. With folds, the variances of
     pairs are moderated, as few folds cannot tell the far tails of one pair. A pair that cannot be
     tested has the p-value 1. Partial correlations are given the columns whose variances exceed the
-    noise, and are tested where the noise is small against what other columns leave unexplained. A
-    correlation can be tested even if the variances of its columns are unknown.
+    noise, and are tested where the noise is small against what other columns leave unexplained. Of
+    the levels of a column the first known one is the reference, which has no edges. A correlation
+    can be tested even if the variances of its columns are unknown.
     """
 
     method_since = 8

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.class_tables import ColumnUnits, class_shares
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.graphical_lasso import GraphicalLasso
@@ -147,7 +148,7 @@ def _class_column(columns: Sequence[Any], name: str | None) -> LevelsFacts:
     if name is None and len(levels) > 1:
         raise problems.classes_ambiguous(tuple(levels))
     if name is not None and name not in levels:
-        raise problems.classes_unknown(name, tuple(levels))
+        raise problems.classes_unknown(name, most_similar_first(name, levels))
     return levels[next(iter(levels)) if name is None else name]
 
 

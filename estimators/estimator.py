@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, ReleaseEvidence
 from gramercy.schemas.manifest import EstimateKind, ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.problems.estimation import no_matrix
@@ -83,6 +83,40 @@ class Estimator(EstimatorSpec, ABC):
         RequestError
             If the specification of the release does not suit these settings.
         """
+
+    @property
+    def other_releases(self) -> tuple[str, ...]:
+        """Names of the other releases that it needs, as DATASET/RELEASE."""
+        return ()
+
+    def check_together(self, releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
+        """Check before a release is charged that it suits the other releases.
+
+        Parameters
+        ----------
+        releases
+            Name and facts of the planned release, and of each of `other_releases`.
+
+        Raises
+        ------
+        RequestError
+            If their facts show that this estimate of them is impossible.
+        """
+
+    def evidence_of(self, releases: Sequence[ReleaseEvidence]) -> Evidence:
+        """The evidence that `fit` receives.
+
+        Parameters
+        ----------
+        releases
+            The release, and each of `other_releases`.
+
+        Raises
+        ------
+        RequestError
+            If this estimate of them is impossible.
+        """
+        return releases[0].evidence
 
     @property
     def id(self) -> str:

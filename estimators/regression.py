@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import Level
@@ -16,6 +16,7 @@ from gramercy.estimators.linear.design import Design, design, predictor_names
 from gramercy.estimators.linear.formula import Terms, all_others, check_formula, parse_formula
 from gramercy.estimators.linear.inference import inference, standardised
 from gramercy.estimators.linear.regression import Regression, regression
+from gramercy.estimators.names_setting import names_of
 from gramercy.estimators.own_units import mean_weight
 from gramercy.estimators.uncertainty.jackknife import describe_sampling, has_jackknife
 from gramercy.estimators.uncertainty.moment_errors import has_intercept
@@ -37,18 +38,22 @@ class LinearRegression(Estimator):
         Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one, with
         backticks around names that are not words. The intercept is always included.
     outcome, predictors
-        The same as names of columns, in place of a formula; all other columns are the default
-        predictors.
+        The same as names of columns, in place of a formula; predictors are a list or a text with
+        commas, and by default all other columns.
+    selection
+        ``lasso``: predict by those regressors that a lasso selects, and by no others. Coefficients
+        and their intervals are the same with and without, so that they stay valid.
     level
         Confidence level of each interval.
 
     Notes
     -----
-    See `estimators.linear.filtered_fit` for the fit, and `estimators.linear.regression` for its
-    intervals. A column of levels has a coefficient for each level but the first one declared. If
-    rows were clipped, this is weighted least squares, in which row z has the weight
-    min(1, radius / |z|)^2. If the release states which share of each column's cells is present,
-    moments are corrected for cells that are missing independently, as in `estimators.own_units`.
+    See `estimators.linear.filtered_fit` for the fit, `estimators.linear.selection` for the lasso,
+    and `estimators.linear.regression` for intervals. A column of levels has a coefficient for each
+    level but the first one declared. If rows were clipped, this is weighted least squares, in which
+    row z has the weight min(1, radius / |z|)^2. If the release states which share of each column's
+    cells is present, moments are corrected for cells that are missing independently, as in
+    `estimators.own_units`.
 
     The filter, and the limit beyond which a coefficient is unknown, were chosen for isotropic
     Gaussian noise. For other laws they use the largest standard deviation of the noise off the
@@ -58,7 +63,8 @@ class LinearRegression(Estimator):
     name: Literal["regression"] = "regression"
     formula: str | None = None
     outcome: str | None = None
-    predictors: tuple[str, ...] | None = None
+    predictors: Annotated[tuple[str, ...], BeforeValidator(names_of)] | None = None
+    selection: Literal["lasso"] | None = None
     level: Level = 0.95
 
     @model_validator(mode="after")
@@ -83,7 +89,8 @@ class LinearRegression(Estimator):
         Estimate
             Tables only. ``coefficients``: for each term ``coefficient``, ``standard_error``, ``t``,
             ``p_value``, ``lower``, ``upper``, the bound on the ``bias`` that interval and p-value
-            include, ``fitted``, the coefficient for prediction, and whether it is ``known``.
+            include, ``fitted``, the coefficient for prediction, and whether it is ``known``;
+            with `selection`, also whether the term is ``selected``.
             ``standardised``: the same in standard deviations. ``fit``: R squared of the fitted
             coefficients, residual standard deviation, and the numbers in use. ``terms``: the
             outcome, and the reference of each column of levels.
@@ -101,6 +108,9 @@ class LinearRegression(Estimator):
         """The estimate from what `design_and_result` returns."""
         labels = ["Intercept", *(evidence.names[i] for i in columns.regressors)]
         coefficients = inference(result, labels, self.level)
+        if self.selection is not None:
+            selected = np.zeros(len(labels), dtype=bool) if result is None else result.selected
+            coefficients["selected"] = np.where(selected, "yes", "no")
         tables = {
             "coefficients": coefficients,
             "standardised": standardised(result, coefficients),
@@ -117,7 +127,7 @@ class LinearRegression(Estimator):
         if evidence.unit or not evidence.names or not has_intercept(evidence):
             raise problems.analysis_needs_means(self.name)
         columns = self._design(evidence.names, evidence.columns)
-        return columns, regression(evidence, columns)
+        return columns, regression(evidence, columns, sparse=self.selection == "lasso")
 
     def _design(
         self, names: Sequence[str], columns: Sequence[ColumnFacts | LevelsFacts | None]

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.common.similar_names import most_similar_first
+from gramercy.estimators.accuracy.clipped_means import largest_shifts
 from gramercy.estimators.contingency.group_means import group_means
 from gramercy.estimators.contingency.table_frame import table_frame
 from gramercy.estimators.estimator import Estimate, Estimator
@@ -46,9 +48,10 @@ class SummaryTable(Estimator):
     are clamped to the bounds, which are in the table. Intervals cover noise and sampling.
 
     If rows were clipped, a row beyond the radius counts less than others; ``mean_weight`` is 1 if
-    there are none. Means and standard deviations are of the cells that are present, if the release
-    publishes their shares, for cells that are missing completely at random; otherwise a missing
-    cell counts as the column's centre.
+    there are none, and ``clipping`` bounds how far a mean may therefore be from that of equally
+    weighted rows: see `estimators.accuracy.clipped_means`. Means and standard deviations are of the
+    cells that are present, if the release publishes their shares, for cells that are missing
+    completely at random; otherwise a missing cell counts as the column's centre.
     """
 
     name: Literal["moments"] = "moments"
@@ -96,7 +99,7 @@ class SummaryTable(Estimator):
 def _column_of_levels(columns: Sequence[Any], name: str) -> LevelsFacts:
     levels = {column.name: column for column in columns if isinstance(column, LevelsFacts)}
     if name not in levels:
-        raise problems.not_a_column_of_levels(name, tuple(levels))
+        raise problems.not_a_column_of_levels(name, most_similar_first(name, levels))
     return levels[name]
 
 
@@ -116,6 +119,7 @@ def _columns(evidence: Evidence, units: OwnUnits, level: float) -> pd.DataFrame:
     for name, entries in (("mean", means), ("deviation", deviations)):
         for key, values in _with_interval(entries, level).items():
             table[f"{name}_{key}" if key else name] = values[numeric]
+    table["clipping"] = largest_shifts(evidence, units, level)
     table["lower_bound"] = [c.lower for c in facts]
     table["upper_bound"] = [c.upper for c in facts]
     return table.assign(law=means.law)

@@ -8,26 +8,26 @@ dependence between three columns at a time, and no curved relation.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from gramercy.estimators.copula.rows import Copula, compared_correlations, compared_marginals
+from gramercy.estimators.copula.rows import (
+    Copula,
+    check_numeric,
+    compared_correlations,
+    compared_marginals,
+)
 from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.names_setting import names_of
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.analyses import analysis_needs_means
 
 MOST_ROWS = 100_000
-
-
-def _names(given: Any) -> Any:
-    """Names from a text with commas, as on the command line."""
-    if isinstance(given, str):
-        return tuple(name.strip() for name in given.split(",") if name.strip())
-    return given
 
 
 class Synthetic(Estimator):
@@ -51,12 +51,14 @@ class Synthetic(Estimator):
     name: Literal["synthetic"] = "synthetic"
     rows: Annotated[int, Field(strict=True, ge=1, le=MOST_ROWS)] = 10_000
     missing: Annotated[bool, Field(strict=True)] = True
-    integers: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    integers: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
 
     def check(self, spec: ReleaseSpec) -> None:
         """See `Estimator.check`."""
         if isinstance(spec.normalisation, Unit) or not spec.intercept:
             raise analysis_needs_means(self.name)
+        numeric = [column.name for column in spec.columns if isinstance(column, ColumnFacts)]
+        check_numeric(self.integers, numeric)
 
     def fit(self, evidence: Evidence) -> Estimate:
         """See `Estimator.fit`."""

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gramercy.api.catalogue import Catalogue, Keys
-    from gramercy.api.pool import PooledRelease, Rows
+    from gramercy.api.pool import PooledRelease
     from gramercy.api.release import Release
+    from gramercy.schemas.evidence import PooledRows
 
 __version__ = "0.2.0.dev0"
 
@@ -100,7 +101,7 @@ def open(path: str | Path, key: Keys | None = None) -> Catalogue:
     return Catalogue(path, key)
 
 
-def pool(releases: Sequence[Release], rows: Rows | None = None) -> PooledRelease:
+def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledRelease:
     """Pool releases of one data set, or of several; see `gramercy.api.pool.PooledRelease`.
 
     Post-processing, at no privacy cost. Releases of one table (one data set, version and curator)

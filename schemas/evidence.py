@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
-from gramercy.schemas.manifest import FORMAT
+from gramercy.schemas.manifest import FORMAT, ReleaseSpec
 from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Divisor = Literal["public", "noisy", "itself"]
+PooledRows = Literal["same", "disjoint"]  # whether all releases of a pool are of the same rows
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,30 @@ class NoiseTerm:
 
 
 @dataclass(frozen=True)
+class PoolPart:
+    """One release of a pool.
+
+    Parameters
+    ----------
+    release
+        DATASET/RELEASE.
+    weight
+        Its weight; those of all parts add up to 1.
+    rows
+        Public or noisy number of its rows.
+    noise, sampling
+        Typical standard deviation of its noise and of its sampling error in an entry of the matrix,
+        in the units of the pool: the geometric mean over all pairs of columns.
+    """
+
+    release: str
+    weight: float
+    rows: float
+    noise: float
+    sampling: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a release has published: everything that an estimator may use.
 
@@ -106,6 +131,8 @@ class Evidence:
     terms
         Of a pool of releases in different units, the exact noise of `raw` as a sum; `law` then has
         its root mean squares. Empty if the noise has the law `law`.
+    parts
+        The releases of a pool; empty for a single release.
     """
 
     raw: Array
@@ -124,6 +151,7 @@ class Evidence:
     format: int = FORMAT
     histograms: tuple[Histogram, ...] = ()
     terms: tuple[NoiseTerm, ...] = ()
+    parts: tuple[PoolPart, ...] = ()
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
@@ -154,3 +182,25 @@ class Evidence:
         if (self.law.cell_variance is None and not self.terms) or p == 1:
             return self.law.sd_off_diagonal
         return float(np.sqrt(np.mean(self.deviations[np.triu_indices(p, 1)] ** 2)))
+
+
+@dataclass(frozen=True)
+class ReleaseEvidence:
+    """The evidence of a release with its name and its public facts; releases are pooled by these.
+
+    Parameters
+    ----------
+    name
+        DATASET/RELEASE.
+    sha256
+        Digest of its SHA256SUMS, which names its exact content.
+    facts
+        Its public facts.
+    evidence
+        What it has published.
+    """
+
+    name: str
+    sha256: str
+    facts: ReleaseSpec
+    evidence: Evidence

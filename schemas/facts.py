@@ -100,9 +100,10 @@ class CalibrationFacts(Model):
 class GuaranteeFacts(Model):
     """The exact guarantee. `pure_epsilon` is null if the guarantee is not pure.
 
-    `epsilon` is the smallest that holds at the requested `delta`; `profile` gives delta at other
-    epsilons. `rho` is for zero-concentrated DP, which may fail with probability `rho_failure`.
-    `power` is the true positive rate of the best attacker at a false positive rate of 5 %.
+    `epsilon` is the smallest that holds at the requested `delta`, or the requested one if only
+    rounding errors tell them apart; `profile` gives delta at other epsilons. `rho` is for
+    zero-concentrated DP, which may fail with probability `rho_failure`. `power` is the true
+    positive rate of the best attacker at a false positive rate of 5 %.
     """
 
     mu: float

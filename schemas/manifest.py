@@ -219,6 +219,7 @@ EstimateKind = Literal[
     "cross-tables",
     "summary",
     "synthetic",
+    "pooled",
 ]
 
 
@@ -229,6 +230,9 @@ class EstimateManifest(Model):
     ----------
     release, release_sha256
         Id of the release it was computed from, and the digest of that release's SHA256SUMS.
+    sources
+        For an estimate from several releases, the digest of SHA256SUMS of each other release, by
+        its name.
     estimator, tuning
         Requested settings, and the numbers in use.
     matrices, tables
@@ -243,6 +247,7 @@ class EstimateManifest(Model):
     dataset: DatasetFacts
     release: Label
     release_sha256: str
+    sources: Annotated[dict[str, Digest], Field(default_factory=dict)]
     names: tuple[str, ...]
     estimator: dict[str, Any]
     tuning: dict[str, float]
@@ -251,6 +256,14 @@ class EstimateManifest(Model):
     graph: bool
     privacy: Literal["post-processing of the release; no further privacy cost"]
     software: dict[str, str]
+
+    @model_serializer(mode="wrap")
+    def _without_empty_sources(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The facts; estimates from one release do not state other releases."""
+        facts: dict[str, Any] = handler(self)
+        if not facts.get("sources"):
+            facts.pop("sources", None)
+        return facts
 
 
 def _day(text: str) -> str:

@@ -93,12 +93,26 @@ def _lines(
     """Which cells each line sums, and its labels: the cells, then the margins and the total."""
     cells = np.eye(shape[0] * shape[1]).reshape(*shape, -1)
     everything = cells.sum(axis=(0, 1))[None]
-    first = [*level_names(rows.levels), OTHER]
+    *first, all_rows = _labels(rows)
     if columns is None:
-        labels = [(name, "") for name in (*first, ALL)]
+        labels = [(name, "") for name in (*first, all_rows)]
         return np.concatenate([cells[:, 0], everything]), labels
-    second = [*level_names(columns.levels), OTHER]
+    *second, all_columns = _labels(columns)
     margins = (cells.sum(axis=1), cells.sum(axis=0), everything)
     labels = [(row, column) for row in first for column in second]
-    labels += [(row, ALL) for row in first] + [(ALL, column) for column in second] + [(ALL, ALL)]
+    labels += [(row, all_columns) for row in first]
+    labels += [(all_rows, column) for column in (*second, all_columns)]
     return np.concatenate([cells.reshape(shape[0] * shape[1], -1), *margins]), labels
+
+
+def _labels(column: LevelsFacts) -> list[str]:
+    """The levels, then those of other cells and of the margin: in more parentheses than a level."""
+    names = level_names(column.levels)
+    for label in (OTHER, ALL):
+        depth = next(k for k in range(len(names) + 1) if _enclosed(label, k) not in names)
+        names.append(_enclosed(label, depth))
+    return names
+
+
+def _enclosed(label: str, depth: int) -> str:
+    return "(" * depth + label + ")" * depth

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.copula.hermite import hermite_coefficients
 from gramercy.estimators.copula.latent import Latent, latent_variables
 from gramercy.estimators.copula.released import Category, Number, ReleasedColumns, released_columns
@@ -77,9 +78,7 @@ class Copula:
         if rows < 1:
             raise synthetic_rows_not_positive()
         columns = self.latent.columns
-        numeric = tuple(c.facts.name for c in columns if isinstance(c, Number))
-        if unknown := tuple(name for name in integers if name not in numeric):
-            raise not_numeric_columns(unknown, numeric)
+        check_numeric(integers, [c.facts.name for c in columns if isinstance(c, Number)])
         source, gaps, root = stream(), Stream(_MISSING_SEED), self.latent.root
         slices = self.latent.slices
         batches = []
@@ -96,6 +95,18 @@ class Copula:
         for name in integers:
             table[name] = np.rint(table[name])
         return pd.DataFrame(table)
+
+
+def check_numeric(wanted: Sequence[str], numeric: Sequence[str]) -> None:
+    """Check that all wanted columns are numeric.
+
+    Raises
+    ------
+    RequestError
+        With the numeric columns, those most similar to a wrong name first.
+    """
+    if unknown := tuple(name for name in wanted if name not in numeric):
+        raise not_numeric_columns(unknown, most_similar_first(unknown[0], numeric))
 
 
 def _sizes(rows: int) -> Iterator[int]:

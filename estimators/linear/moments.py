@@ -47,6 +47,11 @@ class Moments(NamedTuple):
     mean: Array
     covariance: Array
 
+    def of(self, regressors: NDArray[np.bool_]) -> Moments:
+        """Moments of the outcome and of some of the regressors, shape (k,)."""
+        kept = np.append(True, regressors)
+        return Moments(self.weight, self.mean[kept], self.covariance[np.ix_(kept, kept)])
+
 
 @dataclass(frozen=True)
 class Centring:

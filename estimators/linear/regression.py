@@ -1,8 +1,11 @@
 """Coefficients of a linear regression in the columns' own units, with their errors.
 
 If the residuals of the population do not depend on the regressors, intervals cover the coefficients
-of the population. With folds they need no such assumption: the variance is the larger one of this
-and of the jackknife, whose regularisation is that of all rows.
+of the population. With folds they need no such assumption: the variance is that of the jackknife,
+whose regularisation is that of all rows, and at least that of the noise.
+
+If rows were clipped, these are the coefficients of weighted least squares in the population, which
+may differ from those of the table: see `docs/analyses/regression.md`.
 
 An interval is
 
@@ -20,13 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.estimators.linear.design import Design
-from gramercy.estimators.linear.errors import noise_of_scores, sampling_of_scores, tail_factor
+from gramercy.estimators.linear.errors import noise_of_scores, sampling_of_scores
 from gramercy.estimators.linear.filtered_fit import FilteredFit, filtered_fit, regularisation
 from gramercy.estimators.linear.missing_cells import incomplete_scores
 from gramercy.estimators.linear.moments import Centring, Moments
+from gramercy.estimators.linear.selection import lasso_selection
 from gramercy.estimators.linear.units import Units
 from gramercy.estimators.uncertainty.jackknife import jackknife
 from gramercy.estimators.uncertainty.moment_errors import release_noise
+from gramercy.estimators.uncertainty.tail_factor import tail_factor
 from gramercy.estimators.uncertainty.tails import gamma_shape
 from gramercy.schemas.evidence import Evidence
 
@@ -46,8 +51,8 @@ class Regression:
     coefficients
         Coefficients with less bias, for inference.
     noise_error, sampling_error
-        Standard errors by noise and by sampling; with folds, they add up to those of the jackknife
-        where these are larger.
+        Standard errors by noise and by sampling; with folds, what the jackknife finds beyond the
+        noise.
     bias
         Bound on the bias by directions that noise hides.
     known
@@ -57,6 +62,9 @@ class Regression:
     standardised
         Standard deviation of a regressor over that of the outcome; NaN within the noise and for the
         intercept.
+    selected
+        Which coefficients are in the fit: all of them, or those that the lasso selects, and the
+        intercept. Those for inference, and their errors, do not depend on it.
     r_squared
         Share of the outcome's variance that the fit explains; NaN if that variance is lost.
     residual_sd
@@ -68,7 +76,9 @@ class Regression:
     tails
         Factor of the sampling variance for rows with heavy tails.
     freedom
-        Number of rows minus that of coefficients; with folds, their number minus one.
+        Number of rows minus that of coefficients; with folds, that of the jackknife.
+    by_folds
+        Whether sampling errors are those of the jackknife.
     """
 
     fitted: Array
@@ -79,15 +89,17 @@ class Regression:
     known: NDArray[np.bool_]
     shape: Array
     standardised: Array
+    selected: NDArray[np.bool_]
     r_squared: float
     residual_sd: float
     delta: float
     noise: float
     tails: float
     freedom: float
+    by_folds: bool
 
 
-def regression(evidence: Evidence, design: Design) -> Regression | None:
+def regression(evidence: Evidence, design: Design, *, sparse: bool = False) -> Regression | None:
     """The regression of a release.
 
     Parameters
@@ -96,6 +108,8 @@ def regression(evidence: Evidence, design: Design) -> Regression | None:
         With an intercept; rows were not divided by their own length.
     design
         The columns.
+    sparse
+        Whether the fit has only those regressors that a lasso selects.
 
     Returns
     -------
@@ -136,11 +150,26 @@ def regression(evidence: Evidence, design: Design) -> Regression | None:
     folds = jackknife(evidence, lambda matrix: _coefficients(centring, units, delta, matrix))
     if folds is not None:
         freedom = folds.freedom
-        sampling = np.fmax(sampling, folds.standard_error**2 - by_noise)
+        beyond = np.maximum(folds.standard_error**2 - by_noise, 0.0)
+        sampling = np.where(np.isfinite(beyond), beyond, sampling)
     leakage, scale = units.leakage(fit.leakage)
     size = max(float(np.linalg.norm(b)) for b in (fit.fitted, fit.coefficients))
+    selected, prediction = np.ones(k, dtype=bool), fit
+    if sparse:
+        denoised = centring.moments(evidence.repaired)
+        selected = lasso_selection(moments, denoised, centring.noise, rows, tails)
+        smaller = regularisation(centring.noise, int(selected.sum()))
+        prediction = filtered_fit(moments.of(selected), smaller)
+    # Selecting follows the noise more than the number of regressors tells, and explains no more
+    # than all of them.
+    r_squared = min(
+        _r_squared(moments, fit, centring.noise),
+        _r_squared(moments.of(selected), prediction, centring.noise),
+    )
+    fitted = np.zeros(k)
+    fitted[selected] = prediction.fitted
     return Regression(
-        units.coefficients(fit.fitted, moments),
+        units.coefficients(fitted, moments),
         units.coefficients(fit.coefficients, moments),
         np.sqrt(by_noise),
         np.sqrt(sampling),
@@ -148,12 +177,14 @@ def regression(evidence: Evidence, design: Design) -> Regression | None:
         leakage <= _MOST_LEAKAGE * scale,
         _noise_shape(evidence, order, response, full),
         units.standardised(moments.covariance, centring.noise),
-        _r_squared(moments, fit, centring.noise),
+        np.append(True, selected),
+        r_squared,
         units.outcome_scale * float(np.sqrt(spread / moments.weight)),
         delta,
         centring.noise,
         tails,
         freedom,
+        folds is not None,
     )
 
 

@@ -7,7 +7,41 @@ from collections.abc import Sequence
 from gramercy.estimators.pooling.common_units import shares_present
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.schemas.problems import analyses as problems
+
+
+def check_same_kind(releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
+    """Refuse releases that cannot be pooled, as far as facts show that are known before a release.
+
+    Parameters
+    ----------
+    releases
+        Name and facts of each release.
+
+    Raises
+    ------
+    RequestError
+        If columns, levels, the intercept, the normalisation or the protected unit differ.
+    """
+    (first, one), *others = releases
+    for name, each in others:
+        if each.count_key != one.count_key:
+            raise problems.pool_units_differ(first, name)
+        _check_columns(
+            (first, _columns(one.names, one.source_columns)),
+            (name, _columns(each.names, each.source_columns)),
+        )
+        if _normalisation(each) != _normalisation(one):
+            raise problems.pool_normalisations_differ(first, name)
+
+
+def _normalisation(facts: ReleaseSpec) -> tuple[bool, bool, bool]:
+    """Unit rows or not, clipped or not, and divided by its own noisy trace or not."""
+    unit = isinstance(facts.normalisation, Unit)
+    clipped = isinstance(facts.normalisation, Clip)
+    return unit, clipped, unit and facts.neighbours == "add-remove"
 
 
 def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None:
@@ -29,10 +63,9 @@ def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None
     """
     first, one = names[0], evidences[0]
     for name, each in zip(names, evidences, strict=True):
-        different = sorted(set(_columns(one).items()) ^ set(_columns(each).items()))
-        if different:
-            columns = tuple(dict.fromkeys(column for column, _ in different))
-            raise problems.pool_columns_differ(first, name, columns)
+        _check_columns(
+            (first, _columns(one.names, one.columns)), (name, _columns(each.names, each.columns))
+        )
         if (one.unit, one.radius is None, one.divisor == "itself") != (
             each.unit,
             each.radius is None,
@@ -50,11 +83,20 @@ def check_agreement(names: Sequence[str], evidences: Sequence[Evidence]) -> None
             raise problems.pool_column_empty(name, tuple(empty))
 
 
-def _columns(evidence: Evidence) -> dict[str, str]:
+def _columns(
+    names: Sequence[str], columns: Sequence[ColumnFacts | LevelsFacts | None]
+) -> dict[str, str]:
     """Name and kind of every matrix column."""
     kinds = {ColumnFacts: "numeric", LevelsFacts: "level", type(None): "intercept"}
-    pairs = zip(evidence.names, evidence.columns, strict=True)
-    return {name: kinds[type(column)] for name, column in pairs}
+    return {name: kinds[type(column)] for name, column in zip(names, columns, strict=True)}
+
+
+def _check_columns(one: tuple[str, dict[str, str]], other: tuple[str, dict[str, str]]) -> None:
+    """Refuse two releases, each with its name, if names or kinds of columns differ."""
+    different = sorted(set(one[1].items()) ^ set(other[1].items()))
+    if different:
+        columns = tuple(dict.fromkeys(column for column, _ in different))
+        raise problems.pool_columns_differ(one[0], other[0], columns)
 
 
 def _has_intercept(evidence: Evidence) -> bool:

@@ -30,7 +30,9 @@ from gramercy.schemas.manifest import FORMAT
 Array = NDArray[np.float64]
 
 
-def pooled(evidences: Sequence[Evidence], *, same_rows: bool) -> tuple[Evidence, Array]:
+def pooled(
+    evidences: Sequence[Evidence], *, same_rows: bool, units_of: int | None = None
+) -> tuple[Evidence, Array]:
     """The evidence of several releases together.
 
     Parameters
@@ -39,12 +41,14 @@ def pooled(evidences: Sequence[Evidence], *, same_rows: bool) -> tuple[Evidence,
         Two or more releases that agree in what `estimators.pooling.agreement` checks.
     same_rows
         Whether they are of the same rows; otherwise, of rows that are all different.
+    units_of
+        Index of the release whose columns' order, centres and scales the pool has; default: that
+        of the release with the largest weight.
 
     Returns
     -------
     tuple
-        The evidence, in the units of the release with the largest weight, and the weights of the
-        releases; shape (k,).
+        The evidence, and the weights of the releases; shape (k,).
 
     Notes
     -----
@@ -62,9 +66,11 @@ def pooled(evidences: Sequence[Evidence], *, same_rows: bool) -> tuple[Evidence,
     slightly too large.
     """
     share = _weights(evidences, _units(evidences, 0, None), same_rows)
-    first = int(np.argmax(share))
-    units = _units(evidences, first, share)
+    best = int(np.argmax(share))
+    units = _units(evidences, best, share)
     share = _weights(evidences, units, same_rows)
+    if units_of is not None:
+        units = _units(evidences, units_of, share)
     maps = [matrix_map(each, units) for each in evidences]
     raw = np.sum([w * to(e.raw) for w, to, e in zip(share, maps, evidences, strict=True)], axis=0)
     law, terms = noise_sum(
@@ -97,7 +103,7 @@ def pooled(evidences: Sequence[Evidence], *, same_rows: bool) -> tuple[Evidence,
             None if evidences[0].radius is None else units.radius,
             tuple(units.present.tolist()) if any(e.present for e in evidences) else (),
             FORMAT,
-            evidences[first].histograms if same_rows else (),
+            evidences[best].histograms if same_rows else (),
             terms,
         ),
         share,

@@ -33,17 +33,32 @@ def weights(variances: Sequence[Array]) -> Array:
     ndarray, shape (k,)
         Equal among matrices without errors, if there are any.
     """
-    p = len(variances[0])
-    entries = np.triu_indices(p, 1) if p > 1 else (np.zeros(1, int), np.zeros(1, int))
-    values = np.array([variance[entries] for variance in variances])
-    exact = ~(values > 0).all(axis=1)
+    typical = np.array([typical_error(variance) for variance in variances])
+    exact = typical == 0
     if exact.any():
         shares: Array = exact / exact.sum()
         return shares
-    logarithms = np.log(values).mean(axis=1)
-    inverse = np.exp(logarithms.min() - logarithms)
+    inverse = (typical.min() / typical) ** 2
     total: Array = inverse / inverse.sum()
     return total
+
+
+def typical_error(variance: Array) -> float:
+    """The geometric mean of the standard deviations of all pairs of columns.
+
+    Parameters
+    ----------
+    variance
+        Variance of every entry of a matrix, shape (p, p). The diagonal counts if p = 1.
+
+    Returns
+    -------
+    float
+        0 if an entry has no error.
+    """
+    p = len(variance)
+    values = variance[np.triu_indices(p, 1)] if p > 1 else variance.ravel()
+    return float(np.exp(np.log(values).mean() / 2)) if (values > 0).all() else 0.0
 
 
 def sampling_variance(

@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramercy.common.graph_plot import draw_graph
+from gramercy.common.plotting import draws
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.user_evidence import evidence_from_matrix, evidence_from_rows
 from gramercy.schemas.errors import InvalidValue
@@ -210,21 +211,9 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
             raise no_such_matrix(type(self).__name__, name)
         return pd.DataFrame(matrix, index=self._names, columns=self._names)
 
+    @draws
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the graph: see `to_networkx` and `gramercy.common.graph_plot`.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; None for a new figure.
-
-        Raises
-        ------
-        ValueError
-            If the estimate has no graph.
-        MissingPackages
-            If matplotlib is not installed.
-        """
+        """Draw the graph: see `to_networkx`, which raises if there is none."""
         return draw_graph(self.to_networkx(), ax)
 
     def to_csv(self, path: str | Path) -> None:

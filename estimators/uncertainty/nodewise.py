@@ -22,6 +22,7 @@ x_j = lambda_j / sqrt(r_j) tells whether a column is known. Measured in docs/est
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,7 +95,9 @@ class NodewiseLasso:
         return result
 
 
-def nodewise_lasso(moments: MomentErrors, law: NoiseLaw, rows: float) -> NodewiseLasso | None:
+def nodewise_lasso(
+    moments: MomentErrors, law: NoiseLaw, rows: float, levels: Sequence[Sequence[int]] = ()
+) -> NodewiseLasso | None:
     """Partial correlations of all columns whose variance is known, given the others of these.
 
     None if there are fewer than two.
@@ -107,9 +110,16 @@ def nodewise_lasso(moments: MomentErrors, law: NoiseLaw, rows: float) -> Nodewis
         Noise law of the release.
     rows
         Number of rows.
+    levels
+        Indices of the columns of zeros and ones that are levels of one column of the table, for
+        each such column. They add up to one, so the first of those that are known is left out.
     """
     q = len(moments.matrix)
-    columns = np.flatnonzero(moments.clear_columns())
+    used = moments.clear_columns()
+    for in_use in ([k for k in of_column if used[k]] for of_column in levels):
+        if len(in_use) > 1:
+            used[in_use[0]] = False
+    columns = np.flatnonzero(used)
     if columns.size < 2:
         return None
     scale = 1 / np.sqrt(np.diag(moments.denoised)[columns])

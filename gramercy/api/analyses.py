@@ -57,6 +57,7 @@ class ReleaseAnalyses(ReleaseMatrices):
         *,
         outcome: str | None = None,
         predictors: Sequence[str] | None = None,
+        selection: Literal["lasso"] | None = None,
         level: float = 0.95,
     ) -> RegressionResult:
         """Linear regression in the columns' own units, with errors by noise and sampling.
@@ -67,6 +68,8 @@ class ReleaseAnalyses(ReleaseMatrices):
             Such as ``y ~ a + b``; ``y ~ .`` for all other columns, ``y ~ . - c`` for all but one.
         outcome, predictors
             Names of columns instead of a formula; all other columns are the default predictors.
+        selection
+            ``lasso``: predict by those predictors that a lasso selects. Intervals do not change.
         level
             Confidence level of the intervals.
 
@@ -80,7 +83,7 @@ class ReleaseAnalyses(ReleaseMatrices):
 
         self._needs_second_moment()
         names = None if predictors is None else tuple(predictors)
-        settings = regression_settings(formula, outcome, names, level)
+        settings = regression_settings(formula, outcome, names, level, selection)
         return RegressionResult(self.evidence, settings)
 
     def pca(

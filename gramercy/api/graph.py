@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from gramercy.common.graph_plot import draw_graph
+from gramercy.common.plotting import draws
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,17 +16,7 @@ if TYPE_CHECKING:
 class Graph(nx.Graph):  # type: ignore[misc]
     """A `networkx.Graph` with a picture; weights are on its edges."""
 
+    @draws
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the graph; see `gramercy.common.graph_plot.draw_graph`.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; None for a new figure.
-
-        Raises
-        ------
-        MissingPackages
-            If matplotlib is not installed.
-        """
+        """Draw the graph; see `gramercy.common.graph_plot.draw_graph`."""
         return draw_graph(self, ax)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramercy.common.plotting import draws
 from gramercy.schemas.problems.analysis import level_out_of_range, matrix_changed
 
 if TYPE_CHECKING:
@@ -144,19 +145,9 @@ class Measured(WithErrors, pd.DataFrame):  # type: ignore[misc]
         numbers = {name: frame.to_numpy()[i, j] for name, frame in frames.items()}
         return pd.DataFrame({"row": labels[i], "column": labels[j], **numbers})
 
+    @draws
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw a heat map; unknown entries are grey and hatched. See `plot_intervals`.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; None for a new figure.
-
-        Raises
-        ------
-        MissingPackages
-            If matplotlib is not installed.
-        """
+        """Draw a heat map; unknown entries are grey and hatched. See `plot_intervals`."""
         from gramercy.api.plotting import heat_map
 
         estimate = self._frame(self._entries.estimate)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
 
-import numpy as np
 import pandas as pd
 
 from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.notebook import html_table
 from gramercy.api.release import Release
-from gramercy.estimators.pooling.agreement import check_agreement
-from gramercy.estimators.pooling.pool import pooled
-from gramercy.schemas.evidence import Evidence
+from gramercy.estimators.pooling.releases import check_pool, pool
+from gramercy.schemas.evidence import Evidence, PooledRows
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.problems import analyses as problems
-
-Rows = Literal["same", "disjoint"]
 
 
 class PooledRelease(ReleaseAnalyses):
@@ -37,42 +31,25 @@ class PooledRelease(ReleaseAnalyses):
         The releases.
     """
 
-    def __init__(self, releases: Sequence[Release], rows: Rows | None = None) -> None:
+    def __init__(self, releases: Sequence[Release], rows: PooledRows | None = None) -> None:
         super().__init__(" + ".join(each.id for each in releases))
         self.releases = tuple(releases)
+        self._rows = rows
         for release in self.releases:
             release._needs_second_moment()
-        _check_different(self.releases)
-        self._tables = _tables(self.releases, rows)
-        for table in self._tables:
-            _check_same_rows(table)
-        _check_protected_units(self.releases)
-        check_agreement([r.id for r in self.releases], [r.evidence for r in self.releases])
+        check_pool([each.release_evidence for each in self.releases], rows)
 
     @cached_property
-    def _pooled(self) -> tuple[Evidence, pd.Series]:
-        parts, shares = [], []
-        for table in self._tables:
-            evidence, own = table[0].evidence, np.ones(1)
-            if len(table) > 1:
-                evidence, own = pooled([each.evidence for each in table], same_rows=True)
-            parts.append(evidence)
-            shares.append(pd.Series(own, index=[each.id for each in table]))
-        if len(parts) == 1:
-            return parts[0], shares[0]
-        evidence, of_tables = pooled(parts, same_rows=False)
-        return evidence, pd.concat([w * own for w, own in zip(of_tables, shares, strict=True)])
-
-    @property
     def evidence(self) -> Evidence:
-        """The input of estimators, in the units of the release with the largest weight."""
-        return self._pooled[0]
+        """The input of estimators, in the units of a release with a large weight."""
+        return pool([each.release_evidence for each in self.releases], self._rows)
 
     @property
     def weights(self) -> pd.Series:
         """The weight of each release; they add up to 1."""
-        weights: pd.Series = self._pooled[1].loc[[each.id for each in self.releases]]
-        return weights.rename("weight")
+        parts = self.evidence.parts
+        names = [part.release for part in parts]
+        return pd.Series([part.weight for part in parts], names, name="weight")
 
     @property
     def noise(self) -> NoiseLaw:
@@ -91,42 +68,3 @@ class PooledRelease(ReleaseAnalyses):
     def __repr__(self) -> str:
         weights = ", ".join(f"{name} ({w:.2g})" for name, w in self.weights.items())
         return f"<PooledRelease of {weights}>"
-
-
-def _check_different(releases: Sequence[Release]) -> None:
-    digests = [each.sha256 for each in releases]
-    if len(set(digests)) < max(len(digests), 2):
-        raise problems.pool_too_small(", ".join(each.id for each in releases))
-
-
-def _tables(releases: Sequence[Release], rows: Rows | None) -> list[list[Release]]:
-    """The releases of each table."""
-    if rows == "same":
-        return [list(releases)]
-    if rows == "disjoint":
-        return [[each] for each in releases]
-    tables: dict[tuple[str, ...], list[Release]] = {}
-    for each in releases:
-        facts = each.manifest.dataset
-        tables.setdefault((facts.curator, facts.id, facts.version), []).append(each)
-    datasets: dict[tuple[str, ...], Release] = {}
-    for key, (first, *_) in tables.items():
-        other = datasets.setdefault(key[:2], first)
-        if other is not first:
-            raise problems.pool_rows_unknown(other.id, first.id)
-    return list(tables.values())
-
-
-def _check_same_rows(table: Sequence[Release]) -> None:
-    first = table[0].manifest
-    for release in table[1:]:
-        facts = release.manifest
-        for number in ("rows", "persons"):
-            if getattr(first.dataset, number) != getattr(facts.dataset, number):
-                raise problems.pool_of_other_rows(table[0].id, release.id, number)
-
-
-def _check_protected_units(releases: Sequence[Release]) -> None:
-    for release in releases:
-        if release.manifest.count_key != releases[0].manifest.count_key:
-            raise problems.pool_units_differ(releases[0].id, release.id)

@@ -16,6 +16,7 @@ from gramercy.api.attachments import Attachments
 from gramercy.api.distributions import marginals, quantiles
 from gramercy.api.estimates import EstimateFrames, Estimates
 from gramercy.api.notebook import html_list, release_facts
+from gramercy.api.release_facts import ReleaseFacts
 from gramercy.archive.bundle import signer
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
@@ -25,15 +26,12 @@ from gramercy.archive.signature import key_id
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.facts import GuaranteeFacts
-from gramercy.schemas.manifest import ReleaseManifest
-from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.problems import analysis as problems
 from gramercy.schemas.problems.archive import unknown_release
 from gramercy.schemas.problems.bundle import wrong_release
 
 
-class Release(ReleaseAnalyses):
+class Release(ReleaseFacts, ReleaseAnalyses):
     """One release, verified when it is opened.
 
     Its estimates and reports are verified before they are used. If the catalogue was opened with
@@ -74,34 +72,6 @@ class Release(ReleaseAnalyses):
             if (self.manifest.dataset.id, self.manifest.release) != (dataset, release):
                 raise wrong_release(str(self.path / DESCRIPTOR), self.id)
         self._attached = Attachments(archive, dataset, release, self._bundle.sha256)
-
-    @property
-    def manifest(self) -> ReleaseManifest:
-        """All public facts of the release."""
-        return self._bundle.manifest
-
-    @property
-    def sha256(self) -> str:
-        """Digest of its SHA256SUMS, which names its exact content."""
-        return self._bundle.sha256
-
-    @property
-    def kind(self) -> str:
-        """``second-moment``, ``rows``, ``reports``, ``precision``, or ``marginals``.
-
-        Releases of every kind but ``marginals`` have a matrix.
-        """
-        return self.manifest.kind
-
-    @property
-    def guarantee(self) -> GuaranteeFacts:
-        """The exact privacy guarantee of the release."""
-        return self.manifest.guarantee
-
-    @property
-    def noise(self) -> NoiseLaw:
-        """The noise law of the matrix; of the family ``none`` if there is no matrix."""
-        return self.manifest.noise
 
     @property
     def precision(self) -> pd.DataFrame:
@@ -245,11 +215,6 @@ class Release(ReleaseAnalyses):
         """
         self._needs_matrix()
         return self._bundle.evidence
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns of the matrix, in order."""
-        return self.manifest.names
 
     @property
     def report(self) -> Path | None:

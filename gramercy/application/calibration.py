@@ -202,14 +202,30 @@ def noise_law(mechanism: Mechanism, rows: float, folds: int = 1) -> NoiseLaw:
     return law if mechanism.publishes == "precision" else law.divided_by(rows)
 
 
-def guarantee_facts(exact: Guarantee, delta: float) -> GuaranteeFacts:
-    """A guarantee as mu-GDP, (epsilon, delta)-DP, zCDP and pure DP; see `GuaranteeFacts`."""
+def guarantee_facts(
+    exact: Guarantee, delta: float, requested: float | None = None
+) -> GuaranteeFacts:
+    """A guarantee as mu-GDP, (epsilon, delta)-DP, zCDP and pure DP; see `GuaranteeFacts`.
+
+    Parameters
+    ----------
+    exact
+        The guarantee.
+    delta
+        Probability at which epsilon is stated.
+    requested
+        The epsilon for which the noise was calibrated, if any. It is stated where it holds and
+        differs from the smallest one by rounding alone.
+    """
     rho, failure = exact.rho()
+    epsilon = exact.epsilon(delta)
+    if requested is not None and math.isclose(epsilon, requested, rel_tol=_ROUNDING):
+        epsilon = requested if exact.delta(requested) <= delta else epsilon
     return GuaranteeFacts(
         mu=exact.mu,
         delta0=exact.delta0,
         pure_epsilon=finite_or_none(exact.pure),
-        epsilon=exact.epsilon(delta),
+        epsilon=epsilon,
         delta=delta,
         rho=finite_or_none(rho),
         rho_failure=failure,
@@ -218,4 +234,5 @@ def guarantee_facts(exact: Guarantee, delta: float) -> GuaranteeFacts:
     )
 
 
+_ROUNDING = 1e-12  # relative error of an epsilon in floating-point arithmetic
 _PROFILE_EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -12,6 +12,11 @@ from gramercy.application.comparison import (
     tables_close,
     tunings_close,
 )
+from gramercy.application.estimable import (
+    missing_releases,
+    read_other_releases,
+    withdrawn_releases,
+)
 from gramercy.application.estimating import estimator_from_settings, fit
 from gramercy.application.reporting import report_manifest, report_page
 from gramercy.archive.estimate_bundle import GRAPH, estimate_descriptor, read_estimate
@@ -39,8 +44,17 @@ def check_belongs(
         raise problems.folder_mismatch(str(place / DESCRIPTOR))
 
 
-def check_estimate(place: Path, release: ReleaseBundle) -> tuple[str, Notice | None]:
+def check_estimate(
+    archive: Archive, place: Path, release: ReleaseBundle
+) -> tuple[str, Notice | None]:
     """Recompute an estimate from its release, and compare everything in its bundle.
+
+    Parameters
+    ----------
+    archive
+        Where other releases are, if the estimate needs any.
+    place, release
+        The estimate, and the release that it belongs to.
 
     Returns
     -------
@@ -55,7 +69,15 @@ def check_estimate(place: Path, release: ReleaseBundle) -> tuple[str, Notice | N
         _check_facts_only(place, release, stated, estimator)
         version = f"{stated.software.get('gramercy', '?'):.20}"
         return "names this release", problems.estimate_by_former_method(stated.estimate, version)
-    manifest, result = fit(release, estimator)
+    if missing := missing_releases(archive, estimator):
+        _check_facts_only(place, release, stated, estimator)
+        return "names this release", problems.pool_not_recomputed(stated.estimate, missing[0])
+    others = read_other_releases(archive, estimator)
+    for other in others:
+        name = other.release_evidence.name
+        if stated.sources.get(name) != other.sha256:
+            raise problems.pooled_release_replaced(str(place / DESCRIPTOR), name)
+    manifest, result = fit(release, estimator, others)
     recomputed = manifest.model_copy(update={"software": stated.software, "tuning": stated.tuning})
     check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
     if stated.estimate != place.name:
@@ -73,7 +95,10 @@ def check_estimate(place: Path, release: ReleaseBundle) -> tuple[str, Notice | N
         raise problems.file_contradicts(str(place / GRAPH), _SETTINGS)
     check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
-    return "recomputed from this release", None
+    words = f"recomputed from {' and '.join(['this release', *estimator.other_releases])}"
+    if withdrawn := withdrawn_releases(archive, estimator):
+        return words, problems.pooled_release_withdrawn(stated.estimate, withdrawn[0])
+    return words, None
 
 
 def _check_facts_only(
@@ -81,6 +106,8 @@ def _check_facts_only(
 ) -> None:
     """Check what an estimate states, apart from its numbers."""
     facts = release.manifest
+    if set(stated.sources) != set(estimator.other_releases):
+        raise problems.fact_contradicts(str(place / DESCRIPTOR), "sources")
     known = {
         "estimate": estimator.id,
         "dataset": facts.dataset,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gramercy.application.context import Context
+from gramercy.application.estimable import (
+    check_estimable,
+    check_other_releases,
+    read_other_releases,
+)
 from gramercy.application.progress import steps_bar
 from gramercy.application.seal_once import seal_once
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, write_estimate
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, software_versions
 from gramercy.estimators import Estimate, Estimator, registry
 from gramercy.estimators.tuning.parallel import reporting_progress
-from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest
+from gramercy.schemas.manifest import FORMAT, EstimateManifest
 from gramercy.schemas.problems import publication as problems
 
 
@@ -31,36 +36,34 @@ def make_estimate(
     Raises
     ------
     BundleError
-        If the release differs from what was sealed.
+        If the release, or another release that the estimate needs, differs from what was sealed.
+    RequestError
+        If another release does not exist, was withdrawn, or does not suit.
     """
     archive = context.archive
     place = archive.estimate(dataset, release, estimator.id)
     with seal_once(context, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
+            check_other_releases(archive, estimator, bundle.release_evidence.name, bundle.manifest)
+            others = read_other_releases(archive, estimator)
             with steps_bar(estimator.name) as bar, reporting_progress(bar):
-                manifest, result = fit(bundle, estimator)
+                manifest, result = fit(bundle, estimator, others)
             write_estimate(staged, manifest, result.matrices, result.tables, result.edges)
     return read_estimate(place)
 
 
-def check_estimable(facts: ReleaseManifest) -> None:
-    """Refuse a release that estimators cannot take.
-
-    Raises
-    ------
-    RequestError
-        If it is not a second moment.
-    """
-    name = f"{facts.dataset.id}/{facts.release}"
-    if facts.kind == "precision":
-        raise problems.release_is_precision(name)
-    if facts.kind == "marginals":
-        raise problems.release_has_no_matrix(name, facts.release)
-
-
-def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, Estimate]:
+def fit(
+    bundle: ReleaseBundle, estimator: Estimator, others: Sequence[ReleaseBundle] = ()
+) -> tuple[EstimateManifest, Estimate]:
     """Compute an estimate and its manifest.
+
+    Parameters
+    ----------
+    bundle, estimator
+        The release that the estimate belongs to, and the settings.
+    others
+        The other releases that the estimator needs, in the order of `Estimator.other_releases`.
 
     Raises
     ------
@@ -69,7 +72,8 @@ def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, 
     """
     facts = bundle.manifest
     check_estimable(facts)
-    result = estimator.fit(bundle.evidence)
+    releases = [each.release_evidence for each in (bundle, *others)]
+    result = estimator.fit(estimator.evidence_of(releases))
     if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
         raise problems.estimate_not_finite(estimator.name)
     manifest = EstimateManifest(
@@ -79,6 +83,7 @@ def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, 
         dataset=facts.dataset,
         release=facts.release,
         release_sha256=bundle.sha256,
+        sources={each.name: each.sha256 for each in releases[1:]},
         names=tuple(facts.names),
         estimator=estimator.model_dump(),
         tuning=dict(result.tuning),

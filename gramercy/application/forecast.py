@@ -90,7 +90,7 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
             mechanism=plan.mechanism.name,
             publishes=plan.mechanism.publishes,
             arithmetic=plan.mechanism.arithmetic,
-            guarantee=guarantee_facts(plan.guarantee, delta),
+            guarantee=guarantee_facts(plan.guarantee, delta, request.mechanism.epsilon),
             law=plan.law,
             error=plan.matrix_error,
             share_of_entry=plan.share_of_entry,

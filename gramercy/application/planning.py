@@ -13,22 +13,21 @@ from gramercy.application.calibration import (
     noise_law,
 )
 from gramercy.application.context import Context
+from gramercy.application.estimable import check_other_releases
 from gramercy.application.request_model import Request
 from gramercy.application.scaling_plan import with_planned_scaling
+from gramercy.application.specification import release_spec, scaled_contract
 from gramercy.application.yaml_files import read_contract
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.rowwise import RowWise
-from gramercy.scaling.chain import starting_facts
-from gramercy.schemas.column import AnyColumn, Column, Levels
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.engine import LocalEngine
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
-from gramercy.schemas.normalisation import AnyNormalisation, Unit, Whole
+from gramercy.schemas.normalisation import AnyNormalisation, Unit
 from gramercy.schemas.problems import publication as problems
 
 _GRACE = datetime.timedelta(hours=1)
@@ -126,7 +125,7 @@ class Plan:
 
     def facts(self) -> dict[str, Any]:
         """The plan as plain data."""
-        delta = self.request.mechanism.delta
+        requested = self.request.mechanism
         return {
             "dataset": self.contract.id,
             "version": self.request.version,
@@ -141,7 +140,7 @@ class Plan:
             "publishes": self.mechanism.publishes,
             "arithmetic": self.mechanism.arithmetic,
             **self.calibration.constants(),
-            **guarantee_facts(self.guarantee, delta).model_dump(),
+            **guarantee_facts(self.guarantee, requested.delta, requested.epsilon).model_dump(),
             "sd_diagonal": self.law.sd_diagonal,
             "sd_off_diagonal": self.law.sd_off_diagonal,
             "share_of_entry": self.share_of_entry,
@@ -189,6 +188,8 @@ def make_plan(
     for index, estimator in enumerate(request.estimates):
         try:
             estimator.check(spec)
+            name = f"{contract.id}/{request.version}"
+            check_other_releases(context.archive, estimator, name, spec)
         except RequestError as error:
             error.sentence = f"estimates.{index}: {error.sentence}"
             raise
@@ -251,54 +252,3 @@ def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
     scheduled, current = plan.request.version, unlabelled.at(moment).version
     if scheduled != current and moment - plan.planned_for > _GRACE:
         raise problems.run_too_late(scheduled, current)
-
-
-def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
-    """The public facts that determine a release."""
-    return ReleaseSpec(
-        dataset=DatasetFacts(
-            id=contract.id,
-            title=contract.title,
-            curator=contract.curator,
-            version=request.version,
-            rows=contract.rows,
-            persons=contract.persons,
-        ),
-        columns=tuple(
-            LevelsFacts(name=n, levels=c.levels) if isinstance(c, Levels) else _column_facts(n, c)
-            for n, c in _declared_contract(contract, request).columns.items()
-        ),
-        intercept=contract.intercept,
-        neighbours=contract.neighbours,
-        privacy_unit=contract.protected_unit,
-        normalisation=request.normalisation,
-        mechanism=request.mechanism.non_default_keys(),
-        folds=request.folds,
-        budget=BudgetFacts.of(contract.budget),
-    )
-
-
-def _column_facts(name: str, column: Column) -> ColumnFacts:
-    if not column.has_bounds:
-        return starting_facts(name, None)
-    lower, upper = column.limits
-    centre, scale = column.effective_centre, column.effective_scale
-    return ColumnFacts(name=name, lower=lower, upper=upper, centre=centre, scale=scale)
-
-
-def _declared_contract(contract: Contract, request: Request) -> Contract:
-    """The contract with the constants that the request's normalisation uses."""
-    return contract.with_integer_bounds() if isinstance(request.normalisation, Whole) else contract
-
-
-def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
-    """The contract with the bounds, centres and scales of a release."""
-    columns: dict[str, AnyColumn] = {
-        column.name: Levels(levels=column.levels)
-        if isinstance(column, LevelsFacts)
-        else Column(
-            lower=column.lower, upper=column.upper, centre=column.centre, scale=column.scale
-        )
-        for column in spec.columns
-    }
-    return contract.model_copy(update={"columns": columns})

@@ -48,7 +48,8 @@ def release_manifest(
         sources = None
     kind = "second-moment" if sources else mechanism.publishes
     lattice = mechanism.lattice
-    guarantee = guarantee_facts(calibrated.guarantee, spec.mechanism.get("delta", 0.0))
+    delta, requested = spec.mechanism.get("delta", 0.0), spec.mechanism.get("epsilon")
+    guarantee = guarantee_facts(calibrated.guarantee, delta, requested)
     folds = rows_facts(spec, mechanism, row_counts)
     rows = total_rows(folds)
     if kind == "marginals" and spec.neighbours == "add-remove":

@@ -35,6 +35,7 @@ from gramercy.tables.source import Source, open_source
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
+    from great_expectations.core.batch_definition import BatchDefinition
 
 _SAMPLE_ROWS = 10_000
 _BATCH = 100  # expectations per validation, whose time grows with the square of their number
@@ -58,18 +59,25 @@ def validate(contract: Contract) -> dict[str, Any]:
         Naming the file and the columns.
     """
     source, suite = open_source(contract.source), expectation_suite(contract)
+    tables = _tables()
     schemas = []
     for file, types in distinct_schemas(source, contract):
-        _check_schema(file, types, contract, suite)
+        _check_schema(file, types, contract, suite, tables)
         schemas.append((file, types))
     check_persons(contract, source, schemas)
     try:
-        return {"sample": _check_values(_sample(source, contract), suite)}
+        return {"sample": _check_values(_sample(source, contract), suite, tables)}
     except Exception:  # an error that cells cause must never refuse a release
         return {"sample": "could not be checked"}
 
 
-def _check_schema(file: str, stated: Types, contract: Contract, suite: ExpectationSuite) -> None:
+def _check_schema(
+    file: str,
+    stated: Types,
+    contract: Contract,
+    suite: ExpectationSuite,
+    tables: BatchDefinition[Any],
+) -> None:
     """Check a file's stated columns and types, on an empty table with the same schema."""
     table = pd.DataFrame(
         {
@@ -79,9 +87,9 @@ def _check_schema(file: str, stated: Types, contract: Contract, suite: Expectati
         }
     )
     columns, *types = (each for each in suite.expectations if each.severity == SCHEMA)
-    if _failures(table, [columns]):
+    if _failures(table, [columns], tables):
         raise columns_missing(file, stated, contract)
-    if wrong := _failures(table, types):
+    if wrong := _failures(table, types, tables):
         raise types_differ(file, stated, wrong)
 
 
@@ -99,36 +107,50 @@ def _sample(source: Source, contract: Contract) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def _check_values(sample: pd.DataFrame, suite: ExpectationSuite) -> dict[str, Any]:
+def _check_values(
+    sample: pd.DataFrame, suite: ExpectationSuite, tables: BatchDefinition[Any]
+) -> dict[str, Any]:
     values = [each for each in suite.expectations if each.severity == VALUES]
     present = [each for each in values if each.expectation_type == _NOT_NULL]
     within = [each for each in values if each.expectation_type != _NOT_NULL]
     return {
         "rows": len(sample),
-        "columns_with_gaps": _failures(sample, present),
-        "columns_out_of_bounds": _failures(sample, within),
+        "columns_with_gaps": _failures(sample, present, tables),
+        "columns_out_of_bounds": _failures(sample, within, tables),
     }
 
 
-def _failures(table: pd.DataFrame, expectations: Sequence[Any]) -> list[str]:
+def _failures(
+    table: pd.DataFrame, expectations: Sequence[Any], tables: BatchDefinition[Any]
+) -> list[str]:
     """Columns whose expectations fail; an empty string stands for the table."""
     failed: list[str] = []
     for start in range(0, len(expectations), _BATCH):
         part = expectations[start : start + _BATCH]
         columns = [each.column for each in part if hasattr(each, "column")]
-        failed += _validate(table[columns] if columns else table, part)
+        failed += _validate(table[columns] if columns else table, part, tables)
     return failed
 
 
 @silence_great_expectations()
-def _validate(table: pd.DataFrame, expectations: Sequence[Any]) -> list[str]:
+def _tables() -> BatchDefinition[Any]:
+    """The tables that Great Expectations checks, in a context whose creation takes longest."""
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
     silent: Any = {"globally": False, "metric_calculations": False}
     context.variables.progress_bars = silent
     asset = context.data_sources.add_pandas("table").add_dataframe_asset("table")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": table})
+    return asset.add_batch_definition_whole_dataframe("all")
+
+
+@silence_great_expectations()
+def _validate(
+    table: pd.DataFrame, expectations: Sequence[Any], tables: BatchDefinition[Any]
+) -> list[str]:
+    import great_expectations as gx
+
+    batch = tables.get_batch({"dataframe": table})
     suite = gx.ExpectationSuite(name="part", expectations=list(expectations))
     results: Any = batch.validate(suite, result_format="BOOLEAN_ONLY").results
     return [str(r.expectation_config.kwargs.get("column", "")) for r in results if not r.success]

@@ -157,7 +157,7 @@ def _verify(
         _check_seal(archive, path)
         _run_check(path, check_belongs, path, bundle, EstimateManifest)
         if recompute_derived:
-            words, notice = _run_check(path, check_estimate, path, bundle)
+            words, notice = _run_check(path, check_estimate, archive, path, bundle)
             checks.append(f"estimate {name}: {words}")
             unchecked += [notice] if notice else []
     for name in archive.reports(dataset, release):

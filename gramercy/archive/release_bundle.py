@@ -18,7 +18,7 @@ from gramercy.archive.card_page import card_page
 from gramercy.archive.marginals_file import MARGINALS, read_histograms, write_histograms
 from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
 from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
-from gramercy.schemas.evidence import Divisor, Evidence, Fold
+from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
 from gramercy.schemas.histogram import Histogram, last_stage
 from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
 from gramercy.schemas.normalisation import Unit
@@ -92,6 +92,13 @@ class ReleaseBundle:
             facts.format,
             self.histograms,
         )
+
+    @property
+    def release_evidence(self) -> ReleaseEvidence:
+        """The evidence with the name and the facts of the release."""
+        facts = self.manifest
+        name = f"{facts.dataset.id}/{facts.release}"
+        return ReleaseEvidence(name, self.sha256, facts, self.evidence)
 
     @property
     def _divisor(self) -> Divisor:

@@ -11,9 +11,10 @@ from gramercy.application.budget_preview import preview_budget, reads_table
 from gramercy.application.context import Context
 from gramercy.application.expectations import save_suite
 from gramercy.application.forecast import plan_html
-from gramercy.application.planning import Plan, load_contract, make_plan, release_spec, utc_now
+from gramercy.application.planning import Plan, load_contract, make_plan, utc_now
 from gramercy.application.ranking import rank_mechanisms
 from gramercy.application.request_model import Request
+from gramercy.application.specification import release_spec
 from gramercy.application.table_header import check_table_header
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, RequestPath

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gramercy.common.plotting import axes
+from gramercy.schemas.column import INTERCEPT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +17,8 @@ _WIDEST = 5.0  # line width of the heaviest edge, in points
 
 def draw_graph(graph: Any, ax: Axes | None = None) -> Axes:
     """Draw a graph on a circle: blue edges have positive weights, orange ones negative.
+
+    The intercept is left out if it has no edges, as in estimates about the means.
 
     Parameters
     ----------
@@ -29,7 +32,7 @@ def draw_graph(graph: Any, ax: Axes | None = None) -> Axes:
     MissingPackages
         If matplotlib is not installed.
     """
-    nodes = list(graph)
+    nodes = [node for node in graph if node != INTERCEPT or graph.degree(node) > 0]
     side = max(4.0, min(12.0, 1.5 * math.sqrt(len(nodes)) + 2))
     ax = axes(ax, side, side)
     angles = [2 * math.pi * k / max(len(nodes), 1) for k in range(len(nodes))]

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from inspect import cleandoc
+from typing import TYPE_CHECKING, TypeVar
 
 from gramercy.common.extras import INSTALL_PLOT, is_installed
 from gramercy.schemas.problems.analyses import plotting_packages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+Method = TypeVar("Method", bound=Callable[..., "Axes"])
+
+_SHARED = """
+
+Parameters
+----------
+ax
+    Axes to draw on; None for a new figure.
+
+Raises
+------
+MissingPackages
+    If matplotlib is not installed."""
+
+
+def draws(method: Method) -> Method:
+    """Complete the docstring of a method ``plot(self, ax=None)``, which says what it draws."""
+    method.__doc__ = cleandoc(method.__doc__ or "") + _SHARED
+    return method
 
 
 def axes(ax: Axes | None = None, width: float = 6.0, height: float = 4.0) -> Axes:

@@ -144,13 +144,16 @@ def _sampling_law(laws: pd.DataFrame | None) -> str | None:
 
 def _settings(estimator: Mapping[str, Any]) -> str:
     """The settings that differ from their defaults, for display."""
-    defaults = estimators.registry[estimator["name"]](name=estimator["name"]).model_dump()
-    changed = {key: value for key, value in estimator.items() if value != defaults.get(key)}
-    answers = {True: "yes", False: "no"}
-    pairs = (
-        (k.replace("_", " "), answers[v] if isinstance(v, bool) else v) for k, v in changed.items()
-    )
-    return ", ".join(f"{key} {value}" for key, value in pairs)
+    made = estimators.registry[estimator["name"]].model_validate(dict(estimator))
+    changed = made.model_dump(exclude_defaults=True, exclude={"name"})
+    return ", ".join(f"{key.replace('_', ' ')} {_text(v)}" for key, v in changed.items())
+
+
+def _text(value: Any) -> str:
+    """The value of a setting, for display."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " and ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 _QUANTITY = {

@@ -78,7 +78,12 @@ def outcome_missing() -> None:
     """Neither a formula nor an outcome was given."""
 
 
-@problem("GRM-556", RequestError, "The release has no column '{column}'.", "Its columns: {known}.")
+@problem(
+    "GRM-556",
+    RequestError,
+    "The release has no column '{column}'.",
+    "Its columns, most similar first: {known}.",
+)
 def regression_column_unknown(column: str, known: tuple[str, ...]) -> None:
     """A regression names a column that the release does not have."""
 
@@ -100,7 +105,7 @@ def outcome_has_levels(column: str, levels: tuple[str, ...]) -> None:
     "GRM-560",
     RequestError,
     "'columns' names columns that the release does not have: {unknown}.",
-    "Its columns are {known}.",
+    "Its columns, most similar first: {known}.",
 )
 def components_unknown_columns(unknown: tuple[str, ...], known: tuple[str, ...]) -> None:
     """Principal components are those of columns of the release."""
@@ -140,7 +145,7 @@ def analysis_needs_means(estimator: str) -> None:
     "GRM-565",
     RequestError,
     "'{column}' is not a column of levels of this release.",
-    "Columns of levels: {known}.",
+    "Columns of levels, most similar first: {known}.",
 )
 def not_a_column_of_levels(column: str, known: tuple[str, ...]) -> None:
     """Cross tables count the levels that the contract declares."""
@@ -160,7 +165,8 @@ def no_levels_to_count() -> None:
     "GRM-567",
     RequestError,
     "The table of {rows} and {columns} would have {cells} cells; at most {limit} are possible.",
-    "Read the counts from .second_moment: they are its entries.",
+    "Choose columns with fewer levels by 'rows' and 'columns', or leave out 'columns' for the "
+    "counts of one column. .second_moment has the counts of all pairs of levels as its entries.",
 )
 def table_too_large(rows: str, columns: str, cells: int, limit: int) -> None:
     """Making a table consistent takes time that grows with the cube of its cells."""
@@ -268,6 +274,36 @@ def pool_too_small(release: str) -> None:
     """A release is pooled with others; the same release twice would count its noise as two."""
 
 
+@problem(
+    "GRM-593",
+    InvalidValue,
+    "'{name}' is not the name of a release.",
+    "Write DATASET/RELEASE as 'gramercy list' does, with commas between several.",
+)
+def pool_name_malformed(name: str) -> None:
+    """The setting 'releases' of a pool has an entry that cannot be the name of a release."""
+
+
+@problem(
+    "GRM-594",
+    RequestError,
+    "'{release}' cannot be pooled: it was withdrawn ({reason}).",
+    "Leave this release out.",
+)
+def pool_of_withdrawn(release: str, reason: str) -> None:
+    """New estimates do not use a release that its curator has withdrawn."""
+
+
+@problem(
+    "GRM-595",
+    RequestError,
+    "A pool is estimated from several releases, and not from the evidence of one.",
+    "Run 'gramercy estimate RELEASE --estimator pool', or use gramercy.pool in Python.",
+)
+def pool_without_releases() -> None:
+    """The estimator of pools was fitted to a single release."""
+
+
 # Synthetic rows: 570 to 579.
 
 
@@ -285,7 +321,7 @@ def rows_lost_in_noise() -> None:
     "GRM-571",
     RequestError,
     "'integers' names columns that are not numeric: {unknown}.",
-    "Numeric columns: {known}.",
+    "Numeric columns, most similar first: {known}.",
 )
 def not_numeric_columns(unknown: tuple[str, ...], known: tuple[str, ...]) -> None:
     """Only numeric cells of synthetic rows can be rounded to whole numbers."""

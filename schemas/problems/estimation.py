@@ -189,7 +189,7 @@ def classes_ambiguous(columns: tuple[str, ...]) -> None:
     "GRM-625",
     RequestError,
     "'classes: {column}' does not name a column of levels.",
-    "Name one of: {columns}.",
+    "Columns of levels, most similar first: {columns}.",
 )
 def classes_unknown(column: str, columns: tuple[str, ...]) -> None:
     """The column in 'classes' does not exist, or has no levels."""

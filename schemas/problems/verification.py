@@ -91,6 +91,11 @@ def constants_replaced(path: str, release: str) -> None:
     """The checksum of the release of the constants differs from the one that is stated."""
 
 
+@problem("GRM-838", BundleError, "{path}: '{release}' is not the release that was pooled.", _ASK)
+def pooled_release_replaced(path: str, release: str) -> None:
+    """The checksum of another release differs from the one that a pooled estimate states."""
+
+
 # A bundle that contradicts the ledger.
 
 
@@ -223,6 +228,27 @@ def average_not_recomputed() -> None:
 )
 def constants_not_recomputed(release: str) -> None:
     """Constants of another release can be recomputed only from its histograms."""
+
+
+@problem(
+    "GRM-839",
+    Notice,
+    "Estimate {estimate}: the numbers were not recomputed, because '{release}' is not in this "
+    "archive.",
+    "Verify the release in an archive that has both.",
+)
+def pool_not_recomputed(estimate: str, release: str) -> None:
+    """A pooled estimate can be recomputed only from all releases that were pooled."""
+
+
+@problem(
+    "GRM-840",
+    Notice,
+    "Estimate {estimate}: '{release}', one of the releases that were pooled, was withdrawn later.",
+    "Read its notice of withdrawal, and pool the other releases again.",
+)
+def pooled_release_withdrawn(estimate: str, release: str) -> None:
+    """A notice of withdrawal asks not to use a release, nor what was estimated from it."""
 
 
 @problem(

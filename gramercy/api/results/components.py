@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.api.notebook import html_table
-from gramercy.api.plotting import axes
+from gramercy.common.plotting import axes, draws
 from gramercy.schemas.problems.analyses import components_without_means, rows_lack_columns
 
 if TYPE_CHECKING:
@@ -141,14 +141,9 @@ class ComponentsResult:
             ]
         return "\n".join(lines)
 
+    @draws
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Scree plot: released eigenvalues, and the band in which they may be noise alone.
-
-        Raises
-        ------
-        MissingPackages
-            If matplotlib is not installed.
-        """
+        """Scree plot: released eigenvalues, and the band in which they may be noise alone."""
         drawn = axes(ax)
         order = np.arange(1, len(self.eigenvalues) + 1)
         released = self.eigenvalues["eigenvalue"]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gramercy.api.notebook import html_table, paragraph
-from gramercy.api.plotting import axes
+from gramercy.common.plotting import axes, draws
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,14 +111,9 @@ class CrossTable:
             f"Cramer's V {self.test['cramers_v']:.2f}"
         )
 
+    @draws
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Heat map of the counts of two columns, or bars with intervals of one.
-
-        Raises
-        ------
-        MissingPackages
-            If matplotlib is not installed.
-        """
+        """Heat map of the counts of two columns, or bars with intervals of one."""
         drawn, counts = axes(ax), self.counts
         rows, columns = self._names
         if not columns:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from gramercy.api.notebook import html_table
 from gramercy.api.plotting import forest
+from gramercy.api.results.summary_frame import SummaryFrame
+from gramercy.common.notation import to_precision
 from gramercy.schemas.problems.analyses import no_means_by_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gramercy.estimators import Estimate
+
+
+UNKNOWN = "unknown"
+_SHOWN = {  # lines of the table: the number, and the error that tells its digits
+    "mean": ("mean", "mean_error"),
+    "error of the mean": ("mean_error", "mean_error"),
+    "clipping": ("clipping", "mean_error"),
+    "std": ("deviation", "deviation_error"),
+}
 
 
 class Description:
@@ -28,8 +40,9 @@ class Description:
     ----------
     columns
         DataFrame, one line for each numeric column: ``missing`` share, ``mean`` and ``deviation``
-        (the standard deviation), each with its error and interval, and the bounds to which cells
-        are clamped. NaN where noise hides the value, or it is not published.
+        (the standard deviation), each with its error and interval, ``clipping``, by which the mean
+        may at most differ from that of equally weighted rows, and the bounds to which cells are
+        clamped. NaN where noise hides the value, or it is not published.
     levels
         DataFrame of counts and shares of the levels; None without columns of levels.
     quantiles
@@ -61,47 +74,64 @@ class Description:
         self.quantiles = _indexed(tables.get("quantiles"), ["column", "probability"])
         self.groups = _indexed(tables.get("groups"), ["level", "column"])
 
-    def table(self) -> pd.DataFrame:
+    def table(self) -> SummaryFrame:
         """Means, standard deviations and the median of the numeric columns.
 
-        Like ``DataFrame.describe``, one column for each column of the release.
+        Like ``DataFrame.describe``, one column for each column of the release. It is shown with the
+        digits that errors leave; its numbers are those of `columns` and `quantiles`.
         """
         if self.columns is None:
-            return pd.DataFrame()
-        names = {"mean": "mean", "mean_error": "error of the mean", "deviation": "std"}
-        table = self.columns[list(names)].rename(columns=names)
+            return SummaryFrame(pd.DataFrame(), pd.DataFrame())
+        numbers, errors = {}, {}
+        for name, (source, error) in _SHOWN.items():
+            numbers[name], errors[name] = self.columns[source], self.columns[error]
         if self.quantiles is not None:
             for probability in (0.25, 0.5, 0.75):
-                at = self.quantiles["value"].xs(probability, level="probability")
-                table[f"{100 * probability:g}%"] = at
-        return table.join(self.columns[["missing", "lower_bound", "upper_bound"]]).T
+                at = self.quantiles.xs(probability, level="probability").loc[self.columns.index]
+                name = f"{100 * probability:g}%"
+                numbers[name], errors[name] = at["value"], (at["upper"] - at["lower"]) / 4
+        numbers["missing"], errors["missing"] = (
+            self.columns[name] for name in ("missing", "missing_error")
+        )
+        for name in ("lower_bound", "upper_bound"):
+            numbers[name], errors[name] = self.columns[name], 0 * self.columns[name]
+        texts = {name: _texts(values, errors[name]) for name, values in numbers.items()}
+        if self.columns["missing"].isna().all():
+            texts["missing"] = texts["missing"].replace(UNKNOWN, "not published")
+        return SummaryFrame(pd.DataFrame(numbers).T, pd.DataFrame(texts).T)
 
     def summary(self) -> str:
         """The tables as text."""
-        parts = [self._head(), self.table().T.to_string(float_format="{:.4g}".format)]
-        if self.levels is not None:
-            shares = self.levels[["count", "share", "lower", "upper"]]
-            parts.append(shares.to_string(float_format="{:.4g}".format))
-        if self.groups is not None:
-            means = self.groups[["mean", "lower", "upper"]]
-            parts.append(means.to_string(float_format="{:.4g}".format))
+        parts = [self._head(), self.table().texts.T.to_string()]
+        parts += [texts.to_string() for _, texts in self._further_texts()]
         return "\n\n".join(parts)
+
+    def _further_texts(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Captions and texts of the levels and the means by level."""
+        if self.levels is not None:
+            error, columns = self.levels["standard_error"], ["share", "lower", "upper"]
+            shares = _all_texts(self.levels[columns], error)
+            counts = self.levels["count"]
+            whole = counts.map("{:.0f}".format).mask(counts.isna(), UNKNOWN)
+            yield "Levels", pd.DataFrame({"count": whole}).join(shares)
+        if self.groups is not None:
+            error, columns = self.groups["standard_error"], ["mean", "lower", "upper"]
+            yield "Means by level", _all_texts(self.groups[columns], error)
 
     def _head(self) -> str:
         weight = self.mean_weight
-        clipped = "" if weight is None else f", mean weight of a row {weight:.4g}"
-        return f"{self.rows:,.0f} rows{clipped}"
+        if weight is None:
+            return f"{self.rows:,.0f} rows"
+        head = f"{self.rows:,.0f} rows, mean weight of a row {weight:.4g}"
+        moved = self.columns is not None and (self.columns["clipping"] > 0).any()
+        return f"{head}; clipping moved no mean by more than 'clipping'" if moved else head
 
     def __repr__(self) -> str:
         return f"<Description>\n{self.summary()}"
 
     def _repr_html_(self) -> str:
-        named = {"": self.table().T, "Levels": self.levels, "Means by level": self.groups}
-        return "".join(
-            html_table(_flat(table), caption or self._head())
-            for caption, table in named.items()
-            if table is not None
-        )
+        tables = [(self._head(), self.table().texts.T), *self._further_texts()]
+        return "".join(html_table(_flat(texts), caption) for caption, texts in tables)
 
     def plot(self, column: str, ax: Axes | None = None) -> Axes:
         """Means of a column within the levels that were given, with intervals.
@@ -133,3 +163,13 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
 
 def _indexed(table: pd.DataFrame | None, by: list[str]) -> pd.DataFrame | None:
     return None if table is None else table.set_index(by)
+
+
+def _texts(values: pd.Series, errors: pd.Series) -> pd.Series:
+    """Numbers with the digits that their errors leave."""
+    texts = [to_precision(value, error) for value, error in zip(values, errors, strict=True)]
+    return pd.Series(texts, index=values.index).mask(values.isna(), UNKNOWN)
+
+
+def _all_texts(values: pd.DataFrame, errors: pd.Series) -> pd.DataFrame:
+    return pd.DataFrame({name: _texts(values[name], errors) for name in values})

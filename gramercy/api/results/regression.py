@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from gramercy.api.plotting import axes
+from gramercy.common.plotting import axes, draws
 from gramercy.estimators.linear.inference import inference
 from gramercy.estimators.regression import LinearRegression
 from gramercy.schemas.errors import RequestError
@@ -97,6 +97,13 @@ class RegressionResult:
         return self.table["known"] == "yes"
 
     @property
+    def selected(self) -> pd.Series:
+        """Whether `predict` uses each term: without ``selection: lasso``, all of them."""
+        if not self._selects:
+            return pd.Series(True, index=self.table.index, name="selected")
+        return self.table["selected"] == "yes"
+
+    @property
     def prediction_params(self) -> pd.Series:
         """The coefficients by which `predict` predicts, also where single ones are unknown."""
         return self.table["fitted"]
@@ -182,7 +189,7 @@ class RegressionResult:
         """The regression as a text table."""
         body = self._texts()
         width = max(len(name) for name in body.index) + 2
-        lines = ["".join(f"{head:>12}" for head in _HEAD)]
+        lines = ["".join(f"{head:>12}" for head in body.columns)]
         lines[0] = " " * width + lines[0]
         for name, texts in body.iterrows():
             line = f"{name:<{width}}" + "".join(f"{text:>12}" for text in texts)
@@ -190,20 +197,11 @@ class RegressionResult:
         rule = "-" * max(map(len, lines))
         return Summary("\n".join([*self._head(), rule, *lines, rule, *self._notes()]))
 
+    @draws
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw standardised coefficients with their intervals, one line a term.
 
         They are in standard deviations of the outcome for one standard deviation of the regressor.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; None for a new figure.
-
-        Raises
-        ------
-        MissingPackages
-            If matplotlib is not installed.
         """
         shown = self._tables["standardised"]
         drawn = axes(ax, height=1 + 0.25 * len(shown))
@@ -231,7 +229,12 @@ class RegressionResult:
         texts = self.table[columns].map(_plain)
         texts["p_value"] = texts["p_value"].mask(self.pvalues < _SMALL_P, f"<{_SMALL_P}")
         texts.loc[~self.known, :] = ["unknown", *[""] * (len(columns) - 1)]
-        return texts.set_axis(list(_HEAD), axis=1).rename_axis(None)
+        texts = texts.set_axis(list(_HEAD), axis=1).rename_axis(None)
+        return texts.assign(selected=self.table["selected"]) if self._selects else texts
+
+    @property
+    def _selects(self) -> bool:
+        return "selected" in self.table
 
     def _head(self) -> list[str]:
         return [
@@ -244,6 +247,11 @@ class RegressionResult:
         references = [f"{column}={level}" for column, level in self._design.references.items()]
         notes = [f"Reference levels: {', '.join(references)}."] if references else []
         notes.append("Errors include the noise. R squared is that of .predict().")
+        if self._selects:
+            notes.append(
+                f"A lasso selects {self.selected[1:].sum()} of {len(self.table) - 1} predictors; "
+                ".predict() uses no others. Intervals are those without selection."
+            )
         if not self.known.all():
             notes.append(
                 "unknown: the noise hides this coefficient, or how it differs from others."
@@ -252,7 +260,11 @@ class RegressionResult:
 
 
 def regression_settings(
-    formula: str | None, outcome: str | None, predictors: tuple[str, ...] | None, level: float
+    formula: str | None,
+    outcome: str | None,
+    predictors: tuple[str, ...] | None,
+    level: float,
+    selection: str | None = None,
 ) -> LinearRegression:
     """The estimator with these settings; those that are None are left out.
 
@@ -261,7 +273,13 @@ def regression_settings(
     RequestError
         Naming each setting that is wrong.
     """
-    settings = {"formula": formula, "outcome": outcome, "predictors": predictors, "level": level}
+    settings = {
+        "formula": formula,
+        "outcome": outcome,
+        "predictors": predictors,
+        "level": level,
+        "selection": selection,
+    }
     return parse(LinearRegression, settings, "regression", RequestError)
 
 

@@ -31,7 +31,7 @@ _COLOURS = {"green": "bold green", "orange": "bold yellow", "red": "bold red"}
 def print_plan(plan: Plan, preview: BudgetPreview) -> None:
     """Print what a release would do."""
     contract, request, mechanism = plan.contract, plan.request, plan.mechanism
-    guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta)
+    guarantee = guarantee_facts(plan.guarantee, request.mechanism.delta, request.mechanism.epsilon)
     status = "public" if contract.neighbours == "replace-one" else "planning figure"
     facts_table(
         f"Release of {contract.id}, version {request.version}",

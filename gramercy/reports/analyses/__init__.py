@@ -10,7 +10,14 @@ from markupsafe import Markup
 
 from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.reports.analyses import components, cross_tables, regression, summary_table, synthetic
+from gramercy.reports.analyses import (
+    components,
+    cross_tables,
+    pooled,
+    regression,
+    summary_table,
+    synthetic,
+)
 from gramercy.schemas.manifest import EstimateKind
 
 Part = Callable[[ReleaseBundle, EstimateBundle], Markup]
@@ -21,6 +28,7 @@ parts: Mapping[EstimateKind, Part] = {
     "cross-tables": cross_tables.part,
     "summary": summary_table.part,
     "synthetic": synthetic.part,
+    "pooled": pooled.part,
 }
 
 

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.estimators.contingency.table_frame import ALL, OTHER
 from gramercy.reports.rendering import render
 
 _MOST_TABLES, _MOST_LINES = 10, 30  # that the page shows; the files have all
@@ -58,7 +57,7 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
     cells, tests = estimate.tables["cells"], estimate.tables.get("tests")
     grouped = list(cells.groupby(["rows", "columns"], sort=False))
     tables = [
-        _heat_table(str(names[0]), str(names[1]), frame, tests)
+        heat_table(str(names[0]), str(names[1]), frame, tests)
         for names, frame in grouped[:_MOST_TABLES]
     ]
     return Markup(
@@ -74,11 +73,13 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
     )
 
 
-def _heat_table(
+def heat_table(
     rows: str, columns: str, frame: pd.DataFrame, tests: pd.DataFrame | None
 ) -> HeatTable:
+    """The table of two columns of levels, or of one, from the lines of an estimate."""
     heads, firsts = list(dict.fromkeys(frame["column"])), list(dict.fromkeys(frame["row"]))
-    inner = frame[~frame["row"].isin([ALL, OTHER]) & ~frame["column"].isin([ALL, OTHER])]
+    margins, other_margins = firsts[-2:], heads[-2:] if columns else []
+    inner = frame[~frame["row"].isin(margins) & ~frame["column"].isin(other_margins)]
     largest = float(inner["count"].max())
     by_name = {(each["row"], each["column"]): each for each in frame.to_dict("records")}
     shown, lines = heads[-_MOST_LINES:], []
@@ -86,7 +87,7 @@ def _heat_table(
         cells = []
         for column in shown:
             each = by_name[row, column]
-            plain = {ALL, OTHER} & {row, column} or not largest > 0
+            plain = row in margins or column in other_margins or not largest > 0
             heat = 0 if plain else round(_DARKEST * each["count"] / largest)
             bounds = each["count_lower"], each["count_upper"]
             cells.append(HeatCell(each["count"], *bounds, heat))

@@ -33,12 +33,21 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
             picture=_forest(facts.estimate, shown) if shown["estimate"].notna().any() else None,
             lines=coefficients.iloc[: 1 + _MOST_TERMS].to_dict("records"),
             total=len(coefficients),
+            selects="selected" in coefficients,
+            selected=_selected(coefficients),
             unknown=int((coefficients["known"] == "no").sum()),
             references=list(zip(references["column"], references["level"], strict=True)),
             corrected=any(share < 1 for share in release.evidence.present),
             clipped=release.evidence.radius is not None,
         )
     )
+
+
+def _selected(coefficients: pd.DataFrame) -> int:
+    """Number of predictors in predictions."""
+    if "selected" not in coefficients:
+        return len(coefficients) - 1
+    return int((coefficients["selected"].iloc[1:] == "yes").sum())
 
 
 def _forest(name: str, shown: pd.DataFrame) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 from markupsafe import Markup
 
 from gramercy.archive.estimate_bundle import EstimateBundle
@@ -14,20 +15,18 @@ _SHOWN = ("columns", "levels", "groups")
 
 def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
     """The part about one estimate of kind ``summary``."""
-    tables = {
-        name: estimate.tables[name].head(_MOST_LINES).to_dict("records")
-        for name in _SHOWN
-        if name in estimate.tables
-    }
+    shown = {name: estimate.tables.get(name, pd.DataFrame()) for name in _SHOWN}
+    tables = {name: table.head(_MOST_LINES).to_dict("records") for name, table in shown.items()}
     return Markup(
         render(
             "analyses/summary_table.html",
             estimate=estimate.manifest.estimate,
             tables=tables,
             by=estimate.manifest.estimator["by"],
-            law=next(iter(tables.values()))[0]["law"],
+            law=next(lines[0]["law"] for lines in tables.values() if lines),
             tuning=estimate.manifest.tuning,
             counted=release.manifest.count_key,
+            moved=any(each["clipping"] != 0 for each in tables["columns"]),
             clipped=release.evidence.radius is not None,
         )
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from gramercy.application.verification import verify_release
 from gramercy.archive.local import LocalArchive
 from gramercy.common.home import Home
 from gramercy.estimators import Evidence, registry
+from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.problems import analyses as problems
 from tests.support.problems import raises
 from tests.support.simulated_release import declared_columns, released
@@ -146,3 +150,36 @@ def test_analyses_of_a_release_are_sealed_reported_and_verified(tmp_path: Path) 
     assert opened.pca(columns=["income", "hours"]).n_components >= 1
     with raises(problems.not_a_column_of_levels, column="age"):
         opened.crosstab("age")
+
+
+def test_summaries_have_plain_numbers_with_the_digits_of_their_errors() -> None:
+    """Large and small columns side by side, which pandas would show with powers of ten."""
+    factors = {"income": 1e4, "age": 1e-2, "hours": 1.0}
+    columns = tuple(
+        each.model_copy(
+            update={
+                key: getattr(each, key) * factors[each.name]
+                for key in ("lower", "upper", "centre", "scale")
+            }
+        )
+        if isinstance(each, ColumnFacts)
+        else each
+        for each in EVIDENCE.columns
+    )
+    estimate = registry["moments"](name="moments", by="ward").fit(
+        replace(EVIDENCE, columns=columns)
+    )
+    found = Description(estimate)
+    shown, table = found.table().texts, found.table()
+    assert not re.search(r"\de[+-]\d", found.summary() + repr(table) + found._repr_html_())
+    for name in NUMERIC:
+        error, mean = shown.loc["error of the mean", name], shown.loc["mean", name]
+        assert float(error) == pytest.approx(found.columns["mean_error"][name], rel=0.05)
+        assert float(mean) == pytest.approx(found.columns["mean"][name], abs=float(error) / 2)
+        assert len(mean.partition(".")[2]) == len(error.partition(".")[2])
+        assert table.loc["mean", name] == found.columns["mean"][name]
+    assert set(shown.loc["missing"]) == {"not published"}
+    assert list(table.loc[["mean"]].round(1).columns) == list(NUMERIC)
+    assert list(pickle.loads(pickle.dumps(table)).index) == list(table.index)
+    unknown = registry["moments"](name="moments").fit(replace(EVIDENCE, raw=EVIDENCE.raw * 0))
+    assert set(Description(unknown).table().texts.loc["mean"]) == {"unknown"}

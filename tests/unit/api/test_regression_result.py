@@ -14,7 +14,11 @@ from matplotlib.figure import Figure
 
 import gramercy
 from gramercy.api.results.regression import RegressionResult
+from gramercy.application.context import Context
+from gramercy.application.estimating import make_estimate
+from gramercy.application.reporting import report_page
 from gramercy.archive.opening import archive_of
+from gramercy.archive.release_bundle import read_release
 from gramercy.common.home import Home
 from gramercy.estimators.regression import LinearRegression
 from gramercy.schemas.facts import LevelsFacts
@@ -159,3 +163,17 @@ def test_regression_of_a_release(tmp_path: Path) -> None:
     assert by_names.level == 0.9
     with raises(problems.term_not_a_column, term="hours:ward"):
         release.regression("income ~ hours:ward")
+
+
+@pytest.mark.slow
+def test_selection_in_estimates_and_reports(tmp_path: Path) -> None:
+    name = survey_release(tmp_path, epsilon=4.0, rows=2000)
+    release = gramercy.open(str(archive_of(Home.default()).root)).latest("toy")
+    sparse = release.regression("income ~ .", selection="lasso")
+    assert sparse.selected["hours"]
+    context, settings = Context.default(), LinearRegression(formula="income ~ .", selection="lasso")
+    bundle = make_estimate(context, "toy", name, settings)
+    assert list(bundle.tables["coefficients"]["selected"] == "yes") == list(sparse.selected)
+    page = report_page(read_release(release.path), [bundle])
+    assert f"A lasso selects {sparse.selected[1:].sum()} of 5 predictors" in page
+    assert "<th>selected</th>" in page

@@ -28,8 +28,9 @@ from tests.support.problems import raises
 NAMES = list(estimators.registry)
 # These need columns in their own units or levels, which the matrices here lack.
 OF_TABLES = {"discriminant", "regression", "tables", "moments", "synthetic"}
-PLAIN = [name for name in NAMES if name not in OF_TABLES]
-REQUIRED = {"regression": {"formula": "c0 ~ ."}}  # settings without a default
+PLAIN = [name for name in NAMES if name not in {*OF_TABLES, "pool"}]  # a pool needs releases
+# Settings without a default.
+REQUIRED = {"regression": {"formula": "c0 ~ ."}, "pool": {"releases": ["toy/v1-r1"]}}
 
 
 def estimator(name: str, **settings: Any) -> Estimator:
@@ -118,7 +119,10 @@ def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
     columns["kind"] = {"levels": ["a", "b"]}
     request: dict[str, Any] = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
     request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
-    facts = {"rows": 400, "columns": columns, "intercept": True}
+    budget = {"epsilon": 10.0, "delta": 1e-5}
+    facts = {"rows": 400, "columns": columns, "intercept": True, "budget": budget}
+    assert run_release(write_request(tmp_path, request=request, **facts)) == "v1-r1"
+    request["mechanism"]["epsilon"] = 2.0
     release = run_release(write_request(tmp_path, request=request, **facts))
     archive = LocalArchive(Home.default().archive)
     made = [make_estimate(Context.default(), "toy", release, estimator(name)) for name in NAMES]

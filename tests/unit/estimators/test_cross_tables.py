@@ -12,11 +12,13 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
+from gramercy.api.results.cross_table import CrossTable
 from gramercy.estimators import Estimate, registry
 from gramercy.estimators.contingency.independence import independence
 from gramercy.estimators.contingency.noisy_table import noisy_table
 from gramercy.estimators.contingency.table_frame import ALL, OTHER
 from gramercy.estimators.cross_tables import CrossTables
+from gramercy.reports.analyses.cross_tables import heat_table
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.facts import DatasetFacts, LevelsFacts
 from gramercy.schemas.manifest import ReleaseSpec
@@ -180,6 +182,34 @@ def test_levels_within_the_noise_leave_nothing_to_test() -> None:
     assert nothing["count"].isna().all()
 
 
+def test_levels_may_have_the_names_of_margins() -> None:
+    """Lines of margins then have other names, and the page shades cells as it does otherwise."""
+    plain = survey_evidence(TABLE)
+    ward = LevelsFacts(name="ward", levels=(ALL, "B", OTHER))
+    columns = tuple(
+        ward if isinstance(each, LevelsFacts) and each.name == "ward" else each
+        for each in plain.columns
+    )
+    estimates = [
+        tables(each, rows="ward", columns="sex")
+        for each in (plain, replace(plain, columns=columns))
+    ]
+    usual, found = (CrossTable(each) for each in estimates)
+    assert list(found.counts.index) == [ALL, "B", OTHER]
+    assert list(found.table(margins=True).index) == [ALL, "B", OTHER, f"({OTHER})", f"({ALL})"]
+    assert (found.table(margins=True).to_numpy() == usual.table(margins=True).to_numpy()).all()
+    heats = [
+        [
+            cell.heat
+            for _, cells in heat_table("ward", "sex", each.tables["cells"], None).lines
+            for cell in cells
+        ]
+        for each in estimates
+    ]
+    assert heats[0] == heats[1]
+    assert max(heats[0]) > 0
+
+
 def test_requests_that_cannot_be_answered_are_refused() -> None:
     columns, clip = survey_columns(), Clip(radius=5.0)
     for wrong in (spec(columns, Unit(), True), spec(columns, clip, False)):
@@ -199,5 +229,5 @@ def test_requests_that_cannot_be_answered_are_refused() -> None:
     large = tuple(
         LevelsFacts(name=name, levels=tuple(float(k) for k in range(40))) for name in "ab"
     )
-    with raises(problems.table_too_large, cells=1681):
+    with raises(problems.table_too_large, rows="a", columns="b", cells=1681):
         CrossTables().check(spec(large, clip, True))

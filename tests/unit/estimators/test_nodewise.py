@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -19,6 +20,7 @@ from gramercy.estimators.uncertainty.moment_errors import moment_errors
 from gramercy.estimators.uncertainty.nodewise import nodewise_lasso
 from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.noise import Family, NoiseLaw
+from tests.support.survey import survey_evidence, survey_table
 
 Array = NDArray[np.float64]
 
@@ -187,6 +189,38 @@ def test_duplicate_columns_are_unknown_and_the_others_known() -> None:
     assert (found.edges[[2, 3, 4], [3, 4, 5]] > 0.3).all()
     assert (found.edges[[0, 6]] == 0).all()
     assert found.tuning["untested"] == 11
+
+
+def test_levels_are_known_given_the_reference_of_their_column() -> None:
+    """Every row has a ward, so the wards add up to one; the first one is the reference."""
+    table = survey_table(20_000)
+    numbers = pd.get_dummies(table, columns=["ward", "sex"], dtype=float)
+    names = ("income", "age", "hours", "ward_B", "ward_C", "sex_m")
+    exact = partial_correlations(numbers[list(names)].cov().to_numpy())
+    for seed in range(3):
+        seen = survey_evidence(table, 1e-3, seed)
+        errors = edge_errors(seen, "partial-correlation")
+        kept = [seen.names[1:].index(name.replace("_", "=")) for name in names]
+        among = np.ix_(kept, kept)
+        assert (errors.testable[among] | np.eye(6, dtype=bool)).all()
+        references = [k for k in range(8) if k not in kept]
+        assert not errors.testable[references].any()
+        found = Discoveries().fit(seen)
+        assert set(found.tables["discoveries"]["row"]) >= {"income", "hours", "ward=B"}
+        discovered = found.edges[1:, 1:][among] != 0
+        assert discovered[np.abs(exact) > 0.1].all()
+        assert not discovered[np.abs(exact) < 0.01].any()
+        assert errors.estimate[among] == pytest.approx(exact, abs=0.12)
+
+
+def test_a_reference_is_a_level_that_is_known() -> None:
+    """A level that no row has is lost in the noise, so that the next one is the reference."""
+    table = survey_table(20_000)
+    table["ward"] = table["ward"].replace("A", "B")
+    seen = survey_evidence(table, 1e-3)
+    testable = edge_errors(seen, "partial-correlation").testable
+    wards = [seen.names[1:].index(f"ward={name}") for name in "ABC"]
+    assert [bool(testable[k].any()) for k in wards] == [False, False, True]
 
 
 def test_partial_correlations_of_noisy_moments_follow_their_error() -> None:

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from gramercy.estimators.linear.errors import noise_of_scores, tail_factor
+from gramercy.estimators.linear.errors import noise_of_scores
 from gramercy.estimators.linear.formula import Terms, parse_formula
 from gramercy.estimators.noise.denoise import project
 from gramercy.estimators.noise.draws import draw, stream
 from gramercy.estimators.regression import LinearRegression
 from gramercy.estimators.uncertainty.entry_covariance import noise_covariance
+from gramercy.estimators.uncertainty.tail_factor import tail_factor
 from gramercy.schemas.column import INTERCEPT
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.evidence import Evidence, Fold
@@ -321,6 +322,25 @@ def test_heavy_tails_of_row_lengths_widen_intervals() -> None:
     wide, plain = coefficients(with_lengths), coefficients(released(cells))
     ratio = wide["standard_error"] / plain["standard_error"]
     np.testing.assert_allclose(ratio, tail_factor(with_lengths) ** 0.5)
+
+
+def test_intervals_with_folds_are_those_of_the_jackknife() -> None:
+    """Neither the lengths of rows nor the law without folds makes them wider."""
+    release = released(table(3000), sd=0.002, folds=10)
+    edges = np.array([0.0, 2.0, 20.0])
+    upper, counts = np.array([2.0, 20.0, np.nan]), np.array([1500, 1000, 500])
+    lengths = Histogram(1, ROW_LENGTHS, edges, upper, (None,) * 3, counts, 1.0)
+    heavy = replace(release, histograms=(lengths,))
+    assert tail_factor(heavy) > 5
+    found = coefficients(heavy)
+    pd.testing.assert_frame_equal(found, coefficients(release))
+    p_value, reach = found["p_value"], found["upper"] - found["coefficient"]
+    ends = (found["coefficient"].abs() - found["bias"]) / (reach - found["bias"])
+    assert ((p_value < 0.05) == (ends > 1)).all()
+    error = found["standard_error"]
+    # Between the normal quantile and that of Student's t distribution with nine degrees of freedom.
+    assert (1.96 * error <= reach).all()
+    assert (reach <= 2.263 * error + found["bias"]).all()
 
 
 @pytest.mark.parametrize(

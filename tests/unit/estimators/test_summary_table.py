@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from gramercy.estimators import Estimate, registry
+from gramercy.estimators.own_units import mean_weight
 from gramercy.estimators.summary_table import SummaryTable
 from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
 from gramercy.schemas.normalisation import Clip, Unit
 from gramercy.schemas.problems import analyses as problems
 from tests.support.problems import raises
+from tests.support.simulated_release import released
 from tests.support.survey import NUMERIC, survey_columns, survey_evidence, survey_table
 from tests.unit.estimators.test_cross_tables import spec
 
@@ -102,3 +105,31 @@ def test_requests_that_cannot_be_answered_are_refused() -> None:
     SummaryTable(by="sex").check(spec(columns, clip, True))
     with raises(problems.not_a_column_of_levels, column="age", known=("ward", "sex")):
         SummaryTable(by="age").check(spec(columns, clip, True))
+
+
+@pytest.mark.parametrize("present", [1.0, 0.7])
+def test_clipping_moves_means_by_less_than_its_bound(present: float) -> None:
+    rng = np.random.default_rng(4)
+    table = np.column_stack([rng.lognormal(size=20_000), rng.standard_t(3, size=20_000)])
+    table[rng.random(table.shape) > present] = np.nan
+    facts = [
+        ColumnFacts(name=name, lower=-30.0, upper=60.0, centre=1.0, scale=2.0) for name in "ab"
+    ]
+    shares = (1.0, present, present)
+    clipped = released(table, facts, radius=3.0, present=shares)
+    found = moments(clipped).tables["columns"]
+    cells = np.where(np.isnan(table), np.nan, np.clip(table, -30.0, 60.0))
+    moved = np.abs(found["mean"] - np.nanmean(cells, axis=0))
+    assert (moved < found["clipping"]).all()
+    assert moved[0] > 0.03
+    assert (found["clipping"] < 5.0).all()
+    weight = mean_weight(clipped)
+    assert weight is not None
+    further = 60.0 - (1 + present * (found["mean"] - 1))
+    assert found["clipping"].to_numpy() == pytest.approx((1 - weight) * further / present, rel=1e-5)
+    noisy = released(table, facts, radius=3.0, sd=0.001, present=shares)
+    assert (moments(noisy).tables["columns"]["clipping"] > found["clipping"]).all()
+    wide = released(table, facts, radius=50.0, present=shares)
+    assert (moments(wide).tables["columns"]["clipping"] == 0).all()
+    lost = replace(clipped, raw=clipped.raw * 0)
+    assert moments(lost).tables["columns"]["clipping"].isna().all()

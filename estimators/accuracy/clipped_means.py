@@ -1,0 +1,79 @@
+"""How far clipping may have moved the means: a bound from published numbers and public facts.
+
+A row z beyond the radius counts with the weight w < 1, so that the released mean m = E[w z] / s,
+for the mean weight s, differs from that of all rows by
+
+E[z] - m = E[(1 - w) (z - m)],
+
+which is between (1 - s) (lower - m) and (1 - s) (upper - m) for the bounds of the cells. Heavy
+tails make it large: they are what is clipped.
+
+Published histograms count all rows alike, but do not narrow these bounds: their bins in the tails
+are too wide, and the noise of many counts adds up. With private constants (lognormal, Student's t
+and exponential columns; 20,000 and 200,000 rows, epsilon 1 and 4) the mean of a histogram was wrong
+by 0.01 to 4 standard deviations of the column, the released mean by at most 0.02, and these bounds
+were 0.15 to 0.45.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramercy.estimators.own_units import OwnUnits, mean_weight, weight_lost
+from gramercy.estimators.uncertainty.jackknife import student_quantile
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.facts import ColumnFacts
+
+Array = NDArray[np.float64]
+
+
+def largest_shifts(evidence: Evidence, units: OwnUnits, level: float) -> Array:
+    """The largest differences that clipping may have made to the means of all numeric columns.
+
+    Parameters
+    ----------
+    evidence, units
+        A release with an intercept, and the columns' own units.
+    level
+        Confidence level, with regard to the noise in the mean weight.
+
+    Returns
+    -------
+    ndarray, shape (numeric columns,)
+        In the columns' units, not negative; zero if no row within the bounds can be clipped, and
+        NaN if noise hides the weight of all rows.
+
+    Notes
+    -----
+    Missing cells count as the column's centre, and means are divided by the share o of cells that
+    are present; so is the bound.
+    """
+    numeric = [k for k, each in enumerate(evidence.columns) if isinstance(each, ColumnFacts)]
+    weight = mean_weight(evidence)
+    if weight is None or evidence.radius is None or _longest_row(evidence) <= evidence.radius:
+        return np.zeros(len(numeric))
+    if weight_lost(evidence.raw, evidence.deviations):
+        return np.full(len(numeric), np.nan)
+    noise = evidence.radius**2 * float(evidence.deviations[0, 0])
+    lost = min(max(1 - weight + student_quantile(level, np.inf) * noise, 0.0), 1.0)
+    facts = [each for each in evidence.columns if isinstance(each, ColumnFacts)]
+    lower, upper, centre = np.array([(c.lower, c.upper, c.centre) for c in facts]).reshape(-1, 3).T
+    present = units.present[np.array(numeric, dtype=np.intp) - 1]
+    mean = units.moments(evidence.raw).mean[np.array(numeric, dtype=np.intp) - 1]
+    with_missing = centre + present * (mean - centre)
+    furthest: Array = np.maximum(upper - with_missing, with_missing - lower)
+    return lost * furthest / present
+
+
+def _longest_row(evidence: Evidence) -> float:
+    """Length of the longest row that the bounds allow, in scaled units."""
+    lengths = [
+        max(facts.upper - facts.centre, facts.centre - facts.lower) / facts.scale
+        if isinstance(facts, ColumnFacts)
+        else 1.0  # the intercept, or at most one level
+        for facts in dict.fromkeys(evidence.columns)
+    ]
+    return math.hypot(*lengths)

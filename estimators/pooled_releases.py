@@ -1,0 +1,142 @@
+"""The pool of a release and others as a sealed estimate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.intervals import Level
+from gramercy.estimators.names_setting import names_of
+from gramercy.estimators.own_units import own_units
+from gramercy.estimators.pooling.agreement import check_same_kind
+from gramercy.estimators.pooling.releases import (
+    check_pool,
+    pool,
+    tables,
+    typical_sampling_error,
+)
+from gramercy.estimators.pooling.weights import typical_error
+from gramercy.estimators.summary_table import SummaryTable
+from gramercy.estimators.uncertainty.entries import second_moment
+from gramercy.schemas.evidence import Evidence, PooledRows, PoolPart, ReleaseEvidence
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.problems import analyses as problems
+
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_NAME = re.compile(f"{_LABEL}/{_LABEL}")
+
+
+def _release_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise problems.pool_name_malformed(name)
+    return name
+
+
+def _names(given: Any) -> Any:
+    """As `names_of`; a text may also be in the brackets of a list in a request."""
+    return names_of(given.strip("[] ") if isinstance(given, str) else given)
+
+
+class PooledReleases(Estimator):
+    """``pool``: this release and others together, with smaller errors than each of them.
+
+    Parameters
+    ----------
+    releases
+        Names of the other releases, DATASET/RELEASE: a list, or a text with commas.
+    rows
+        Whether all releases are of the ``same`` rows, or all of ``disjoint`` rows. By default,
+        releases of one version of a data set are of the same rows, and different data sets have no
+        row in common.
+    level
+        Confidence level of the intervals of means and standard deviations.
+
+    Notes
+    -----
+    See `estimators.pooling`. Matrices have the columns' order, centres, scales and radius of this
+    release: ``denoised``, positive semidefinite; ``second_moment``, with the noise; and the
+    standard deviations ``noise_error``, of the noise, and ``standard_error``, of noise and sampling
+    together, of every entry of ``second_moment``.
+
+    Tables: ``releases`` has the weight of each release, its number of rows, and its typical noise
+    and sampling error in an entry; ``tuning`` has those of the pool. If the releases have means,
+    the tables of `estimators.summary_table` follow, in the columns' own units.
+    """
+
+    name: Literal["pool"] = "pool"
+    releases: Annotated[
+        tuple[Annotated[str, AfterValidator(_release_name)], ...],
+        BeforeValidator(_names),
+        Field(min_length=1),
+    ]
+    rows: PooledRows | None = None
+    level: Level = 0.95
+
+    @property
+    def other_releases(self) -> tuple[str, ...]:
+        """See `Estimator.other_releases`."""
+        return self.releases
+
+    def check_together(self, releases: Sequence[tuple[str, ReleaseSpec]]) -> None:
+        """See `Estimator.check_together`."""
+        names = [name for name, _ in releases]
+        if len(set(names)) < len(names):
+            raise problems.pool_too_small(", ".join(names))
+        tables(releases, self.rows)
+        check_same_kind(releases)
+
+    def evidence_of(self, releases: Sequence[ReleaseEvidence]) -> Evidence:
+        """See `Estimator.evidence_of`."""
+        check_pool(releases, self.rows)
+        return pool(releases, self.rows, units_of_first=True)
+
+    def fit(self, evidence: Evidence) -> Estimate:
+        """See `Estimator.fit`; `evidence` is that of a pool.
+
+        Raises
+        ------
+        RequestError
+            If it is not.
+        """
+        if not evidence.parts:
+            raise problems.pool_without_releases()
+        errors = second_moment(evidence)
+        matrices = {
+            "denoised": evidence.repaired,
+            "second_moment": evidence.raw,
+            "noise_error": errors.noise_error,
+            "standard_error": errors.standard_error,
+        }
+        summary = {}
+        if own_units(evidence) is not None:
+            summary = dict(SummaryTable(level=self.level).fit(evidence).tables)
+        tuning = {
+            "level": self.level,
+            "number_of_rows": evidence.rows,
+            "noise": typical_error(evidence.deviations**2),
+            "sampling_error": typical_sampling_error(evidence),
+        }
+        return Estimate("pooled", matrices, tuning, {"releases": _table(evidence.parts)} | summary)
+
+
+def _table(parts: Sequence[PoolPart]) -> pd.DataFrame:
+    noise, sampling = (np.array([getattr(each, key) for each in parts]) for key in _ERRORS)
+    return pd.DataFrame(
+        {
+            "release": pd.Series([each.release for each in parts], dtype="str"),
+            "weight": [each.weight for each in parts],
+            "rows": [each.rows for each in parts],
+            "noise": noise,
+            "sampling_error": sampling,
+            "standard_error": np.hypot(noise, sampling),
+        }
+    )
+
+
+_ERRORS = ("noise", "sampling")

@@ -1,0 +1,98 @@
+"""Which releases an estimate can be computed from: its own, and others that it names."""
+
+from __future__ import annotations
+
+from gramercy.archive.listing import list_release
+from gramercy.archive.protocol import Archive
+from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.estimators import Estimator
+from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
+from gramercy.schemas.problems import publication as problems
+from gramercy.schemas.problems.analyses import pool_of_withdrawn
+
+
+def check_estimable(facts: ReleaseManifest) -> None:
+    """Refuse a release that estimators cannot take.
+
+    Raises
+    ------
+    RequestError
+        If it is not a second moment.
+    """
+    name = f"{facts.dataset.id}/{facts.release}"
+    if facts.kind == "precision":
+        raise problems.release_is_precision(name)
+    if facts.kind == "marginals":
+        raise problems.release_has_no_matrix(name, facts.release)
+
+
+def check_other_releases(
+    archive: Archive, estimator: Estimator, name: str, facts: ReleaseSpec
+) -> None:
+    """Refuse an estimate whose other releases do not exist or do not suit; matrices are not read.
+
+    Parameters
+    ----------
+    archive
+        The archive that should have the other releases.
+    estimator
+        The settings, which name them.
+    name, facts
+        Name and facts of the release that the estimate belongs to, which may be a planned one.
+
+    Raises
+    ------
+    RequestError
+        If another release was withdrawn, is not a second moment, or does not suit this one.
+    UnknownRelease
+        If another release does not exist.
+    BundleError
+        If its description differs from what was sealed.
+    """
+    releases = [(name, facts)]
+    for other in estimator.other_releases:
+        listed = list_release(archive, *_parts(other))
+        if listed.withdrawn is not None:
+            raise pool_of_withdrawn(other, listed.withdrawn)
+        check_estimable(listed.facts)
+        releases.append((other, listed.facts))
+    estimator.check_together(releases)
+
+
+def missing_releases(archive: Archive, estimator: Estimator) -> list[str]:
+    """The names of the other releases that the archive does not have."""
+    return [
+        name
+        for name in estimator.other_releases
+        if not archive.contains(archive.release(*_parts(name)))
+    ]
+
+
+def withdrawn_releases(archive: Archive, estimator: Estimator) -> list[str]:
+    """The names of the other releases that have a notice of withdrawal."""
+    return [
+        name
+        for name in estimator.other_releases
+        if archive.contains(archive.withdrawal(*_parts(name)))
+    ]
+
+
+def read_other_releases(archive: Archive, estimator: Estimator) -> list[ReleaseBundle]:
+    """The other releases that an estimate needs, verified.
+
+    Raises
+    ------
+    BundleError
+        Naming the file that differs from what was sealed, or if the signing key is not trusted.
+    """
+    bundles = []
+    for name in estimator.other_releases:
+        place = archive.release(*_parts(name))
+        bundles.append(read_release(place))
+        archive.verify_signer(place)
+    return bundles
+
+
+def _parts(name: str) -> tuple[str, str]:
+    dataset, _, release = name.partition("/")
+    return dataset, release

@@ -1,0 +1,62 @@
+"""The public facts that determine a release, from its contract and its request."""
+
+from __future__ import annotations
+
+from gramercy.application.request_model import Request
+from gramercy.scaling.chain import starting_facts
+from gramercy.schemas.column import AnyColumn, Column, Levels
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.normalisation import Whole
+
+
+def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
+    """The public facts that determine a release."""
+    return ReleaseSpec(
+        dataset=DatasetFacts(
+            id=contract.id,
+            title=contract.title,
+            curator=contract.curator,
+            version=request.version,
+            rows=contract.rows,
+            persons=contract.persons,
+        ),
+        columns=tuple(
+            LevelsFacts(name=n, levels=c.levels) if isinstance(c, Levels) else _column_facts(n, c)
+            for n, c in _declared_contract(contract, request).columns.items()
+        ),
+        intercept=contract.intercept,
+        neighbours=contract.neighbours,
+        privacy_unit=contract.protected_unit,
+        normalisation=request.normalisation,
+        mechanism=request.mechanism.non_default_keys(),
+        folds=request.folds,
+        budget=BudgetFacts.of(contract.budget),
+    )
+
+
+def _column_facts(name: str, column: Column) -> ColumnFacts:
+    if not column.has_bounds:
+        return starting_facts(name, None)
+    lower, upper = column.limits
+    centre, scale = column.effective_centre, column.effective_scale
+    return ColumnFacts(name=name, lower=lower, upper=upper, centre=centre, scale=scale)
+
+
+def _declared_contract(contract: Contract, request: Request) -> Contract:
+    """The contract with the constants that the request's normalisation uses."""
+    return contract.with_integer_bounds() if isinstance(request.normalisation, Whole) else contract
+
+
+def scaled_contract(contract: Contract, spec: ReleaseSpec) -> Contract:
+    """The contract with the bounds, centres and scales of a release."""
+    columns: dict[str, AnyColumn] = {
+        column.name: Levels(levels=column.levels)
+        if isinstance(column, LevelsFacts)
+        else Column(
+            lower=column.lower, upper=column.upper, centre=column.centre, scale=column.scale
+        )
+        for column in spec.columns
+    }
+    return contract.model_copy(update={"columns": columns})
