@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
+import sys
 import tempfile
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,10 @@ from tests.support.faults.forkserver import ForkServer
 from tests.support.scratch import SCRATCH, is_worker
 
 TESTS = Path(__file__).parent
+
+# Otherwise every worker rewrites all tests, and every process that they start compiles Gramercy.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Before anything imports Prefect, which reads its settings once.
 os.environ["PREFECT_HOME"] = str(SCRATCH.session_folder("prefect"))
@@ -33,15 +40,17 @@ for _name in ("GRAMERCY_HOME", "GRAMERCY_LEDGER_URL", "GRAMERCY_ARCHIVE_URL"):
     os.environ.pop(_name, None)
 
 
+# Fixtures that start a server once per worker: files with one of them run in one worker.
+SERVERS = ("prefect_server", "fork_server")
 # The slowest files come first, so that no worker ends with one of them.
 SLOWEST = (
     "test_server",
     "test_14_",
+    "test_cli",
     "test_22_",
     "test_auditing",
     "test_16_",
     "test_24_",
-    "test_cli",
 )
 # `make quick` leaves these folders out, and every test with `@pytest.mark.slow`.
 SLOW = ("acceptance", "benchmarks", "proofs")
@@ -65,6 +74,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(TESTS).parts[0] in SLOW:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute whole files, and those that share a server of the session to one worker."""
+    from xdist.scheduler import LoadFileScheduling
+
+    @functools.cache
+    def group(file: str) -> str:
+        text = (config.rootpath / file).read_text(encoding="utf-8")
+        return next((fixture for fixture in SERVERS if fixture in text), file)
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(super()._split_scope(nodeid))
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:

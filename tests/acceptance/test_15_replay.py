@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ from gramercy.application.internal_record import read_record
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from tests.support.factories import at_scale, bundle_bytes, run_release, write_request, write_table
+from tests.support.processes import processes
 
 
 def publish_and_change_table(request: str, turn: int) -> str:
@@ -30,7 +29,7 @@ def publish_and_change_table(request: str, turn: int) -> str:
 def test_parallel_identical_requests_give_one_release(tmp_path: Path, home: Path) -> None:
     request = write_request(tmp_path)
     turns = at_scale(12, 200)
-    with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
+    with processes(at_scale(2, 4)) as pool:
         releases = list(pool.map(publish_and_change_table, [str(request)] * turns, range(turns)))
     assert set(releases) == {"v1-r1"}
     charges = Ledger(Home.default().ledger).charges("toy")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,8 +37,8 @@ from tests.support.factories import (
     write_table,
 )
 from tests.support.problems import raises
+from tests.support.processes import processes
 
-ROOT = Path(__file__).parents[2]
 BUDGET = {"epsilon": 1.2, "delta": 1e-6}  # enough for one release, not for two
 COLUMNS = contract_facts()["columns"]
 
@@ -348,38 +346,32 @@ def test_moved_ledger_keeps_its_charges(tmp_path: Path, any_home: Home) -> None:
     assert charges() == [("v1-r1", "published")]
 
 
+VERSIONS = ("v1", "v2")
+
+
+def release_of_home(home: Path, request: Path) -> str:
+    """Publish with another home; return the release, or the type of the error."""
+    os.environ["GRAMERCY_HOME"] = str(home)
+    try:
+        return run_release(request)
+    except GramercyError as error:
+        return type(error).__name__
+
+
 def test_two_homes_share_one_ledger_budget(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.support.databases import ledger_location
 
-    url = str(ledger_location("postgresql", home))
-    environ = os.environ | {"GRAMERCY_LEDGER_URL": url, "OMP_NUM_THREADS": "1"}
-    script = (
-        "import sys; from pathlib import Path; from tests.support.factories import run_release\n"
-    )
-    script += "try: print(run_release(Path(sys.argv[1])))\n"
-    script += "except Exception as e: print(type(e).__name__, e)"
-
-    def start(place: Path, request: Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", script, str(request)],
-            env=environ | {"GRAMERCY_HOME": str(place)},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    processes = [
-        start(tmp_path / name, request_for(tmp_path / f"asked-{name}", version))
-        for name, version in (("one", "v1"), ("two", "v2"))
-    ]
-    answers = sorted(each.communicate(timeout=120)[0].strip() for each in processes)
+    monkeypatch.setenv("GRAMERCY_LEDGER_URL", str(ledger_location("postgresql", home)))
+    homes = [tmp_path / "one", tmp_path / "two"]
+    requests = [request_for(tmp_path / f"asked-{k}", version) for k, version in enumerate(VERSIONS)]
+    with processes(2) as pool:
+        answers = list(pool.map(release_of_home, homes, requests))
     published = [answer for answer in answers if answer.startswith("v")]
     (refusal,) = [answer for answer in answers if not answer.startswith("v")]
     assert len(published) == 1
     assert refusal.startswith(("UntrustedLedger", "BudgetRefused"))
-    monkeypatch.setenv("GRAMERCY_LEDGER_URL", url)
     assert charges() == [(published[0], "published")]
 
 

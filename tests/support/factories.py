@@ -48,7 +48,7 @@ def contract_facts(source: Path | str = "table.csv", rows: int = 40, p: int = 3)
 
 
 def write_yaml(path: Path, facts: dict[str, Any]) -> Path:
-    yaml = YAML(typ="safe", pure=True)
+    yaml = YAML(typ="safe")  # in C: hundreds of tests write such files
     yaml.sort_base_mapping_type_on_output = False  # the order of columns matters
     with path.open("w") as stream:
         yaml.dump(facts, stream)

@@ -1,9 +1,8 @@
-"""Concurrent writers of one ledger. It imports little, because every process imports it."""
+"""Concurrent writers of one ledger."""
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import BudgetRefused, SpentFailure
+from tests.support.processes import processes as pool_of
 
 FACTS: dict[str, Any] = {
     "id": "toy",
@@ -68,7 +68,6 @@ def _charge_in_threads(jobs: list[tuple[Path | str, str]]) -> list[str]:
 
 def charge_concurrently(jobs: list[tuple[Path | str, str]], processes: int) -> list[str]:
     """Charge all at once: a thread for each charge, in several processes."""
-    context = multiprocessing.get_context("spawn")
     shares = [jobs[k::processes] for k in range(processes)]
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    with pool_of(processes) as pool:
         return [answer for share in pool.map(_charge_in_threads, shares) for answer in share]

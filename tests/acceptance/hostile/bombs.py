@@ -139,10 +139,18 @@ def _write(path: Path, pieces: Iterable[bytes]) -> None:
             stream.write(piece)
 
 
-def csv(name: str, pieces: Pieces, rows: int, file: str = "t.csv", **facts: Any) -> Bomb:
-    return Bomb(
-        name, lambda path: _write(path, _repeated(pieces, lambda x: x)), file, rows, **facts
-    )
+def csv(
+    name: str,
+    pieces: Pieces | Callable[[], Pieces],
+    rows: int,
+    file: str = "t.csv",
+    **facts: Any,
+) -> Bomb:
+    def write(path: Path) -> None:
+        made = pieces() if callable(pieces) else pieces
+        _write(path, _repeated(made, lambda x: x))
+
+    return Bomb(name, write, file, rows, **facts)
 
 
 # Run-length encoding: rows that take almost no space in the file.
@@ -490,21 +498,27 @@ TEXT = [
     ),
     csv(
         "header-of-a-million",
-        [(b"c0,c1", 1), (long_header(1_000_000), 1), (b"\n1,2\n", 1)],
+        lambda: [(b"c0,c1", 1), (long_header(1_000_000), 1), (b"\n1,2\n", 1)],
         1,
         problem=table.header_too_long,
         facts={"limit": 4},
     ),
     csv(
         "header-that-fits",
-        [(b"c0,c1", 1), (long_header(500_000), 1), (b"\n2,5", 1), (b",", 500_000), (b"\n2,5\n", 1)],
+        lambda: [
+            (b"c0,c1", 1),
+            (long_header(500_000), 1),
+            (b"\n2,5", 1),
+            (b",", 500_000),
+            (b"\n2,5\n", 1),
+        ],
         2,
         expected=[([2, 5], 1), (None, 1)],
     ),
     # The second line must not be read as the header.
     csv(
         "header-and-a-second",
-        [(b"c0,c1", 1), (long_header(1_000_000), 1), (b"\nc0,c1,x\n1,2,3\n", 1)],
+        lambda: [(b"c0,c1", 1), (long_header(1_000_000), 1), (b"\nc0,c1,x\n1,2,3\n", 1)],
         1,
         problem=table.header_too_long,
     ),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from tests.support.archives import (
 )
 from tests.support.factories import at_scale, run_pipeline, write_request
 from tests.support.problems import raises
+from tests.support.processes import processes
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def test_concurrent_threads_publish_one_bundle(url: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("url", ["local", "s3"], indirect=True)
 def test_concurrent_processes_publish_one_bundle(url: str, tmp_path: Path) -> None:
     turns = [f"{url}/{turn}" for turn in range(4) for _ in range(2)]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with processes(2) as pool:
         folders = [str(tmp_path / str(k)) for k in range(len(turns))]
         digests = list(pool.map(publish_bundle, turns, folders, ["one", "two"] * 4))
     for turn in range(4):
@@ -303,7 +304,7 @@ def test_creation_is_exclusive(url: str) -> None:
 @pytest.mark.slow
 def test_creation_is_exclusive_between_processes(s3: str) -> None:
     url = f"{s3}/exclusive"
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with processes(2) as pool:
         for turn in range(10):
             both = [pool.submit(ObjectStore(url).create, f"claim{turn}", b"%d" % k) for k in (0, 1)]
             assert sorted(each.result() for each in both) == [False, True]

@@ -6,8 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from tests.support.factories import (
     write_request,
 )
 from tests.support.problems import raises
+from tests.support.processes import processes
 
 
 def mode(path: Path) -> int:
@@ -103,7 +103,7 @@ def test_concurrent_first_seals_create_one_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         for turn in range(10):
             assert len(set(pool.map(steward_public_key, [str(tmp_path / f"t{turn}")] * 8))) == 1
-    with ProcessPoolExecutor(at_scale(2, 4), mp_context=get_context("spawn")) as pool:
+    with processes(at_scale(2, 4)) as pool:
         for turn in range(4):
             folder = tmp_path / f"p{turn}"
             keys = set(pool.map(steward_public_key, [str(folder)] * 4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import unicodedata
 
@@ -11,8 +12,13 @@ from hypothesis import strategies as st
 
 from gramercy.tables.person_names import MAX_BYTES, canonical
 
-CHARACTERS = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
 MIB = 1 << 20
+
+
+@functools.cache
+def characters() -> list[str]:
+    """All of Unicode."""
+    return [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
 
 
 @pytest.mark.slow
@@ -102,7 +108,7 @@ def test_missing_names_have_no_canonical_form(name: str) -> None:
 
 def test_whitespace_separates_words_and_invisible_characters_vanish() -> None:
     """All of Unicode: white space separates words, control and format characters do not."""
-    for character in CHARACTERS:
+    for character in characters():
         if character.isspace() or unicodedata.category(character) in {"Cc", "Cf"}:
             assert canonical(f"a{character}b") == ("a b" if character.isspace() else "ab")
             assert canonical(f"{character}a{character}") == "a"
@@ -112,7 +118,7 @@ def test_unicode_normalisation_shortens_names_at_most_sixfold() -> None:
     """So a long name can be refused before the slow normalisation."""
     ratios = (
         len(unicodedata.normalize("NFD", character)) / len(character.encode())
-        for character in CHARACTERS
+        for character in characters()
     )
     assert max(ratios) * 4 <= 6
 
