@@ -77,3 +77,4 @@ class Peer:
 OPENDP = Peer("OpenDP", "opendp[scikit-learn]", "OPENDP_PYTHON")
 SMARTNOISE = Peer("SmartNoise SQL", "smartnoise-sql", "SMARTNOISE_PYTHON")
 DIFFPRIVLIB = Peer("diffprivlib", "diffprivlib", "DIFFPRIVLIB_PYTHON")
+SMARTNOISE_SYNTH = Peer("SmartNoise Synthesizers", "smartnoise-synth", "SMARTNOISE_SYNTH_PYTHON")

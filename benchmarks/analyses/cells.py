@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import population
+from benchmarks.analyses.surveys import SURVEYS, survey
 from benchmarks.measuring import read_lines
 
 QUICK_RELEASES = 2
@@ -25,8 +26,8 @@ class Cell:
     Parameters
     ----------
     table, epsilon, method
-        Keys of `benchmarks.statistics.tables.TABLES` and `METHODS`, and the epsilon at
-        delta = 1e-6.
+        Keys of `METHODS` and of its tables, from `benchmarks.statistics.tables`, `tables` or
+        `surveys`, and the epsilon at delta = 1e-6.
     """
 
     table: str
@@ -63,14 +64,14 @@ def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]
 
 def measure(cell: Cell, times: int) -> Result:
     """Measure `times` releases; the seed depends on the cell only."""
-    source = population(cell.table)
+    source = survey(cell.table) if cell.table in SURVEYS else population(cell.table)
     rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
     forms = METHODS[cell.method].scores(source, cell.epsilon, rng, times)
     scores = {
         form: {name: float(f"{value:.4g}") for name, value in each.items()}
         for form, each in forms.items()
     }
-    return Result(cell, source.table.n, source.table.p, times, scores)
+    return Result(cell, source.n, source.p, times, scores)
 
 
 def read(path: Path) -> dict[Cell, Result]:

@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.analyses.populations import Population
-from benchmarks.analyses.releases import evidence_of, private_release
+from benchmarks.analyses.releases import private_release, pure_release
 from benchmarks.peers import OPENDP
-from benchmarks.statistics.methods import clipped_moment, middle_and_half, scaled_rows
+from benchmarks.statistics.methods import middle_and_half
 from benchmarks.statistics.peers import LENGTHS, SCRIPTS
 from benchmarks.statistics.tables import Table
 from gramercy.estimators.spectral.column_moments import column_moments
-from gramercy.mechanisms import registry
 from gramercy.schemas.evidence import Evidence
-from gramercy.schemas.noise import NoiseLaw
 
 Array = NDArray[np.float64]
 Scores = dict[str, dict[str, float]]
@@ -41,28 +39,8 @@ def private(population: Population, epsilon: float, rng: np.random.Generator, ti
 
 def pure(population: Population, epsilon: float, rng: np.random.Generator, times: int) -> Scores:
     """Declared constants, matrix Laplace noise."""
-    found = (_pure(_units(population.sample(rng)), epsilon, rng) for _ in range(times))
+    found = (pure_release(_units(population.sample(rng)), epsilon, rng) for _ in range(times))
     return _scores(population, (_covariance(each) for each in found))
-
-
-def _pure(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
-    p, radius = table.p + 1, math.sqrt(table.p + 1)
-    mechanism = registry["matrix-laplace"].calibrated(
-        p=p, n=table.n, neighbours="replace-one", epsilon=epsilon, delta=None, mu=None
-    )
-    scale = float(mechanism.constants()["scale"]) / table.n
-    sd = scale * math.sqrt(2 * (p + 1))
-    law = NoiseLaw(
-        family="matrix-laplace",
-        sd_diagonal=sd * math.sqrt(2),
-        sd_off_diagonal=sd,
-        dof=p + 1,
-    )
-    zeros = np.zeros(table.p)
-    moment = clipped_moment(scaled_rows(table.cells, zeros, zeros + 1), radius)
-    left, right = rng.standard_normal((2, p, p + 1))
-    released = moment + scale * (left @ left.T - right @ right.T)
-    return evidence_of(released, table.n, law, [(0.0, 1.0)] * table.p, radius)
 
 
 def _covariance(evidence: Evidence) -> Array:

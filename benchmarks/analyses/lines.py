@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 
 from benchmarks.analyses.cells import Cell, Result
-from benchmarks.analyses.methods import COMPONENT_EPSILONS, COMPONENT_TABLES, EPSILONS, TABLES
+from benchmarks.analyses.methods import (
+    COMPONENT_EPSILONS,
+    COMPONENT_TABLES,
+    EPSILONS,
+    FOLDED_EPSILONS,
+    TABLES,
+)
+from benchmarks.analyses.surveys import SURVEYS
+from benchmarks.analyses.tables import FOLDED, PAIRS
 
 Lines = dict[tuple[str, float], dict[str, dict[str, float]]]
 COLUMNS = {
@@ -16,6 +24,20 @@ COLUMNS = {
     "denoised": "least squares, denoised matrix",
     "AdaSSP, bounds": "AdaSSP, bounds",
     "AdaSSP, true constants": "AdaSSP, true constants",
+    "dp-statsmodels, bounds": "dp-statsmodels, bounds",
+    "dp-statsmodels, true constants": "dp-statsmodels, true constants",
+    "BinAgg, bounds": "BinAgg, bounds",
+    "BinAgg, true constants": "BinAgg, true constants",
+}
+ONE_REGRESSOR_COLUMNS = {
+    "one regressor, private": "Gramercy, private constants",
+    "one regressor, pure": "Gramercy, pure",
+    "one regressor, OpenDP": "OpenDP, pure",
+}
+SYNTHETIC_COLUMNS = {
+    "synthetic, private": "Gramercy",
+    "synthetic, MST": "MST",
+    "synthetic, AIM": "AIM",
 }
 COMPONENT_COLUMNS = {
     "components, private": "Gramercy, private constants",
@@ -39,7 +61,7 @@ def regression_lines(results: Mapping[Cell, Result]) -> Lines:
             method, form = _FORMS.get(key, (key, None))
             result = results.get(Cell(*place, method))
             if result is not None:
-                here[key] = result.scores[form] if form else _best(result, "error", "loss")
+                here[key] = result.scores[form] if form else _only(result)
         if here:
             found[place] = here
     return found
@@ -47,17 +69,61 @@ def regression_lines(results: Mapping[Cell, Result]) -> Lines:
 
 def component_lines(results: Mapping[Cell, Result]) -> Lines:
     """The scores of components by the keys of `COMPONENT_COLUMNS`; none where it was too slow."""
+    return _lines(
+        results, COMPONENT_TABLES, COMPONENT_EPSILONS, COMPONENT_COLUMNS, ("lost", "first", "share")
+    )
+
+
+def one_regressor_lines(results: Mapping[Cell, Result]) -> Lines:
+    """The scores of regressions on one regressor by the keys of `ONE_REGRESSOR_COLUMNS`."""
+    found = _lines(results, PAIRS, EPSILONS, ONE_REGRESSOR_COLUMNS, ("error", "loss"))
+    for place, here in found.items():
+        result = results.get(Cell(*place, "one regressor, private"))
+        if result is not None:
+            here["one regressor, private"] = result.scores["regression"]
+    return found
+
+
+def synthetic_lines(results: Mapping[Cell, Result]) -> Lines:
+    """The scores of synthetic rows by the keys of `SYNTHETIC_COLUMNS`."""
+    names = ("marginals", "correlations", "error", "loss")
+    return _lines(results, SURVEYS, EPSILONS, SYNTHETIC_COLUMNS, names)
+
+
+def fold_lines(results: Mapping[Cell, Result]) -> Lines:
+    """The scores with folds and without, by ``folds`` and ``no folds``."""
+    places = product(FOLDED, FOLDED_EPSILONS)
+    measured = {place: results.get(Cell(*place, "folds")) for place in places}
+    return {place: result.scores for place, result in measured.items() if result is not None}
+
+
+def _lines(
+    results: Mapping[Cell, Result],
+    tables: Iterable[str],
+    epsilons: Iterable[float],
+    methods: Iterable[str],
+    names: tuple[str, ...],
+) -> Lines:
+    """The best of each score over the forms of a method, wherever it was measured."""
     found: Lines = {}
-    for place in product(COMPONENT_TABLES, COMPONENT_EPSILONS):
-        measured = {key: results.get(Cell(*place, key)) for key in COMPONENT_COLUMNS}
+    for place in product(tables, epsilons):
+        measured = {key: results.get(Cell(*place, key)) for key in methods}
         here = {
-            key: _best(result, "lost", "first", "share")
+            key: _best(result, *names)
             for key, result in measured.items()
             if result is not None and result.scores
         }
         if here:
             found[place] = here
     return found
+
+
+def _only(result: Result) -> dict[str, float]:
+    """All scores of a method of one form; else the best error and loss."""
+    if len(result.scores) > 1:
+        return _best(result, "error", "loss")
+    (scores,) = result.scores.values()
+    return scores
 
 
 def _best(result: Result, *names: str) -> dict[str, float]:

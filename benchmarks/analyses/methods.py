@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-import numpy as np
-
-from benchmarks.analyses import components, regressions
-from benchmarks.analyses.populations import Population
-from benchmarks.peers import OPENDP, Peer
+from benchmarks.analyses import (
+    components,
+    folds,
+    one_regressor,
+    procedures,
+    regressions,
+    synthetic_rows,
+)
+from benchmarks.analyses.surveys import SURVEYS
+from benchmarks.analyses.tables import FOLDED, PAIRS
+from benchmarks.peers import OPENDP, SMARTNOISE_SYNTH, Peer
 
 Scores = dict[str, dict[str, float]]
 TABLES = ("normal", "normal, wide", "lognormal", "Likert", "mixed", "collinear", "three columns")
 EPSILONS = (0.5, 1.0, 4.0)
 COMPONENT_TABLES = ("counts", "off-centre", "three columns")
 COMPONENT_EPSILONS = (0.5, 1.0)
+FOLDED_EPSILONS = (4.0, 8.0)
+AIM_SURVEYS = ("clinic",)  # AIM takes long
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,8 @@ class Method:
     title, note
         On the page.
     scores
-        Scores of `times` releases of samples of a population, by form.
+        Scores by form, of a `Population` or `Survey`, an epsilon, a generator and a number of
+        releases.
     tables, epsilons
         Those that it is measured on.
     peer
@@ -38,7 +48,7 @@ class Method:
 
     title: str
     note: str
-    scores: Callable[[Population, float, np.random.Generator, int], Scores]
+    scores: Callable[..., Scores]
     tables: tuple[str, ...] = TABLES
     epsilons: tuple[float, ...] = EPSILONS
     peer: Peer | None = None
@@ -51,6 +61,7 @@ REGRESSIONS: Mapping[str, Method] = {
         "`scaling: private` and the estimator `regression`, without folds; and least squares from "
         "the same matrix, raw and denoised",
         regressions.private,
+        releases=100,
     ),
     "declared": Method(
         "Gramercy, bounds",
@@ -60,13 +71,69 @@ REGRESSIONS: Mapping[str, Method] = {
     "AdaSSP, bounds": Method(
         "AdaSSP, bounds",
         "Wang (2018), on rows that the bounds carry to [-1, 1]^p, no row clipped",
-        regressions.from_bounds,
+        procedures.adassp_from_bounds,
     ),
     "AdaSSP, true constants": Method(
         "AdaSSP, true constants",
         "the same with true means and deviations, which cost it nothing, the outcome clipped at 3 "
         "deviations, and for each figure the best of four lengths of rows, chosen afterwards",
-        regressions.from_true_constants,
+        procedures.adassp_from_true_constants,
+    ),
+    "dp-statsmodels, bounds": Method(
+        "dp-statsmodels, bounds",
+        "Ghenis (2024): least squares from noisy sums of squares and products, on rows that the "
+        "bounds carry to [-1, 1]^p",
+        procedures.statistics_from_bounds,
+    ),
+    "dp-statsmodels, true constants": Method(
+        "dp-statsmodels, true constants",
+        "the same with bounds at three true deviations around true means, which cost it nothing",
+        procedures.statistics_from_true_constants,
+    ),
+    "BinAgg, bounds": Method(
+        "BinAgg, bounds",
+        "Lin, Slavkovic and Bhoomireddy (2026): weighted least squares from noisy sums in private "
+        "bins of the regressors, corrected for the noise, with the authors' shares of the budget",
+        procedures.binagg_from_bounds,
+    ),
+    "BinAgg, true constants": Method(
+        "BinAgg, true constants",
+        "the same with bounds at three true deviations around true means, which cost it nothing",
+        procedures.binagg_from_true_constants,
+    ),
+}
+FOLDS: Mapping[str, Method] = {
+    "folds": Method(
+        "Gramercy, private constants",
+        "`scaling: private` and the estimator `regression`, with ten folds and without",
+        folds.with_and_without,
+        tuple(FOLDED),
+        FOLDED_EPSILONS,
+        releases=40,
+    ),
+}
+ONE_REGRESSOR: Mapping[str, Method] = {
+    "one regressor, private": Method(
+        "Gramercy, private constants",
+        "`scaling: private` and the estimator `regression`, at delta = 1e-6",
+        regressions.private,
+        tuple(PAIRS),
+    ),
+    "one regressor, pure": Method(
+        "Gramercy, pure",
+        "matrix Laplace noise, the middle and the half width of the bounds, no row clipped: pure "
+        "epsilon as for OpenDP",
+        one_regressor.pure,
+        tuple(PAIRS),
+    ),
+    "one regressor, OpenDP": Method(
+        "OpenDP Theil-Sen",
+        "`make_private_theil_sen` at pure epsilon: medians of predictions of random pairs, one "
+        "run, in the bounds; 100 candidates as by default, or 1,000, whichever is more accurate",
+        one_regressor.opendp,
+        tuple(PAIRS),
+        peer=OPENDP,
+        releases=20,
     ),
 }
 COMPONENTS: Mapping[str, Method] = {
@@ -96,4 +163,40 @@ COMPONENTS: Mapping[str, Method] = {
         releases=2,
     ),
 }
-METHODS: Mapping[str, Method] = {**REGRESSIONS, **COMPONENTS}
+SYNTHETIC: Mapping[str, Method] = {
+    "synthetic, private": Method(
+        "Gramercy, private constants",
+        "`scaling: private` and the estimator `synthetic`, at delta = 1e-6",
+        synthetic_rows.copula,
+        SURVEYS,
+        releases=10,
+    ),
+    "synthetic, MST": Method(
+        "SmartNoise MST",
+        "`MSTSynthesizer`, McKenna, Miklau and Sheldon (2021), at delta = 1e-6: a replaced row is "
+        "counted in each of its steps; numbers in 10 or 20 equal bins between the bounds, "
+        "whichever is more accurate, with cells spread evenly in their bin",
+        partial(synthetic_rows.smartnoise, (10, 20), False),
+        SURVEYS,
+        peer=SMARTNOISE_SYNTH,
+        releases=1,
+    ),
+    "synthetic, AIM": Method(
+        "SmartNoise AIM",
+        "`AIMSynthesizer`, McKenna, Mullins, Sheldon and Miklau (2022), of pairs of columns; the "
+        "same with 20 bins",
+        partial(synthetic_rows.smartnoise, (20,), True),
+        AIM_SURVEYS,
+        peer=SMARTNOISE_SYNTH,
+        releases=1,
+    ),
+    "synthetic, sample": Method(
+        "the sample",
+        "the rows themselves, without privacy: what sampling alone does",
+        synthetic_rows.resampled,
+        SURVEYS,
+        epsilons=(1.0,),
+        releases=10,
+    ),
+}
+METHODS: Mapping[str, Method] = {**REGRESSIONS, **FOLDS, **ONE_REGRESSOR, **COMPONENTS, **SYNTHETIC}

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.analyses.tables import SMALL, small_table
 from benchmarks.statistics.tables import Table, load
 
 Array = NDArray[np.float64]
@@ -45,6 +46,16 @@ class Population:
     """
 
     table: Table
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.table.n
+
+    @property
+    def p(self) -> int:
+        """Number of columns."""
+        return self.table.p
 
     @cached_property
     def coefficients(self) -> Array:
@@ -92,7 +103,7 @@ class Population:
             "error": float(np.sqrt(np.mean(error**2))),
             "loss": float(np.mean([self._loss(each.coefficients) for each in fits])),
         }
-        return result | self._coverage(fits)
+        return result | coverage(fits, self.coefficients[1:])
 
     def _loss(self, coefficients: Array) -> float:
         left = self._squared_error(coefficients) / float(self._covariance[-1, -1])
@@ -104,24 +115,39 @@ class Population:
         bias = residual @ self._mean - coefficients[0]
         return float(residual @ self._covariance @ residual + bias**2)
 
-    def _coverage(self, fits: Sequence[Fitted]) -> dict[str, float]:
-        bounds = [(fit.lower, fit.upper) for fit in fits]
-        if any(lower is None for lower, _ in bounds):
-            return {}
-        lower, upper = np.array(bounds, dtype=np.float64).transpose(1, 0, 2)
-        known = np.isfinite(lower)
-        covered = known & (lower <= self.coefficients[1:]) & (self.coefficients[1:] <= upper)
-        often = known.mean(axis=0) >= 0.5
-        each = covered.sum(axis=0)[often] / known.sum(axis=0)[often]
-        result = {"known": float(known.mean())}
-        if known.any():
-            result["coverage"] = float(covered.sum() / known.sum())
-        if often.any():
-            result["worst"] = float(each.min())
-        return result
+
+def coverage(fits: Sequence[Fitted], truth: Array) -> dict[str, float]:
+    """How often the intervals of several samples cover; empty without intervals.
+
+    Parameters
+    ----------
+    fits
+        Of k coefficients without the intercept.
+    truth
+        The coefficients that they should cover: shape (k,), or (fits, k) if they differ.
+
+    Returns
+    -------
+    dict
+        See `Population.scores`.
+    """
+    bounds = [(fit.lower, fit.upper) for fit in fits]
+    if any(lower is None for lower, _ in bounds):
+        return {}
+    lower, upper = np.array(bounds, dtype=np.float64).transpose(1, 0, 2)
+    known = np.isfinite(lower)
+    covered = known & (lower <= truth) & (truth <= upper)
+    often = known.mean(axis=0) >= 0.5
+    each = covered.sum(axis=0)[often] / known.sum(axis=0)[often]
+    result = {"known": float(known.mean())}
+    if known.any():
+        result["coverage"] = float(covered.sum() / known.sum())
+    if often.any():
+        result["worst"] = float(each.min())
+    return result
 
 
 @lru_cache(maxsize=1)
 def population(name: str) -> Population:
     """The population of that table."""
-    return Population(load(name))
+    return Population(small_table(name) if name in SMALL else load(name))

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from benchmarks.statistics.correlations import noisy
 from benchmarks.statistics.methods import clipped_moment, middle_and_half, scaled_rows
-from benchmarks.statistics.rule import privately_scaled
+from benchmarks.statistics.rule import Scaled, privately_scaled
 from benchmarks.statistics.tables import Table
 from gramercy.estimators.noise.denoise import denoise
+from gramercy.mechanisms import registry
 from gramercy.mechanisms.accounting.gdp import gdp_mu
 from gramercy.scaling.shares import shares
-from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.facts import ColumnFacts
 from gramercy.schemas.noise import NoiseLaw
 
@@ -25,7 +26,14 @@ DELTA = 1e-6
 
 
 def private_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
-    """A release with private constants.
+    """A release with private constants; raises as `private_constants` does."""
+    return release_with(private_constants(table, epsilon, rng), rng)
+
+
+def private_constants(
+    table: Table, epsilon: float, rng: np.random.Generator, folds: int = 1
+) -> Scaled:
+    """Private constants of a table, and its rows in scaled units.
 
     Raises
     ------
@@ -36,13 +44,24 @@ def private_release(table: Table, epsilon: float, rng: np.random.Generator) -> E
     planned = shares(table.n, table.p, mu)
     if planned is None:
         raise ValueError(f"private constants need more rows than {table.n}")
-    scaled = privately_scaled(table, mu, planned, rng)
-    moment = clipped_moment(scaled.rows, scaled.radius)
+    return privately_scaled(table, mu, planned, rng, folds)
+
+
+def release_with(scaled: Scaled, rng: np.random.Generator, folds: int = 1) -> Evidence:
+    """A release with private constants: consecutive rows, drawn independently, make a fold."""
+    n, blocks = len(scaled.rows), np.array_split(scaled.rows, folds)
+    parts = []
+    for block in blocks:
+        moment = clipped_moment(block, scaled.radius)
+        raw, _ = _gaussian(moment, len(block), scaled.mu, rng)
+        parts.append(Fold(raw, float(len(block))))
+    mean = np.sum([each.moment * (each.rows / n) for each in parts], axis=0)
+    law = _gaussian_law(n, scaled.mu / math.sqrt(folds))
     constants = [(each.centre, each.scale) for each in scaled.constants]
-    raw, law = _gaussian(moment, table.n, scaled.mu, rng)
-    found = evidence_of(raw, table.n, law, constants, scaled.radius)
+    found = evidence_of(mean, n, law, constants, scaled.radius)
     present = (1.0, *map(float, scaled.present))
-    return replace(found, present=present, histograms=(scaled.lengths,))
+    kept = tuple(parts) if folds > 1 else ()
+    return replace(found, present=present, histograms=(scaled.lengths,), folds=kept)
 
 
 def declared_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
@@ -55,11 +74,36 @@ def declared_release(table: Table, epsilon: float, rng: np.random.Generator) -> 
     return evidence_of(raw, table.n, law, constants, radius)
 
 
+def pure_release(table: Table, epsilon: float, rng: np.random.Generator) -> Evidence:
+    """The same with matrix Laplace noise, at pure epsilon."""
+    p, (centre, scale) = table.p + 1, middle_and_half(table)
+    mechanism = registry["matrix-laplace"].calibrated(
+        p=p, n=table.n, neighbours="replace-one", epsilon=epsilon, delta=None, mu=None
+    )
+    noise = float(mechanism.constants()["scale"]) / table.n
+    sd = noise * math.sqrt(2 * (p + 1))
+    law = NoiseLaw(
+        family="matrix-laplace",
+        sd_diagonal=sd * math.sqrt(2),
+        sd_off_diagonal=sd,
+        dof=p + 1,
+    )
+    moment = clipped_moment(scaled_rows(table.cells, centre, scale), math.sqrt(p))
+    left, right = rng.standard_normal((2, p, p + 1))
+    raw = moment + noise * (left @ left.T - right @ right.T)
+    constants = zip(map(float, centre), map(float, scale), strict=True)
+    return evidence_of(raw, table.n, law, constants, math.sqrt(p))
+
+
 def _gaussian(moment: Array, n: int, mu: float, rng: np.random.Generator) -> tuple[Array, NoiseLaw]:
     """The moment with Gaussian noise, under replace-one."""
+    law = _gaussian_law(n, mu)
+    return noisy(moment, law.sd_off_diagonal, rng), law
+
+
+def _gaussian_law(n: int, mu: float) -> NoiseLaw:
     sd = 1 / (mu * n)
-    law = NoiseLaw(family="gaussian-isotropic", sd_diagonal=math.sqrt(2) * sd, sd_off_diagonal=sd)
-    return noisy(moment, sd, rng), law
+    return NoiseLaw(family="gaussian-isotropic", sd_diagonal=math.sqrt(2) * sd, sd_off_diagonal=sd)
 
 
 def evidence_of(

@@ -8,13 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.analyses import cells, page
+from benchmarks import markdown
+from benchmarks.analyses import (
+    cells,
+    page,
+    page_of_folds,
+    page_of_one_regressor,
+    page_of_synthetic_rows,
+)
 from benchmarks.analyses.adassp import adassp
 from benchmarks.analyses.cells import Cell, Result, measure
 from benchmarks.analyses.lines import regression_lines
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import Fitted, Population
 from benchmarks.measuring import append
+from benchmarks.peers import OPENDP, SMARTNOISE_SYNTH
 from benchmarks.statistics.tables import Table
 
 RNG = np.random.default_rng(7)
@@ -67,6 +75,12 @@ def test_regressions_of_three_columns_are_close(method: str) -> None:
         assert scores["regression"]["known"] == 1.0
 
 
+@pytest.mark.parametrize("method", ["one regressor, private", "one regressor, pure"])
+def test_regressions_on_one_regressor_are_close(method: str) -> None:
+    scores = measure(Cell("normal, one regressor", 4.0, method), 2).scores
+    assert all(each["error"] < 0.05 and each["known"] == 1.0 for each in scores.values())
+
+
 @pytest.mark.parametrize("method", ["components, private", "components, pure"])
 def test_components_of_three_columns_are_close(method: str) -> None:
     scores = measure(Cell("three columns", 4.0, method), 2).scores[""]
@@ -75,9 +89,44 @@ def test_components_of_three_columns_are_close(method: str) -> None:
 
 
 def test_peers_without_an_interpreter_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENDP_PYTHON", raising=False)
+    for peer in (OPENDP, SMARTNOISE_SYNTH):
+        monkeypatch.delenv(peer.variable, raising=False)
     planned = {cell.method for cell, _ in cells.missing(False, {})}
-    assert planned == set(METHODS) - {"components, OpenDP"}
+    left_out = ("components, OpenDP", "one regressor, OpenDP", "synthetic, MST", "synthetic, AIM")
+    assert planned == set(METHODS) - set(left_out)
+
+
+def stored(cell: Cell, forms: dict[str, dict[str, float]]) -> Result:
+    return Result(cell, 20_000, 3, 2, forms)
+
+
+def test_the_page_shows_coverage_with_folds_and_where_it_is_low() -> None:
+    scores = {"coverage": 0.96, "worst": 0.7, "clipped coverage": 0.97, "clipped worst": 0.9}
+    forms = {"folds": scores | {"width": 0.03}, "no folds": scores | {"worst": 0.9, "width": 0.02}}
+    cell = Cell("curved", 8.0, "folds")
+    text = markdown.text(page_of_folds.section({cell: stored(cell, forms)}))
+    assert "With folds, a coefficient is covered in less than 85 %: curved at ε = 8 (70 %)." in text
+    assert "Without folds, no coefficient is covered in less than 85 %." in text
+    assert "| 8 | folds | 96.0 % | 70 % | 97.0 % | 90 % | 0.03 |" in text
+    assert "| curved | 8 | 96 % | 70 % | 97 % | 90 % | 0.03 | 96 % | 90 %" in text
+
+
+def test_the_page_compares_one_regressor_and_synthetic_rows() -> None:
+    close, far = {"error": 0.01, "loss": 0.02}, {"error": 0.3, "loss": 0.01}
+    place, more = ("Likert, one regressor", 1.0), {"marginals": 0.2, "correlations": 0.1}
+    survey = ("clinic", 1.0)
+    forms = {
+        Cell(*place, "one regressor, pure"): {"": close},
+        Cell(*place, "one regressor, OpenDP"): {"100": far, "1000": far | {"error": 0.2}},
+        Cell(*survey, "synthetic, private"): {"": close | more},
+        Cell(*survey, "synthetic, MST"): {"10": far | more | {"marginals": 0.1}},
+    }
+    results = {cell: stored(cell, each) for cell, each in forms.items()}
+    text = markdown.text(page_of_one_regressor.section(results))
+    assert "| Likert | 1 |  |  | 0.01 | 0.02 | 0.2 | 0.01 |" in text
+    assert "OpenDP is more accurate than Gramercy, pure: Likert at ε = 1 (loss)." in text
+    text = markdown.text(page_of_synthetic_rows.section(results))
+    assert "MST is more accurate: clinic at ε = 1 (marginals, loss)." in text
 
 
 def test_the_page_shows_where_others_are_better(tmp_path: Path) -> None:
