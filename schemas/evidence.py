@@ -106,6 +106,8 @@ class Evidence:
     terms
         Of a pool of releases in different units, the exact noise of `raw` as a sum; `law` then has
         its root mean squares. Empty if the noise has the law `law`.
+    groups
+        Name and evidence of every group of rows, if the release has groups; `raw` is of all rows.
     """
 
     raw: Array
@@ -124,11 +126,22 @@ class Evidence:
     format: int = FORMAT
     histograms: tuple[Histogram, ...] = ()
     terms: tuple[NoiseTerm, ...] = ()
+    groups: tuple[tuple[str, Evidence], ...] = ()
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
         """The published histogram of every table column; empty if there are none."""
         return last_stage(self.histograms)
+
+    def of_group(self, name: str | None) -> Evidence:
+        """The evidence of one group of rows; None for all rows.
+
+        Raises
+        ------
+        KeyError
+            If there is no such group.
+        """
+        return self if name is None else dict(self.groups)[name]
 
     @property
     def lengths(self) -> Histogram | None:

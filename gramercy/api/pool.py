@@ -109,11 +109,13 @@ def _tables(releases: Sequence[Release], rows: Rows | None) -> list[list[Release
     for each in releases:
         facts = each.manifest.dataset
         tables.setdefault((facts.curator, facts.id, facts.version), []).append(each)
-    datasets: dict[tuple[str, ...], Release] = {}
+    datasets: dict[tuple[str, ...], list[Release]] = {}
     for key, (first, *_) in tables.items():
-        other = datasets.setdefault(key[:2], first)
-        if other is not first:
-            raise problems.pool_rows_unknown(other.id, first.id)
+        others = datasets.setdefault(key[:2], [])
+        for other in others:  # a row is in one period only
+            if None in (other.period, first.period) or other.period == first.period:
+                raise problems.pool_rows_unknown(other.id, first.id)
+        others.append(first)
     return list(tables.values())
 
 

@@ -15,6 +15,7 @@ from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.attachments import Attachments
 from gramercy.api.distributions import marginals, quantiles
 from gramercy.api.estimates import EstimateFrames, Estimates
+from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, release_facts
 from gramercy.archive.bundle import signer
 from gramercy.archive.package import DESCRIPTOR
@@ -79,6 +80,11 @@ class Release(ReleaseAnalyses):
     def manifest(self) -> ReleaseManifest:
         """All public facts of the release."""
         return self._bundle.manifest
+
+    @property
+    def period(self) -> str | None:
+        """The period of the data, such as ``2026-11``; None if the data set has no periods."""
+        return None if self.manifest.period is None else self.manifest.period.label
 
     @property
     def sha256(self) -> str:
@@ -245,6 +251,14 @@ class Release(ReleaseAnalyses):
         """
         self._needs_matrix()
         return self._bundle.evidence
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of rows by name, each with the matrices and the analyses of a release.
+
+        Empty if the request has no key ``by``. The matrix of the release is of all rows.
+        """
+        return groups_of(self.id, self._bundle.evidence)
 
     @property
     def names(self) -> list[str]:

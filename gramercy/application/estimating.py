@@ -12,10 +12,13 @@ from gramercy.application.progress import steps_bar
 from gramercy.application.seal_once import seal_once
 from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate, write_estimate
 from gramercy.archive.release_bundle import ReleaseBundle, read_release, software_versions
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimate, Estimator, registry
 from gramercy.estimators.tuning.parallel import reporting_progress
-from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest
+from gramercy.schemas.groups import group_names
+from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.problems import publication as problems
+from gramercy.schemas.problems.analyses import unknown_group
 
 
 def estimate(context: Context, dataset: str, release: str, estimator: Estimator) -> str:
@@ -59,6 +62,19 @@ def check_estimable(facts: ReleaseManifest) -> None:
         raise problems.release_has_no_matrix(name, facts.release)
 
 
+def check_group(spec: ReleaseSpec, estimator: Estimator) -> None:
+    """Refuse an estimate from a group that the release does not have.
+
+    Raises
+    ------
+    UnknownName
+    """
+    names = () if spec.by is None else group_names(spec.by)
+    if estimator.group is not None and estimator.group not in names:
+        known = most_similar_first(estimator.group, names)
+        raise unknown_group(spec.dataset.id, estimator.group, known)
+
+
 def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, Estimate]:
     """Compute an estimate and its manifest.
 
@@ -69,7 +85,8 @@ def fit(bundle: ReleaseBundle, estimator: Estimator) -> tuple[EstimateManifest, 
     """
     facts = bundle.manifest
     check_estimable(facts)
-    result = estimator.fit(bundle.evidence)
+    check_group(facts, estimator)
+    result = estimator.fit(bundle.evidence.of_group(estimator.group))
     if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
         raise problems.estimate_not_finite(estimator.name)
     manifest = EstimateManifest(

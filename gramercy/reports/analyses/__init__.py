@@ -10,12 +10,20 @@ from markupsafe import Markup
 
 from gramercy.archive.estimate_bundle import EstimateBundle
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.reports.analyses import components, cross_tables, regression, summary_table, synthetic
+from gramercy.reports.analyses import (
+    components,
+    cross_tables,
+    quadratic_discriminant,
+    regression,
+    summary_table,
+    synthetic,
+)
 from gramercy.schemas.manifest import EstimateKind
 
 Part = Callable[[ReleaseBundle, EstimateBundle], Markup]
 
 parts: Mapping[EstimateKind, Part] = {
+    "quadratic-discriminant": quadratic_discriminant.part,
     "regression": regression.part,
     "components": components.part,
     "cross-tables": cross_tables.part,
@@ -27,4 +35,4 @@ parts: Mapping[EstimateKind, Part] = {
 def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> list[Markup]:
     """The part of every analysis among the estimates, in their order."""
     found = ((parts.get(each.manifest.kind), each) for each in estimates)
-    return [part(release, each) for part, each in found if part is not None]
+    return [part(release.rows_of(each.group), each) for part, each in found if part is not None]

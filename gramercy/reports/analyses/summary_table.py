@@ -23,6 +23,7 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
         render(
             "analyses/summary_table.html",
             estimate=estimate.manifest.estimate,
+            group=estimate.group,
             tables=tables,
             by=estimate.manifest.estimator["by"],
             law=next(iter(tables.values()))[0]["law"],

@@ -28,6 +28,7 @@ from tests.support.problems import raises
 NAMES = list(estimators.registry)
 # These need columns in their own units or levels, which the matrices here lack.
 OF_TABLES = {"discriminant", "regression", "tables", "moments", "synthetic"}
+OF_TABLES |= {"quadratic-discriminant"}
 PLAIN = [name for name in NAMES if name not in OF_TABLES]
 REQUIRED = {"regression": {"formula": "c0 ~ ."}}  # settings without a default
 
@@ -107,18 +108,20 @@ def write_table_with_levels(folder: Path) -> None:
     kind = rng.integers(0, 2, size=400)
     numbers = rng.normal(size=(400, 3)) + 2.0 * kind[:, None]
     table = pd.DataFrame(numbers, columns=["c0", "c1", "c2"])
-    table.assign(kind=np.array(["a", "b"])[kind]).to_csv(folder / "table.csv", index=False)
+    kinds = {"kind": np.array(["a", "b"])[kind], "ward": rng.choice(["A", "B"], 400)}
+    table.assign(**kinds).to_csv(folder / "table.csv", index=False)
 
 
 @pytest.mark.slow
 def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
-    """They are sealed, shown in one report, and verified."""
+    """They are sealed, shown in one report, and verified. The release has groups."""
     write_table_with_levels(tmp_path)
     columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
-    columns["kind"] = {"levels": ["a", "b"]}
-    request: dict[str, Any] = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
-    request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
-    facts = {"rows": 400, "columns": columns, "intercept": True}
+    columns |= {"kind": {"levels": ["a", "b"]}, "ward": {"levels": ["A", "B"]}}
+    request: dict[str, Any] = {"mechanism": {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6}}
+    request |= {"normalisation": {"kind": "clip", "radius": 2.0}, "by": "ward"}
+    facts: dict[str, Any] = {"rows": 400, "columns": columns, "intercept": True}
+    facts["budget"] = {"epsilon": 10.0, "delta": 1e-5}
     release = run_release(write_request(tmp_path, request=request, **facts))
     archive = LocalArchive(Home.default().archive)
     made = [make_estimate(Context.default(), "toy", release, estimator(name)) for name in NAMES]
