@@ -11,6 +11,7 @@ from gramercy.estimators.graphical_lasso import GraphicalLasso
 from gramercy.estimators.intervals import Intervals
 from gramercy.estimators.neighbourhood import NeighbourhoodSelection
 from gramercy.estimators.pooled_releases import PooledReleases
+from gramercy.estimators.quadratic_discriminant import QuadraticDiscriminant
 from gramercy.estimators.regression import LinearRegression
 from gramercy.estimators.ridge import Ridge
 from gramercy.estimators.scio import Scio
@@ -28,6 +29,7 @@ registry: Mapping[str, type[Estimator]] = {
     "neighbourhood": NeighbourhoodSelection,
     "thresholded": ThresholdedCovariance,
     "discriminant": Discriminant,
+    "quadratic-discriminant": QuadraticDiscriminant,
     "intervals": Intervals,
     "discoveries": Discoveries,
     "regression": LinearRegression,

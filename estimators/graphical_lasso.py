@@ -8,12 +8,12 @@ minimise over positive definite T:  -log det T + tr(S T) + penalty sum |T_ij|
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 from scipy.special import ndtri
 
 from gramercy.estimators.about_means import DependenceEstimator, Source
@@ -70,13 +70,7 @@ class GraphicalLasso(DependenceEstimator):
     refit: Annotated[bool, Field(strict=True)] = False
     scale: Literal["covariance", "correlation"] = "covariance"
 
-    @model_serializer(mode="wrap")
-    def _without_default_scale(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the default scale, so that estimates sealed before it existed keep their id."""
-        settings: dict[str, Any] = serialize(self)
-        if self.scale == "covariance":
-            settings.pop("scale", None)
-        return settings
+    later_keys = DependenceEstimator.later_keys | {"scale"}
 
     @model_validator(mode="after")
     def _refit_of_denoised(self) -> Self:

@@ -24,6 +24,7 @@ from gramercy.application.request_model import Request
 from gramercy.common.home import Home
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problems import prefect as problems
+from gramercy.schemas.request import PERIOD
 from gramercy.tasks.release_event import HOME
 
 POOL = "gramercy"
@@ -71,7 +72,9 @@ def deployments(
     """
     if not _POOL_NAME.fullmatch(pool) or pool.startswith("prefect"):
         raise problems.pool_name()
-    template, *others = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
+    stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
+    template, flow = stated[0], stated[0]["entrypoint"]
+    others = [each for each in stated if each["entrypoint"] != flow]
     releases: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()  # several requests for one data set are numbered
     for request in requests:
@@ -88,7 +91,7 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
     _check_schedule(cron, timezone)
     request = request.model_copy(update={"timezone": timezone})
     plan = make_plan(context, request)
-    if "%" not in request.version:
+    if "%" not in request.version and (PERIOD not in request.version or request.period):
         raise problems.version_without_date(request.version)
     parameters = {"request": request.model_dump(mode="json")}
     # `prefect deploy` would replace it, if the same request were deployed by hand.

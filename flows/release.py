@@ -8,11 +8,12 @@ from gramercy.application.context import Context
 from gramercy.application.internal_record import update_record
 from gramercy.application.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.application.request_model import Request
+from gramercy.application.table_copy import copy_folder
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
 from gramercy.tasks.run_artifacts import attach_release, scheduled_time, tag_run
-from gramercy.tasks.steps import accumulate, publish, replay, validate
+from gramercy.tasks.steps import accumulate, copy_table, publish, replay, validate
 
 
 @private_flow
@@ -51,8 +52,11 @@ def _steps(context: Context, plan: Plan) -> str:
     name, sampled = replay(context, plan), None
     if name is None:
         check_scheduled_version(plan, utc_now())
-        sampled = validate(plan.contract)
-        name = publish(context, plan, accumulate(plan))
+        with copy_folder(context.home, plan.contract) as folder:
+            if folder is not None:
+                plan = copy_table(plan, folder)
+            sampled = validate(plan.contract)
+            name = publish(context, plan, accumulate(plan))
     emit_published(context.home, plan, name)  # before anything that may still fail
     if sampled is not None:
         update_record(context.home, dataset, name, sampled)

@@ -116,7 +116,7 @@ def pool(releases: Sequence[Release], rows: PooledRows | None = None) -> PooledR
         rows with an intercept, centres, scales and radii may differ.
     rows
         ``same`` if all releases are of the same rows, ``disjoint`` if no two of them have a row in
-        common. Needed for several versions of one data set.
+        common. Needed for several versions of one data set, unless their periods differ.
 
     Raises
     ------

@@ -1,14 +1,14 @@
-"""The budget of a data set, for its lifetime or for each year of its data."""
+"""The budget of a data set, for its lifetime or for each period of its data."""
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from gramercy.schemas.model import Delta, Epsilon, Model
-from gramercy.schemas.problems.request import version_without_year
+from gramercy.schemas.periods import example_label, leading_label
+from gramercy.schemas.problems.request import version_without_period
 
-_YEAR = re.compile(r"([0-9]{4})(?![0-9])")
+Per = Literal["lifetime", "year", "quarter", "month", "week", "day"]
 
 
 class Budget(Model):
@@ -20,14 +20,15 @@ class Budget(Model):
         Guarantee of all releases together: every adaptively chosen sequence of releases is
         (epsilon, delta)-differentially private.
     per
-        ``lifetime``, or ``year``: one budget for each calendar year of the *data*, regardless of
-        the time of publication. Each release then has the rows of one year, and the guarantee is
-        per row. Not available if persons are protected, who may have rows in many years.
+        ``lifetime``, or a period: one budget for each calendar ``year``, ``quarter``, ``month``,
+        ISO ``week`` or ``day`` of the *data*, regardless of the time of publication. Each release
+        then has the rows of one period, and the guarantee is per row. Not available if persons are
+        protected, who may have rows in many periods.
     """
 
     epsilon: Epsilon
     delta: Delta
-    per: Literal["lifetime", "year"] = "lifetime"
+    per: Per = "lifetime"
 
     @property
     def failure_share(self) -> float:
@@ -36,16 +37,16 @@ class Budget(Model):
 
 
 def budget_window(budget: Budget, version: str) -> str:
-    """The calendar year of the data whose budget a version is charged to; empty for a lifetime.
+    """The period of the data whose budget a version is charged to; empty for a lifetime.
 
     Raises
     ------
     RequestError
-        If budgets are per year, and the version does not start with a year.
+        If budgets are per period, and the version does not start with the label of one.
     """
     if budget.per == "lifetime":
         return ""
-    year = _YEAR.match(version)
-    if year is None:
-        raise version_without_year(version)
-    return year[1]
+    label = leading_label(budget.per, version)
+    if label is None:
+        raise version_without_period(version, budget.per, example_label(budget.per))
+    return label

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import glob
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from gramercy.schemas.budget import Budget, budget_window
 from gramercy.schemas.column import INTERCEPT, AnyColumn, Column, Levels, matrix_columns
+from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.model import Model, Slug, has_unprintable, single_line
+from gramercy.schemas.period_rules import (
+    DatePeriod,
+    RowsByPeriod,
+    check_date_column,
+    check_rows_by_period,
+    check_source,
+)
+from gramercy.schemas.placeholders import with_period
 from gramercy.schemas.problems import contract as problems
+from gramercy.schemas.problems.keys import no_entries
+from gramercy.schemas.problems.source import cell_privacy_of_database
+from gramercy.schemas.source import AnySource, at_location, location
 
 MAX_COLUMNS = 5000
-YEAR = "{year}"
 
 Neighbours = Literal["replace-one", "add-remove"]
 ProtectedUnit = Literal["row", "cell", "person"]
@@ -41,14 +51,26 @@ class Contract(Model):
         Title of the data set, and name of the person or body that is responsible for it.
     source
         Path, glob or URL of the CSV or Parquet files, or of a folder of them. Subfolders may be
-        named ``column=value``. Relative paths are relative to the folder of the contract. With a
-        yearly budget it must contain ``{year}``, and the files of each year must be separate.
+        named ``column=value``. Relative paths are relative to the folder of the contract. Or keys
+        of `Files` (``path`` and how CSV is written) or of `DatabaseTable`. With a
+        budget per period it must contain placeholders for the period, unless `period` is given:
+        ``{year}``, and ``{quarter}``, ``{month}`` or ``{week}``, or ``{month}`` and ``{day}``. They
+        stand for digits, and the files of each period must be separate.
     rows
         Under ``replace-one``, the public number of rows, which is checked when the table is read.
         Under ``add-remove``, or if persons are protected, a public planning figure, which is never
         compared with the data.
+    rows_by_period
+        Number of rows of the periods in which it is not `rows`, by their labels.
+    period
+        The column whose dates decide the period of each row, if files do not, with a budget per
+        period under ``add-remove``. A row's period must never change between versions.
     columns
-        Columns to publish, in the order of the matrix: numbers with bounds, or levels.
+        Columns to publish, in the order of the matrix: numbers with bounds, or levels. A name with
+        ``*`` is a pattern: it stands for all columns of the table that match it, and ``"*"`` for
+        all that no other name or pattern matches.
+    exclude
+        Names and patterns of columns that no pattern in `columns` stands for.
     intercept
         Whether the matrix starts with a column that is 1 in every row before normalisation. It
         carries the means, and with levels the sizes and means of classes. A data set that was
@@ -70,16 +92,20 @@ class Contract(Model):
     id: Slug
     title: Line
     curator: Line
-    source: Annotated[str, Field(min_length=1)]
+    source: AnySource
     rows: Annotated[int, Field(strict=True, ge=1, le=10**12)]
     columns: Annotated[dict[str, AnyColumn], Field(min_length=1, max_length=MAX_COLUMNS)]
     budget: Budget
+    exclude: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     intercept: Annotated[bool, Field(strict=True)] = True
     neighbours: Neighbours = "replace-one"
     privacy_unit: Annotated[str, Field(min_length=1)] = _ROW
     persons: Annotated[int | None, Field(strict=True, ge=1, le=10**10)] = None
+    period: DatePeriod | None = None
+    rows_by_period: RowsByPeriod | None = None
 
     former_keys: ClassVar[Mapping[str, str]] = {"unit": "privacy_unit"}
+    _patterns: Mapping[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_persons(self) -> Self:
@@ -95,18 +121,28 @@ class Contract(Model):
             raise problems.persons_missing(self.privacy_unit)
         if self.persons > self.rows:
             raise problems.more_persons_than_rows()
-        if self.budget.per == "year":
-            raise problems.yearly_budget_of_persons(self.privacy_unit)
+        if self.budget.per != "lifetime":
+            raise problems.periodic_budget_of_persons(self.privacy_unit, self.budget.per)
         return self
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
-        if self.budget.delta >= 1 / self.count:
-            raise problems.delta_too_large(self.count_key, 1 / self.count)
-        if (YEAR in self.source) != (self.budget.per == "year"):
-            raise problems.year_and_source_disagree()
-        if self.budget.per == "year" and not _years_disjoint(self.source):
-            raise problems.years_not_disjoint()
+        if self.protected_unit == "cell" and isinstance(self.source, DatabaseTable):
+            raise cell_privacy_of_database()
+        count = max(self.count, *(self.rows_by_period or {}).values(), 1)
+        if self.budget.delta >= 1 / count:
+            raise problems.delta_too_large(self.count_key, 1 / count)
+        self._check_periods()
+        for name in self.exclude:
+            if name in self.columns:
+                raise problems.excluded_column_declared(name)
+        self._check_names()
+        return self
+
+    def _check_names(self) -> None:
+        """Refuse names of columns that the matrix cannot have."""
+        if not self.columns:
+            raise no_entries()
         if any(not name or name != name.strip() for name in self.columns):
             raise problems.column_name_blank()
         published = [c for n in self.columns for c in matrix_columns(n, self.levels(n))]
@@ -117,7 +153,13 @@ class Contract(Model):
             raise problems.column_names_collide(repeated[0])
         if len(published) > MAX_COLUMNS:
             raise problems.too_many_columns(MAX_COLUMNS)
-        return self
+
+    def _check_periods(self) -> None:
+        per, rows = self.budget.per, self.protected_unit == "row"
+        check_source(location(self.source), per, has_date_column=self.period is not None)
+        changes_rows = rows and self.neighbours == "add-remove"
+        check_date_column(self.period, per, self.columns, adds_or_removes_rows=changes_rows)
+        check_rows_by_period(self.rows_by_period, per, counts_rows=self.person_column is None)
 
     @property
     def protected_unit(self) -> ProtectedUnit:
@@ -160,10 +202,42 @@ class Contract(Model):
         return budget_window(self.budget, version)
 
     def for_version(self, version: str) -> Contract:
-        """The contract with the files of one version as its source."""
-        window = self.window(version)
-        source = self.source.replace(YEAR, window) if window else self.source
-        return self.model_copy(update={"source": source})
+        """The contract with the files of one version as its source, and the rows of its period."""
+        window, per = self.window(version), self.budget.per
+        if per == "lifetime":
+            return self
+        source = at_location(self.source, with_period(location(self.source), per, window))
+        rows = (self.rows_by_period or {}).get(window, self.rows)
+        update: dict[str, Any] = {"source": source, "rows": rows}
+        if self.period is not None:
+            update["period"] = self.period.selected(per, window)
+        return self.model_copy(update=update)
+
+    def with_columns(self, names: Mapping[str, Sequence[str]]) -> Contract:
+        """The contract with columns of the table in place of patterns.
+
+        Parameters
+        ----------
+        names
+            The columns for which each name in `columns` stands.
+
+        Raises
+        ------
+        InvalidValue
+            If the matrix cannot have these columns.
+        """
+        columns = {name: self.columns[entry] for entry in names for name in names[entry]}
+        contract = self.model_copy(update={"columns": columns, "exclude": ()})
+        contract._patterns = {
+            entry: tuple(names[entry]) for entry in names if entry not in names[entry]
+        }
+        contract._check_names()
+        return contract
+
+    @property
+    def patterns(self) -> Mapping[str, tuple[str, ...]]:
+        """The patterns of the declared contract, and the columns that replaced each of them."""
+        return self._patterns
 
     @property
     def columns_without_bounds(self) -> list[str]:
@@ -173,6 +247,11 @@ class Contract(Model):
             for name, column in self.columns.items()
             if isinstance(column, Column) and not column.has_bounds
         ]
+
+    def without_column(self, name: str) -> Contract:
+        """The contract of the other columns."""
+        columns = {key: column for key, column in self.columns.items() if key != name}
+        return self.model_copy(update={"columns": columns})
 
     def with_integer_bounds(self) -> Contract:
         """The contract with integer bounds and centres, and scales of 1.
@@ -212,14 +291,9 @@ class Contract(Model):
                 for n, c in self.columns.items()
             ],
             **({"intercept": True} if self.intercept else {}),
+            **(
+                {"period": self.period.model_dump(include={"column", "timezone"})}
+                if self.period
+                else {}
+            ),
         }
-
-
-def _years_disjoint(source: str) -> bool:
-    """Whether no file name can match the pattern of two years."""
-    parts = source.split("/")  # in globs of fsspec, a backslash is not a separator
-    name = next((part for part in parts if YEAR in part), "")
-    before, _, after = name.partition(YEAR)
-    both = glob.has_magic(before) and glob.has_magic(after)
-    in_brackets = "[" in before and "]" in after
-    return source.count(YEAR) == 1 and not both and not in_brackets and not {"..", "**"} & {*parts}

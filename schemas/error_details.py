@@ -33,7 +33,7 @@ def _without_tags(loc: list[str | int]) -> list[str]:
     return [str(part) for part in path]
 
 
-_BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-)")
+_BRANCH = re.compile(r"(function-|literal\[|tuple\[|constrained-|column-of-|source-of-)")
 
 
 def _detail(error: Any) -> InvalidValue:

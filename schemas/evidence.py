@@ -133,6 +133,8 @@ class Evidence:
         its root mean squares. Empty if the noise has the law `law`.
     parts
         The releases of a pool; empty for a single release.
+    groups
+        Name and evidence of every group of rows, if the release has groups; `raw` is of all rows.
     """
 
     raw: Array
@@ -152,11 +154,22 @@ class Evidence:
     histograms: tuple[Histogram, ...] = ()
     terms: tuple[NoiseTerm, ...] = ()
     parts: tuple[PoolPart, ...] = ()
+    groups: tuple[tuple[str, Evidence], ...] = ()
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
         """The published histogram of every table column; empty if there are none."""
         return last_stage(self.histograms)
+
+    def of_group(self, name: str | None) -> Evidence:
+        """The evidence of one group of rows; None for all rows.
+
+        Raises
+        ------
+        KeyError
+            If there is no such group.
+        """
+        return self if name is None else dict(self.groups)[name]
 
     @property
     def lengths(self) -> Histogram | None:

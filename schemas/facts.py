@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gramercy.schemas.budget import Budget
+from gramercy.schemas.budget import Budget, Per
 from gramercy.schemas.model import Delta, Epsilon, Label, Model, Positive, Real, Slug
 from gramercy.schemas.problems.bundle import failure_share
 
@@ -54,7 +54,7 @@ class BudgetFacts(Model):
 
     epsilon: Epsilon
     delta: Delta
-    per: Literal["lifetime", "year"]
+    per: Per
     failure_share: Positive
 
     @classmethod
@@ -69,6 +69,18 @@ class BudgetFacts(Model):
         return self
 
 
+class PeriodFacts(Model):
+    """The period of the data that a release is about, where budgets are per period.
+
+    `label` is such as ``2026-11``. `column` and `timezone` are those of the column whose dates
+    decide which rows belong to it; null if the files do.
+    """
+
+    label: Label
+    column: str | None = None
+    timezone: str | None = None
+
+
 class RowsFacts(Model):
     """The number of rows: ``public`` under replace-one, else ``noisy`` with a standard deviation.
 
@@ -80,6 +92,17 @@ class RowsFacts(Model):
     observed: Real
     status: Literal["public", "noisy"]
     sd: float
+
+
+class GroupFacts(Model):
+    """The noisy numbers of rows of one group, and of its folds if there are any.
+
+    `level` is a level of the grouping column, or `schemas.groups.OTHER`.
+    """
+
+    level: str
+    rows: RowsFacts
+    fold_rows: tuple[RowsFacts, ...] = ()
 
 
 class LatticeFacts(Model):

@@ -16,19 +16,27 @@ from pydantic import (
 
 from gramercy.schemas.column import INTERCEPT, matrix_columns
 from gramercy.schemas.contract import Neighbours, ProtectedUnit
+from gramercy.schemas.database import RowSelection
 from gramercy.schemas.facts import (
     BudgetFacts,
     CalibrationFacts,
     ColumnFacts,
     DatasetFacts,
+    GroupFacts,
     GuaranteeFacts,
     LevelsFacts,
+    PeriodFacts,
     RowsFacts,
 )
+from gramercy.schemas.groups import group_names
 from gramercy.schemas.model import Digest, Label, Model, Positive, single_line
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
-from gramercy.schemas.problems.bundle import budget_of_format, constants_incomplete
+from gramercy.schemas.problems.bundle import (
+    budget_of_format,
+    constants_incomplete,
+    groups_incomplete,
+)
 from gramercy.schemas.problems.contract import delta_too_large
 from gramercy.schemas.problems.keys import not_a_day
 from gramercy.schemas.request import MAX_FOLDS
@@ -49,9 +57,16 @@ class ReleaseSpec(Model):
         From the contract. Bundles before format 6 do not state a budget.
     normalisation, mechanism, folds
         From the request; `mechanism` has the keys that differ from their defaults.
+    by
+        The column of levels by which the rows are grouped, which is not in `columns`; null if they
+        are not.
+    period
+        The period of the data; null with a budget for the lifetime of the data set.
     scaling
         How the columns' centres and scales and the clipping radius were chosen; null if they are
         declared.
+    selection
+        What was read, if the table is in a database; from the contract.
     """
 
     dataset: DatasetFacts
@@ -62,15 +77,18 @@ class ReleaseSpec(Model):
     normalisation: AnyNormalisation
     mechanism: dict[str, Any]
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
+    by: LevelsFacts | None = None
     budget: BudgetFacts | None = None
+    period: PeriodFacts | None = None
     scaling: ScalingFacts | None = None
+    selection: RowSelection | None = None
 
     @model_serializer(mode="wrap")
     def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The facts; missing ones are left out of keys that older formats lack."""
         facts: dict[str, Any] = handler(self)
-        for key in ("budget", "scaling"):
-            if facts.get(key) is None:
+        for key in ("budget", "period", "scaling", "by", "groups", "selection"):
+            if not facts.get(key):
                 facts.pop(key, None)
         return facts
 
@@ -102,6 +120,16 @@ class ReleaseSpec(Model):
         return tuple(shares)
 
     @property
+    def groups_count(self) -> int:
+        """Number of groups of rows; 1 if they are not grouped."""
+        return 1 if self.by is None else len(group_names(self.by))
+
+    @property
+    def parts(self) -> int:
+        """Number of disjoint parts of the rows, each of which has independent noise."""
+        return self.folds * self.groups_count
+
+    @property
     def count_key(self) -> str:
         """The unit that the matrix averages over: ``persons`` or ``rows``."""
         return "persons" if self.privacy_unit == "person" else "rows"
@@ -122,9 +150,11 @@ class ReleaseSpec(Model):
     def publishes_noisy_count(self) -> bool:
         """Whether a noisy number of rows is published.
 
-        Under add-remove the number is private. With unit rows the noisy trace is the number.
+        The number is private under add-remove, and so are the sizes of groups under any relation.
+        With unit rows the noisy trace is the number.
         """
-        return self.neighbours == "add-remove" and not isinstance(self.normalisation, Unit)
+        is_private = self.neighbours == "add-remove" or self.by is not None
+        return is_private and not isinstance(self.normalisation, Unit)
 
 
 class ReleaseManifest(ReleaseSpec):
@@ -141,6 +171,8 @@ class ReleaseManifest(ReleaseSpec):
         Number of rows that the matrix was divided by.
     fold_rows
         Numbers of rows that the matrices of folds were divided by; empty without folds.
+    groups
+        Numbers of rows that the matrices of groups were divided by; empty without groups.
     calibration, guarantee, noise
         Computed from the facts above; `noise` is the law of the noise on the released matrix.
     trace_bound
@@ -163,8 +195,13 @@ class ReleaseManifest(ReleaseSpec):
     noise: NoiseLaw
     trace_bound: Positive
     sources: dict[str, Digest]
+    groups: tuple[GroupFacts, ...] = ()
     card: dict[str, Any]
     software: dict[str, str]
+
+    def group_noise(self, rows: float) -> NoiseLaw:
+        """The noise law of the matrix of a group with a noisy number of rows."""
+        return self.noise.divided_by(math.sqrt(self.groups_count) * rows / self.rows.value)
 
     @model_validator(mode="after")
     def _check_format(self) -> Self:
@@ -183,6 +220,15 @@ class ReleaseManifest(ReleaseSpec):
         has_radius = not isinstance(self.normalisation, Clip) or bool(self.normalisation.radius)
         if not (complete and has_radius):
             raise constants_incomplete()
+        return self
+
+    @model_validator(mode="after")
+    def _check_groups(self) -> Self:
+        names = () if self.by is None else group_names(self.by)
+        folds = self.folds if self.folds > 1 else 0
+        complete = all(len(group.fold_rows) == folds for group in self.groups)
+        if tuple(group.level for group in self.groups) != names or not complete:
+            raise groups_incomplete()
         return self
 
 
@@ -214,6 +260,7 @@ EstimateKind = Literal[
     "graph",
     "intervals",
     "discriminant",
+    "quadratic-discriminant",
     "regression",
     "components",
     "cross-tables",

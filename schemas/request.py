@@ -21,29 +21,24 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.engine import Engine, LocalEngine
 from gramercy.schemas.model import Label, Model, digest, label
 from gramercy.schemas.normalisation import Clip, Normalisation, Unit
+from gramercy.schemas.periods import example_label, is_label, last_complete
 from gramercy.schemas.problems import request as problems
 from gramercy.schemas.scaling import DeclaredScaling, PrivateScaling, Scaling, ScalingFacts
 from gramercy.schemas.specs import EstimatorSpec, MechanismSpec
+from gramercy.schemas.time_zone import TimeZone
 
 MAX_FOLDS = 20
 
+PERIOD = "{period}"  # in a version, the period of the data
 _DIRECTIVES = re.compile(r"%[YmdGVHMj]")  # directives that give a fixed number of digits
 
 
 def _pattern(version: str) -> str:
-    """The version, if it is a label or a strftime pattern that gives a label at any time."""
+    """The version, if it is a label or a pattern that gives a label at any time."""
     if "%" in _DIRECTIVES.sub("", version):
         raise problems.version_pattern()
-    TypeAdapter(Label).validate_python(_DIRECTIVES.sub("0000", version))
+    TypeAdapter(Label).validate_python(_DIRECTIVES.sub("0000", version.replace(PERIOD, "0000")))
     return version
-
-
-def _zone(name: str) -> str:
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise problems.timezone_unknown() from None
-    return name
 
 
 # The pattern is for web forms, which know only the JSON schema.
@@ -51,7 +46,13 @@ Version = Annotated[
     str,
     BeforeValidator(label),
     AfterValidator(_pattern),
-    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9%]([A-Za-z0-9%._-]*[A-Za-z0-9])?$"}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^(\{period\}|[A-Za-z0-9%])"
+            r"((\{period\}|[A-Za-z0-9%._-])*(\{period\}|[A-Za-z0-9]))?$",
+        }
+    ),
 ]
 
 MechanismT = TypeVar("MechanismT", bound=MechanismSpec)
@@ -68,8 +69,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         folder.
     version
         Public label of the data, such as a date; or, for a schedule, a `strftime` pattern such as
-        ``%G-W%V``. The same request for the same version is answered from the archive, even if the
-        table has changed.
+        ``%G-W%V``. In it, ``{period}`` stands for the period of the data. The same request for the
+        same version is answered from the archive, even if the table has changed.
     mechanism
         Name, privacy level and other keys of the mechanism.
     normalisation
@@ -85,11 +86,19 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         Number of disjoint parts of the rows to publish, each with independent noise, for
         cross-validation. Each row is in one part, so the guarantee is that of one release; the
         noise of their sum is sqrt(folds) times that of one part.
+    by
+        Column of levels by which the rows are grouped: one matrix for each level is published, and
+        one for all other rows, at the price of one matrix of all rows. The matrices have the other
+        columns.
     engine
         Engine that reads and sums the table, ``local`` or ``{kind: dask, scheduler: ADDRESS}``. It
         does not change the release, and two requests that differ only in it are the same.
     timezone
         Time zone in which the version's pattern is filled in.
+    period
+        The period of the data to publish, such as ``2026-11``, with a budget per period; default:
+        that of the version. Where the version has ``{period}``, the last one that was complete at
+        the time for which the release is scheduled.
     new_charge
         Id of the interrupted release that this one replaces at a new charge. It works once: a
         retry of the same request finds the next release interrupted, and is refused.
@@ -102,8 +111,10 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
     scaling: Scaling = DeclaredScaling()
     estimates: tuple[EstimateT, ...] = ()
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
+    by: Annotated[str, Field(min_length=1)] | None = None
     engine: Engine = LocalEngine()
-    timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    timezone: TimeZone = "UTC"
+    period: Label | None = None
     new_charge: Label | None = None
 
     @model_validator(mode="before")
@@ -149,6 +160,34 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         local = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
         return self.model_copy(update={"version": local.strftime(self.version)})
 
+    @property
+    def names_period(self) -> bool:
+        """Whether the version or another key names a period of the data."""
+        return PERIOD in self.version or self.period is not None
+
+    def in_period(self, contract: Contract, moment: datetime.datetime) -> Self:
+        """The request with `period` and the version filled in for a moment.
+
+        Raises
+        ------
+        RequestError
+            If the contract has no periods; if `period` is not the label of one, or the version is
+            of another.
+        """
+        per = contract.budget.per
+        if per == "lifetime":
+            raise problems.no_periods(contract.id)
+        if self.period is not None and not is_label(per, self.period):
+            raise problems.period_not_a_label(self.period, per, example_label(per))
+        # Days of dates begin in their own time zone, and a period is complete where it has ended.
+        zone = zoneinfo.ZoneInfo(contract.period.timezone if contract.period else self.timezone)
+        label = self.period or last_complete(per, moment.astimezone(zone).date())
+        version = self.version.replace(PERIOD, label)
+        dated = self.model_copy(update={"version": version, "period": label}).at(moment)
+        if (window := contract.window(dated.version)) != label:
+            raise problems.version_of_other_period(dated.version, window, label)
+        return dated
+
     def key(self, contract: Contract, scaling: ScalingFacts | None = None) -> str:
         """Digest of everything that determines the release: equal for the same request.
 
@@ -167,6 +206,8 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
         }
         if self.folds > 1:
             facts["folds"] = self.folds
+        if self.by is not None:
+            facts["by"] = self.by
         if scaling is not None:
             facts["scaling"] = scaling.model_dump(include={"kind", "rule", "release", "sha256"})
             facts["scaling"] |= self.scaling.model_dump(include={"share"})

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from gramercy.schemas.model import Delta, DeltaOrZero, Epsilon, Model, Mu, MuOfPure
 from gramercy.schemas.problems import request as problems
@@ -76,6 +81,31 @@ class ClaimedPureSpec(PureSpec):
 
 
 class EstimatorSpec(Model):
-    """Keys of a request about an estimate; each estimator narrows `name` and adds its own keys."""
+    """Keys of a request about an estimate; each estimator narrows `name` and adds its own keys.
+
+    Parameters
+    ----------
+    group
+        Name of the group of rows to estimate from, if the release has groups. Default: all rows.
+
+    Attributes
+    ----------
+    later_keys
+        Keys that estimates were sealed without. Their defaults are left out of manifests and ids,
+        so that those estimates keep their ids.
+    """
 
     name: str
+    group: Annotated[str, Field(min_length=1)] | None = None
+
+    later_keys: ClassVar[frozenset[str]] = frozenset({"group"})
+
+    @model_serializer(mode="wrap")
+    def _without_later_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        keys: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        return {
+            key: value
+            for key, value in keys.items()
+            if key not in self.later_keys or getattr(self, key) != fields[key].default
+        }

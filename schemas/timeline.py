@@ -101,7 +101,7 @@ class Timeline:
     dataset
         Id of the data set.
     window
-        Calendar year of the data, if budgets are per year; else empty.
+        Period of the data, if budgets are per period; else empty.
     events
         The events; the first is the registration.
     """
@@ -112,7 +112,7 @@ class Timeline:
 
     @property
     def name(self) -> str:
-        """The data set and, if budgets are per year, the year of its data."""
+        """The data set and, if budgets are per period, the period of its data."""
         return self.dataset + (f", data of {self.window}" if self.window else "")
 
     @property
@@ -124,6 +124,6 @@ class Timeline:
         """The timeline as plain data."""
         return {
             "dataset": self.dataset,
-            "year_of_data": self.window or None,
+            "period": self.window or None,
             "events": [each.facts() for each in self.events],
         }

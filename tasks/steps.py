@@ -10,11 +10,13 @@ from gramercy.application import (
     publishing,
     report_sum,
     reporting,
+    table_copy,
     validation,
 )
 from gramercy.tasks.policy import private_task
 
 replay = private_task(publishing.replay)
+copy_table = private_task(table_copy.copy_table)
 validate = private_task(validation.validate)
 accumulate = private_task(accumulation.accumulate)
 sum_reports = private_task(report_sum.sum_reports)

@@ -57,7 +57,8 @@ def tables(releases: Sequence[tuple[str, ReleaseSpec]], rows: PooledRows | None)
         Name and facts of each release.
     rows
         See `check_pool`. If None, releases with one curator, data set and version are of the same
-        rows; other data sets or curators are taken to have no row in common.
+        rows; those of different periods of a data set have no row in common, and other data sets
+        or curators are taken to share none.
 
     Raises
     ------
@@ -86,12 +87,19 @@ def _tables(
     for k, (_, each) in enumerate(releases):
         facts = each.dataset
         of_tables.setdefault((facts.curator, facts.id, facts.version), []).append(k)
-    of_datasets: dict[tuple[str, str], int] = {}
+    of_datasets: dict[tuple[str, str], list[int]] = {}
     for (curator, dataset, _), (first, *_others) in of_tables.items():
-        other = of_datasets.setdefault((curator, dataset), first)
-        if other != first:
-            raise problems.pool_rows_unknown(releases[other][0], releases[first][0])
+        versions = of_datasets.setdefault((curator, dataset), [])
+        for other in versions:
+            if not _periods_differ(releases[other][1], releases[first][1]):
+                raise problems.pool_rows_unknown(releases[other][0], releases[first][0])
+        versions.append(first)
     return list(of_tables.values())
+
+
+def _periods_differ(one: ReleaseSpec, other: ReleaseSpec) -> bool:
+    """Whether two releases are of two periods of a data set: a row is in one period only."""
+    return one.period is not None and other.period is not None and one.period != other.period
 
 
 def pool(

@@ -58,8 +58,8 @@ _INDEPENDENT = {"gaussian-isotropic", "gaussian-iid"}
 
 
 def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
-    """Whether two releases estimate one matrix: columns, constants, normalisation, penalty."""
-    keys = ("kind", "columns", "intercept", "normalisation", "privacy_unit")
+    """Whether two releases estimate one matrix: columns, groups, normalisation, penalty."""
+    keys = ("kind", "columns", "intercept", "normalisation", "privacy_unit", "by")
     penalties = {manifest.mechanism.get("penalty") for manifest in (first, second)}
     return (
         first.dataset.id == second.dataset.id

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from gramercy.api.notebook import html_table, paragraph
+from gramercy.api.periods import Periods
 from gramercy.api.release import Release
 from gramercy.archive.listing import ListedRelease, list_all
 from gramercy.archive.opening import open_archive
@@ -93,6 +94,20 @@ class Catalogue(Mapping[str, Release]):
             If one of them differs from what was sealed.
         """
         return _table(list_all(self._archive, self._names(dataset)))
+
+    def periods(self, dataset: str) -> Periods:
+        """The periods of a data set: their releases, their numbers over time, and their pool.
+
+        Raises
+        ------
+        UnknownRelease
+            If the data set has no release.
+        RequestError
+            If its releases are not of periods of its data.
+        BundleError
+            If one of them differs from what was sealed.
+        """
+        return Periods(self._archive, dataset, list_all(self._archive, self._names(dataset)))
 
     def search(self, words: str = "") -> pd.DataFrame:
         """The releases whose id, title, curator, version, mechanism or columns contain words.

@@ -9,7 +9,11 @@ from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators.scikit import DiscriminantClassifier, MatrixEstimator, by_name
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
-from gramercy.schemas.problems.analysis import intervals_not_an_estimate, unknown_estimator
+from gramercy.schemas.problems.analysis import (
+    group_in_settings,
+    intervals_not_an_estimate,
+    unknown_estimator,
+)
 
 
 def estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | DiscriminantClassifier:
@@ -24,5 +28,7 @@ def estimator(name: str, settings: Mapping[str, Any]) -> MatrixEstimator | Discr
         if name == "intervals":
             raise intervals_not_an_estimate()
         raise unknown_estimator(name, most_similar_first(name, by_name))
+    if "group" in settings:
+        raise group_in_settings(name, str(settings["group"]))
     parse(by_name[name].spec, {"name": name, **settings}, f"estimate '{name}'", RequestError)
     return by_name[name](**settings)

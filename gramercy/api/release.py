@@ -15,6 +15,7 @@ from gramercy.api.analyses import ReleaseAnalyses
 from gramercy.api.attachments import Attachments
 from gramercy.api.distributions import marginals, quantiles
 from gramercy.api.estimates import EstimateFrames, Estimates
+from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, release_facts
 from gramercy.api.release_facts import ReleaseFacts
 from gramercy.archive.bundle import signer
@@ -215,6 +216,14 @@ class Release(ReleaseFacts, ReleaseAnalyses):
         """
         self._needs_matrix()
         return self._bundle.evidence
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of rows by name, each with the matrices and the analyses of a release.
+
+        Empty if the request has no key ``by``. The matrix of the release is of all rows.
+        """
+        return groups_of(self.id, self._bundle.evidence)
 
     @property
     def report(self) -> Path | None:

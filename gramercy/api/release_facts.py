@@ -20,6 +20,11 @@ class ReleaseFacts:
         return self._bundle.manifest
 
     @property
+    def period(self) -> str | None:
+        """The period of the data, such as ``2026-11``; None if the data set has no periods."""
+        return None if self.manifest.period is None else self.manifest.period.label
+
+    @property
     def sha256(self) -> str:
         """Digest of its SHA256SUMS, which names its exact content."""
         return self._bundle.sha256

@@ -17,7 +17,7 @@ from gramercy.schemas.engine import DaskEngine, LocalEngine
 from gramercy.tables import counting, streaming
 from gramercy.tables.change_detection import store_digest, verify_unchanged
 from gramercy.tables.cluster import Cluster
-from gramercy.tables.folds import AssignFolds
+from gramercy.tables.parts import AssignFolds, Parts
 from gramercy.tables.passes import run_locally
 from gramercy.tables.source import open_source
 
@@ -77,8 +77,9 @@ def sum_rows(plan: Plan, state: str) -> streaming.Accumulated:
             plan.mechanism.lattice,
             on_rows=on_rows,
             keep_malformed=isinstance(plan.mechanism, RowWise),
-            folds=plan.request.folds,
+            parts=Parts(plan.spec.folds, plan.spec.by),
             assign=_assign(plan),
+            draw_keys=sampler.random_keys,
             engine=_engine(plan.request.engine),
         )
     return sums
@@ -89,7 +90,7 @@ def count_cells(plan: Plan, grids: Sequence[AnyGrid], state: str) -> counting.Bi
     with _pass("counting", plan, state, scans=1) as on_rows:
         counts = counting.count_bins(
             open_source(plan.contract.source),
-            plan.contract,
+            plan.matrix_contract,
             grids,
             on_rows,
             draw_keys=sampler.random_keys,
@@ -131,6 +132,6 @@ def _engine(engine: LocalEngine | DaskEngine) -> streaming.Engine:
 
 
 def _assign(plan: Plan) -> AssignFolds | None:
-    """The function that draws a fold for each row, or None without folds; see `tables.folds`."""
+    """The function that draws a fold for each row, or None without folds; see `tables.parts`."""
     folds = plan.request.folds
     return partial(sampler.uniform_integers, folds) if folds > 1 else None

@@ -20,7 +20,8 @@ from gramercy.mechanisms.histograms import ConstantsNoise
 from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
 from gramercy.schemas.errors import RequestError
-from gramercy.schemas.facts import GuaranteeFacts
+from gramercy.schemas.facts import GuaranteeFacts, LevelsFacts
+from gramercy.schemas.groups import check_group_names
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
 from gramercy.schemas.noise import NoiseLaw
@@ -62,12 +63,14 @@ class Calibration:
     def noise_of_sum(self, spec: ReleaseSpec) -> float:
         """Standard deviation of an off-diagonal entry of the noisy sum over rows of the unit ball.
 
-        A release of histograms alone has no such sum; its radius suits a matrix of the same mu.
+        A release of histograms alone has no such sum; its radius suits a matrix of the same mu. Of
+        groups it is the noise of one group, relative to as many rows as all groups have together:
+        the radius suits groups of equal sizes.
         """
         if isinstance(self.mechanism, Marginals):
             sensitivity = 1.0 if spec.neighbours == "replace-one" else math.sqrt(0.5)
             return sensitivity / self.mechanism.guarantee.mu
-        return self.mechanism.law.summed(spec.folds).sd_off_diagonal
+        return self.mechanism.law.summed(spec.folds).sd_off_diagonal * spec.groups_count
 
     def constants(self) -> dict[str, float]:
         """The public constants of all noise by name, for the manifest and the plan."""
@@ -104,6 +107,8 @@ def calibrate(spec: ReleaseSpec) -> Calibration:
     check_guarantee(mechanism_type.name, calibration.guarantee, requested)
     if spec.folds > 1:
         _check_folds(spec, calibration.mechanism)
+    if spec.by is not None:
+        _check_groups(spec, spec.by, calibration.mechanism)
     return calibration
 
 
@@ -173,6 +178,18 @@ def _check_folds(spec: ReleaseSpec, mechanism: Mechanism) -> None:
         raise problems.more_folds_than_rows(spec.folds, spec.dataset.rows)
 
 
+def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> None:
+    if not isinstance(mechanism, Additive) or mechanism.law.family not in _CLOSED_UNDER_SUMS:
+        raise requests.groups_not_supported(mechanism.name)
+    check_group_names(by)
+    entries = spec.parts * mechanism.parameters.p**2
+    if entries > _MAX_ENTRIES:
+        raise requests.groups_too_large(
+            spec.groups_count, spec.folds, mechanism.parameters.p, entries, _MAX_ENTRIES
+        )
+
+
+_MAX_ENTRIES = 1 << 25  # of the matrices of all groups and folds: 256 MiB of doubles
 _CLOSED_UNDER_SUMS = ("gaussian-isotropic", "gaussian-iid")
 
 
@@ -196,9 +213,9 @@ def check_guarantee(name: str, exact: Guarantee, requested: MechanismSpec) -> No
         )
 
 
-def noise_law(mechanism: Mechanism, rows: float, folds: int = 1) -> NoiseLaw:
-    """Noise law of the released matrix, which is a sum over rows divided by their number."""
-    law = mechanism.law.summed(folds) if folds > 1 else mechanism.law
+def noise_law(mechanism: Mechanism, rows: float, parts: int = 1) -> NoiseLaw:
+    """Noise law of a matrix that is the sum over some parts, divided by the number of rows."""
+    law = mechanism.law.summed(parts) if parts > 1 else mechanism.law
     return law if mechanism.publishes == "precision" else law.divided_by(rows)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gramercy import mechanisms
 from gramercy.application.context import Context
+from gramercy.application.periods_over_time import period_series
 from gramercy.application.release_changes import compare_releases
 from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
 from gramercy.archive.card_page import file_description
@@ -100,7 +101,9 @@ def _write_pages(
             except BundleError:
                 damaged.add(release.name)
         entries[dataset] = entry.without(damaged)
-        page = dataset_page(entries[dataset], _latest_change(archive, entries[dataset]))
+        intact = entries[dataset]
+        change, periods = _latest_change(archive, intact), period_series(archive, intact)
+        page = dataset_page(intact, change, periods)
         archive.write_page(f"{dataset}/{INDEX}", page)
     archive.write_page(INDEX, index_page(list(entries.values())))
     archive.write_page(

@@ -25,9 +25,10 @@ from gramercy.schemas.errors import TableError
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import publication, warnings
 from gramercy.schemas.problems import table as table_problems
-from gramercy.schemas.url import without_secrets
+from gramercy.schemas.source import display_name
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.passes import EXCESS_ROWS
+from gramercy.tables.period_filter import PeriodFilter
 from gramercy.tables.person_index import IndexedPersons
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import Source
@@ -53,6 +54,9 @@ class TableCheck:
         Declared levels that no cell has, as names of matrix columns.
     persons, rows_without_person
         Number of persons, and of rows that belong to none; None if rows are protected.
+    rows_without_date
+        Where dates decide the period, the number of rows without a readable one. All other numbers
+        but that of malformed lines are then of the period's rows.
     sample
         Columns whose first rows fail the expectations; see `application.validation.validate`.
     """
@@ -65,12 +69,13 @@ class TableCheck:
     levels_without_cells: tuple[str, ...]
     persons: int | None
     rows_without_person: int | None
+    rows_without_date: int | None
     sample: Any = field(repr=False)
 
     @property
     def errors(self) -> list[TableError]:
         """Why the table cannot be used; empty if it can."""
-        source = without_secrets(self.contract.source)
+        source = display_name(self.contract.source)
         errors = [] if (counted := self._row_count_error(source)) is None else [counted]
         if unusable := [each.name for each in self.columns if each.verdict == "unusable"]:
             omitted = len(unusable) - _MOST_NAMED
@@ -93,6 +98,8 @@ class TableCheck:
         notices = list(quality_notices(self.columns, self.lines, self.malformed))
         if self.complete and self.persons != self.contract.persons:
             notices.append(warnings.persons_differ(self.persons, self.contract.persons))
+        if self.rows_without_date:
+            notices.append(warnings.rows_without_date(self.rows_without_date))
         if self.complete and self.levels_without_cells:
             notices.append(warnings.levels_without_cells(self.levels_without_cells))
         return notices
@@ -131,6 +138,7 @@ def check_table(
         tuple(counts.levels_without_cells()),
         None if persons is None else len(persons),
         None if persons is None else counts.rows_without_person,
+        None if contract.period is None else counts.rows_without_date,
         sample,
     )
 
@@ -150,7 +158,7 @@ class _Counts:
             for index, column in enumerate(declared)
             if isinstance(column, Levels)
         }
-        self.rows, self.rows_without_person = 0, 0
+        self.rows, self.rows_without_person, self.rows_without_date = 0, 0, 0
         self.malformed = MalformedLines()
         self.persons = None if contract.person_column is None else IndexedPersons()
 
@@ -160,8 +168,11 @@ class _Counts:
         codings: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
         if contract.person_column is not None:
             codings = {contract.person_column: self.persons, **codings}
+        period = PeriodFilter.of(contract)
+        codings = codings if period is None else dict([period]) | codings
         limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
-        for batch in cell_batches(source, codings, self.malformed):
+        for cells in cell_batches(source, codings, self.malformed):
+            batch = cells if period is None else self._in_period(cells)
             if not batch.shape[1]:
                 continue
             allowed = min(most - self.rows, batch.shape[1])
@@ -171,6 +182,11 @@ class _Counts:
             if self.rows + self.malformed.dropped > limit:  # the table may be endless
                 break
         return True
+
+    def _in_period(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows of the period; `cells` has codes of `PeriodFilter` first."""
+        self.rows_without_date += int(np.isnan(cells[0]).sum())
+        return cells[1:, cells[0] == 1]
 
     def _add(self, cells: NDArray[np.float64], on_rows: Callable[[int], None]) -> None:
         if self.persons is not None:

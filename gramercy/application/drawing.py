@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from gramercy.application.accumulation import PrivateCounts, PrivateSums, sum_rows
 from gramercy.application.constants_estimation import estimate_constants
+from gramercy.application.noisy_sums import draw_noise, require_gram
 from gramercy.application.planning import Plan
 from gramercy.application.progress import rows_bar
 from gramercy.application.public_parameters import published_offset, row_normalisation
 from gramercy.application.release_manifest import release_manifest
 from gramercy.application.report_sum import ReportSum
+from gramercy.archive.groups_file import GroupMatrices
 from gramercy.archive.release_bundle import (
     published_columns,
     rows_file,
@@ -40,7 +42,7 @@ from gramercy.tables.change_detection import verify_unchanged
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.repair import Repairs
 from gramercy.tables.source import open_source
-from gramercy.tables.streaming import Accumulated, integer_batches
+from gramercy.tables.streaming import integer_batches
 
 Array = NDArray[np.float64]
 
@@ -78,53 +80,23 @@ def draw_into(
             return data
         data = PrivateSums(sum_rows(plan, data.state), data.fingerprint, data.state)
     mechanism, sums = plan.mechanism, data.sums
-    folds: list[Array] = []
+    folds, groups = list[Array](), list[GroupMatrices]()
     if isinstance(mechanism, Additive):
-        manifest, matrix, folds = _noisy_sum(plan, mechanism, sums, release)
+        noisy = draw_noise(plan.spec, mechanism, sums)
+        manifest = _manifest(plan, release, noisy.fold_rows.tolist(), noisy.part_rows.tolist())
+        matrix = noisy.matrix(manifest)
+        folds, groups = noisy.folds(manifest), noisy.groups(manifest)
     elif isinstance(mechanism, RowWise):
         manifest = _manifest(plan, release)
         matrix = _publish_rows(folder, plan, mechanism, manifest, data) / manifest.rows.value
     elif isinstance(mechanism, Output):
         manifest = _manifest(plan, release)
-        truth = _require_gram(sums.gram) / (mechanism.lattice.squared_radius * plan.contract.count)
+        truth = require_gram(sums.gram) / (mechanism.lattice.squared_radius * plan.contract.count)
         matrix = mechanism.perturb(solve_within(truth, mechanism.penalty, mechanism.tolerance))
     else:
         raise problems.mechanism_not_drawable(mechanism.name)
-    write_matrices(folder, manifest, matrix, folds, histograms)
+    write_matrices(folder, manifest, matrix, folds, histograms, groups)
     return data
-
-
-def _noisy_sum(
-    plan: Plan, mechanism: Additive, sums: Accumulated, release: str
-) -> tuple[ReleaseManifest, Array, list[Array]]:
-    """The manifest, the noisy second moment, and the second moments of the folds, if any.
-
-    A second moment is a sum divided by the number of rows, which is public or noisy itself. Each
-    fold has independent noise.
-    """
-    if len(sums.fold_sums) != plan.request.folds:
-        raise problems.sums_not_as_planned()
-    drawn = [mechanism.perturb(_require_gram(part.gram), part.rows) for part in sums.fold_sums]
-    matrices = [each.gram.astype(np.float64) / mechanism.lattice.divisor for each in drawn]
-    if plan.contract.neighbours == "replace-one":
-        row_counts = [float(part.rows) for part in sums.fold_sums]
-    else:
-        mean = mechanism.law.mean * mechanism.parameters.p
-        row_counts = [
-            float(np.trace(matrix)) - mean if each.rows is None else float(each.rows)
-            for matrix, each in zip(matrices, drawn, strict=True)
-        ]
-    manifest = _manifest(plan, release, row_counts)
-    folds = [
-        matrix / part.value for matrix, part in zip(matrices, manifest.fold_rows, strict=False)
-    ]
-    return manifest, sum(matrices[1:], matrices[0]) / manifest.rows.value, folds
-
-
-def _require_gram(gram: NDArray[Any] | None) -> NDArray[Any]:
-    if gram is None:
-        raise problems.sums_not_as_planned()
-    return gram
 
 
 def average_into(folder: Path, plan: Plan, reports: ReportSum, release: str) -> None:
@@ -139,8 +111,9 @@ def write_matrices(
     matrix: Array,
     folds: Sequence[Array] = (),
     histograms: Sequence[Histogram] = (),
+    groups: Sequence[GroupMatrices] = (),
 ) -> None:
-    """Write a released matrix with its repaired forms and folds, card and description."""
+    """Write a released matrix with its repaired forms, folds, groups, card and description."""
     law, denoised = manifest.noise, list[Array]()
     unbiased = matrix - law.mean * np.eye(len(matrix)) if law.mean else matrix
     projected = project(unbiased, manifest.trace_bound)
@@ -148,13 +121,15 @@ def write_matrices(
         bound, rows = manifest.trace_bound, manifest.rows.value
         unit = isinstance(manifest.normalisation, Unit)
         denoised.append(denoise(unbiased, law, bound, rows, unit=unit, format=manifest.format))
-    write_release(folder, manifest, [matrix, projected, *denoised, *folds], histograms)
+    matrices = [matrix, projected, *denoised, *folds]
+    write_release(folder, manifest, matrices, histograms, groups)
 
 
 def _manifest(
     plan: Plan,
     release: str,
     row_counts: Sequence[float] = (),
+    group_counts: Sequence[Sequence[float]] = (),
     sources: Mapping[str, str] | None = None,
     histograms: Sequence[Histogram] = (),
 ) -> ReleaseManifest:
@@ -164,6 +139,7 @@ def _manifest(
         release=release,
         published=datetime.datetime.now(datetime.UTC).date().isoformat(),
         row_counts=row_counts,
+        group_counts=group_counts,
         versions=software_versions(),
         sources=sources,
         histograms=histograms,

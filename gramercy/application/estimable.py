@@ -5,10 +5,12 @@ from __future__ import annotations
 from gramercy.archive.listing import list_release
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
+from gramercy.schemas.groups import group_names
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.analyses import pool_of_withdrawn
+from gramercy.schemas.problems.analyses import pool_of_withdrawn, unknown_group
 
 
 def check_estimable(facts: ReleaseManifest) -> None:
@@ -24,6 +26,19 @@ def check_estimable(facts: ReleaseManifest) -> None:
         raise problems.release_is_precision(name)
     if facts.kind == "marginals":
         raise problems.release_has_no_matrix(name, facts.release)
+
+
+def check_group(spec: ReleaseSpec, estimator: Estimator) -> None:
+    """Refuse an estimate from a group that the release does not have.
+
+    Raises
+    ------
+    UnknownName
+    """
+    names = () if spec.by is None else group_names(spec.by)
+    if estimator.group is not None and estimator.group not in names:
+        known = most_similar_first(estimator.group, names)
+        raise unknown_group(spec.dataset.id, estimator.group, known)
 
 
 def check_other_releases(

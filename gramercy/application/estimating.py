@@ -72,7 +72,8 @@ def fit(
     """
     facts = bundle.manifest
     check_estimable(facts)
-    releases = [each.release_evidence for each in (bundle, *others)]
+    of_group = [each.rows_of(estimator.group) for each in (bundle, *others)]
+    releases = [each.release_evidence for each in of_group]
     result = estimator.fit(estimator.evidence_of(releases))
     if not all(np.isfinite(matrix).all() for matrix in result.matrices.values()):
         raise problems.estimate_not_finite(estimator.name)

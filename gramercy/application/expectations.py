@@ -47,8 +47,10 @@ def silence_great_expectations() -> Iterator[None]:
 
 
 def required_columns(contract: Contract) -> list[str]:
-    """Columns that every file must have: those to publish, and the one that identifies persons."""
-    return contract.names + ([] if contract.person_column is None else [contract.person_column])
+    """Columns that every file must have: those to publish, and those of persons and of dates."""
+    dates = None if contract.period is None else contract.period.column
+    others = (contract.person_column, dates)
+    return contract.names + [name for name in others if name is not None]
 
 
 @silence_great_expectations()
@@ -64,8 +66,8 @@ def expectation_suite(contract: Contract) -> ExpectationSuite:
     -------
     ExpectationSuite
         The columns of the table, and the types and values of the columns to publish. The type of
-        the column that identifies persons is not checked: it may be whole numbers or text, and
-        no expectation accepts both.
+        the column that identifies persons, or of the one of dates, is not checked here: it may be
+        whole numbers or text, and no expectation accepts both.
     """
     import great_expectations as gx
     from great_expectations import expectations

@@ -22,7 +22,7 @@ def proposed_folds(spec: ReleaseSpec, calibration: Calibration) -> int:
     Their noise is sqrt(folds) times as large. It must stay below a third of the sampling error of a
     correlation, 1 / sqrt(n). Not for persons, whose releases have no folds.
     """
-    if spec.folds > 1 or spec.privacy_unit != "row":
+    if spec.folds > 1 or spec.by is not None or spec.privacy_unit != "row":
         return spec.folds
     if spec.mechanism["name"] not in _CLOSED_UNDER_SUMS:
         return 1

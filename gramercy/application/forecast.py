@@ -91,7 +91,7 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
             publishes=plan.mechanism.publishes,
             arithmetic=plan.mechanism.arithmetic,
             guarantee=guarantee_facts(plan.guarantee, delta, request.mechanism.epsilon),
-            law=plan.law,
+            law=plan.group_law,
             error=plan.matrix_error,
             share_of_entry=plan.share_of_entry,
             epsilon=epsilon,

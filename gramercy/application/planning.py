@@ -12,8 +12,11 @@ from gramercy.application.calibration import (
     guarantee_facts,
     noise_law,
 )
+from gramercy.application.column_groups import with_columns_of_table
 from gramercy.application.context import Context
-from gramercy.application.estimable import check_other_releases
+from gramercy.application.dated_requests import dated_request
+from gramercy.application.estimable import check_group, check_other_releases
+from gramercy.application.grouping import matrix_contract
 from gramercy.application.request_model import Request
 from gramercy.application.scaling_plan import with_planned_scaling
 from gramercy.application.specification import release_spec, scaled_contract
@@ -22,6 +25,7 @@ from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.engine import LocalEngine
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseSpec
@@ -29,6 +33,8 @@ from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 from gramercy.schemas.problems import publication as problems
+from gramercy.schemas.problems.source import rows_of_database
+from gramercy.schemas.request import PERIOD
 
 _GRACE = datetime.timedelta(hours=1)
 
@@ -90,14 +96,27 @@ class Plan:
         return self.calibration.constants_noise is not None
 
     @property
+    def matrix_contract(self) -> Contract:
+        """The declared contract of the columns of the matrix: without the one that groups rows."""
+        return matrix_contract(self.contract, self.request)
+
+    @property
     def scaled_contract(self) -> Contract:
-        """The contract with the constants in use."""
+        """The contract of the matrix columns, with the constants in use."""
         return scaled_contract(self.contract, self.spec)
 
     @property
     def law(self) -> NoiseLaw:
         """Noise law of the published matrix, at the declared number of rows."""
-        return noise_law(self.mechanism, self.contract.count, self.request.folds)
+        return noise_law(self.mechanism, self.contract.count, self.spec.parts)
+
+    @property
+    def group_law(self) -> NoiseLaw:
+        """Noise law of a group with an equal share of the rows; without groups, of the matrix."""
+        if self.spec.by is None:
+            return self.law
+        rows = self.contract.count / len(self.spec.by.levels)
+        return noise_law(self.mechanism, rows, self.spec.folds)
 
     @property
     def columns(self) -> int:
@@ -106,8 +125,8 @@ class Plan:
 
     @property
     def matrix_error(self) -> float:
-        """Root mean square of the Frobenius norm of the noise."""
-        return self.law.norm(self.columns)
+        """Root mean square of the Frobenius norm of the noise; see `group_law`."""
+        return self.group_law.norm(self.columns)
 
     @property
     def share_of_entry(self) -> float | None:
@@ -121,7 +140,7 @@ class Plan:
             return None
         if self.mechanism.publishes == "precision" or self.columns == 1:
             return None
-        return self.law.sd_off_diagonal * self.columns
+        return self.group_law.sd_off_diagonal * self.columns
 
     def facts(self) -> dict[str, Any]:
         """The plan as plain data."""
@@ -136,13 +155,14 @@ class Plan:
             "normalisation": self.normalisation.model_dump(),
             "scaling": self.request.scaling.kind if self.spec.scaling else "declared",
             "folds": self.request.folds,
+            **({"by": self.request.by, "groups": self.spec.groups_count} if self.spec.by else {}),
             "mechanism": self.mechanism.name,
             "publishes": self.mechanism.publishes,
             "arithmetic": self.mechanism.arithmetic,
             **self.calibration.constants(),
             **guarantee_facts(self.guarantee, requested.delta, requested.epsilon).model_dump(),
-            "sd_diagonal": self.law.sd_diagonal,
-            "sd_off_diagonal": self.law.sd_off_diagonal,
+            "sd_diagonal": self.group_law.sd_diagonal,
+            "sd_off_diagonal": self.group_law.sd_off_diagonal,
             "share_of_entry": self.share_of_entry,
             "matrix_error": self.matrix_error,
             "lattice_bits": self.mechanism.lattice.bits,
@@ -175,18 +195,22 @@ def make_plan(
         If the contract or the request cannot be used. Nothing was registered or charged.
     """
     planned_for = at or utc_now()
-    pattern, request = request.version, request.at(planned_for)
+    pattern, request = request.version, dated_request(context, request, planned_for)
     contract = load_contract(context, request)
     declared = release_spec(contract, request)
-    spec = with_planned_scaling(context, contract, request, declared)
+    table = matrix_contract(contract, request)
+    spec = with_planned_scaling(context, table, request, declared)
     calibration = calibrate(spec)
     mechanism = calibration.mechanism
     if mechanism.publishes in {"precision", "marginals"} and request.estimates:
         raise problems.no_second_moment_to_estimate_from(mechanism.publishes)
     if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
         raise problems.rows_need_one_process(mechanism.name)
+    if isinstance(mechanism, RowWise) and isinstance(contract.source, DatabaseTable):
+        raise rows_of_database(mechanism.name)
     for index, estimator in enumerate(request.estimates):
         try:
+            check_group(spec, estimator)
             estimator.check(spec)
             name = f"{contract.id}/{request.version}"
             check_other_releases(context.archive, estimator, name, spec)
@@ -211,12 +235,15 @@ def load_contract(context: Context, request: Request) -> Contract:
     ContractError, RequestError
         If the contract cannot be used, or cannot be used with this request.
     """
-    contract = read_contract(context.home.contract(request.dataset))
+    path = context.home.contract(request.dataset)
+    contract = read_contract(path)
     if not request.dataset.endswith((".yaml", ".yml")) and contract.id != request.dataset:
         raise problems.contract_has_other_id(request.dataset, contract.id)
-    request.check_delta(contract)
     contract = _with_registered_intercept(context, contract)
-    return contract if "%" in request.version else contract.for_version(request.version)
+    if "%" not in request.version:
+        contract = with_columns_of_table(contract.for_version(request.version), path)
+    request.check_delta(contract)
+    return contract
 
 
 def _with_registered_intercept(context: Context, contract: Contract) -> Contract:
@@ -248,7 +275,9 @@ def check_scheduled_version(plan: Plan, moment: datetime.datetime) -> None:
     LateRun
         If the run is more than an hour late, and a run scheduled now would have another version.
     """
-    unlabelled = plan.request.model_copy(update={"version": plan.pattern})
+    # The period was chosen for the scheduled time, and has its own rows: it is never too late.
+    pattern = plan.pattern.replace(PERIOD, plan.request.period or "")
+    unlabelled = plan.request.model_copy(update={"version": pattern})
     scheduled, current = plan.request.version, unlabelled.at(moment).version
     if scheduled != current and moment - plan.planned_for > _GRACE:
         raise problems.run_too_late(scheduled, current)

@@ -42,6 +42,7 @@ def public_parameters(spec: ReleaseSpec) -> PublicParameters:
         failure_share=spec.budget.failure_share if spec.budget else None,
         table_columns=len(spec.columns),
         histogram_shares=_histogram_shares(spec),
+        grouped=spec.by is not None,
         format=FORMAT if spec.budget else 5,  # bundles of formats before 6 do not state a budget
     )
 

@@ -21,7 +21,9 @@ from gramercy.application.report_sum import ReportSum
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.ledger import Charge, check_budget
 from gramercy.mechanisms.sampling import sampler
+from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.groups import group_names
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated
 
@@ -51,12 +53,18 @@ def replay(context: Context, plan: Plan) -> str | None:
             run.check_ledger_is_complete()
             check_budget(run.dataset, statement, plan.guarantee)
             return None
-    with contextlib.suppress(Exception):  # a missing or unreadable table counts as changed
-        changed = True
-        changed = open_source(plan.contract.source).fingerprint() != charge.fingerprint
-    facts = {"table_changed_since": changed}
+    facts = {"table_changed_since": _has_changed(plan, charge)}
     internal_record.update_record(context.home, plan.contract.id, charge.release, facts)
     return charge.release
+
+
+def _has_changed(plan: Plan, charge: Charge) -> bool | None:
+    """Whether the files have changed since they were published; None for a database."""
+    if isinstance(plan.contract.source, DatabaseTable):
+        return None
+    with contextlib.suppress(Exception):  # a missing or unreadable table counts as changed
+        return open_source(plan.contract.source).fingerprint() != charge.fingerprint
+    return True
 
 
 def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | ReportSum) -> str:
@@ -98,7 +106,7 @@ def _table_facts(
     context: Context, plan: Plan, charge: Charge, data: PrivateSums | PrivateCounts
 ) -> dict[str, Any]:
     """For the steward: what was repaired, and how far the release is from the exact matrix."""
-    names = plan.contract.names
+    names = plan.matrix_contract.names
     if isinstance(data, PrivateCounts):
         counts = data.counts
         # A dropped malformed line counts as a row without values, and a person as one row.
@@ -117,6 +125,7 @@ def _table_facts(
     sums = data.sums
     return {
         "rows": sums.rows_read,
+        **_group_sizes(plan, sums),
         **_person_counts(plan, sums),
         "malformed_rows": sums.malformed,
         "filled_cells": dict(zip(names, sums.repairs.filled.tolist(), strict=True)),
@@ -131,7 +140,7 @@ def _clamped_cells(plan: Plan, sums: Accumulated) -> dict[str, dict[str, int]]:
     if plan.spec.scaling is not None:
         return {}
     clamped = sums.repairs.clamped.tolist()
-    return {"clamped_cells": dict(zip(plan.contract.names, clamped, strict=True))}
+    return {"clamped_cells": dict(zip(plan.matrix_contract.names, clamped, strict=True))}
 
 
 def _error_facts(
@@ -143,6 +152,14 @@ def _error_facts(
     count = plan.contract.count if public else max(1, sums.rows)
     truth = sums.gram.astype(np.float64) / plan.mechanism.lattice.divisor / count
     return {"truth": internal_record.error_against_truth(bundle, truth)}
+
+
+def _group_sizes(plan: Plan, sums: Accumulated) -> dict[str, dict[str, int]]:
+    """The exact number of rows or persons of every group."""
+    if plan.spec.by is None:
+        return {}
+    rows = np.array([part.rows for part in sums.part_sums]).reshape(-1, plan.spec.folds).sum(axis=1)
+    return {"groups": dict(zip(group_names(plan.spec.by), rows.tolist(), strict=True))}
 
 
 def _person_counts(plan: Plan, sums: Accumulated) -> dict[str, int]:

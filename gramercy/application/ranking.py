@@ -115,7 +115,7 @@ def _calibrated(
     requested = parse(mechanism_type.spec, keys, f"mechanism '{name}'", RequestError)
     calibration = calibrate(spec.model_copy(update={"mechanism": requested.non_default_keys()}))
     mechanism = calibration.mechanism
-    law = noise_law(mechanism, spec.dataset.count, spec.folds)
+    law = noise_law(mechanism, spec.dataset.count, spec.parts)
     return RankedMechanism(
         name,
         mechanism.publishes,

@@ -15,8 +15,10 @@ from gramercy.application.comparison import (
     check_no_extra_files,
     in_stated_format,
 )
+from gramercy.application.noisy_sums import denoised_group
 from gramercy.application.public_parameters import published_offset
 from gramercy.application.release_manifest import release_manifest
+from gramercy.archive.groups_file import GROUPS
 from gramercy.archive.marginals_file import MARGINALS
 from gramercy.archive.package import DESCRIPTOR, read_descriptor
 from gramercy.archive.release_bundle import (
@@ -36,6 +38,7 @@ from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.scaling.chain import replayed
+from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.histogram import Histogram
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Unit
@@ -51,6 +54,9 @@ def _check_manifest(place: Path, bundle: ReleaseBundle) -> None:
         release=place.parent.name,
         published=facts.published,
         row_counts=[part.observed for part in facts.fold_rows or [facts.rows]],
+        group_counts=[
+            [part.observed for part in group.fold_rows or [group.rows]] for group in facts.groups
+        ],
         versions=facts.software,
         sources=facts.sources,
         histograms=bundle.histograms,
@@ -98,14 +104,38 @@ def _check_rows(place: Path, bundle: ReleaseBundle) -> None:
         total = np.sum([moment * rows.value for moment, rows in parts], axis=0)
         if not arrays_close(total / facts.rows.value, bundle.unbiased):
             raise problems.file_contradicts(str(place / MATRIX), "its folds")
-    if facts.neighbours != "add-remove":
-        return
-    for moment, rows in parts:
+    noisy = parts if facts.neighbours == "add-remove" else []
+    for moment, rows in [*noisy, *_group_parts(bundle)]:
         trace = float(np.trace(moment)) * rows.value
         from_trace = math.isclose(rows.observed, trace, rel_tol=1e-9, abs_tol=1e-9)
         from_count = rows.observed == round(rows.observed)
         if not (from_count if facts.publishes_noisy_count else from_trace):
             raise problems.row_count_not_noisy(str(place / DESCRIPTOR))
+
+
+def _group_parts(bundle: ReleaseBundle) -> list[tuple[Array, RowsFacts]]:
+    """Every matrix of a group, or of its folds if there are any, and its number of rows."""
+    parts = []
+    for group, facts in zip(bundle.groups, bundle.manifest.groups, strict=True):
+        matrices = zip(group.folds or (group.raw,), facts.fold_rows or (facts.rows,), strict=True)
+        parts += list(matrices)
+    return parts
+
+
+def _check_groups(place: Path, bundle: ReleaseBundle) -> None:
+    """Check that groups add up to the matrix of all rows, and recompute their denoised matrices."""
+    facts, path = bundle.manifest, place / GROUPS
+    total = np.sum([matrix * rows.value for matrix, rows in _group_parts(bundle)], axis=0)
+    if not arrays_close(total / facts.rows.value, bundle.unbiased):
+        raise problems.file_contradicts(str(path), MATRIX)
+    for group, stated in zip(bundle.groups, facts.groups, strict=True):
+        rows = [part.value for part in stated.fold_rows]
+        total = np.sum([x * n for x, n in zip(group.folds, rows, strict=True)], axis=0)
+        if rows and not arrays_close(total / stated.rows.value, group.raw):
+            raise problems.file_contradicts(str(path), "its folds")
+        recomputed = denoised_group(facts, stated.rows.value, group.raw)
+        if not arrays_close(recomputed, group.denoised):
+            raise problems.file_contradicts(str(path), "the noisy matrix")
 
 
 def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
@@ -120,6 +150,8 @@ def _check_noise(place: Path, bundle: ReleaseBundle) -> None:
         _check_lattice(path, bundle.raw * facts.rows.value * mechanism.lattice.divisor)
         for moment, part in zip(bundle.folds, facts.fold_rows, strict=True):
             _check_lattice(path, moment * part.value * mechanism.lattice.divisor)
+        for moment, part in _group_parts(bundle):
+            _check_lattice(place / GROUPS, moment * part.value * mechanism.lattice.divisor)
     if isinstance(mechanism, Output):
         _check_lattice(path, bundle.raw / mechanism.step)
     # The noise on the sum of one fold.
@@ -206,4 +238,6 @@ def release_checks(facts: ReleaseManifest) -> dict[str, Check]:
             "noise: the published numbers are on the stated lattice": _check_noise,
             "repaired matrices: recomputed from the noisy one": _check_repairs,
         }
+    if facts.groups:
+        checks["groups: add up to the matrix, and are denoised as stated"] = _check_groups
     return checks | {"description and card: agree, and list every file": _check_files}

@@ -11,7 +11,8 @@ from gramercy.archive.card import dp_card
 from gramercy.estimators.marginals import counted_rows
 from gramercy.mechanisms.additive import Additive
 from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.schemas.facts import CalibrationFacts, LatticeFacts, RowsFacts
+from gramercy.schemas.facts import CalibrationFacts, GroupFacts, LatticeFacts, RowsFacts
+from gramercy.schemas.groups import group_names
 from gramercy.schemas.histogram import Histogram, last_stage
 from gramercy.schemas.manifest import FORMAT, ReleaseManifest, ReleaseSpec
 from gramercy.schemas.normalisation import Whole
@@ -23,6 +24,7 @@ def release_manifest(
     release: str,
     published: str,
     row_counts: Sequence[float],
+    group_counts: Sequence[Sequence[float]] = (),
     versions: dict[str, str],
     sources: Mapping[str, str] | None = None,
     histograms: Sequence[Histogram] = (),
@@ -37,6 +39,8 @@ def release_manifest(
         Id, day of publication, and versions of the software.
     row_counts
         See `rows_facts`.
+    group_counts
+        For each group, the noisy numbers of rows of its folds.
     sources
         For an average of reports: the averaged releases, with their checksums.
     histograms
@@ -59,7 +63,7 @@ def release_manifest(
         arithmetic=mechanism.arithmetic,
         lattice=LatticeFacts(bits=lattice.bits, shrinkage=lattice.shrinkage),
     )
-    noise = noise_law(mechanism, rows.value, spec.folds)
+    noise = noise_law(mechanism, rows.value, spec.parts)
     return ReleaseManifest(
         **{name: getattr(spec, name) for name in ReleaseSpec.model_fields},
         format=FORMAT if spec.budget else 5,
@@ -68,6 +72,7 @@ def release_manifest(
         published=published,
         rows=rows,
         fold_rows=tuple(folds if spec.folds > 1 else ()),
+        groups=group_facts(spec, mechanism, group_counts),
         calibration=calibration,
         guarantee=guarantee,
         noise=noise,
@@ -107,8 +112,40 @@ def rows_facts(
         return [_rows(size, "public", 0.0) for size in sizes]
     if len(row_counts) != spec.folds:
         raise ValueError
-    sd = mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(spec.names))
+    sd = _sd_rows(spec, mechanism) * math.sqrt(spec.groups_count)
     return [_rows(count, "noisy", sd) for count in row_counts]
+
+
+def group_facts(
+    spec: ReleaseSpec, mechanism: Mechanism, group_counts: Sequence[Sequence[float]]
+) -> tuple[GroupFacts, ...]:
+    """The numbers of rows by which the matrices of groups are divided.
+
+    Parameters
+    ----------
+    spec, mechanism
+        See `rows_facts`.
+    group_counts
+        For each group, the noisy numbers of rows of its folds; empty without groups.
+
+    Raises
+    ------
+    ValueError
+        If the number of groups differs.
+    """
+    if spec.by is None or not isinstance(mechanism, Additive):
+        return ()
+    sd, groups = _sd_rows(spec, mechanism), []
+    for level, counts in zip(group_names(spec.by), group_counts, strict=True):
+        folds = [_rows(count, "noisy", sd) for count in counts]
+        own = tuple(folds if spec.folds > 1 else ())
+        groups.append(GroupFacts(level=level, rows=total_rows(folds), fold_rows=own))
+    return tuple(groups)
+
+
+def _sd_rows(spec: ReleaseSpec, mechanism: Additive) -> float:
+    """Standard deviation of the noisy number of rows of one part: a count, or the noisy trace."""
+    return mechanism.sd_rows or mechanism.law.sd_diagonal * math.sqrt(len(spec.names))
 
 
 def _rows(count: float, status: Literal["public", "noisy"], sd: float) -> RowsFacts:

@@ -89,7 +89,7 @@ def _most_columns(enough: Callable[[int], bool], now: int) -> int | None:
 def _sd(spec: ReleaseSpec) -> float:
     """Standard deviation of the noise on an entry off the diagonal."""
     mechanism = calibrate(spec).mechanism
-    return noise_law(mechanism, spec.dataset.count, spec.folds).sd_off_diagonal
+    return noise_law(mechanism, spec.dataset.count, spec.parts).sd_off_diagonal
 
 
 def _first_columns(spec: ReleaseSpec, number: int) -> ReleaseSpec:

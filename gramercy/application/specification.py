@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from gramercy.application.grouping import grouping_column, matrix_contract
 from gramercy.application.request_model import Request
 from gramercy.scaling.chain import starting_facts
 from gramercy.schemas.column import AnyColumn, Column, Levels
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.facts import BudgetFacts, ColumnFacts, DatasetFacts, LevelsFacts
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.facts import (
+    BudgetFacts,
+    ColumnFacts,
+    DatasetFacts,
+    LevelsFacts,
+    PeriodFacts,
+)
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.normalisation import Whole
 
 
 def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
     """The public facts that determine a release."""
+    columns = _declared_contract(matrix_contract(contract, request), request).columns
+    source = contract.source
     return ReleaseSpec(
         dataset=DatasetFacts(
             id=contract.id,
@@ -24,7 +34,7 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
         ),
         columns=tuple(
             LevelsFacts(name=n, levels=c.levels) if isinstance(c, Levels) else _column_facts(n, c)
-            for n, c in _declared_contract(contract, request).columns.items()
+            for n, c in columns.items()
         ),
         intercept=contract.intercept,
         neighbours=contract.neighbours,
@@ -32,8 +42,20 @@ def release_spec(contract: Contract, request: Request) -> ReleaseSpec:
         normalisation=request.normalisation,
         mechanism=request.mechanism.non_default_keys(),
         folds=request.folds,
+        by=grouping_column(contract, request),
         budget=BudgetFacts.of(contract.budget),
+        period=_period_facts(contract, request),
+        selection=source.selection if isinstance(source, DatabaseTable) else None,
     )
+
+
+def _period_facts(contract: Contract, request: Request) -> PeriodFacts | None:
+    if contract.budget.per == "lifetime":
+        return None
+    label, dates = contract.window(request.version), contract.period
+    if dates is None:
+        return PeriodFacts(label=label)
+    return PeriodFacts(label=label, column=dates.column, timezone=dates.timezone)
 
 
 def _column_facts(name: str, column: Column) -> ColumnFacts:

@@ -45,6 +45,7 @@ def check_table_header(contract: Contract) -> Source:
             raise types_differ(file, types, wrong)
         schemas.append((file, types))
     check_persons(contract, source, schemas)
+    check_dates(contract, schemas)
     return source
 
 
@@ -75,7 +76,8 @@ def columns_missing(file: str, types: Types, contract: Contract) -> TableError:
     missing = [name for name in required_columns(contract) if name not in types]
     omitted = len(missing) - _MOST_NAMED
     named = (*missing[:_MOST_NAMED], *([f"and {omitted} more"] if omitted > 0 else []))
-    if file.endswith(("parquet", "pq")):
+    states_types = any(kind != "any" for kind in types.values())
+    if states_types or file.endswith(("parquet", "pq")):
         return problems.columns_missing(file, named, len(types))
     if separators := _separators(list(types), missing):
         return problems.separator_not_comma(file, named, separators)
@@ -110,5 +112,17 @@ def check_persons(contract: Contract, source: Source, schemas: Sequence[tuple[st
         if types[column] not in _PERSONS:
             raise problems.person_column_type(file, column, types[column])
         files.setdefault(types[column], file)
-    if "whole" in files and ("csv" in source.formats or "text" in files):
+    if "whole" in files and (source.has_lines or "text" in files):
         raise problems.person_column_mixed(files["whole"], column)
+
+
+def check_dates(contract: Contract, schemas: Sequence[tuple[str, Types]]) -> None:
+    """Refuse a column whose type cannot hold dates; whole numbers may be years."""
+    if contract.period is None:
+        return
+    column, years = contract.period.column, contract.budget.per == "year"
+    for file, types in schemas:
+        stated = types[column]
+        is_date = stated.lower().startswith(("date", "timestamp"))
+        if not (is_date or stated in _TEXTS or (years and stated in _NUMBERS)):
+            raise problems.date_column_type(file, column, stated)

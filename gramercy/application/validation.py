@@ -23,6 +23,7 @@ from gramercy.application.expectations import (
 )
 from gramercy.application.table_header import (
     Types,
+    check_dates,
     check_persons,
     columns_missing,
     distinct_schemas,
@@ -65,6 +66,7 @@ def validate(contract: Contract) -> dict[str, Any]:
         _check_schema(file, types, contract, suite, tables)
         schemas.append((file, types))
     check_persons(contract, source, schemas)
+    check_dates(contract, schemas)
     try:
         return {"sample": _check_values(_sample(source, contract), suite, tables)}
     except Exception:  # an error that cells cause must never refuse a release

@@ -72,7 +72,7 @@ def plan_verdict(plan: Plan) -> Verdict | None:
         "largest_norm": _largest_norm(plan.spec),
         "noise_share_of_entry": _share_of_typical_entry(plan),
     }
-    expected = predicted_accuracy(plan.spec, plan.law)
+    expected = predicted_accuracy(plan.spec, plan.group_law)
     if expected is not None:
         facts |= {"noise": expected.noise, "bias": expected.bias, "error": expected.error}
     return useless(plan, facts) or _prediction(plan, expected, facts)
@@ -140,7 +140,7 @@ def _constants_pay(plan: Plan) -> bool:
 
 def _share_of_typical_entry(plan: Plan) -> float:
     """Noise on an entry, divided by a favourable guess of a typical entry of the diagonal."""
-    law = plan.law
+    law = plan.group_law
     sd = law.sd_off_diagonal if plan.columns > 1 else law.sd_diagonal
     return sd / typical_entry(plan.spec)
 

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from gramercy.application.request_model import Request
 from gramercy.common.extras import publishing
-from gramercy.schemas.contract import YEAR, Contract
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import SQLITE, DatabaseTable
 from gramercy.schemas.errors import ContractError, Invalid, InvalidValue, RequestError
 from gramercy.schemas.model import M, parse
+from gramercy.schemas.placeholders import placeholders_in
 from gramercy.schemas.problems import publication as problems
 from gramercy.schemas.problems.keys import contract_not_valid, request_not_valid
+from gramercy.schemas.source import AnySource, at_location, location
 
 with publishing():
     from ruamel.yaml import YAML
@@ -31,18 +34,36 @@ def read_contract(path: Path) -> Contract:
         Naming the file and the key.
     """
     contract = _read(Contract, path, ContractError)
-    if YEAR in str(path.resolve().parent):
-        raise problems.folder_named_year(str(path))
-    if "://" in contract.source or Path(contract.source).is_absolute():
-        return contract
-    folder, source = path.resolve().parent, contract.source
-    if glob.has_magic(source) and not (folder / source).is_file():
-        return contract.model_copy(update={"source": f"{glob.escape(str(folder))}/{source}"})
-    return contract.model_copy(update={"source": str(folder / source)})
+    if placeholders_in(str(path.resolve().parent)):
+        raise problems.folder_named_as_placeholder(str(path))
+    folder = path.resolve().parent
+    return contract.model_copy(update={"source": _relative_to(folder, contract.source)})
 
 
-def read_request(path: Path) -> Request:
+def _relative_to(folder: Path, source: AnySource) -> AnySource:
+    """A source whose relative paths are relative to a folder."""
+    if isinstance(source, DatabaseTable):
+        database = source.url.removeprefix(SQLITE)
+        if database == source.url or Path(database).is_absolute():
+            return source
+        return source.model_copy(update={"url": f"{SQLITE}{folder / database}"})
+    name = location(source)
+    if "://" in name or Path(name).is_absolute():
+        return source
+    if glob.has_magic(name) and not (folder / name).is_file():
+        return at_location(source, f"{glob.escape(str(folder))}/{name}")
+    return at_location(source, str(folder / name))
+
+
+def read_request(path: Path, period: str | None = None) -> Request:
     """Read a request; a path in `dataset` is relative to the folder of the file.
+
+    Parameters
+    ----------
+    path
+        The YAML file.
+    period
+        A period of the data, in place of the one in the file.
 
     Raises
     ------
@@ -50,6 +71,8 @@ def read_request(path: Path) -> Request:
         Naming the file and the key.
     """
     request = _read(Request, path, RequestError)
+    if period is not None:
+        request = request.model_copy(update={"period": period})
     if not request.dataset.endswith((".yaml", ".yml")):
         return request
     return request.model_copy(update={"dataset": str(path.resolve().parent / request.dataset)})

@@ -73,6 +73,8 @@ def dp_card(
             + (" on integers" if calibration.arithmetic == "exact" else "")
         ),
         "folds": _folds(spec),
+        **_period(spec),
+        **_groups(spec),
         "accounting": _accounting(spec),
         "post_processing": _post_processing(spec, kind, noise),
         "implementation": "Gramercy",
@@ -153,12 +155,57 @@ def _folds(spec: ReleaseSpec) -> str:
     )
 
 
+def _period(spec: ReleaseSpec) -> dict[str, str]:
+    """Which rows belong to the release, if budgets are per period."""
+    if spec.period is None:
+        return {}
+    files = "the files of this period; no file belongs to two periods"
+    if spec.period.column is not None:
+        files = (
+            f"every row whose '{spec.period.column}' is in this period, in the time zone "
+            f"{spec.period.timezone}; rows without a readable date are in no period"
+        )
+    public = ""
+    if spec.neighbours == "replace-one":
+        public = (
+            ". A row is replaced within its period: the number of rows of each period, and whether "
+            "a row is in it, are public and not protected"
+        )
+    return {
+        "period": f"{spec.period.label}: {files}. Releases of different periods compose in "
+        f"parallel, because a row belongs to one period at most, which never changes{public}"
+    }
+
+
+def _groups(spec: ReleaseSpec) -> dict[str, str]:
+    """How rows are grouped, if they are."""
+    if spec.by is None:
+        return {}
+    moved = " and a replaced row at most two" if spec.neighbours == "replace-one" else ""
+    counted = ""
+    if spec.privacy_unit == "person":
+        counted = (
+            "; the rows of a person may be in several groups, and the person counts in one of "
+            "them, by one of their rows that is chosen at random"
+        )
+    return {
+        "groups": (
+            f"by the levels of '{spec.by.name}', and one group of all other rows, each published "
+            f"with independent noise; an added or removed row changes one matrix{moved}, and all "
+            f"matrices together have the stated guarantee; the number of rows in a group is "
+            f"private, and published with noise{counted}"
+        )
+    }
+
+
 def _accounting(spec: ReleaseSpec) -> str:
     rule = "Gaussian-DP filter or basic composition"
     budget = spec.budget
     if budget is None:
         return rule
-    scope = "lifetime budget" if budget.per == "lifetime" else "budget for each year of the data"
+    scope = "lifetime budget"
+    if budget.per != "lifetime":
+        scope = f"budget for each {budget.per} of the data"
     return (
         f"{rule} against a {scope} of {epsilon_delta(budget.epsilon, budget.delta)}, of which "
         f"δ = {significant(budget.failure_share, 3)} is set aside for mechanisms that may fail"

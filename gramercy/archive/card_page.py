@@ -96,6 +96,8 @@ _DESCRIPTIONS = {
     "semidefinite, within the public trace",
     "marginals": "noisy histograms of every column, in stages, and of the lengths of scaled rows: "
     "the last stage of a column is its marginal distribution",
+    "groups": "the second moment of every group of rows, as released and denoised, and of the "
+    "folds of every group if there are any; one line for each entry of the upper triangle",
     "rows": "the rows as released, noise included, in the order of the table",
     "reports": "one report per row: the upper triangle of its x xᵀ, noise included",
     "CARD": "this page",

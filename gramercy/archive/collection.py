@@ -174,7 +174,7 @@ def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
         name, pure = facts.pop("release"), facts.pop("pure")
         yield {
             "dataset": timeline.dataset,
-            "year_of_data": timeline.window or None,
+            "period": timeline.window or None,
             **facts,
             "at": event.at[:10],
             "reason": event.reason if event.charge else None,
@@ -227,7 +227,7 @@ _RELEASES = {
 }
 _EVENTS = {
     "dataset": _text("id of the data set", required=True),
-    "year_of_data": _text("calendar year of the data, for yearly budgets"),
+    "period": _text("period of the data, if budgets are per period"),
     "at": _field("date", "day, UTC", {"required": True}),
     "what": _text("event", enum=["registered", "raised", "lowered", "charged"], required=True),
     "release": _text("charged release, as DATASET/RELEASE"),

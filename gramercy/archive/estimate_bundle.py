@@ -50,6 +50,12 @@ class EstimateBundle:
     edges: Array | None
     sha256: str
 
+    @property
+    def group(self) -> str | None:
+        """Name of the group of rows that it was computed from; None for all rows."""
+        group = self.manifest.estimator.get("group")
+        return None if group is None else str(group)
+
 
 def write_estimate(
     folder: Path,

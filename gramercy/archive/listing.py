@@ -119,3 +119,18 @@ def try_list(
 def search_text(text: str) -> str:
     """A text in the form in which searches compare it."""
     return unicodedata.normalize("NFKC", text).upper().lower().replace("ς", "σ")
+
+
+def newest_of_periods(releases: Iterable[ListedRelease]) -> dict[str, ListedRelease]:
+    """The newest release of each period of the data, by its label, in the order of the periods.
+
+    Only releases with a second moment that were not withdrawn; oldest first in `releases`.
+    """
+    newest = {
+        each.facts.period.label: each
+        for each in releases
+        if each.facts.period is not None
+        and each.withdrawn is None
+        and each.facts.kind not in {"marginals", "precision"}
+    }
+    return {label: newest[label] for label in sorted(newest)}

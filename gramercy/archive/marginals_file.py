@@ -1,22 +1,16 @@
-"""Published histograms: one Parquet file with a row for every bin.
-
-An archive may be hostile. The file is not compressed, because a compressed page may need any amount
-of memory; texts stay dictionary-encoded, because a long one that is stored once could be repeated
-in every row; and the footer must state a number of rows that the columns of the release can have.
-"""
+"""Published histograms: one Parquet file with a row for every bin."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramercy.archive.plain_parquet import read_plain, texts_of, write_plain
 from gramercy.schemas.column import level_names
 from gramercy.schemas.facts import ColumnFacts, LevelsFacts
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram
@@ -39,7 +33,6 @@ _SCHEMA = pa.schema(
 )
 _TEXTS = ["column", "level"]
 _MOST_BINS = 512  # of a numeric column, or of row lengths; about 280 are possible
-_BIN_BYTES, _FOOTER_BYTES = 64, 1 << 20  # larger than what is written
 _LARGEST_COUNT = 1 << 53
 
 
@@ -56,7 +49,7 @@ def write_histograms(folder: Path, histograms: Sequence[Histogram]) -> None:
             "sd": pa.array(np.concatenate([_repeated(h, h.sd) for h in histograms])),
         }
     )
-    pq.write_table(table.cast(_SCHEMA), folder / MARGINALS, store_schema=False, compression="none")
+    write_plain(folder / MARGINALS, table.cast(_SCHEMA))
 
 
 def _repeated(histogram: Histogram, value: float) -> Array:
@@ -113,43 +106,12 @@ class _Bins:
 
 
 def _read(path: Path, most_bins: int) -> _Bins:
-    if path.stat().st_size > _FOOTER_BYTES + most_bins * _BIN_BYTES:
-        raise ValueError
-    with pq.ParquetFile(
-        io.BytesIO(path.read_bytes()), read_dictionary=_TEXTS, pre_buffer=False
-    ) as file:
-        if file.metadata.num_rows > most_bins or not _is_plain(file):
-            raise ValueError
-        table = file.read(use_threads=False).combine_chunks()
+    table = read_plain(path, _SCHEMA, _TEXTS, most_bins)
     stage, lower, upper, count, sd = (
         table[name].to_numpy() for name in ("stage", "lower", "upper", "count", "sd")
     )
-    column, level = (_texts(table[name]) for name in _TEXTS)
+    column, level = (texts_of(table[name]) for name in _TEXTS)
     return _Bins(stage, column, lower, upper, level, count, sd)
-
-
-def _is_plain(file: pq.ParquetFile) -> bool:
-    """Whether a file has the columns of `write_histograms`, and is not compressed."""
-    types = {name: pa.dictionary(pa.int32(), pa.string()) for name in _TEXTS}
-    expected = [(field.name, types.get(field.name, field.type)) for field in _SCHEMA]
-    facts = file.metadata
-    chunks = (
-        facts.row_group(group).column(k)
-        for group in range(facts.num_row_groups)
-        for k in range(facts.num_columns)
-    )
-    return file.schema_arrow == pa.schema(expected) and all(
-        chunk.compression == "UNCOMPRESSED" for chunk in chunks
-    )
-
-
-def _texts(cells: pa.ChunkedArray) -> tuple[str | None, ...]:
-    """Texts of a dictionary-encoded column; equal ones share their memory."""
-    texts: list[str | None] = []
-    for chunk in cells.chunks:
-        words = chunk.dictionary.to_pylist()
-        texts += [None if k is None else words[k] for k in chunk.indices.to_pylist()]
-    return tuple(texts)
 
 
 def _histograms(bins: _Bins, columns: Sequence[AnyColumn], stages: int) -> Iterator[Histogram]:

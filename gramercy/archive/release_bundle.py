@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 
 from gramercy.archive.bundle import check, check_file
 from gramercy.archive.card_page import card_page
+from gramercy.archive.groups_file import GROUPS, GroupMatrices, read_groups, write_groups
 from gramercy.archive.marginals_file import MARGINALS, read_histograms, write_histograms
 from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
 from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
-from gramercy.schemas.histogram import Histogram, last_stage
+from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
 from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems.analyses import unknown_group
 from gramercy.schemas.problems.bundle import file_unreadable, not_histograms
 
 Array = NDArray[np.float64]
@@ -50,6 +53,8 @@ class ReleaseBundle:
     histograms
         Noisy histograms from which the constants of the release were computed, if any. A release
         of histograms alone has matrices of shape (0, 0).
+    groups
+        The matrices of groups of rows, if any.
     """
 
     manifest: ReleaseManifest
@@ -59,6 +64,7 @@ class ReleaseBundle:
     folds: tuple[Array, ...]
     sha256: str
     histograms: tuple[Histogram, ...] = ()
+    groups: tuple[GroupMatrices, ...] = ()
 
     @property
     def marginals(self) -> tuple[Histogram, ...]:
@@ -74,6 +80,12 @@ class ReleaseBundle:
     @property
     def evidence(self) -> Evidence:
         """The input of estimators."""
+        names = [group.level for group in self.groups]
+        groups = [self.of_group(k)._evidence_of_rows for k in range(len(names))]
+        return replace(self._evidence_of_rows, groups=tuple(zip(names, groups, strict=True)))
+
+    @property
+    def _evidence_of_rows(self) -> Evidence:
         facts = self.manifest
         return Evidence(
             self.unbiased,
@@ -91,6 +103,39 @@ class ReleaseBundle:
             facts.present_shares,
             facts.format,
             self.histograms,
+        )
+
+    def rows_of(self, group: str | None) -> ReleaseBundle:
+        """The rows of the group of this name, as a release of its own; itself if None.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such group.
+        """
+        if group is None:
+            return self
+        names = [each.level for each in self.groups]
+        if group not in names:
+            release = f"{self.manifest.dataset.id}/{self.manifest.release}"
+            raise unknown_group(release, group, most_similar_first(group, names))
+        return self.of_group(names.index(group))
+
+    def of_group(self, index: int) -> ReleaseBundle:
+        """The rows of one group, as a release of its own."""
+        group, own = self.groups[index], self.manifest.groups[index]
+        noise = self.manifest.group_noise(own.rows.value)
+        facts = {"rows": own.rows, "fold_rows": own.fold_rows, "noise": noise, "groups": ()}
+        return replace(
+            self,
+            manifest=self.manifest.model_copy(update=facts),
+            raw=group.raw,
+            projected=group.denoised,
+            denoised=group.denoised,
+            folds=group.folds,
+            # Those of columns are of all rows; that of lengths tells how heavy their tails are.
+            histograms=tuple(h for h in self.histograms if h.column == ROW_LENGTHS),
+            groups=(),
         )
 
     @property
@@ -156,6 +201,7 @@ def write_release(
     manifest: ReleaseManifest,
     matrices: Sequence[Array],
     histograms: Sequence[Histogram] = (),
+    groups: Sequence[GroupMatrices] = (),
 ) -> None:
     """Write a release into a folder that is empty, except for published rows.
 
@@ -167,7 +213,11 @@ def write_release(
         In the order of `stems`.
     histograms
         Those from which the constants were computed, if any.
+    groups
+        The matrices of groups, if any.
     """
+    if groups:
+        write_groups(folder, manifest.names, groups)
     if histograms:
         write_histograms(folder, histograms)
     for stem, matrix in zip(stems(manifest), matrices, strict=True):
@@ -204,7 +254,10 @@ def read_release(folder: Path) -> ReleaseBundle:
     raw, projected, *rest = (read_matrix(folder, s, manifest.names) for s in stems(manifest))
     folds = rest[len(rest) - len(manifest.fold_rows) :]
     denoised = rest[0] if len(rest) > len(folds) else None
-    return ReleaseBundle(manifest, raw, projected, denoised, tuple(folds), sha256, histograms)
+    groups = read_groups(folder, manifest)
+    return ReleaseBundle(
+        manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups
+    )
 
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:
@@ -286,4 +339,5 @@ def _release_files(manifest: ReleaseManifest) -> list[str]:
     rows = rows_file(manifest)
     files = [file for stem in stems(manifest) for file in matrix_files(stem, p)]
     histograms = [MARGINALS] if has_histograms(manifest) else []
-    return [*([rows] if rows else []), *files, *histograms, CARD]
+    groups = [GROUPS] if manifest.groups else []
+    return [*([rows] if rows else []), *files, *groups, *histograms, CARD]

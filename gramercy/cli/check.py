@@ -9,10 +9,12 @@ import typer
 
 from gramercy.application.checking import check_table
 from gramercy.application.context import Context
+from gramercy.application.dated_requests import dated_request
 from gramercy.application.planning import load_contract, utc_now
 from gramercy.application.progress import rows_bar
+from gramercy.application.table_copy import copied_contract, copy_folder
 from gramercy.application.yaml_files import read_request
-from gramercy.cli.options import AsJson, RequestPath
+from gramercy.cli.options import AsJson, PeriodOption, RequestPath
 from gramercy.cli.output import terminal
 from gramercy.cli.output.check_text import check_facts, print_check
 from gramercy.schemas.errors import TableError
@@ -25,6 +27,7 @@ def check(
         int | None,
         typer.Option("--rows", min=1, metavar="N", help="Read only the first N rows."),
     ] = None,
+    period: PeriodOption = None,
     json: AsJson = False,
 ) -> None:
     """Show the steward what a release could not use of the table, without a charge.
@@ -37,11 +40,15 @@ def check(
     """
     if not json and not terminal.out.is_terminal:
         raise check_needs_terminal()
-    dated = read_request(request).at(utc_now())
-    contract = load_contract(Context.default(), dated)
+    context = Context.default()
+    dated = dated_request(context, read_request(request, period), utc_now())
+    contract = load_contract(context, dated)
     total = contract.rows if rows is None else min(rows, contract.rows)
-    with rows_bar("checking", total) as on_rows:
-        result = check_table(contract, rows, on_rows)
+    with copy_folder(context.home, contract) as folder:
+        if folder is not None:
+            contract = copied_contract(contract, folder)
+        with rows_bar("checking", total) as on_rows:
+            result = check_table(contract, rows, on_rows)
     if json:
         terminal.print_json(check_facts(result, dated.version))
     else:

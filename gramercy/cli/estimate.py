@@ -10,7 +10,7 @@ import typer
 from gramercy import estimators
 from gramercy.api.release import Release
 from gramercy.application.context import Context
-from gramercy.application.estimable import check_estimable, check_other_releases
+from gramercy.application.estimable import check_estimable, check_group, check_other_releases
 from gramercy.cli import flow_runner
 from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
@@ -46,6 +46,7 @@ def estimate(
     release = Release(context.archive, *split_name(name))
     check_estimable(release.manifest)  # before Prefect starts
     chosen = _chosen(estimator, [*([f"penalty={penalty}"] if penalty else []), *(settings or [])])
+    check_group(release.manifest, chosen)
     chosen.check(release.manifest)
     check_other_releases(context.archive, chosen, release.id, release.manifest)
     done, page, failures = flow_runner.estimate(context, release.id, chosen)

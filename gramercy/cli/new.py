@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -9,15 +10,19 @@ from typing import Annotated
 
 import typer
 
-from gramercy.cli.draft.drafting import draft, parse_names
-from gramercy.cli.draft.files import write
+from gramercy.cli.draft.drafting import Draft, draft, parse_names
+from gramercy.cli.draft.files import check_absent, write
 from gramercy.cli.draft.questions import ask
+from gramercy.cli.draft.session import Session, answers_file
 from gramercy.cli.options import AsJson
 from gramercy.cli.output import terminal
-from gramercy.schemas.errors import RequestError
+from gramercy.common.home import Home
+from gramercy.schemas.errors import RequestError, TableError
 from gramercy.schemas.model import Model, Slug, parse
 from gramercy.schemas.problems.command_line import table_url_has_secrets
 from gramercy.schemas.url import has_secrets, without_secrets
+from gramercy.tables.row_count import count_rows
+from gramercy.tables.source import open_source
 
 
 class _DatasetId(Model):
@@ -27,7 +32,10 @@ class _DatasetId(Model):
 def new(
     table: Annotated[
         str,
-        typer.Argument(metavar="TABLE", help="Path, glob, folder or URL of CSV or Parquet files."),
+        typer.Argument(
+            metavar="TABLE",
+            help="Path, glob, folder or URL of CSV, Parquet or Arrow files; or a database's table.",
+        ),
     ],
     folder: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder to write to; default: the id.")
@@ -39,6 +47,13 @@ def new(
         str | None,
         typer.Option(metavar="A,B", help="Columns to publish; default: all that can be published."),
     ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Database of the table: env:NAME, or a URL without credentials.",
+        ),
+    ] = None,
     no_ask: Annotated[
         bool,
         typer.Option("--no-ask", help="Ask nothing; leave unknown values empty, to be filled in."),
@@ -47,8 +62,9 @@ def new(
 ) -> None:
     """Draft a contract and a request for a table.
 
-    It uses the names and types of the columns. No row is read, and no value is taken from the data:
-    on a terminal it asks for bounds, levels and budget; elsewhere it leaves them empty.
+    It uses the names and types of the columns, and no value of the data. On a terminal it counts
+    the rows, and proposes the rest in three steps: Enter accepts what is shown. If you interrupt
+    it, the same command continues. Elsewhere, what is unknown stays empty.
 
     Example: gramercy new blood.csv --columns glucose,sodium
     """
@@ -56,11 +72,21 @@ def new(
         raise table_url_has_secrets(without_secrets(table))
     if id_ is not None:
         parse(_DatasetId, {"id": id_}, "--id", RequestError)
-    proposal = draft(table, id_, parse_names(columns) if columns is not None else None)
-    interactive = not no_ask and sys.stdin.isatty()
-    if interactive:
-        proposal = ask(proposal)
-    contract, request = write(proposal, folder if folder is not None else Path(proposal.id))
+    names = parse_names(columns) if columns is not None else None
+    proposal = draft(table, id_, names, database)
+    target = folder if folder is not None else Path(proposal.id)
+    check_absent(proposal, target)
+    session = None
+    if not no_ask and sys.stdin.isatty():
+        session = _session(proposal)
+        try:
+            proposal = ask(session)
+        except typer.Abort:
+            terminal.say("\nYour answers are kept: the same command continues.", to=terminal.err)
+            raise
+    contract, request = write(proposal, target)
+    if session is not None:
+        session.forget()
     next_command = f"gramercy plan {shlex.quote(str(request))}"
     if json:
         columns_of = {"columns": list(proposal.columns), "left_out": dict(proposal.left_out)}
@@ -72,6 +98,18 @@ def new(
     counted = "1 column" if count == 1 else f"{count} columns"
     terminal.say("Written: ", terminal.bold(str(contract)), f" ({counted}{left_out})")
     terminal.say("         ", terminal.bold(str(request)))
-    if not interactive:
+    if session is None:
         terminal.say("Fill in the empty values, and delete the columns that must stay private.")
+    elif any(column.kind == "any" for column in proposal.columns.values()):
+        advice = "'gramercy check' shows which columns have cells that are not numbers."
+        terminal.say(f"The table states no types: {advice}")
     terminal.say(f"Then: {next_command}")
+
+
+def _session(proposal: Draft) -> Session:
+    """A conversation about a draft."""
+    counted = None
+    if proposal.per is None:  # else every period has its own number
+        with contextlib.suppress(TableError):
+            counted = count_rows(open_source(proposal.table))
+    return Session(proposal, answers_file(Home.default(), proposal), counted)

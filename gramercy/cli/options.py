@@ -25,6 +25,14 @@ ArchiveLocation = Annotated[
     str | None, typer.Option(help="Folder or URL of an archive; default: this home's.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+PeriodOption = Annotated[
+    str | None,
+    typer.Option(
+        "--period",
+        metavar="PERIOD",
+        help="Period of the data, such as 2026-11; default: the request's.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

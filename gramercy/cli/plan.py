@@ -9,6 +9,7 @@ import typer
 
 from gramercy.application.budget_preview import preview_budget, reads_table
 from gramercy.application.context import Context
+from gramercy.application.dated_requests import dated_request
 from gramercy.application.expectations import save_suite
 from gramercy.application.forecast import plan_html
 from gramercy.application.planning import Plan, load_contract, make_plan, utc_now
@@ -17,7 +18,7 @@ from gramercy.application.request_model import Request
 from gramercy.application.specification import release_spec
 from gramercy.application.table_header import check_table_header
 from gramercy.application.yaml_files import read_request
-from gramercy.cli.options import AsJson, RequestPath
+from gramercy.cli.options import AsJson, PeriodOption, RequestPath
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_errors, write_page
 from gramercy.cli.output.plan_text import plan_facts, print_plan
@@ -43,6 +44,7 @@ def plan(
         bool,
         typer.Option("--no-table", help="Do not look for the table, which may be elsewhere."),
     ] = False,
+    period: PeriodOption = None,
     json: AsJson = False,
 ) -> None:
     """Show what a release would do, without reading a row.
@@ -52,7 +54,7 @@ def plan(
 
     Example: gramercy plan request.yaml --compare --page plan.html
     """
-    context, undated = Context.default(), read_request(request)
+    context, undated = Context.default(), read_request(request, period)
     if page is not None:
         check_output_file("--page", page)
     if expectations is not None:
@@ -72,7 +74,7 @@ def plan(
     if page is not None:
         terminal.say(f"Page: {page}", to=terminal.err if json else terminal.out)
     if expectations is not None:
-        contract = load_contract(context, undated.at(utc_now()))
+        contract = load_contract(context, dated_request(context, undated, utc_now()))
         with write_errors("--expectations", expectations):
             save_suite(contract, expectations)
         terminal.say(f"Expectations: {expectations}", to=terminal.err if json else terminal.out)
@@ -81,13 +83,13 @@ def plan(
 def _check_table(context: Context, undated: Request, planned: Plan | None) -> None:
     """Refuse a table whose header contradicts the contract, unless the release is published."""
     if planned is None:
-        check_table_header(load_contract(context, undated.at(utc_now())))
+        check_table_header(load_contract(context, dated_request(context, undated, utc_now())))
     elif reads_table(planned, preview_budget(context, planned)):
         check_table_header(planned.contract)
 
 
 def _compare(context: Context, undated: Request, json: bool) -> None:
-    dated = undated.at(utc_now())
+    dated = dated_request(context, undated, utc_now())
     spec = release_spec(load_contract(context, dated), dated)
     ranked, unsuitable = rank_mechanisms(spec, dated.mechanism)
     if json:

@@ -23,7 +23,7 @@ from gramercy.application.table_header import check_table_header
 from gramercy.application.verdict import useless
 from gramercy.application.yaml_files import read_request
 from gramercy.cli import flow_runner
-from gramercy.cli.options import AsJson, RequestPath, Yes, split_name
+from gramercy.cli.options import AsJson, PeriodOption, RequestPath, Yes, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.plan_text import print_plan
 from gramercy.cli.output.steward_notes import print_steward_notes
@@ -46,6 +46,7 @@ def release(
     yes: Yes = False,
     despite: Despite = False,
     new_charge: NewCharge = False,
+    period: PeriodOption = None,
     json: AsJson = False,
 ) -> None:
     """Publish a release, or return the one published before.
@@ -55,7 +56,7 @@ def release(
 
     Example: gramercy release request.yaml --yes
     """
-    _publish(request, yes, new_charge, json, asks_if_useless=not despite)
+    _publish(request, yes, new_charge, json, period=period, asks_if_useless=not despite)
 
 
 def randomize(
@@ -98,10 +99,11 @@ def _publish(
     json: bool,
     reports: Sequence[str] | None = None,
     *,
+    period: str | None = None,
     asks_if_useless: bool = False,
 ) -> None:
     context = Context.default()
-    planned = make_plan(context, read_request(request), averaging=reports is not None)
+    planned = make_plan(context, read_request(request, period), averaging=reports is not None)
     preview = preview_budget(context, planned)
     if new_charge:
         planned = planned.with_new_charge(_interrupted_release(preview))

@@ -64,8 +64,18 @@ class Home:
         return self.root / "staging"
 
     @property
+    def tables(self) -> Path:
+        """Private copies of databases' tables, while a release reads them."""
+        return self.root / "tables"
+
+    @property
     def contracts(self) -> Path:
         return self.root / "contracts"
+
+    @property
+    def drafts(self) -> Path:
+        """Answers to the questions of ``gramercy new``, until the contract is written."""
+        return self.root / "drafts"
 
     @property
     def internal(self) -> Path:

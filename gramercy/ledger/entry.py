@@ -47,8 +47,8 @@ class Entry:
         data set's budget); ``reserved`` (a charge), ``drawn``, ``sealed``, ``published``,
         ``spent`` or ``withdrawn`` (a release).
     dataset, release, window, request
-        Ids of the data set and the release, the calendar year of the data where budgets are per
-        year, and the request's key.
+        Ids of the data set and the release, the period of the data where budgets are per
+        period, and the request's key.
     mu, delta0, pure
         Guarantee of a charge; `pure` is None where the charge is not pure epsilon-DP.
     epsilon, delta

@@ -137,7 +137,7 @@ def _delta_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
 
 
 def _budget_change_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
-    """A budget is raised or lowered in both parts, and stays per lifetime or per year."""
+    """A budget is raised or lowered in both parts, and stays per the same period."""
     before, after = dataset.budget, entry.budget
     grows = (after.epsilon >= before.epsilon, after.delta >= before.delta)
     shrinks = (after.epsilon <= before.epsilon, after.delta <= before.delta)
@@ -156,7 +156,7 @@ def _charge_errors(entry: Entry, dataset: _Dataset) -> Iterator[Notice]:
     if (entry.total, entry.fact("turn", int)) != (total, dataset.charge_count):
         yield problems.total_mismatch(entry.seq)
     if window != budget_window(dataset.budget, version):
-        yield problems.charged_to_wrong_year(entry.seq, window)
+        yield problems.charged_to_wrong_period(entry.seq, window)
     if entry.release != f"{version}-r{dataset.charge_count}" or entry.release in dataset.states:
         yield problems.release_out_of_sequence(entry.seq)
     dataset.totals[window] = total

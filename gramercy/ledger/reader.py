@@ -93,7 +93,7 @@ class LedgerReader:
         return bool(terms[0].get("intercept", False)) if terms else None
 
     def statement(self, dataset: str, window: str = "") -> Statement:
-        """Budget and total of a registered data set, or of one year of its data.
+        """Budget and total of a registered data set, or of one period of its data.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class LedgerReader:
             return queries.statement(db, dataset, window)
 
     def statements(self, dataset: str) -> tuple[Statement, ...]:
-        """One statement, or one for every calendar year of the data that was charged."""
+        """One statement, or one for every period of the data that was charged."""
         charged = select(entries.c.window).where(*queries.is_charge(dataset)).distinct()
         with self._reading() as db:
             windows = sorted(db.scalars(charged)) or [""]
@@ -184,8 +184,8 @@ class LedgerReader:
     def adaptive_shares(self) -> dict[tuple[str, str], int]:
         """Budgets with several charges by the rule of version 0.1, and the number of those charges.
 
-        The keys are data set and calendar year of the data, or an empty string where budgets are
-        for a lifetime.
+        The keys are data set and period of the data, or an empty string where budgets are for a
+        lifetime.
         """
         counts: dict[tuple[str, str], int] = {}
         for dataset in self.datasets():

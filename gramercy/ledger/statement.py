@@ -27,7 +27,7 @@ class Charge:
     version
         Public label of the data.
     window
-        Calendar year of the data if budgets are per year, otherwise empty.
+        Period of the data if budgets are per period, otherwise empty.
     guarantee
         The guarantee that was charged.
     fingerprint
@@ -118,7 +118,7 @@ class Statement:
     charged
         Sum of all charges.
     window
-        Calendar year of the data if budgets are per year, otherwise empty.
+        Period of the data if budgets are per period, otherwise empty.
     """
 
     budget: Budget
@@ -169,7 +169,7 @@ class Statement:
     def facts(self) -> dict[str, Any]:
         """As plain data."""
         return {
-            "year_of_data": self.window or None,
+            "period": self.window or None,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
             "spent_epsilon": finite_or_none(self.spent),

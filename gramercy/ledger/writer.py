@@ -1,7 +1,7 @@
 """Write-ahead accounting: a charge is durable before its noise exists, and is never refunded.
 
-Admission follows docs/privacy.md: all charges of a data set together (of one calendar year of its
-data, where budgets are per year) must fit its budget, by basic composition of pure epsilons or by
+Admission follows docs/privacy.md: all charges of a data set together (of one period of its data,
+where budgets are per period) must fit its budget, by basic composition of pure epsilons or by
 the Gaussian-DP filter of Smith and Thakurta (2022). It does not depend on the clock.
 """
 

@@ -110,13 +110,20 @@ def squared_sensitivity(parameters: PublicParameters) -> float:
     both bounds with zeros off the diagonal, so they hold for the plain upper triangle as well.
     Adding or removing a row changes a weighted count by its weight; replacing a row does not.
 
+    Of the matrices of several groups, stacked as one vector, adding or removing a row changes one.
+    A replaced row may leave one group and enter another: the vector then moves by
+    |x|^4 + |y|^4 <= 2, also for one column, and two counts change by their weight.
+
     The rows of a person, scaled so that their squared norms sum to at most 1, have the same bounds
     in any norm: their Gram matrix is an average of such x x^T and of zero, and the norm of a
     difference of averages is at most the largest norm of a difference.
     """
-    if parameters.neighbours == "replace-one":
-        return 2.0 if parameters.p > 1 else 1.0
-    return 1.0 + (COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0)
+    of_count = COUNT_WEIGHT**2 if parameters.publishes_noisy_count else 0.0
+    if parameters.neighbours == "add-remove":
+        return 1.0 + of_count
+    if parameters.grouped:
+        return 2.0 + 2 * of_count
+    return 2.0 if parameters.p > 1 else 1.0
 
 
 def symmetric_matrix(upper: NDArray[Any], diagonal: NDArray[Any]) -> NDArray[Any]:

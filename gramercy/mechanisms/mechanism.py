@@ -66,6 +66,9 @@ class PublicParameters:
     histogram_shares
         For a release that publishes histograms: in proportion, the share of the squared mu of each
         stage of histograms, and last that of the row lengths.
+    grouped
+        Whether one matrix for each of several groups of rows is published; a row that is replaced
+        may move to another group.
     format
         Manifest format that the guarantee is stated for. A scale keeps the guarantee that an
         earlier version stated and charged for it, even where a better one has been proven since.
@@ -82,6 +85,7 @@ class PublicParameters:
     failure_share: float | None = None
     table_columns: int | None = None
     histogram_shares: tuple[float, ...] = ()
+    grouped: bool = False
     format: Format = FORMAT
 
     @property

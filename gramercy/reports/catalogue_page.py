@@ -34,10 +34,12 @@ from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.own_columns import meaning_notes
 from gramercy.reports.page import with_figure
+from gramercy.reports.period_series import PeriodSeries, series_facts
 from gramercy.reports.rendering import render
 from gramercy.schemas.timeline import Timeline
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")
+_DRAWN_BUDGETS = 1  # of the newest period; of others, only what is spent
 _LISTED_RELEASES = 3  # newest ones of a data set, on the first page; the search covers all
 
 
@@ -110,12 +112,17 @@ def index_page(datasets: Sequence[DatasetEntry]) -> str:
     )
 
 
-def dataset_page(dataset: DatasetEntry, comparison: ReleaseComparison | None) -> str:
-    """The page of a data set: its releases, its budget, and what changed last."""
+def dataset_page(
+    dataset: DatasetEntry,
+    comparison: ReleaseComparison | None,
+    periods: PeriodSeries | None = None,
+) -> str:
+    """The page of a data set: its releases, its budget, its periods, and what changed last."""
+    charged = [timeline for timeline in dataset.timelines if timeline.charges]
+    drawn = len(charged) - _DRAWN_BUDGETS  # a data set may have hundreds of periods
     spent = [
-        (timeline, spending(timeline.events, f"spent-{index}", days=True))
-        for index, timeline in enumerate(dataset.timelines)
-        if timeline.charges
+        (timeline, spending(timeline.events, f"spent-{index}", days=True) if index >= drawn else "")
+        for index, timeline in enumerate(charged)
     ]
     return render(
         "site/dataset.html",
@@ -124,6 +131,7 @@ def dataset_page(dataset: DatasetEntry, comparison: ReleaseComparison | None) ->
         newest=dataset.newest,
         spent=spent,
         changed=change_with_figure(comparison) if comparison else None,
+        periods=series_facts(periods) if periods else None,
     )
 
 

@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 _LEAST_SCALE = 5  # smallest range of the colour scale for changes, in standard deviations
 _UNSTABLE = 0.5  # share of redraws; an edge that recurs less often is dashed
+_MOST_SMALL_LABELS = 12  # of a small heat map
 _MOST_LABELS = 40  # largest number of columns whose names fit next to a heat map
 _POSITIVE, _NEGATIVE, _MUTED = (37, 99, 235), (217, 87, 14), (128, 128, 128)
 
@@ -68,6 +69,23 @@ def heat_map(correlation: Array, hidden: NDArray[np.bool_], names: Sequence[str]
     return _pixels("heat", title, correlation, hidden, names, 1)
 
 
+def small_heat_map(
+    name: str, title: str, correlation: Array, hidden: NDArray[np.bool_], names: Sequence[str]
+) -> Markup:
+    """One of several heat maps side by side; see `heat_map`.
+
+    Parameters
+    ----------
+    name
+        Distinguishes the figures of a page.
+    title
+        What it shows.
+    correlation, hidden, names
+        See `heat_map`.
+    """
+    return _pixels(name, title, correlation, hidden, names, 1, side=2.4, heading=title)
+
+
 def changes(deviations: Array, hidden: NDArray[np.bool_], names: Sequence[str]) -> Markup:
     """A heat map of the differences between two releases; those within the noise are grey.
 
@@ -92,6 +110,9 @@ def _pixels(
     hidden: NDArray[np.bool_],
     names: Sequence[str],
     limit: float,
+    *,
+    side: float | None = None,
+    heading: str = "",
 ) -> Markup:
     """A matrix in colours, from orange at `-limit` to blue at `limit`."""
     p = len(names)
@@ -100,19 +121,23 @@ def _pixels(
     colour = np.where((scaled > 0)[..., None], _POSITIVE, _NEGATIVE)
     pixels[..., :3] = np.where(hidden[..., None], _MUTED, colour) / 255
     pixels[..., 3] = np.where(hidden, 0.10, np.clip(np.abs(scaled), 0.04, 1))
-    side = 4.6 if p > _MOST_LABELS else min(7.2, 3.4 + 0.16 * p)
+    labelled = p <= (_MOST_LABELS if side is None else _MOST_SMALL_LABELS)
+    side = side or (4.6 if p > _MOST_LABELS else min(7.2, 3.4 + 0.16 * p))
     with figure(name, title, side + 0.6, side) as drawing:
         axes = drawing.axes
         axes.imshow(pixels, interpolation="auto" if p > 200 else "nearest")
         axes.tick_params(length=0)
-        if p <= _MOST_LABELS:
+        if heading:
+            axes.set_title(_short(heading), fontsize=9)
+        if labelled:
             size = 8 if p <= 20 else 6
             axes.set_xticks(range(p), [_short(n) for n in names], rotation=90, fontsize=size)
             axes.set_yticks(range(p), [_short(n) for n in names], fontsize=size)
         else:
             axes.set_xticks([])
             axes.set_yticks([])
-            axes.set_xlabel(f"{p} columns, in the order of the contract")
+            if not heading:
+                axes.set_xlabel(f"{p} columns, in the order of the contract")
         for spine in axes.spines.values():
             spine.set_visible(False)
         _legend(axes, limit)

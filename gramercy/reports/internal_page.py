@@ -20,8 +20,8 @@ def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
     dataset, release
         Ids of the data set and the release.
     facts
-        Repair counts by column, expectations on a sample, comparison with the exact matrix; each
-        is optional.
+        Repair counts by column, numbers of rows by group, expectations on a sample, comparison with
+        the exact matrix; each is optional.
     """
     rows = facts.get("rows", 0)
     filled, clamped = facts.get("filled_cells", {}), facts.get("clamped_cells", {})
@@ -46,4 +46,5 @@ def internal_page(dataset: str, release: str, facts: Mapping[str, Any]) -> str:
         notes=notes,
         sample=facts.get("sample"),
         truth=facts.get("truth"),
+        groups=facts.get("groups", {}),
     )

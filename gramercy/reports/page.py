@@ -30,6 +30,7 @@ from gramercy.reports.own_columns import meaning_notes, own_columns, sampling_la
 from gramercy.reports.page_tables import groups, strongest
 from gramercy.reports.release_quality import edge_stability, effective_rows
 from gramercy.reports.rendering import parameters, render
+from gramercy.reports.row_groups import MOST_PICTURES, row_groups
 
 
 def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> str:
@@ -53,7 +54,7 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
     released = correlations(release)
     pairs = released.hidden[np.triu_indices(len(released.names), 1)]
     summaries = [
-        EstimateSummary.of(each, edge_stability(release, each))
+        EstimateSummary.of(each, edge_stability(release.rows_of(each.group), each))
         for each in estimates
         if each.manifest.kind not in parts
     ]
@@ -88,6 +89,8 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         entries=strongest(release, released.centred),
         pairs=p * (p - 1) // 2,
         groups=groups(release),
+        row_groups=row_groups(release),
+        most_pictures=MOST_PICTURES,
         effective_rows=effective_rows(release),
         draws=DRAWS,
         summaries=[

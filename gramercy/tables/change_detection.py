@@ -13,6 +13,7 @@ import json
 
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problems.table import change_not_detectable, table_changed
+from gramercy.schemas.source import AnySource
 from gramercy.tables.source import Source, open_source
 
 # Facts that change with a file's content, by the names that stores give them.
@@ -56,14 +57,14 @@ def _normalised(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def verify_unchanged(digest: str, url: str) -> None:
+def verify_unchanged(digest: str, source: AnySource) -> None:
     """Compare the table with its state when it was opened, without the file system's cache.
 
     Parameters
     ----------
     digest
         The result of `store_digest` when the table was opened.
-    url
+    source
         The contract's source.
 
     Raises
@@ -73,7 +74,7 @@ def verify_unchanged(digest: str, url: str) -> None:
     """
     current = None
     with contextlib.suppress(TableError):  # a file that was removed is a change
-        open_source(url).fs.invalidate_cache()
-        current = store_digest(open_source(url))
+        open_source(source).fs.invalidate_cache()
+        current = store_digest(open_source(source))
     if current != digest:
         raise table_changed()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pyarrow as pa
 
+from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.problems.table import column_repeated
-from gramercy.tables import csv_reader, parquet_reader
+from gramercy.tables import arrow_reader, csv_reader, parquet_reader
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source import Source
 from gramercy.tables.source_file import SourceFile
@@ -59,15 +61,27 @@ def column_types(file: SourceFile) -> dict[str, str]:
     """Names of a file's columns and their types, from its header or schema.
 
     Types are ``whole`` for integers, ``double`` for other numbers, ``text`` for any kind of text,
-    ``any`` for the columns of a CSV file, which states no types, and otherwise Arrow's own name.
+    ``any`` for the columns of a CSV file, which states no types (and of JSON lines, which may have
+    any column), and otherwise Arrow's own name,
+    or that of the database.
 
     Raises
     ------
     TableError
         If the file cannot be read, is empty, or has two columns with the same name.
     """
+    if file.format == "json":
+        return _AnyColumns(dict.fromkeys(file.partition_values, _ANY))
     if file.format == "csv":
         stated = [(name, _ANY) for name in csv_reader.read_header(file)]
+    elif file.format == "arrow":
+        with (
+            redact_parser_errors(file.display_name, "Arrow IPC"),
+            arrow_reader.open_arrow(file) as table,
+        ):
+            stated = [(field.name, _type_name(field.type)) for field in table.schema]
+    elif file.table is not None:
+        stated = _columns_of_database(file.table)
     else:
         with (
             redact_parser_errors(file.display_name, "Parquet"),
@@ -82,6 +96,26 @@ def column_types(file: SourceFile) -> dict[str, str]:
             raise column_repeated(file.display_name, positions[name], position)
         positions[name] = position
     return dict(stated)
+
+
+class _AnyColumns(dict[str, str]):
+    """The columns of JSON lines: any name may be one, and only rows could tell."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return _ANY
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The type of a column, which is unknown."""
+        return self[name]
+
+
+def _columns_of_database(table: DatabaseTable) -> list[tuple[str, str]]:
+    from gramercy.tables.database.relation import columns_of  # SQLAlchemy: not for analysts
+
+    return columns_of(table)
 
 
 def _type_name(kind: pa.DataType) -> str:

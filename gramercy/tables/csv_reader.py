@@ -14,17 +14,20 @@ from typing import IO, Any
 import fsspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from gramercy.schemas.column import MISSING
 from gramercy.schemas.problems import table as problems
+from gramercy.schemas.problems.source import header_not_in_encoding
 from gramercy.schemas.url import path_of
 from gramercy.tables.decompression import XzStream, open_zip
+from gramercy.tables.encodings import SUBSTITUTE, as_utf8
 from gramercy.tables.lines import BLOCK, RecordLines, is_record
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source_file import SourceFile
-from gramercy.tables.values import Coding, to_floats
+from gramercy.tables.values import Coding, is_text, to_floats
 
 _RELEASE_SECONDS = 5.0  # it takes milliseconds
 _POLL_SECONDS = 1e-4
@@ -68,9 +71,13 @@ def read_header(file: SourceFile) -> list[str]:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise problems.header_not_utf8(display_name) from None
-        if text.strip() and not is_record(line.removesuffix(b"\n").removesuffix(b"\r")):
+        if SUBSTITUTE in text and file.csv.encoding != "utf-8":
+            raise header_not_in_encoding(display_name, file.csv.encoding)
+        separator = file.csv.separator
+        record = line.removesuffix(b"\n").removesuffix(b"\r")
+        if text.strip() and not is_record(record, separator.encode()):
             raise problems.header_malformed(display_name)
-        names = next(csv.reader(io.StringIO(text)), [])
+        names = next(csv.reader(io.StringIO(text), delimiter=separator), [])
     if not any(names):
         raise problems.header_missing(display_name)
     return names
@@ -95,7 +102,8 @@ def cell_batches(
 
     fields, names = len(read_header(file)) if keep_malformed else None, list(columns)
     with redact_parser_errors(file.display_name, "CSV"), _open(file) as stream:
-        lines = RecordLines(stream, count_malformed, fields)
+        separator = file.csv.separator
+        lines = RecordLines(stream, count_malformed, fields, separator.encode())
         shared: list[weakref.ref[Any]] = [weakref.ref(on_invalid_row)]
         handle, batches = _Handle(_shared_blocks(lines, shared)), iter(())
         shared.append(weakref.ref(handle))
@@ -103,7 +111,9 @@ def cell_batches(
             batches = pacsv.open_csv(
                 pa.PythonFile(handle, mode="r"),
                 read_options=pacsv.ReadOptions(block_size=2 * BLOCK, use_threads=False),
-                parse_options=pacsv.ParseOptions(invalid_row_handler=on_invalid_row),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=separator, invalid_row_handler=on_invalid_row
+                ),
                 convert_options=pacsv.ConvertOptions(
                     check_utf8=False,
                     include_columns=names,
@@ -114,11 +124,26 @@ def cell_batches(
             )
             for batch in batches:
                 for start in range(0, batch.num_rows, rows):
-                    pairs = zip(batch.slice(start, rows).columns, columns.values(), strict=True)
+                    cells = batch.slice(start, rows).columns
+                    if file.csv.decimal == ",":
+                        coded = zip(cells, columns.values(), strict=True)
+                        cells = [_with_decimal_points(*pair) for pair in coded]
+                    pairs = zip(cells, columns.values(), strict=True)
                     yield np.stack([to_floats(column, coding) for column, coding in pairs])
         finally:
             del handle, batches, on_invalid_row
             _wait_for_release(shared)
+
+
+def _with_decimal_points(column: pa.Array, coding: Coding) -> pa.Array:
+    """Cells of a column of numbers, with points for commas; missing where there are points.
+
+    A point may separate thousands: 1.500 would be read as one and a half.
+    """
+    if is_text(coding):
+        return column
+    has_point = pc.match_substring(column, ".")
+    return pc.replace_substring(pc.if_else(has_point, None, column), ",", ".")
 
 
 class _Handle:
@@ -163,6 +188,13 @@ def _wait_for_release(shared: list[weakref.ref[Any]]) -> None:
 
 @contextmanager
 def _open(file: SourceFile) -> Iterator[IO[bytes]]:
+    """The decompressed content as UTF-8."""
+    with open_bytes(file) as stream:
+        yield as_utf8(stream, file.csv.encoding)
+
+
+@contextmanager
+def open_bytes(file: SourceFile) -> Iterator[IO[bytes]]:
     """The decompressed content; fsspec would decompress xz and ZIP with unbounded memory."""
     compression = fsspec.utils.infer_compression(path_of(file.path))
     bounded = {"xz": _open_xz, "lzma": _open_xz, "zip": open_zip}

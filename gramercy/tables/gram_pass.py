@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
+from typing import Any
 
 from gramercy.common.lattice import Lattice
+from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.folds import AssignFolds
+from gramercy.tables.parts import ONE_PART, AssignFolds, Parts
 from gramercy.tables.passes import (
     Job,
     OnRows,
@@ -18,6 +20,7 @@ from gramercy.tables.passes import (
     read_to_workers,
     worker_count,
 )
+from gramercy.tables.person_sample import DrawKeys, PersonSample
 from gramercy.tables.persons import MeasuringWorker, Persons, ScalingWorker
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
@@ -28,35 +31,40 @@ from gramercy.tables.threads import WorkerT
 
 @dataclass(frozen=True, repr=False)
 class PartialSums:
-    """The sums of one partition. Private.
+    """The sums of one partition of the table. Private.
 
     Parameters
     ----------
-    fold_sums
-        The sum of each fold, without dropped malformed lines.
+    part_sums
+        The sum of each part of the rows, without dropped malformed lines.
     repairs, malformed
         Counts of repaired cells and of malformed lines.
     contributions
         For person-level privacy: the sum of squares of each person's scaled rows, and the number
         of rows without a person.
+    sample
+        For groups of persons: the group of one row of each person.
     """
 
-    fold_sums: tuple[Sum, ...]
+    part_sums: tuple[Sum, ...]
     repairs: Repairs
     malformed: MalformedLines
     contributions: Persons = field(default_factory=Persons)
+    sample: PersonSample | None = None
 
     @property
     def rows(self) -> int:
-        """Rows in all folds."""
-        return sum(fold.rows for fold in self.fold_sums)
+        """Rows in all parts."""
+        return sum(part.rows for part in self.part_sums)
 
     def __add__(self, other: PartialSums) -> PartialSums:
+        samples = [each for each in (self.sample, other.sample) if each is not None]
         return PartialSums(
-            tuple(a + b for a, b in zip(self.fold_sums, other.fold_sums, strict=True)),
+            tuple(a + b for a, b in zip(self.part_sums, other.part_sums, strict=True)),
             self.repairs + other.repairs,
             self.malformed + other.malformed,
             self.contributions + other.contributions,
+            reduce(add, samples) if samples else None,
         )
 
 
@@ -70,15 +78,18 @@ class GramJob(Job[PartialSums]):
         The normalisation, and the lattice of the integer rows.
     keep_malformed
         Whether a malformed line of a CSV file becomes a row of missing cells.
-    folds, assign
-        Number of folds, and the function that draws the fold of each row.
+    parts, assign
+        The parts of the rows, and the function that draws the fold of each row.
+    draw_keys
+        Draws the random keys that choose the row by which a person counts in a group.
     """
 
     normalisation: Unit | Clip | Whole
     lattice: Lattice
     keep_malformed: bool = False
-    folds: int = 1
+    parts: Parts = ONE_PART
     assign: AssignFolds | None = None
+    draw_keys: DrawKeys | None = None
 
     @property
     def passes(self) -> int:
@@ -93,25 +104,38 @@ class GramJob(Job[PartialSums]):
     def run(
         self, source: Source, persons: Persons | None = None, on_rows: OnRows = ignore_progress
     ) -> PartialSums:
+        by = self.parts.by
         contributions, workers = Persons(), list[SummingWorker]()
+        sample: PersonSample | None = None
         if persons is None:
             malformed, workers = self._read(
-                source, on_rows, lambda transform: SummingWorker(transform, self.folds)
+                source,
+                on_rows,
+                lambda transform: SummingWorker(transform, self.parts),
+                draw=self.assign,
+                by=by,
             )
         else:
             contributions = Persons(persons.names, closed=True)
             factors = persons.factors(self.lattice)
+            if by is not None:
+                sample = PersonSample([self.parts.groups], persons.names)
             malformed, workers = self._read(
                 source,
                 on_rows,
-                lambda transform: ScalingWorker(transform, factors, contributions),
+                lambda transform: ScalingWorker(
+                    transform, self.parts, factors, contributions, sample
+                ),
                 contributions,
+                draw=None if by is None else self.draw_keys,
+                by=by,
             )
         return PartialSums(
             tuple(reduce(add, sums) for sums in zip(*(x.sums() for x in workers), strict=True)),
             reduce(add, (worker.repairs for worker in workers)),
             malformed,
             contributions,
+            sample,
         )
 
     def _read(
@@ -120,6 +144,9 @@ class GramJob(Job[PartialSums]):
         on_rows: OnRows,
         new_worker: Callable[[RowTransform], WorkerT],
         persons: Persons | None = None,
+        *,
+        draw: Callable[[int], Any] | None = None,
+        by: LevelsFacts | None = None,
     ) -> tuple[MalformedLines, list[WorkerT]]:
         transform = RowTransform.of(self.contract, self.normalisation, self.lattice)
         large = transform.kernel is not None
@@ -131,6 +158,7 @@ class GramJob(Job[PartialSums]):
             on_rows,
             persons=persons,
             keep_malformed=self.keep_malformed,
-            draw=self.assign,
+            draw=draw,
+            by=by,
         )
         return malformed, workers

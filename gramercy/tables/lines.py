@@ -9,6 +9,7 @@ counted as malformed: every line after the header is one row, for any content.
 from __future__ import annotations
 
 import codecs
+import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -17,12 +18,11 @@ import numpy as np
 
 BLOCK = 4 << 20  # bytes; also the longest line that is read
 
-# A field is quoted ("" inside stands for a quote; text may follow the closing quote), or does not
-# start with a quote. Possessive quantifiers keep matching linear in the length of a line.
+# With a comma as separator. A field is quoted ("" inside stands for a quote; text may follow the
+# closing quote), or does not start with a quote. Possessive quantifiers keep matching linear in the
+# length of a line.
 _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,]*+|[^",][^,]*+|)'
-_RECORD = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+")
 _BLANK_LINES = re.compile(rb"\n\n+")
-_FIELDS = re.compile(rb"(?:^|,)" + _FIELD)
 
 _SUBSTITUTE = 0x1A  # not a digit, blank, comma, quote or line end, and in no declared level
 
@@ -43,11 +43,52 @@ def replace_invalid_utf8(data: bytes) -> bytes:
     return np.where(valid, replaced, _SUBSTITUTE).tobytes()
 
 
-def is_record(line: bytes) -> bool:
+@functools.cache
+def _record_pattern(separator: bytes) -> re.Pattern[bytes]:
+    """Matches a line that is one record."""
+    mark = re.escape(separator)
+    field = _FIELD.replace(b",", mark)
+    return re.compile(field + rb"(?:" + mark + field + rb")*+")
+
+
+@functools.cache
+def _field_pattern(separator: bytes) -> re.Pattern[bytes]:
+    """Matches each field of a record."""
+    mark = re.escape(separator)
+    return re.compile(rb"(?:^|" + mark + rb")" + _FIELD.replace(b",", mark))
+
+
+def is_record(line: bytes, separator: bytes = b",") -> bool:
     """Whether a line, without its end, is exactly one record."""
     if not line or b"\r" in line:
         return False
-    return b'"' not in line or _RECORD.fullmatch(line) is not None
+    return b'"' not in line or _record_pattern(separator).fullmatch(line) is not None
+
+
+def line_blocks(stream: IO[bytes], overlong: Callable[[], bytes]) -> Iterator[bytes]:
+    """Blocks of complete lines, in bounded memory for lines of any length.
+
+    Parameters
+    ----------
+    stream
+        Any bytes.
+    overlong
+        Returns the replacement of a line that is longer than `BLOCK`.
+    """
+    unfinished, too_long = b"", False
+    while block := stream.read(BLOCK):
+        end, newline, after = block.partition(b"\n")
+        too_long = too_long or len(unfinished) + len(end) > BLOCK
+        unfinished = b"" if too_long else unfinished + end
+        if not newline:
+            continue
+        lines, newline, rest = after.rpartition(b"\n")
+        yield (overlong() if too_long else unfinished + b"\n") + lines + newline
+        unfinished, too_long = rest, False
+    if too_long:
+        yield overlong()
+    elif unfinished:
+        yield unfinished + b"\n"
 
 
 class RecordLines:
@@ -62,18 +103,25 @@ class RecordLines:
     width
         Number of fields of a record, or None. With a width no line is dropped: a line that is not
         a record of this width becomes a record of empty fields.
+    separator
+        One byte that separates the fields of a record.
     """
 
     closed = False
 
     def __init__(
-        self, stream: IO[bytes], on_malformed: Callable[[int], None], width: int | None = None
+        self,
+        stream: IO[bytes],
+        on_malformed: Callable[[int], None],
+        width: int | None = None,
+        separator: bytes = b",",
     ) -> None:
         self._chunks = self._record_chunks(stream)
         self._on_malformed = on_malformed
         self._width = width
+        self._separator = separator
         # One empty field is quoted, because parsers skip blank lines.
-        self._empty_record = b'""' + b"," * ((width or 1) - 1)
+        self._empty_record = b'""' + separator * ((width or 1) - 1)
         self._buffer = b""
 
     def read(self, size: int = -1) -> bytes:
@@ -89,7 +137,7 @@ class RecordLines:
 
     def _record_chunks(self, stream: IO[bytes]) -> Iterator[bytes]:
         byte_order_mark = codecs.BOM_UTF8
-        for block in self._line_blocks(stream):
+        for block in line_blocks(stream, self._overlong_line):
             # A single byte of invalid UTF-8 would make a parser reject the whole table.
             lines = replace_invalid_utf8(
                 block.removeprefix(byte_order_mark).replace(b"\r\n", b"\n")
@@ -121,14 +169,16 @@ class RecordLines:
             self._on_malformed(block.count(b"\n") - records.count(b"\n"))
             return records
         lines = block.split(b"\n")[:-1]
-        kept = [line for line in lines if is_record(line)]
+        kept = [line for line in lines if is_record(line, self._separator)]
         self._on_malformed(len(lines) - len(kept))
         return b"".join(line + b"\n" for line in kept)
 
     def _has_width(self, line: bytes) -> bool:
         if b'"' not in line:
-            return b"\r" not in line and line != b"" and line.count(b",") + 1 == self._width
-        return is_record(line) and sum(1 for _ in _FIELDS.finditer(line)) == self._width
+            fields = line.count(self._separator) + 1
+            return b"\r" not in line and line != b"" and fields == self._width
+        fields = sum(1 for _ in _field_pattern(self._separator).finditer(line))
+        return is_record(line, self._separator) and fields == self._width
 
     def _overlong_line(self) -> bytes:
         """The replacement of a line that is too long to keep."""
@@ -136,20 +186,3 @@ class RecordLines:
             return b"\n"  # blank, and so malformed
         self._on_malformed(1)
         return b""
-
-    def _line_blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
-        """Blocks of complete lines, in bounded memory for lines of any length."""
-        unfinished, too_long = b"", False
-        while block := stream.read(BLOCK):
-            end, newline, after = block.partition(b"\n")
-            too_long = too_long or len(unfinished) + len(end) > BLOCK
-            unfinished = b"" if too_long else unfinished + end
-            if not newline:
-                continue
-            lines, newline, rest = after.rpartition(b"\n")
-            yield (self._overlong_line() if too_long else unfinished + b"\n") + lines + newline
-            unfinished, too_long = rest, False
-        if too_long:
-            yield self._overlong_line()
-        elif unfinished:
-            yield unfinished + b"\n"

@@ -13,7 +13,9 @@ from gramercy.tables.parquet_guard.thrift import MemoryLimitError
 
 
 @contextmanager
-def redact_parser_errors(file: str, file_format: Literal["CSV", "Parquet"]) -> Iterator[None]:
+def redact_parser_errors(
+    file: str, file_format: Literal["CSV", "Parquet", "Arrow IPC", "JSON lines"]
+) -> Iterator[None]:
     """Replace any error of a parser by a `TableError` that names only the file.
 
     Parameters

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.facts import LevelsFacts
 from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.period_filter import PeriodFilter
 from gramercy.tables.person_index import IndexedPersons
 from gramercy.tables.persons import Persons
 from gramercy.tables.reader import cell_batches
@@ -89,6 +91,7 @@ def read_to_workers(
     persons: IndexedPersons | None = None,
     keep_malformed: bool = False,
     draw: Callable[[int], Any] | None = None,
+    by: LevelsFacts | None = None,
 ) -> tuple[int, MalformedLines]:
     """Pass all batches of a table to workers.
 
@@ -106,11 +109,14 @@ def read_to_workers(
         Whether a malformed line of a CSV file becomes a row of missing cells.
     draw
         Draws randomness for a number of rows, which the worker receives after the batch.
+    by
+        A column of levels that is not in the contract, and becomes the last row of a batch.
 
     Returns
     -------
     rows
-        Number of rows, without malformed lines that were dropped.
+        Number of rows, without malformed lines that were dropped. Where dates decide the period,
+        only the rows of the contract's period are passed on and counted.
     malformed
         Numbers of malformed lines.
     """
@@ -118,13 +124,19 @@ def read_to_workers(
     columns: dict[str, Any] = {name: contract.levels(name) for name in contract.names}
     if contract.person_column is not None:
         columns = {contract.person_column: persons, **columns}
+    if by is not None:
+        columns[by.name] = by.levels
+    period = PeriodFilter.of(contract)
+    if period is not None:  # a malformed line has no date, so it is in no period
+        columns, keep_malformed = dict([period]) | columns, True
     limit = contract.rows + EXCESS_ROWS if contract.checks_rows else math.inf
     with worker_pool(workers) as add_batch:
-        for batch in cell_batches(source, columns, malformed, keep_malformed=keep_malformed):
+        for cells in cell_batches(source, columns, malformed, keep_malformed=keep_malformed):
+            batch = cells if period is None else cells[1:, cells[0] == 1]
             rows = batch.shape[1]
             add_batch(batch, *([] if draw is None else [draw(rows)]))
             rows_read += rows
             on_rows(rows)
             if rows_read + malformed.dropped > limit:  # the table may be endless
                 break
-    return rows_read, malformed
+    return rows_read, malformed if period is None else MalformedLines()

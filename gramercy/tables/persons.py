@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice
-from gramercy.tables.folds import FoldNumbers
+from gramercy.tables.parts import Parts
 from gramercy.tables.person_index import IndexedPersons
+from gramercy.tables.person_sample import Keys, PersonSample
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
 from gramercy.tables.sums import SummingWorker, row_slices
@@ -156,22 +157,48 @@ class ScalingWorker(SummingWorker):
     ----------
     transform
         Turns cells into integer rows.
+    parts
+        The groups of rows, which are summed separately; there are no folds of persons.
     factors
-        Factor of every person; see `Persons.factors`.
+        Factor of every person; see `Persons.factors`. It is that of all rows of a person, in
+        whichever group.
     contributions
         Index to which the squares of scaled rows are added, for verification.
+    sample
+        Index of persons that keeps the group of one row of each, if rows are grouped.
     """
 
-    def __init__(self, transform: RowTransform, factors: Array, contributions: Persons) -> None:
-        super().__init__(transform, 1)
+    def __init__(
+        self,
+        transform: RowTransform,
+        parts: Parts,
+        factors: Array,
+        contributions: Persons,
+        sample: PersonSample | None = None,
+    ) -> None:
+        super().__init__(transform, parts)
         self._factors, self._contributions = np.append(factors, 0.0), contributions
+        self._sample = sample
 
-    def add(self, cells: Array, fold: FoldNumbers | None = None) -> None:
-        """Add rows; `cells` are the indices of persons, then cells; shape (1 + columns, rows)."""
-        for rows in row_slices(self._transform.lattice, cells.shape[1]):
-            q = self._transform.integers(cells[1:, rows], self.repairs)
-            indices = cells[0, rows]
-            own = np.where(np.isnan(indices), len(self._factors) - 1, indices).astype(np.int64)
-            q = np.rint(q * self._factors[own])
-            self._contributions.add(indices, (q * q).sum(axis=0))
-            self._add_integers(q, fold)
+    def add(self, cells: Array, keys: Keys | None = None) -> None:  # type: ignore[override]
+        """Add rows.
+
+        Parameters
+        ----------
+        cells
+            The indices of persons, then cells, and last the levels of groups if there are any;
+            shape (columns, rows).
+        keys
+            For groups, a fresh random key for each row; see `PersonSample.add`.
+        """
+        if self._sample is not None and keys is not None:
+            groups = self._parts.group_numbers(cells[-1])
+            self._sample.add(cells[0], groups[None].astype(np.uint16), keys)
+        super().add(cells)
+
+    def _integers(self, cells: Array) -> Array:
+        q, indices = super()._integers(cells[1:]), cells[0]
+        own = np.where(np.isnan(indices), len(self._factors) - 1, indices).astype(np.int64)
+        scaled: Array = np.rint(q * self._factors[own])
+        self._contributions.add(indices, (scaled * scaled).sum(axis=0))
+        return scaled

@@ -1,4 +1,4 @@
-"""Read CSV and Parquet as batches of cells in bounded memory.
+"""Read CSV, Parquet and Arrow IPC as batches of cells in bounded memory.
 
 Errors name the file and the column, and never quote a parser's message: parsers quote values.
 """
@@ -13,8 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gramercy.schemas.column import MISSING
+from gramercy.schemas.problems.source import database_not_copied
 from gramercy.schemas.problems.table import only_partition_columns
-from gramercy.tables import csv_reader, parquet_reader
+from gramercy.tables import arrow_reader, csv_reader, json_lines, parquet_reader
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.lines import replace_invalid_utf8
 from gramercy.tables.parse_errors import redact_parser_errors
@@ -24,7 +25,7 @@ from gramercy.tables.values import Coding, matrix_width, to_floats
 
 
 def partitions(source: Source, min_cells: int) -> list[Source]:
-    """Split a table into partitions, in order: CSV files, and row groups of Parquet files.
+    """Split a table into partitions, in order: files, and row groups of Parquet files.
 
     Parameters
     ----------
@@ -40,7 +41,9 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
     """
     parts: list[Source] = []
     for file in source.files:
-        if file.format == "csv":
+        if file.table is not None:
+            raise database_not_copied(file.display_name)
+        if file.format in {"csv", "json", "arrow"}:
             parts.append(replace(source, files=(file,)))
             continue
         with (
@@ -95,8 +98,14 @@ def cell_batches(
         stored = {name: coding for name, coding in columns.items() if name not in keys}
         if not stored:
             raise only_partition_columns(file.display_name)
+        if file.table is not None:
+            raise database_not_copied(file.display_name)
         if file.format == "csv":
             batches = csv_reader.cell_batches(file, stored, rows, malformed, keep_malformed)
+        elif file.format == "json":
+            batches = _json_batches(file, stored, rows, malformed, keep_malformed)
+        elif file.format == "arrow":
+            batches = _arrow_batches(file, stored, rows)
         else:
             batches = _parquet_batches(file, stored, rows)
         yield from _with_partition_columns(batches, columns, keys) if keys else batches
@@ -126,6 +135,24 @@ def _partition_cell(value: str | None) -> pa.Array:
     if value is None or value in MISSING:
         return pa.nulls(1, pa.string())
     return pa.array([replace_invalid_utf8(value.encode("utf-8", "surrogateescape")).decode()])
+
+
+def _json_batches(
+    file: SourceFile,
+    columns: Mapping[str, Coding],
+    rows: int,
+    malformed: MalformedLines,
+    keep_malformed: bool,
+) -> Iterator[NDArray[np.float64]]:
+    with redact_parser_errors(file.display_name, "JSON lines"):
+        yield from json_lines.cell_batches(file, columns, rows, malformed, keep_malformed)
+
+
+def _arrow_batches(
+    file: SourceFile, columns: Mapping[str, Coding], rows: int
+) -> Iterator[NDArray[np.float64]]:
+    with redact_parser_errors(file.display_name, "Arrow IPC"):
+        yield from arrow_reader.cell_batches(file, columns, rows)
 
 
 def _parquet_batches(

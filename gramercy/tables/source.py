@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import known_implementations
 
+from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problems import table as problems
+from gramercy.schemas.problems.source import folder_of_versions
+from gramercy.schemas.source import AnySource, Files, location
 from gramercy.schemas.url import user_in_name, without_secrets
 from gramercy.tables.source_file import Format, SourceFile, format_of, source_file
 
@@ -32,7 +37,8 @@ class Source:
     files
         The files.
     url
-        The contract's source. Messages may show its folders, but not its user, password and query.
+        The contract's path or URL. Messages may show its folders, but not its user, password and
+        query.
     """
 
     fs: Any = field(repr=False)
@@ -41,8 +47,13 @@ class Source:
 
     @property
     def formats(self) -> set[Format]:
-        """``csv``, ``parquet``, or both."""
+        """``csv``, ``parquet`` or both, or ``database``."""
         return {file.format for file in self.files}
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether some files have lines, of which a cell can make one malformed."""
+        return not self.formats.isdisjoint({"csv", "json"})
 
     def fingerprint(self) -> str:
         """A digest of names, sizes and modification dates. Private: kept in the ledger only.
@@ -62,17 +73,21 @@ class Source:
         return digest.hexdigest()
 
 
-def open_source(url: str) -> Source:
-    """Resolve a path, glob, folder or fsspec URL.
+def open_source(source: AnySource) -> Source:
+    """Resolve a path, glob, folder or fsspec URL, or name a table of a database.
 
     A folder stands for all CSV and Parquet files in it and below. A file is skipped if its name, or
-    the name of a subfolder around it, starts with an underscore or a dot.
+    the name of a subfolder around it, starts with an underscore or a dot. The rows of a database
+    can be read only once they are copied; see `tables.database`.
 
     Raises
     ------
     TableError
         If the source does not exist, or a file is neither CSV nor Parquet.
     """
+    if isinstance(source, DatabaseTable):
+        return _database_source(source)
+    url, written = location(source), source if isinstance(source, Files) else None
     display_url = without_secrets(url)
     error: TableError | None = None
     root, files = None, []
@@ -85,8 +100,11 @@ def open_source(url: str) -> Source:
         else:
             files = sorted(f for f in fs.glob(path) if fs.isfile(f))
             if not files and fs.isdir(path):
-                root, files = path, _tables_below(fs, path)
+                below = sorted(fs.find(path))
+                root, files = path, _tables_below(below, path, written)
                 error = None if files else problems.folder_without_tables(display_url)
+                if kind := _kind_of_versions(below, path):
+                    error = folder_of_versions(display_url, kind)
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
                 error = problems.not_a_regular_file(display_url)
             elif not files:
@@ -97,7 +115,16 @@ def open_source(url: str) -> Source:
         error = problems.source_not_opened(display_url, type(caught).__name__)
     if error is not None:
         raise error
-    return Source(fs, tuple(source_file(fs, file, url, root) for file in files), url)
+    return Source(fs, tuple(source_file(fs, file, url, root, written) for file in files), url)
+
+
+def _database_source(table: DatabaseTable) -> Source:
+    """The private copy of a table, or the table itself, of which only the columns can be read."""
+    name = table.display_name
+    if isinstance(table, CopiedTable):
+        fs = LocalFileSystem()
+        return Source(fs, (SourceFile(fs, table.copied_to, "parquet", name, {}),), name)
+    return Source(None, (SourceFile(None, "", "database", name, {}, table=table),), name)
 
 
 def _driver_hint(url: str) -> str:
@@ -107,12 +134,25 @@ def _driver_hint(url: str) -> str:
     return f"{hint}, or copy the files to this machine." if hint else "Copy the files here."
 
 
-def _tables_below(fs: Any, folder: str) -> list[str]:
+def _kind_of_versions(paths: Sequence[str], folder: str) -> str:
+    """The kind of table that keeps earlier versions of rows in its files; empty if it does not."""
+    for path in paths:
+        *folders, name = PurePosixPath(path).relative_to(folder).parts
+        if "_delta_log" in folders:
+            return "Delta"
+        if ".hoodie" in folders:
+            return "Hudi"
+        if "metadata" in folders and name.endswith(".metadata.json"):
+            return "Iceberg"
+    return ""
+
+
+def _tables_below(files: Sequence[str], folder: str, written: Files | None) -> list[str]:
     """Paths of the tables in a folder and below, in the order of their names."""
     paths = []
-    for path in sorted(fs.find(folder)):
+    for path in files:
         relative = PurePosixPath(path).relative_to(folder)
         hidden = any(part.startswith(("_", ".")) for part in relative.parts)
-        if not hidden and format_of(relative.name):
+        if not hidden and format_of(relative.name, written):
             paths.append(path)
     return paths

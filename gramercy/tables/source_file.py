@@ -8,21 +8,28 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.problems.source import database_not_copied
 from gramercy.schemas.problems.table import file_not_accessible, unknown_format
+from gramercy.schemas.source import CsvFormat, Files
 from gramercy.schemas.url import path_of, without_secrets
 
-Format = Literal["csv", "parquet"]
+Format = Literal["csv", "parquet", "arrow", "json", "database"]
+
+# Ends of names of text files that are CSV only where the contract states their separator.
+_ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
+
+_JSON_LINES = (".jsonl", ".ndjson")
 
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 # How to convert files of other formats, by the ends of their names.
 _SPREADSHEET = "Save the sheet as 'CSV UTF-8 (comma delimited)'."
-_SEPARATORS = "Save it with commas between fields, under a name that ends in .csv."
+_SEPARATORS = "State its separator in the contract: source: {path: ..., separator: ';'}."
+_DATABASE = "Name it as a database: source: {url: 'sqlite:///clinic.db', table: visits}."
 _EXPORT = "Export the table as CSV or Parquet."
 _READERS = {
-    "read_feather('...')": (".feather", ".arrow", ".ipc"),
     "read_json('...')": (".json",),
-    "read_json('...', lines=True)": (".jsonl", ".ndjson"),
     "read_orc('...')": (".orc",),
     "read_sas('...')": (".sas7bdat", ".xpt"),
     "read_spss('...')": (".sav", ".zsav", ".por"),
@@ -31,8 +38,9 @@ _READERS = {
 }
 _CONVERSIONS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _SPREADSHEET),
-    **dict.fromkeys((".tsv", ".tab", ".psv", ".txt", ".dat"), _SEPARATORS),
-    **dict.fromkeys((".db", ".sqlite", ".sqlite3", ".duckdb", ".mdb", ".accdb"), _EXPORT),
+    **dict.fromkeys(_ANY_TEXT, _SEPARATORS),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), _DATABASE),
+    **dict.fromkeys((".duckdb", ".mdb", ".accdb"), _EXPORT),
     **{
         suffix: f"In Python: pandas.{reader}.to_parquet('table.parquet')."
         for reader, suffixes in _READERS.items()
@@ -60,6 +68,10 @@ class SourceFile:
         Values of the columns that are encoded in the names of its folders, as by Hive and Spark.
     row_groups
         The row groups of a Parquet file to read; None for all.
+    csv
+        How it is written, if it is CSV.
+    table
+        The table of a database that it stands for; its rows cannot be read.
     """
 
     fs: Any = field(repr=False)
@@ -68,6 +80,8 @@ class SourceFile:
     display_name: str
     partition_values: Mapping[str, str | None] = field(repr=False)
     row_groups: tuple[int, ...] | None = None
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    table: DatabaseTable | None = field(default=None, repr=False)
 
     def info(self) -> dict[str, Any]:
         """What the store reports about the file, such as its size and date.
@@ -78,6 +92,8 @@ class SourceFile:
             If the file cannot be accessed.
         """
         reason = ""
+        if self.table is not None:
+            raise database_not_copied(self.display_name)
         try:
             return dict(self.fs.info(self.path))
         except Exception as caught:  # drivers quote whole URLs
@@ -85,7 +101,9 @@ class SourceFile:
         raise file_not_accessible(self.display_name, reason)
 
 
-def source_file(fs: Any, path: str, url: str, root: str | None = None) -> SourceFile:
+def source_file(
+    fs: Any, path: str, url: str, root: str | None = None, written: Files | None = None
+) -> SourceFile:
     """A file of a table.
 
     Parameters
@@ -96,28 +114,47 @@ def source_file(fs: Any, path: str, url: str, root: str | None = None) -> Source
         The contract's source.
     root
         The source's path if it is a folder: folders below it may be named ``column=value``.
+    written
+        How CSV is written, if the contract states it.
 
     Raises
     ------
     TableError
-        If the file is neither CSV nor Parquet.
+        If the file has another format.
     """
-    display_name, file_format = _display_name(path, url), format_of(path)
+    display_name, file_format = _display_name(path, url), format_of(path, written)
     if file_format is None:
         suffix = PurePosixPath(path_of(path)).suffix.lower()
         raise unknown_format(display_name, _CONVERSIONS.get(suffix, _EXPORT))
     partition_values = {} if root is None else _partition_values(path, root)
-    return SourceFile(fs, path, file_format, display_name, partition_values)
+    csv = CsvFormat() if written is None else written.csv
+    return SourceFile(fs, path, file_format, display_name, partition_values, csv=csv)
 
 
-def format_of(name: str) -> Format | None:
-    """The format, from the name of a file or its URL; None if it is neither CSV nor Parquet."""
+def format_of(name: str, written: Files | None = None) -> Format | None:
+    """The format, from the name of a file or its URL; None if it is not a table.
+
+    Parameters
+    ----------
+    name
+        The name or URL.
+    written
+        If it states a separator, text files with other names are CSV as well.
+    """
     suffixes = [s.lower() for s in PurePosixPath(path_of(name)).suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return "parquet"
-    if suffixes[-1:] == [".csv"] or suffixes[-2:-1] == [".csv"]:
-        return "csv"
-    return None
+    if suffixes[-1:] in ([".feather"], [".arrow"], [".ipc"]):
+        return "arrow"
+    if any(suffix in _JSON_LINES for suffix in suffixes[-2:]):
+        return "json"
+    text = (".csv", *_ANY_TEXT) if written is not None and written.is_any_text else (".csv",)
+    return "csv" if any(suffix in text for suffix in suffixes[-2:]) else None
+
+
+def may_be_table(name: str) -> bool:
+    """Whether a file of this name is a table, if its separator is known."""
+    return format_of(name, Files(path=name, separator=",")) is not None
 
 
 def _partition_values(path: str, root: str) -> dict[str, str | None]:

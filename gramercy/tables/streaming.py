@@ -17,10 +17,10 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.problems import table as problems
-from gramercy.schemas.url import without_secrets
+from gramercy.schemas.source import display_name
 from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.folds import AssignFolds
 from gramercy.tables.gram_pass import GramJob, PartialSums
+from gramercy.tables.parts import ONE_PART, AssignFolds, Parts
 from gramercy.tables.passes import (
     EXCESS_ROWS,
     Job,
@@ -29,6 +29,7 @@ from gramercy.tables.passes import (
     ignore_progress,
     run_locally,
 )
+from gramercy.tables.person_sample import DrawKeys
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
@@ -48,8 +49,8 @@ class Accumulated:
 
     Parameters
     ----------
-    fold_sums
-        One sum, or one for each fold.
+    part_sums
+        The sum of each part of the rows; see `tables.parts`.
     repairs
         Numbers of repaired cells; for the steward, as are the following counts.
     malformed
@@ -60,7 +61,7 @@ class Accumulated:
         Number of rows that were left out because they belong to no person.
     """
 
-    fold_sums: tuple[Sum, ...]
+    part_sums: tuple[Sum, ...]
     repairs: Repairs
     malformed: int
     rows_read: int
@@ -69,12 +70,12 @@ class Accumulated:
     @property
     def rows(self) -> int:
         """Exact number of rows in the sums; under person-level privacy, of persons."""
-        return sum(fold.rows for fold in self.fold_sums)
+        return sum(part.rows for part in self.part_sums)
 
     @property
     def gram(self) -> NDArray[Any] | None:
         """Exact Gram matrix of all rows; see `Sum`."""
-        return reduce(add, self.fold_sums).gram
+        return reduce(add, self.part_sums).gram
 
 
 def accumulate(
@@ -85,8 +86,9 @@ def accumulate(
     on_rows: OnRows = ignore_progress,
     *,
     keep_malformed: bool = False,
-    folds: int = 1,
+    parts: Parts = ONE_PART,
     assign: AssignFolds | None = None,
+    draw_keys: DrawKeys | None = None,
     engine: Engine = run_locally,
 ) -> Accumulated:
     """Sum q q^T over the integer rows of a table.
@@ -105,8 +107,8 @@ def accumulate(
         Called with the number of rows of each batch.
     keep_malformed
         See `integer_batches`.
-    folds, assign
-        Number of folds, and the function that draws the fold of each row; see `tables.folds`.
+    parts, assign, draw_keys
+        See `tables.gram_pass.GramJob`.
     engine
         See `Engine`.
 
@@ -117,12 +119,12 @@ def accumulate(
         CSV under cell-level privacy; or if rows are published and a declared column is a partition
         column.
     """
-    if contract.protected_unit == "cell" and "csv" in source.formats:
-        raise problems.cell_privacy_of_csv(without_secrets(contract.source))
+    if contract.protected_unit == "cell" and source.has_lines:
+        raise problems.cell_privacy_of_csv(display_name(contract.source))
     if keep_malformed:
         _check_row_order(source, contract)
-    keep_malformed = keep_malformed or folds > 1
-    job = GramJob(contract, normalisation, lattice, keep_malformed, folds, assign)
+    keep_malformed = keep_malformed or parts.count > 1
+    job = GramJob(contract, normalisation, lattice, keep_malformed, parts, assign, draw_keys)
     sums = engine(source, job, on_rows)
     if contract.person_column is not None:
         return _total_of_persons(sums, lattice)
@@ -148,11 +150,11 @@ def _check_row_order(source: Source, contract: Contract) -> None:
 
 def _total_of_rows(sums: PartialSums) -> Accumulated:
     """The total over rows. A dropped malformed line counts as a zero row."""
-    first, *others = sums.fold_sums
+    first, *others = sums.part_sums
     dropped = sums.malformed.dropped
-    folds = (Sum(first.gram, first.rows + dropped), *others)
+    parts = (Sum(first.gram, first.rows + dropped), *others)
     malformed = dropped + sums.malformed.kept
-    return Accumulated(folds, sums.repairs, malformed, sums.rows + dropped)
+    return Accumulated(parts, sums.repairs, malformed, sums.rows + dropped)
 
 
 def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
@@ -160,10 +162,11 @@ def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
     persons = sums.contributions
     if not persons.are_in_ball(lattice):
         raise problems.table_changed()
-    (total,) = sums.fold_sums
+    counts = [len(persons)] if sums.sample is None else sums.sample.histograms()[0].tolist()
+    parts = zip(sums.part_sums, counts, strict=True)
     malformed = sums.malformed.dropped + sums.malformed.kept
     return Accumulated(
-        (Sum(total.gram, len(persons)),),
+        tuple(Sum(part.gram, count) for part, count in parts),
         sums.repairs,
         malformed,
         sums.rows + malformed,
@@ -178,7 +181,7 @@ def check_row_count(contract: Contract, rows: int) -> None:
     """
     if not contract.checks_rows or rows == contract.rows:
         return
-    source, limit = without_secrets(contract.source), contract.rows + EXCESS_ROWS
+    source, limit = display_name(contract.source), contract.rows + EXCESS_ROWS
     if rows > limit:
         raise problems.row_limit_exceeded(source, limit, contract.rows)
     raise problems.row_count_differs(source, rows, contract.rows)

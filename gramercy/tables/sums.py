@@ -1,4 +1,4 @@
-"""Exact sums over rows: Gram matrices and row counts of folds, and repair counts."""
+"""Exact sums over rows: Gram matrices and row counts of parts, and repair counts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gramercy.common.lattice import Lattice, UnscaledLattice
 from gramercy.tables.blocks import cache_slices
-from gramercy.tables.folds import FoldNumbers
 from gramercy.tables.gram import ExactGram
+from gramercy.tables.parts import PartNumbers, Parts
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
 
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class Sum:
-    """The sum over the rows of a table or of one fold. Private.
+    """The sum over the rows of a table or of one part of it. Private.
 
     Parameters
     ----------
@@ -58,39 +58,33 @@ class SummingWorker:
     ----------
     transform
         Turns cells into integer rows.
-    folds
-        Number of folds, which are summed separately.
+    parts
+        The parts of the table, which are summed separately.
     """
 
-    def __init__(self, transform: RowTransform, folds: int) -> None:
-        self._transform = transform
-        unscaled = isinstance(transform.lattice, UnscaledLattice)
-        self._grams = [None if unscaled else ExactGram(transform.lattice) for _ in range(folds)]
-        self._rows = np.zeros(folds, dtype=np.int64)
+    def __init__(self, transform: RowTransform, parts: Parts) -> None:
+        self._transform, self._parts = transform, parts
+        unscaled, lattice = isinstance(transform.lattice, UnscaledLattice), transform.lattice
+        self._grams = [None if unscaled else ExactGram(lattice) for _ in range(parts.count)]
+        self._rows = np.zeros(parts.count, dtype=np.int64)
         self.repairs = Repairs.zeros(len(transform.columns))
 
-    def add(self, cells: Array, fold: FoldNumbers | None = None) -> None:
-        """Add rows of cells, and the fold of each row if there are several.
+    def add(self, cells: Array, fold: PartNumbers | None = None) -> None:
+        """Add rows of cells; see `Parts.split`."""
+        for part, own in self._parts.split(cells, fold):
+            for rows in row_slices(self._transform.lattice, own.shape[1]):
+                self._add_integers(part, self._integers(own[:, rows]))
 
-        Parameters
-        ----------
-        cells
-            Shape (columns, rows).
-        fold
-            Shape (rows,).
-        """
-        for rows in row_slices(self._transform.lattice, cells.shape[1]):
-            q = self._transform.integers(cells[:, rows], self.repairs)
-            self._add_integers(q, None if fold is None else fold[rows])
+    def _integers(self, cells: Array) -> Array:
+        return self._transform.integers(cells, self.repairs)
 
-    def _add_integers(self, q: Array, fold: FoldNumbers | None) -> None:
-        for k, gram in enumerate(self._grams):
-            in_fold = q if fold is None else q[:, fold == k]
-            self._rows[k] += in_fold.shape[1]
-            if gram is not None:
-                gram.add(in_fold)
+    def _add_integers(self, part: int, q: Array) -> None:
+        self._rows[part] += q.shape[1]
+        gram = self._grams[part]
+        if gram is not None:
+            gram.add(q)
 
     def sums(self) -> list[Sum]:
-        """The sum of every fold."""
+        """The sum of every part."""
         grams = [None if gram is None else gram.matrix() for gram in self._grams]
         return [Sum(gram, int(rows)) for gram, rows in zip(grams, self._rows, strict=True)]

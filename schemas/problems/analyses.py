@@ -356,6 +356,16 @@ def unknown_estimate(release: str, estimate: str, known: tuple[str, ...]) -> Non
 
 
 @problem(
+    "GRM-597",
+    UnknownName,
+    "'{release}' has no group '{group}'.",
+    "Groups, most similar first: {known}.",
+)
+def unknown_group(release: str, group: str, known: tuple[str, ...]) -> None:
+    """A release has groups if its request has the key 'by'; they are the levels of that column."""
+
+
+@problem(
     "GRM-591",
     UnknownName,
     "The estimate '{estimate}' has no matrix or table '{name}'.",

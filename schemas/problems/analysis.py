@@ -153,3 +153,23 @@ def unknown_estimator(name: str, known: tuple[str, ...]) -> None:
 )
 def intervals_not_an_estimate() -> None:
     """Intervals of an opened release come with its matrices."""
+
+
+@problem(
+    "GRM-698",
+    RequestError,
+    "'group' is not a setting of .estimate().",
+    "Use .groups['{group}'].estimate('{estimator}').",
+)
+def group_in_settings(estimator: str, group: str) -> None:
+    """In requests, 'group' names the rows to estimate from; in Python, every group is an object."""
+
+
+@problem(
+    "GRM-697",
+    RequestError,
+    "'{dataset}' has no release of a period of its data.",
+    "Use .history() for its releases: its budget is not per period, or none of them has a matrix.",
+)
+def no_periods(dataset: str) -> None:
+    """Numbers over time need releases of a data set whose budget is per year, month or the like."""

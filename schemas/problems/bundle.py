@@ -179,6 +179,16 @@ def not_histograms(path: str) -> None:
     """The file of published histograms has other columns or bins, or states no noise."""
 
 
+@problem(
+    "GRM-459",
+    BundleError,
+    "{path} does not contain the matrices of the groups that its manifest describes.",
+    _FETCH_AGAIN,
+)
+def not_groups(path: str) -> None:
+    """The file of groups has other groups, folds or columns, or numbers that are not finite."""
+
+
 # Keys.
 
 
@@ -230,6 +240,11 @@ def private_key_removed(path: str) -> None:
 )
 def key_folder_unusable(folder: str, reason: str) -> None:
     """The operating system refused to read or write the folder of keys."""
+
+
+@problem("GRM-460", InvalidValue, "The facts about groups are not those of the declared levels.")
+def groups_incomplete() -> None:
+    """A manifest states the number of rows of every group, and of every fold of a group."""
 
 
 @problem("GRM-458", InvalidValue, "The facts about estimated constants are incomplete.")

@@ -390,3 +390,13 @@ def answer_not_a_choice(choices: tuple[str, ...]) -> None:
 )
 def answer_not_a_column(answer: str) -> None:
     """A question of `gramercy new` expects the name of a column."""
+
+
+@problem(
+    "GRM-045",
+    RequestError,
+    "The answer must be two numbers, the lower and the upper bound.",
+    "Write them such as 0 100, or press Enter for a column without bounds.",
+)
+def answer_not_bounds() -> None:
+    """A question of `gramercy new` expects both bounds of a column, or none."""

@@ -54,12 +54,12 @@ def more_persons_than_rows() -> None:
 @problem(
     "GRM-135",
     InvalidValue,
-    "'budget.per: year' cannot be combined with 'privacy_unit: {column}': a person may have rows "
-    "in many years, and would spend the budget of each.",
+    "'budget.per: {per}' cannot be combined with 'privacy_unit: {column}': a person may have rows "
+    "in many periods, and would spend the budget of each.",
     "Write 'per: lifetime' and a source without '{{year}}', or 'privacy_unit: row'.",
 )
-def yearly_budget_of_persons(column: str) -> None:
-    """A budget for each year protects rows only."""
+def periodic_budget_of_persons(column: str, per: str) -> None:
+    """A budget for each period protects rows only."""
 
 
 @problem(
@@ -75,22 +75,27 @@ def delta_too_large(count_key: str, limit: float) -> None:
 @problem(
     "GRM-137",
     InvalidValue,
-    "'source' must contain '{{year}}' if 'budget.per' is 'year', and must not otherwise.",
-    "Store the rows of each year in separate files, with the year in their names.",
+    "'budget.per' is '{per}', so 'source' must contain these placeholders and no others: "
+    "{placeholders}.",
+    "Store the rows of each period in separate files, with the period in their names; or declare "
+    "the column of dates that decides it, as 'period'.",
 )
-def year_and_source_disagree() -> None:
-    """A yearly budget requires separate files for each year, and the reverse."""
+def source_and_period_disagree(per: str, placeholders: tuple[str, ...]) -> None:
+    """A budget per period requires separate files for each period, and the reverse.
+
+    Without periods, or if a column of dates decides the period, a source has no placeholders.
+    """
 
 
 @problem(
     "GRM-138",
     InvalidValue,
-    "'source' must contain '{{year}}' once, outside brackets, without '..' or '**', and with "
-    "wildcards on one side of it only.",
-    "Otherwise one file could belong to two years.",
+    "'source' must contain each placeholder once, outside brackets, without '..' or '**', and "
+    "with wildcards on one side of it only.",
+    "Otherwise one file could belong to two periods.",
 )
-def years_not_disjoint() -> None:
-    """A pattern of yearly files could match one file for two years."""
+def periods_not_disjoint() -> None:
+    """A pattern of the files of a period could match one file for two periods."""
 
 
 @problem("GRM-139", InvalidValue, "A column's name is empty, or starts or ends with a blank.")
@@ -193,3 +198,91 @@ def one_bound_missing() -> None:
 )
 def centre_without_bounds() -> None:
     """Declared constants need bounds, which limit the scaled cells."""
+
+
+# The period of a row, if a column of dates decides it.
+
+
+@problem(
+    "GRM-155",
+    InvalidValue,
+    "'period' needs 'budget.per' other than 'lifetime', 'neighbours: add-remove' and "
+    "'privacy_unit: row'.",
+    "Remove 'period', or change the other keys: the number of rows in each period is then private.",
+)
+def date_column_not_possible() -> None:
+    """A column of dates decides which rows a release has, so that their number is private."""
+
+
+@problem(
+    "GRM-156",
+    InvalidValue,
+    "'period.column' names '{column}', which is also one of 'columns'.",
+    "Remove it from 'columns': all rows of a release have the same period.",
+)
+def date_column_is_published(column: str) -> None:
+    """The column of dates is listed among the columns to publish."""
+
+
+@problem(
+    "GRM-157",
+    InvalidValue,
+    "'rows_by_period' lists '{label}', which is not a {per} of the data.",
+    "Write it such as {example}.",
+)
+def rows_of_unknown_period(label: str, per: str, example: str) -> None:
+    """Numbers of rows are listed by the labels of periods."""
+
+
+@problem(
+    "GRM-158",
+    InvalidValue,
+    "'rows_by_period' needs 'budget.per' other than 'lifetime', and 'privacy_unit: row'.",
+    "Remove it: 'rows' is the number of rows of the whole table.",
+)
+def rows_by_period_not_possible() -> None:
+    """Only a data set with periods can have a number of rows for each of them."""
+
+
+# Patterns in 'columns'.
+
+
+@problem(
+    "GRM-152",
+    InvalidValue,
+    "'{pattern}' does not match any column of the table that is not listed.",
+    "It has columns such as: {similar}.",
+)
+def pattern_matches_nothing(pattern: str, similar: tuple[str, ...]) -> None:
+    """A pattern in 'columns' or a name in 'exclude' stands for no column of the table."""
+
+
+@problem(
+    "GRM-153",
+    InvalidValue,
+    "Two patterns match the column '{column}': '{first}' and '{second}'.",
+    "Declare the column by its name, which takes precedence over patterns, or exclude it.",
+)
+def patterns_overlap(column: str, first: str, second: str) -> None:
+    """Two patterns other than '*' match a column, so its bounds or levels are ambiguous."""
+
+
+@problem(
+    "GRM-154",
+    InvalidValue,
+    "'{column}' is in 'columns' and in 'exclude'.",
+    "Remove it from one of the two.",
+)
+def excluded_column_declared(column: str) -> None:
+    """A column is declared by its name, and excluded as well."""
+
+
+@problem(
+    "GRM-159",
+    InvalidValue,
+    "'{pattern}' may match cells: a name in the first line of the table is a number, a date, a "
+    "time or a mark for a missing value.",
+    "Add a first line with names; or, if these are names, list them instead of the pattern.",
+)
+def pattern_matches_data(pattern: str) -> None:
+    """Without a header, a pattern would publish the cells of the first row as column names."""

@@ -229,6 +229,26 @@ def no_graph(estimator: str) -> None:
     """A graph was requested from an estimator whose result has matrices or tables only."""
 
 
+@problem(
+    "GRM-638",
+    RequestError,
+    "The estimator compares the groups of a release, and there are none.",
+    "Write 'by: COLUMN' in the request of the release, and no 'group' in that of the estimate.",
+)
+def groups_missing() -> None:
+    """Quadratic discriminant analysis needs a matrix for every class: a release with groups."""
+
+
+@problem(
+    "GRM-639",
+    RequestError,
+    "Fewer than two of {groups} groups are above the noise.",
+    "Publish with more rows or a larger epsilon, or by a column of fewer levels.",
+)
+def groups_lost_in_noise(groups: int) -> None:
+    """The noise hides the numbers of rows, or the matrices, of all groups but one."""
+
+
 # Solvers that did not find a solution.
 
 

@@ -257,7 +257,7 @@ def budget_delta_too_large(entry: int) -> None:
 def wrong_budget_change(entry: int, kind: str) -> None:
     """A raised budget must not be smaller in epsilon or delta, and a lowered one not larger.
 
-    The period of a budget (lifetime or year) never changes.
+    Whether a budget is for the lifetime, or per year, month or other period, never changes.
     """
 
 
@@ -278,10 +278,10 @@ def total_mismatch(entry: int) -> None:
 @problem(
     "GRM-361",
     Notice,
-    "Entry {entry} is charged to the year '{window}', but its version is of another year.",
+    "Entry {entry} is charged to the period '{window}', but its version is of another period.",
 )
-def charged_to_wrong_year(entry: int, window: str) -> None:
-    """Where a budget is per year, a version is charged to the year at its start."""
+def charged_to_wrong_period(entry: int, window: str) -> None:
+    """Where a budget is per period, a version is charged to the period at its start."""
 
 
 @problem("GRM-362", Notice, "Entry {entry} charges a release whose number is out of sequence.")

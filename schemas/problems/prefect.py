@@ -79,7 +79,7 @@ def cron_schedule() -> None:
     RequestError,
     "The version '{version}' is the same at every run: it would be published once, and only "
     "replayed afterwards.",
-    'Use a pattern of the date, such as "%G-W%V" or "%Y-%m-%d".',
+    'Use a pattern of the date, such as "%G-W%V"; or, with a budget per period, "{{period}}".',
 )
 def version_without_date(version: str) -> None:
     """A request that runs on a schedule needs a different version for every run."""

@@ -85,11 +85,12 @@ def yaml_character() -> None:
 @problem(
     "GRM-708",
     ContractError,
-    "{file}: the folder of the contract must not have '{{year}}' in its name.",
+    "{file}: the folder of the contract must not have '{{year}}' or another placeholder in "
+    "its name.",
     "Rename the folder.",
 )
-def folder_named_year(file: str) -> None:
-    """In the pattern of yearly files, '{year}' would be replaced in the folder's name as well."""
+def folder_named_as_placeholder(file: str) -> None:
+    """Placeholders for the period of the data would be replaced in the folder's name as well."""
 
 
 @problem(
@@ -411,7 +412,8 @@ def header_lacks_columns(file: str, columns: tuple[str, ...], count: int) -> Non
     TableError,
     "{file}: columns of the contract are missing: {columns}; the fields seem to be separated by "
     "{separators} instead of commas.",
-    "Save the file with commas between fields, and with decimal points in numbers.",
+    "State it in the contract, and decimal: ',' if numbers have decimal commas: "
+    "source: {{path: ..., separator: ';'}}.",
 )
 def separator_not_comma(file: str, columns: tuple[str, ...], separators: str) -> None:
     """The header of a CSV file has the missing columns if it is split at another character.
@@ -424,7 +426,8 @@ def separator_not_comma(file: str, columns: tuple[str, ...], separators: str) ->
     "GRM-739",
     TableError,
     "{file}: columns have other types than the contract declares: {columns}.",
-    "Remove them from 'columns', or store numbers as numbers, and levels that are text as text.",
+    "Remove them from 'columns' (or, if a pattern matches them, add them to 'exclude'); or store "
+    "numbers as numbers, and levels that are text as text.",
 )
 def column_types_differ(file: str, columns: tuple[str, ...]) -> None:
     """A file states a column type that does not match the contract."""
@@ -476,3 +479,13 @@ def columns_unusable(source: str, columns: tuple[str, ...]) -> None:
 )
 def check_needs_terminal() -> None:
     """The output of a check has no privacy guarantee, so it does not go to files and logs."""
+
+
+@problem(
+    "GRM-746",
+    TableError,
+    "{file}: column '{column}' decides the period of each row, but has the type {type}.",
+    "Store it as dates or times, or as text such as 2026-11-23.",
+)
+def date_column_type(file: str, column: str, type: str) -> None:
+    """The period of a row follows from a date; with a budget per year it may be a whole number."""

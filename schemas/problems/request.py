@@ -34,11 +34,11 @@ def delta_too_large(count_key: str, limit: float) -> None:
 @problem(
     "GRM-163",
     RequestError,
-    "version '{version}' does not start with a year, but the budget is per year of the data.",
-    "Write a version such as 2026 or 2026-W48.",
+    "version '{version}' does not start with a {per} of the data, but the budget is per {per}.",
+    "Start it with the {per}, such as {example}; for a schedule, write '{{period}}'.",
 )
-def version_without_year(version: str) -> None:
-    """A yearly budget is charged to the year at the start of the version."""
+def version_without_period(version: str, per: str, example: str) -> None:
+    """A budget per period is charged to the period at the start of the version."""
 
 
 @problem("GRM-164", InvalidValue, "Exactly one of these keys is required: {keys}.")
@@ -159,3 +159,97 @@ def too_few_rows_for_constants(count: int, count_key: str, needed: int, p: int) 
 )
 def release_without_constants(release: str, reason: str) -> None:
     """Constants can be taken from a release of the same data set and columns that has them."""
+
+
+@problem(
+    "GRM-177",
+    RequestError,
+    "'by': the contract has no column '{name}'.",
+    "Similar columns: {similar}.",
+)
+def grouping_column_unknown(name: str, similar: tuple[str, ...]) -> None:
+    """Rows are grouped by a column of the contract."""
+
+
+@problem(
+    "GRM-178",
+    RequestError,
+    "'by': the column '{name}' has no levels.",
+    "Declare 'levels' for it in the contract, or group by a column that has them.",
+)
+def grouping_column_numeric(name: str) -> None:
+    """Groups are the declared levels of a column, because they must not depend on the data."""
+
+
+@problem(
+    "GRM-179",
+    RequestError,
+    "'by': '{name}' is the only column of the contract.",
+    "Leave 'by' out, or declare more columns.",
+)
+def only_grouping_column(name: str) -> None:
+    """The matrix of a group has the other columns."""
+
+
+@problem(
+    "GRM-180",
+    RequestError,
+    "'by' is not available with '{mechanism}'.",
+    "Use 'gaussian' or 'gaussian-iid', or leave 'by' out.",
+)
+def groups_not_supported(mechanism: str) -> None:
+    """Only Gaussian noise on the matrix makes all groups as cheap as one matrix."""
+
+
+@problem(
+    "GRM-181",
+    RequestError,
+    "'by': the column '{name}' has a level '{level}', which names the group of all other rows.",
+    "Rename the level in the table and in the contract, or leave 'by' out.",
+)
+def level_names_other_rows(name: str, level: str) -> None:
+    """Rows without a declared level are a group of their own."""
+
+
+@problem(
+    "GRM-182",
+    RequestError,
+    "'by': {groups} groups with {folds} folds and {p} columns have {entries} entries; at most "
+    "{limit} are possible.",
+    "Group by a column with fewer levels, or publish fewer columns or folds.",
+)
+def groups_too_large(groups: int, folds: int, p: int, entries: int, limit: int) -> None:
+    """The exact sums of all groups are kept in memory."""
+
+
+# The period of the data.
+
+
+@problem(
+    "GRM-190",
+    RequestError,
+    "The request names a period, but the budget of '{dataset}' is for its lifetime.",
+    "Remove 'period' and '{{period}}', or register a data set with a budget per period.",
+)
+def no_periods(dataset: str) -> None:
+    """Only data sets whose budget is per period are published by period."""
+
+
+@problem(
+    "GRM-191",
+    RequestError,
+    "'period' is '{period}', but the budget is per {per} of the data.",
+    "Write it such as {example}.",
+)
+def period_not_a_label(period: str, per: str, example: str) -> None:
+    """A period is named by its label, which depends on whether it is a year, a month or another."""
+
+
+@problem(
+    "GRM-192",
+    RequestError,
+    "'period' is '{period}', but version '{version}' is of '{window}'.",
+    "Write 'version: \"{{period}}\"', or remove 'period'.",
+)
+def version_of_other_period(version: str, window: str, period: str) -> None:
+    """A release is charged to the period at the start of its version."""

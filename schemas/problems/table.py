@@ -12,8 +12,8 @@ from gramercy.schemas.problem import problem
     "GRM-200",
     TableError,
     "{source}: no such file.",
-    "Correct the contract's 'source', which names CSV or Parquet files. If the table is on another "
-    "machine, 'gramercy plan --no-table' plans without it.",
+    "Correct the contract's 'source', which names CSV, Parquet or Arrow files. If the table is on "
+    "another machine, 'gramercy plan --no-table' plans without it.",
 )
 def source_missing(source: str) -> None:
     """The path, pattern or URL in the contract's 'source' matches no file."""
@@ -70,7 +70,9 @@ def source_not_opened(source: str, reason: str) -> None:
     """The file system or server of the source gave an error; only its type is reported."""
 
 
-@problem("GRM-206", TableError, "{file}: not a .csv, .csv.gz or .parquet file.", "{remedy}")
+@problem(
+    "GRM-206", TableError, "{file}: not a .csv, .csv.gz, .parquet or .feather file.", "{remedy}"
+)
 def unknown_format(file: str, remedy: str) -> None:
     """The format of a file is recognised by the end of its name, and this ending is unknown."""
 

@@ -157,6 +157,16 @@ def levels_without_cells(levels: tuple[str, ...]) -> None:
 
 
 @problem(
+    "GRM-938",
+    Notice,
+    "Rows without a readable date, which are in no period: {rows}.",
+    "Write dates as 2026-11-23, or as dates in Parquet.",
+)
+def rows_without_date(rows: int) -> None:
+    """Where dates decide the period, a row without one is never published."""
+
+
+@problem(
     "GRM-937",
     Notice,
     "These are exact facts about private cells, without a privacy guarantee: never publish or "

@@ -26,7 +26,7 @@ from gramercy.schemas.problems import budget as budget_problems
 from gramercy.schemas.problems import ledger as ledger_problems
 from gramercy.schemas.problems.keys import not_a_short_name
 from gramercy.schemas.problems.publication import bundle_missing, ledger_lacks_release
-from gramercy.schemas.problems.request import version_without_year
+from gramercy.schemas.problems.request import version_without_period
 from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import (
     MECHANISM,
@@ -145,7 +145,7 @@ def test_edited_contract_is_refused(
         assert code == 2
         assert budget_problems.terms_changed.code in err
     yearly = {"budget": BUDGET | {"per": "year"}, "source": "{year}.csv"}
-    with raises(version_without_year, version="1"):
+    with raises(version_without_period, version="1"):
         run_release(write_request(tmp_path, request={"version": "1"}, **yearly))
     assert charges() == [("v1-r1", "published")]
 
@@ -197,7 +197,7 @@ def test_budget_of_another_year_needs_another_file(tmp_path: Path, any_home: Hom
     with raises(source_missing, source=str(tmp_path / "t-2026.csv")):
         run_release(request_for(tmp_path, "2026", **yearly))
     for version in ("v2025", "25", "20255"):
-        with raises(version_without_year, version=version):
+        with raises(version_without_period, version=version):
             run_release(request_for(tmp_path, version, **yearly))
     with raises(not_a_short_name, key="version"):
         run_release(request_for(tmp_path, "２０２６", **yearly))

@@ -95,7 +95,13 @@ def tables(neighbours: str, *, persons: bool = False) -> dict[str, bytes]:
 
 
 def plan_for(
-    folder: Path, neighbours: str, *, persons: bool = False, folds: int = 1, **mechanism: Any
+    folder: Path,
+    neighbours: str,
+    *,
+    persons: bool = False,
+    folds: int = 1,
+    by: str | None = None,
+    **mechanism: Any,
 ) -> Plan:
     facts: dict[str, Any] = {"rows": N + 1, "intercept": True, "neighbours": neighbours}
     if persons:
@@ -111,6 +117,7 @@ def plan_for(
                 "mechanism": {"name": "gaussian", "epsilon": 8.0, "delta": 1e-9} | mechanism,
                 "estimates": [],
                 "folds": folds,
+                "by": by,
             },
             **facts,
         )
@@ -141,14 +148,18 @@ def largest_share(
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
-@pytest.mark.parametrize("case", ["rows", "persons", "folds", "marginals"])
+@pytest.mark.parametrize(
+    "case",
+    ["rows", "persons", "folds", "groups", "groups of persons", "groups, folds", "marginals"],
+)
 def test_all_draws_together_are_within_the_charged_mu(
     case: str, neighbours: str, tmp_path: Path
 ) -> None:
     """Hostile neighbours at equal published history: the charge is nearly attained."""
-    persons, folds = case == "persons", 3 if case == "folds" else 1
+    persons, folds = "persons" in case, 3 if "folds" in case else 1
+    by = "kind" if "groups" in case else None
     mechanism = {"name": "marginals"} if case == "marginals" else {}
-    plan = plan_for(tmp_path, neighbours, persons=persons, folds=folds, **mechanism)
+    plan = plan_for(tmp_path, neighbours, persons=persons, folds=folds, by=by, **mechanism)
     changed = tables(neighbours, persons=persons)
     assert neighbours == "add-remove" or len(pairs(neighbours, changed)) >= 30
     share = largest_share(plan, tmp_path, changed, histories=at_scale(1, 5))

@@ -183,7 +183,7 @@ PUBLIC: dict[str, tuple[str, str, Problem[..., Any]]] = {
     "tabs": ("table.csv", READABLE.replace(",", "\t"), publication.separator_not_comma),
     "bars": ("table.csv", READABLE.replace(",", "|"), publication.separator_not_comma),
     "text for numbers": ("text.parquet", READABLE, publication.column_types_differ),
-    "feather": ("table.feather", READABLE, table_problems.unknown_format),
+    "text in Arrow": ("table.feather", READABLE, publication.column_types_differ),
     "spreadsheet": ("table.xlsx", READABLE, table_problems.unknown_format),
     "feather named parquet": ("feather.parquet", READABLE, table_problems.file_not_readable),
 }

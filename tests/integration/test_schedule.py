@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from gramercy.application.request_model import Request
 from gramercy.application.yaml_files import read_request
 from gramercy.common.home import Home
 from gramercy.flows.deployments import deployments, prefect_yaml, served_tag
+from gramercy.schemas.problems import request as requests
 from gramercy.schemas.problems.prefect import pool_name, version_without_date
 from gramercy.schemas.problems.publication import run_too_late
 from gramercy.tasks.release_event import HOME
@@ -75,6 +77,65 @@ def test_late_runs_are_refused(tmp_path: Path) -> None:
         check_scheduled_version(daily, night + 2 * hours)
 
 
+MONTHLY = {
+    "source": "visits-{year}-{month}.csv",
+    "budget": {"epsilon": 3.0, "delta": 1e-5, "per": "month"},
+}
+
+
+def monthly(folder: Path, version: str = "{period}", **request: str) -> Request:
+    facts = {"version": version, **request}
+    return read_request(write_request(folder, request=facts, **MONTHLY))
+
+
+def test_schedule_publishes_the_period_that_has_just_ended(tmp_path: Path) -> None:
+    context, first = Context.default(), datetime.datetime(2026, 12, 1, 6, 0, tzinfo=UTC)
+    plan = make_plan(context, monthly(tmp_path), at=first)
+    assert (plan.request.version, plan.request.period) == ("2026-11", "2026-11")
+    assert plan.contract.source == str(tmp_path / "visits-2026-11.csv")
+    # A worker that was off for a day, or until the next month, does not change it.
+    for days in (0, 1, 40):
+        check_scheduled_version(plan, first + datetime.timedelta(days))
+    # The request of the run itself, which a retry reads, has the same key at any time.
+    again = make_plan(context, plan.request, at=first + datetime.timedelta(40))
+    assert (again.key, again.request) == (plan.key, plan.request)
+    named = make_plan(context, monthly(tmp_path, period="2026-11"), at=first)
+    assert named.key == plan.key
+    assert make_plan(context, monthly(tmp_path, "2026-11"), at=first).key == plan.key
+    assert make_plan(context, monthly(tmp_path, period="2026-10"), at=first).key != plan.key
+
+
+def test_a_second_version_of_a_period_can_be_late(tmp_path: Path) -> None:
+    day = datetime.datetime(2026, 12, 1, 6, 0, tzinfo=UTC)
+    plan = make_plan(Context.default(), monthly(tmp_path, "{period}.%d"), at=day)
+    assert plan.request.version == "2026-11.01"
+    with raises(run_too_late, scheduled="2026-11.01", current="2026-11.02"):
+        check_scheduled_version(plan, day + datetime.timedelta(1))
+
+
+def test_period_is_complete_in_the_time_zone_of_the_schedule(tmp_path: Path) -> None:
+    midnight = datetime.datetime(2026, 12, 1, 0, 30, tzinfo=zoneinfo.ZoneInfo("Asia/Tokyo"))
+    tokyo = monthly(tmp_path, timezone="Asia/Tokyo")
+    context = Context.default()
+    assert make_plan(context, tokyo, at=midnight).request.version == "2026-11"
+    assert make_plan(context, monthly(tmp_path), at=midnight).request.version == "2026-10"
+    # Days of a date column begin in its own time zone, not in that of the schedule.
+    dates = MONTHLY | {"source": "table.csv", "neighbours": "add-remove"}
+    facts = {"version": "{period}", "timezone": "Asia/Tokyo"}
+    column = write_request(tmp_path, request=facts, period={"column": "visited"}, **dates)
+    assert make_plan(context, read_request(column), at=midnight).request.version == "2026-10"
+
+
+def test_period_of_a_request_must_be_one_of_its_data_set(tmp_path: Path) -> None:
+    context = Context.default()
+    with raises(requests.version_of_other_period, version="2026-10", window="2026-10"):
+        make_plan(context, monthly(tmp_path, "2026-10", period="2026-11"))
+    with raises(requests.period_not_a_label, period="2026-W47", per="month"):
+        make_plan(context, monthly(tmp_path, period="2026-W47"))
+    with raises(requests.no_periods, dataset="toy"):
+        make_plan(context, request(tmp_path, "{period}"))
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_late_run_charges_nothing(
@@ -122,6 +183,14 @@ def test_deployments_for_several_requests(tmp_path: Path) -> None:
         deployments(context, [request(tmp_path, "v1")], "30 1 * * *", "UTC")
 
 
+def test_deployment_publishes_the_last_period_of_each_run(tmp_path: Path) -> None:
+    context, each_month = Context.default(), monthly(tmp_path)
+    (deployment, *_) = deployments(context, [each_month], "0 6 2 * *", "UTC")
+    assert deployment.parameters["request"]["version"] == "{period}"
+    with raises(version_without_date, version="{period}"):
+        deployments(context, [monthly(tmp_path, period="2026-11")], "0 6 2 * *", "UTC")
+
+
 def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
     """They have names of their own, and are triggered by releases of their own home only."""
     context, weekly = Context.default(), request(tmp_path, "%G-W%V")
@@ -139,7 +208,12 @@ def test_deployments_in_a_pool_of_their_own(tmp_path: Path, home: Path) -> None:
 
 def test_deployments_are_those_of_prefect_yaml() -> None:
     """`prefect deploy` reads the same file."""
-    stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"][1:]
+    stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
+    released = [each for each in stated if each["entrypoint"] == "gramercy.flows.release.release"]
+    assert [each["name"] for each in released] == ["weekly", "monthly"]
+    for each in released:
+        Request.model_validate(each["parameters"]["request"])
+    stated = stated[len(released) :]
     created = deployments(Context.default(), [], "30 1 * * *", "UTC")
     for deployment, facts in zip(created, stated, strict=True):
         schedules = [(each["cron"], each["timezone"]) for each in facts.get("schedules", [])]

@@ -103,7 +103,9 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         wait_for(lambda: is_healthy(api), 120, logs)
         run_prefect(environ, "work-pool", "create", "gramercy", "--type", "process")
         run_prefect(environ, "deploy", "--all")
-        deployed = {each["entrypoint"]: each for each in deployed_on(api)}
+        by_name = {each["name"]: each for each in deployed_on(api)}
+        assert by_name.pop("monthly")["parameters"]["request"]["version"] == "{period}"
+        deployed = {x["entrypoint"]: x for x in deployed_on(api) if x["name"] in by_name}
         weekly = deployed["gramercy.flows.release.release"]
         (schedule,) = weekly["schedules"]
         assert schedule["schedule"]["cron"] == "0 6 * * 1"
@@ -139,7 +141,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert cardiology.deploy(no_deployments) == ["release/toy@cardiology"]
         remaining = {(each["entrypoint"], each["name"]): each for each in deployed_on(api)}
         assert {name for _, name in remaining} == {
-            *("weekly", "published"),
+            *("weekly", "monthly", "published"),
             *("weekly@cardiology", "published@cardiology"),
         }
         assert not any(each["pull_steps"] for each in remaining.values())

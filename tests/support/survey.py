@@ -81,8 +81,10 @@ def survey_evidence(
     )
 
 
-def survey_request(folder: Path, epsilon: float = 4.0, rows: int = 5000) -> Path:
-    """Write the survey with a contract and a request that clips its rows."""
+def survey_request(
+    folder: Path, epsilon: float = 4.0, rows: int = 5000, by: str | None = None
+) -> Path:
+    """Write the survey with a contract and a request that clips its rows, and may group them."""
     survey_table(rows).to_csv(folder / "table.csv", index=False)
     columns: dict[str, Any] = {
         name: {"lower": lower, "upper": upper, "scale": (upper - lower) / 8}
@@ -92,12 +94,15 @@ def survey_request(folder: Path, epsilon: float = 4.0, rows: int = 5000) -> Path
     request = {
         "mechanism": {"name": "gaussian", "epsilon": epsilon, "delta": 1e-6},
         "normalisation": {"kind": "clip", "radius": 5.0},
+        "by": by,
     }
     budget = {"epsilon": 2 * epsilon, "delta": 1e-5, "per": "lifetime"}
     facts = {"rows": rows, "columns": columns, "intercept": True, "budget": budget}
     return write_request(folder, request=request, **facts)
 
 
-def survey_release(folder: Path, epsilon: float = 4.0, rows: int = 5000) -> str:
+def survey_release(
+    folder: Path, epsilon: float = 4.0, rows: int = 5000, by: str | None = None
+) -> str:
     """Publish the survey; return the release id."""
-    return run_release(survey_request(folder, epsilon, rows))
+    return run_release(survey_request(folder, epsilon, rows, by))

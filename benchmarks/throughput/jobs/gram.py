@@ -18,6 +18,7 @@ from benchmarks.throughput.jobs.inputs import Array
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.normalisation import Unit
 from gramercy.tables.gram import ExactGram
+from gramercy.tables.parts import ONE_PART
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
 from gramercy.tables.sums import SummingWorker, row_slices
@@ -52,7 +53,7 @@ def job(cell: Cell, _: Path) -> Iterator[dict[str, Contender]]:
 
     def everything() -> Any:
         threads = thread_count() if recipe.kernel else 1
-        workers = _side_by_side(lambda: SummingWorker(recipe, 1), cells, threads)
+        workers = _side_by_side(lambda: SummingWorker(recipe, ONE_PART), cells, threads)
         return reduce(add, (each.sums()[0] for each in workers))
 
     def normalised() -> Array:

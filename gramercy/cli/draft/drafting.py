@@ -6,26 +6,29 @@ import csv
 import datetime
 import io
 import os
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from dataclasses import dataclass, field, replace
 
+from gramercy.cli.draft.dataset_id import default_id
 from gramercy.cli.draft.header import check_header
 from gramercy.cli.draft.scalars import yaml_scalar
 from gramercy.schemas.column import INTERCEPT
-from gramercy.schemas.contract import MAX_COLUMNS, YEAR, Neighbours
-from gramercy.schemas.model import has_unprintable
+from gramercy.schemas.contract import MAX_COLUMNS, Neighbours
+from gramercy.schemas.database import SQLITE, DatabaseTable
+from gramercy.schemas.errors import RequestError
+from gramercy.schemas.model import has_unprintable, parse
+from gramercy.schemas.periods import Span, last_complete
+from gramercy.schemas.placeholders import glob_of_any_period, span_of, with_period
 from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas.source import AnySource, CsvFormat, Files
 from gramercy.tables.column_types import MIXED, PARTIAL, schema_of
+from gramercy.tables.csv_detection import detect_format
 from gramercy.tables.source import open_source
-from gramercy.tables.source_file import format_of
 
 NUMBERS, LEVELS = "numbers", "levels"
 _PUBLISHABLE_AS = {"whole": (NUMBERS, LEVELS), "double": (NUMBERS,), "text": (LEVELS,)}
 _TYPE_NAMES = {"whole": "whole numbers", "double": "numbers", "text": "text"}
 _MAX_NAME_LENGTH = 1000  # characters that a key in YAML can have
-_ANY_YEAR = "[0-9][0-9][0-9][0-9]"
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,25 @@ class Column:
         Bounds of a numeric column.
     levels
         Levels of a categorical column.
+    published
+        Whether it is to be published. Other columns are never read.
     """
 
     kind: str = "any"
     lower: float | None = None
     upper: float | None = None
     levels: tuple[str | float, ...] | None = None
+    published: bool = True
 
     @property
     def publishable_as(self) -> tuple[str, ...]:
         """The ways in which it can be published: numbers, levels or both."""
         return _PUBLISHABLE_AS.get(self.kind, (NUMBERS, LEVELS))
+
+    @property
+    def needs_levels(self) -> bool:
+        """Whether it is left out and could only be published with levels."""
+        return not self.published and self.publishable_as == (LEVELS,)
 
     @property
     def text(self) -> str:
@@ -78,10 +89,14 @@ class Draft:
         The columns to publish, by name.
     left_out
         The columns that cannot be published, with the reason.
-    epsilon, delta, per_year
+    epsilon, delta, per
         The budget.
     version, release_epsilon, release_delta
         As in a request.
+    written
+        The format of CSV, if the contract must state it.
+    database
+        The URL of the database, if `source` is the name of a table in one.
     """
 
     id: str
@@ -96,23 +111,49 @@ class Draft:
     persons: int | None = None
     epsilon: float | None = None
     delta: float | None = None
-    per_year: bool = False
+    per: Span | None = None
     version: str = ""
     release_epsilon: float = 1.0
     release_delta: float = 1e-7
+    written: CsvFormat | None = None
+    database: str | None = None
+
+    @property
+    def table(self) -> AnySource:
+        """The source as the contract states it."""
+        if self.database is not None:
+            return database_table(self.database, self.source)
+        if self.written is None:
+            return self.source
+        return Files(path=self.source, **self.written.model_dump())
+
+    def with_published_columns(self) -> Draft:
+        """The draft with the columns to publish; text that lacks levels is listed as left out."""
+        columns = {n: x for n, x in self.columns.items() if x.published and n != self.unit}
+        texts = [n for n, x in self.columns.items() if x.needs_levels and n != self.unit]
+        left_out = {**self.left_out, **dict.fromkeys(texts, "text, whose levels were not declared")}
+        return replace(self, columns=columns, left_out=left_out)
 
 
-def draft(table: str, name: str | None = None, columns: Iterable[str] | None = None) -> Draft:
+def draft(
+    table: str,
+    name: str | None = None,
+    columns: Iterable[str] | None = None,
+    database: str | None = None,
+) -> Draft:
     """Propose a contract and a request for a table; reads headers and schemas, but no row.
 
     Parameters
     ----------
     table
-        Path, glob, folder or URL of CSV or Parquet files; ``{year}`` in it stands for a year.
+        Path, glob, folder or URL of CSV or Parquet files; ``{year}``, ``{month}``
+        and other placeholders in it stand for the period; see `schemas.placeholders`.
     name
         Id of the data set; by default derived from the table's name.
     columns
         Names of the columns to publish; by default all that can be published.
+    database
+        The URL of the database in which `table` is a table, or ``env:NAME``.
 
     Raises
     ------
@@ -124,7 +165,14 @@ def draft(table: str, name: str | None = None, columns: Iterable[str] | None = N
     if not table.strip():
         raise problems.table_missing()
     table = os.path.expanduser(table)  # a shell does not expand it in quotes
-    source = open_source(table.replace(YEAR, _ANY_YEAR))
+    span, today = span_of(table), datetime.date.today()
+    written = None
+    if database is None:
+        source, written = detect_format(glob_of_any_period(table))
+    else:
+        database = _absolute(database)
+        present = with_period(table, span, last_complete(span, today)) if span else table
+        source = open_source(database_table(database, present))
     schema = schema_of(source)
     names = list(schema) if columns is None else list(columns)
     if columns is None and "csv" in source.formats:
@@ -139,13 +187,26 @@ def draft(table: str, name: str | None = None, columns: Iterable[str] | None = N
     if len(publishable) > MAX_COLUMNS:
         raise problems.too_many_columns(table, len(publishable), MAX_COLUMNS)
     return Draft(
-        id=name or _default_id(table),
+        id=name or default_id(table),
         source=table,
+        written=written,
+        database=database,
         columns=publishable,
         left_out={column: reason for column, reason in reasons.items() if reason},
-        per_year=YEAR in table,
-        version=datetime.date.today().isoformat(),
+        per=span,
+        version=last_complete(span, today) if span else today.isoformat(),
     )
+
+
+def database_table(url: str, table: str) -> DatabaseTable:
+    """A table of a database; the URL must not contain a secret."""
+    return parse(DatabaseTable, {"url": url, "table": table}, "--database", RequestError)
+
+
+def _absolute(url: str) -> str:
+    """A URL of SQLite with an absolute path, and any other as it is."""
+    path = url.removeprefix(SQLITE)
+    return url if path == url else f"{SQLITE}{os.path.abspath(os.path.expanduser(path))}"
 
 
 def parse_names(text: str) -> list[str]:
@@ -169,13 +230,3 @@ def _exclusion_reason(name: str, kind: str) -> str:
     if kind in {MIXED, PARTIAL}:
         return kind
     return "" if kind == "any" or kind in _PUBLISHABLE_AS else f"neither numbers nor text ({kind})"
-
-
-def _default_id(table: str) -> str:
-    """A default id: the last usable part of a path, in lower case and with hyphens."""
-    for part in reversed(PurePosixPath(table).parts):
-        stem = part.partition(".")[0] if format_of(part) else part
-        plain = stem.replace(YEAR, "").lower()
-        if "=" not in plain and (slug := re.sub(r"[^a-z0-9]+", "-", plain).strip("-")):
-            return slug[:63].strip("-")
-    return "table"

@@ -26,21 +26,16 @@ def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
     RequestError
         If a file exists, the folder is the table's own, or it cannot be written.
     """
-    paths = folder / CONTRACT, folder / REQUEST
-    if Path(draft.source).is_dir() and folder.resolve() == Path(draft.source).resolve():
-        raise folder_is_table(str(folder))
-    for path in paths:
-        if os.path.lexists(path):
-            raise draft_exists(str(path))
+    check_absent(draft, folder)
+    paths = _paths(folder)
     counted = "rows" if draft.unit is None else "persons"
     facts = {
         **vars(draft),
-        "source": _relative_source(folder, draft.source),
+        "source": _source(folder, draft),
         "counted": counted,
         "folds": _folds(draft),
     }
     texts = [_templates().get_template(path.name).render(facts) for path in paths]
-    check_output_folder("--folder", folder)
     with write_errors("--folder", folder), contextlib.ExitStack() as undo:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in zip(paths, texts, strict=True):
@@ -51,6 +46,27 @@ def write(draft: Draft, folder: Path) -> tuple[Path, Path]:
     return paths
 
 
+def check_absent(draft: Draft, folder: Path) -> None:
+    """Check that a draft can be written into a folder, before the questions.
+
+    Raises
+    ------
+    RequestError
+        If a file exists, or the folder is the table's own or cannot be created.
+    """
+    is_file = draft.database is None
+    if is_file and Path(draft.source).is_dir() and folder.resolve() == Path(draft.source).resolve():
+        raise folder_is_table(str(folder))
+    for path in _paths(folder):
+        if os.path.lexists(path):
+            raise draft_exists(str(path))
+    check_output_folder("--folder", folder)
+
+
+def _paths(folder: Path) -> tuple[Path, Path]:
+    return folder / CONTRACT, folder / REQUEST
+
+
 def _folds(draft: Draft) -> int:
     """Number of folds, if the draft states enough to know that they cost nothing."""
     if draft.rows is None or draft.unit is not None:
@@ -59,11 +75,16 @@ def _folds(draft: Draft) -> int:
     return folds_of_draft(draft.rows, columns, draft.release_epsilon, draft.release_delta)
 
 
-def _relative_source(folder: Path, source: str) -> str:
-    """A source relative to the contract's folder, unless it is absolute or a URL."""
+def _source(folder: Path, draft: Draft) -> str:
+    """The source relative to the contract's folder, unless it is absolute or a URL."""
+    source = draft.source
+    if draft.database is not None:
+        return source
     if "://" in source or Path(source).is_absolute():
         return source
-    return Path(os.path.relpath(Path(source).absolute(), folder.resolve())).as_posix()
+    relative = Path(os.path.relpath(Path(source).absolute(), folder.resolve())).as_posix()
+    # Files of periods cannot be found by way of '..', which could leave the folder of a period.
+    return os.path.abspath(source) if draft.per and relative.startswith("..") else relative
 
 
 @functools.cache

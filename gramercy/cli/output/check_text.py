@@ -35,6 +35,7 @@ def check_facts(check: TableCheck, version: str) -> dict[str, Any]:
         "persons": check.persons if check.complete else None,
         "persons_declared": check.contract.persons,
         "rows_without_person": check.rows_without_person,
+        "rows_without_date": check.rows_without_date,
         "columns": {
             column.name: {
                 "missing": column.missing,

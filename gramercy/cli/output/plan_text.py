@@ -16,6 +16,7 @@ from gramercy.application.verdict import plan_verdict
 from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
 from gramercy.cli.output.phrases import attacker_text, guarantee_text, normalisation_text
 from gramercy.cli.output.terminal import facts_table
+from gramercy.schemas.contract import Contract
 from gramercy.schemas.problems.verification import table_shared
 
 _PUBLISHES = {
@@ -37,10 +38,12 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
         f"Release of {contract.id}, version {request.version}",
         {
             "table": f"{contract.count} {contract.count_key} ({status}) x {plan.columns} columns",
+            **_patterns(contract),
             "protects": f"one {contract.protected_unit}, {contract.neighbours}",
             "rows": normalisation_text(plan.normalisation),
             **_constants(plan),
             "publishes": _PUBLISHES[mechanism.publishes] + _folds(request.folds),
+            **_groups(plan),
             "mechanism": f"{mechanism.name}, {mechanism.arithmetic} arithmetic",
             **{
                 f"  {name.replace('_', ' ')}": f"{value:.6g}"
@@ -57,6 +60,11 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
     )
 
 
+def _patterns(contract: Contract) -> dict[str, str]:
+    """What the patterns in the contract stand for: the first release fixes these columns."""
+    return {f"  {pattern}": ", ".join(names) for pattern, names in contract.patterns.items()}
+
+
 def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
     """A plan and its effect on the budget as plain data."""
     before, answered = preview.statement, preview.previous_charge
@@ -69,6 +77,7 @@ def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
         "budget_after": budget_facts(Account(plan.contract.id, after)),
         "more_like_this": after.charges_left(plan.guarantee),
         "same_table_as": list(preview.sharing_datasets),
+        "patterns": {pattern: list(names) for pattern, names in plan.contract.patterns.items()},
         "proposed_folds": proposed_folds(plan.spec, plan.calibration),
         "verdict": verdict.as_data() if (verdict := plan_verdict(plan)) else None,
     }
@@ -96,7 +105,7 @@ def _error(plan: Plan) -> dict[str, str]:
     counts = {} if noise is None else {"error of a count": f"sd {noise.stages[-1].sd:.3g}"}
     if plan.mechanism.publishes == "marginals":
         return counts
-    law = plan.law
+    law = plan.group_law
     return counts | {
         "error of an entry": (
             ("" if law.family != "noisy-rows" else "about ")
@@ -113,6 +122,16 @@ def _relative_error(plan: Plan) -> dict[str, str]:
         return {}
     share = f"{100 * plan.share_of_entry:.3g} % of an average diagonal entry"
     return {"  in proportion": f"{share}, which is 1/{plan.columns}: the rows have length 1"}
+
+
+def _groups(plan: Plan) -> dict[str, str]:
+    """How rows are grouped, if they are."""
+    by = plan.spec.by
+    if by is None:
+        return {}
+    rows = round(plan.contract.count / len(by.levels))
+    size = f"errors are for a group of {rows} {plan.contract.count_key}"
+    return {"groups": f"{len(by.levels)} levels of {by.name}, and all other rows; {size}"}
 
 
 def _folds(folds: int) -> str:

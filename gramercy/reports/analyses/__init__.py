@@ -14,6 +14,7 @@ from gramercy.reports.analyses import (
     components,
     cross_tables,
     pooled,
+    quadratic_discriminant,
     regression,
     summary_table,
     synthetic,
@@ -23,6 +24,7 @@ from gramercy.schemas.manifest import EstimateKind
 Part = Callable[[ReleaseBundle, EstimateBundle], Markup]
 
 parts: Mapping[EstimateKind, Part] = {
+    "quadratic-discriminant": quadratic_discriminant.part,
     "regression": regression.part,
     "components": components.part,
     "cross-tables": cross_tables.part,
@@ -35,4 +37,4 @@ parts: Mapping[EstimateKind, Part] = {
 def analyses(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> list[Markup]:
     """The part of every analysis among the estimates, in their order."""
     found = ((parts.get(each.manifest.kind), each) for each in estimates)
-    return [part(release, each) for part, each in found if part is not None]
+    return [part(release.rows_of(each.group), each) for part, each in found if part is not None]

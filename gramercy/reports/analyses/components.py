@@ -36,6 +36,7 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
         render(
             "analyses/components.html",
             estimate=estimate.manifest.estimate,
+            group=estimate.group,
             scale=str(estimate.manifest.estimator["scale"]),
             number=number,
             total=len(eigenvalues),

@@ -64,6 +64,7 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
         render(
             "analyses/cross_tables.html",
             estimate=estimate.manifest.estimate,
+            group=estimate.group,
             tables=tables,
             total=len(grouped),
             tuning=estimate.manifest.tuning,

@@ -26,6 +26,7 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
         render(
             "analyses/regression.html",
             estimate=facts.estimate,
+            group=estimate.group,
             outcome=str(terms["column"].iloc[0]),
             level=facts.tuning["level"],
             law=str(tables["fit"]["errors"].iloc[0]),

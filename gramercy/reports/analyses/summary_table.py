@@ -21,6 +21,7 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
         render(
             "analyses/summary_table.html",
             estimate=estimate.manifest.estimate,
+            group=estimate.group,
             tables=tables,
             by=estimate.manifest.estimator["by"],
             law=next(lines[0]["law"] for lines in tables.values() if lines),

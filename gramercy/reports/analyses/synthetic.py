@@ -59,6 +59,7 @@ def part(release: ReleaseBundle, estimate: EstimateBundle) -> Markup:
         render(
             "analyses/synthetic.html",
             estimate=estimate.manifest.estimate,
+            group=estimate.group,
             rows=len(rows),
             lines=lines,
             columns=len(rows.columns),

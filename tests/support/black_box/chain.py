@@ -92,7 +92,9 @@ def replay_chain(plan: Plan, table: bytes, folder: Path, history: History = ()) 
 
         def written(_: Path, manifest: ReleaseManifest, *results: Any) -> None:
             constants = manifest.columns, manifest.normalisation, manifest.scaling
-            replayed.published += [*constants, *map(_plain, results[-1])]
+            listed = (x for each in results if isinstance(each, list | tuple) for x in each)
+            histograms = (each for each in listed if isinstance(each, Histogram))
+            replayed.published += [*constants, *map(_plain, histograms)]
 
         patch.setattr("gramercy.application.drawing.write_matrices", written)
         patch.setattr("gramercy.application.drawing.write_release", written)

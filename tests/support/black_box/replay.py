@@ -41,12 +41,12 @@ class RecordedRun:
     published
         The published values in units of the lattice, with the tape's noise.
     rows
-        The public or noisy row count.
+        The public or noisy row count; of groups, an array.
     """
 
     requests: list[Request]
     published: Array
-    rows: float
+    rows: float | Array
 
 
 _facts = lru_cache(maxsize=64)(guarantee_facts)
@@ -87,7 +87,9 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
             lambda *written: written_files.append(written[1:]),
         )
         draw_into(folder, plan, as_flow_step(accumulate)(plan), "r1")
-    [(manifest, matrix, folds, *_)] = written_files
+    [(manifest, matrix, folds, _, groups, *_)] = [(*each, (), ()) for each in written_files]
+    if groups:
+        return _run_of_groups(plan, manifest, groups, tape.requests)
     if folds:
         sizes = [part.value for part in manifest.fold_rows]
         sums = [fold * rows for fold, rows in zip(folds, sizes, strict=True)]
@@ -107,6 +109,17 @@ def record_run(plan: Plan, folder: Path) -> RecordedRun:
     return RecordedRun(tape.requests, matrix * rows * mechanism.lattice.divisor, rows)
 
 
+def _run_of_groups(
+    plan: Plan, manifest: Any, groups: Sequence[Any], requests: list[Request]
+) -> RecordedRun:
+    """The sums of every part, and their noisy numbers of rows."""
+    matrices = [matrix for group in groups for matrix in group.folds or [group.raw]]
+    facts = [part for group in manifest.groups for part in group.fold_rows or [group.rows]]
+    sums = [matrix * part.value for matrix, part in zip(matrices, facts, strict=True)]
+    observed = np.array([part.observed for part in facts])
+    return RecordedRun(requests, np.array(sums) * plan.mechanism.lattice.divisor, observed)
+
+
 def claimed_share(plan: Plan, folder: Path, first: str, second: str) -> float:
     """The distance of two tables before the noise, as a share of the claim.
 
@@ -123,9 +136,9 @@ def claimed_share(plan: Plan, folder: Path, first: str, second: str) -> float:
     ):
         return math.inf
     mechanism = plan.mechanism
-    row_difference = (
-        first_run.rows - second_run.rows if mechanism.parameters.publishes_noisy_count else 0.0
-    )
+    row_difference = 0.0
+    if mechanism.parameters.publishes_noisy_count:
+        row_difference = float(np.linalg.norm(np.subtract(first_run.rows, second_run.rows)))
     return _share(mechanism, first_run.published - second_run.published, row_difference)
 
 

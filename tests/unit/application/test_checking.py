@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gramercy.application import checking
@@ -163,3 +164,43 @@ def test_private_counts_are_not_in_representations(tmp_path: Path) -> None:
     found = check_table(declared(tmp_path))
     for each in (found, *found.columns):
         assert type(each).__repr__ is object.__repr__
+
+
+def test_check_of_a_period_counts_its_rows_and_rows_without_date(tmp_path: Path) -> None:
+    text = (
+        "size,seen\n0,2026-11-01\n9,2026-11-02\n,2026-10-31\n0,\n0,1.11.2026\nbroken\n,2026-11-30\n"
+    )
+    contract = declared(
+        tmp_path,
+        text,
+        columns={"size": COLUMNS["size"]},
+        budget={"epsilon": 1.0, "delta": 1e-6, "per": "month"},
+        period={"column": "seen"},
+    )
+    check = check_table(contract.for_version("2026-11"))
+    (size,) = check.columns
+    assert (size.rows, size.missing, size.clamped) == (3, 1, 1)
+    assert (check.lines, check.malformed, check.rows_without_date) == (4, 1, 2)
+    assert warnings.rows_without_date.code in notices(check)
+    (tmp_path / "t.csv").write_text("size\n0\n")
+    with raises(publication.header_lacks_columns, columns=("seen",)):
+        check_table(contract.for_version("2026-11"))
+
+
+@pytest.mark.parametrize(
+    ("per", "version", "cells"),
+    [("month", "2026-11", [202611]), ("year", "2026", [True]), ("day", "2026-11-23", [1.5])],
+)
+def test_column_that_can_have_no_dates_is_refused(
+    tmp_path: Path, per: str, version: str, cells: list[Any]
+) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"size": [0.0], "seen": cells}).to_parquet(path)
+    facts = {"budget": {"epsilon": 1.0, "delta": 1e-6, "per": per}, "period": {"column": "seen"}}
+    columns = {"columns": {"size": COLUMNS["size"]}, "neighbours": "add-remove"}
+    contract = Contract.model_validate(contract_facts(path) | columns | facts)
+    if per == "year":  # whole numbers may be years, and booleans count as numbers
+        assert check_table(contract.for_version(version)).rows_without_date == 1
+        return
+    with raises(publication.date_column_type, column="seen"):
+        check_table(contract.for_version(version))

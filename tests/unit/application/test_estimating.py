@@ -28,6 +28,7 @@ from tests.support.problems import raises
 NAMES = list(estimators.registry)
 # These need columns in their own units or levels, which the matrices here lack.
 OF_TABLES = {"discriminant", "regression", "tables", "moments", "synthetic"}
+OF_TABLES |= {"quadratic-discriminant"}
 PLAIN = [name for name in NAMES if name not in {*OF_TABLES, "pool"}]  # a pool needs releases
 # Settings without a default.
 REQUIRED = {"regression": {"formula": "c0 ~ ."}, "pool": {"releases": ["toy/v1-r1"]}}
@@ -108,21 +109,22 @@ def write_table_with_levels(folder: Path) -> None:
     kind = rng.integers(0, 2, size=400)
     numbers = rng.normal(size=(400, 3)) + 2.0 * kind[:, None]
     table = pd.DataFrame(numbers, columns=["c0", "c1", "c2"])
-    table.assign(kind=np.array(["a", "b"])[kind]).to_csv(folder / "table.csv", index=False)
+    kinds = {"kind": np.array(["a", "b"])[kind], "ward": rng.choice(["A", "B"], 400)}
+    table.assign(**kinds).to_csv(folder / "table.csv", index=False)
 
 
 @pytest.mark.slow
 def test_all_estimates_of_one_release_are_verified(tmp_path: Path) -> None:
-    """They are sealed, shown in one report, and verified."""
+    """They are sealed, shown in one report, and verified. The release has groups."""
     write_table_with_levels(tmp_path)
     columns: dict[str, Any] = {f"c{i}": {"lower": -5.0, "upper": 7.0} for i in range(3)}
-    columns["kind"] = {"levels": ["a", "b"]}
-    request: dict[str, Any] = {"mechanism": {"name": "gaussian", "epsilon": 2.5, "delta": 1e-6}}
-    request |= {"normalisation": {"kind": "clip", "radius": 2.0}}
-    budget = {"epsilon": 10.0, "delta": 1e-5}
+    columns |= {"kind": {"levels": ["a", "b"]}, "ward": {"levels": ["A", "B"]}}
+    request: dict[str, Any] = {"mechanism": {"name": "gaussian", "epsilon": 7.5, "delta": 1e-6}}
+    request |= {"normalisation": {"kind": "clip", "radius": 2.0}, "by": "ward"}
+    budget = {"epsilon": 30.0, "delta": 1e-5}
     facts = {"rows": 400, "columns": columns, "intercept": True, "budget": budget}
     assert run_release(write_request(tmp_path, request=request, **facts)) == "v1-r1"
-    request["mechanism"]["epsilon"] = 2.0
+    request["mechanism"]["epsilon"] = 8.0
     release = run_release(write_request(tmp_path, request=request, **facts))
     archive = LocalArchive(Home.default().archive)
     made = [make_estimate(Context.default(), "toy", release, estimator(name)) for name in NAMES]

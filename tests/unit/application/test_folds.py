@@ -121,7 +121,7 @@ def test_sampler_assigns_every_row_to_a_fold(tmp_path: Path, neighbours: str) ->
         sums = as_flow_step(accumulate)(plan).sums
     assert {n for n, _ in calls} == {3}
     assert sum(size for _, size in calls) == ROWS
-    assert [part.rows for part in sums.fold_sums] == [0, ROWS, 0]
+    assert [part.rows for part in sums.part_sums] == [0, ROWS, 0]
     assert sums.malformed == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.schemas.problems.budget import budget_exceeded
-from gramercy.schemas.problems.request import version_without_year
+from gramercy.schemas.problems.request import version_without_period
 from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table
 from tests.support.ledger_writers import charge
@@ -76,7 +76,7 @@ def test_budget_per_year_of_data(
     assert run_release(request_for("2025")) == "2025-r1"
     assert run_release(request_for("2026-W01")) == "2026-W01-r2"
     first, second = run_json("budget", "toy", capsys=capsys)
-    assert (first["year_of_data"], second["year_of_data"]) == ("2025", "2026")
+    assert (first["period"], second["period"]) == ("2025", "2026")
     assert [c["release"] for c in first["charges"]] == ["2025-r1"]
     assert first["spent_epsilon"] == second["spent_epsilon"]
     assert "data of 2026" in run_command("budget", capsys=capsys)[1]
@@ -85,7 +85,7 @@ def test_budget_per_year_of_data(
     with raises(source_missing):
         run_release(request_for("2027"))
     for version in ("spring", "20267"):
-        with raises(version_without_year, version=version):
+        with raises(version_without_period, version=version):
             run_release(request_for(version))
     assert len(Ledger.of(any_home).charges("toy")) == 2
 

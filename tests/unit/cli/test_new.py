@@ -5,9 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from gramercy.application.yaml_files import read_contract, read_request
+from gramercy.application.yaml_files import read_contract
+from gramercy.cli.draft.budget_questions import default_delta
+from gramercy.cli.draft.dataset_id import default_id
 from gramercy.cli.draft.drafting import draft
 from gramercy.cli.draft.files import write
-from gramercy.cli.draft.questions import default_delta
 from gramercy.cli.draft.scalars import yaml_scalar
-from gramercy.schemas.column import Levels
+from gramercy.schemas.periods import Span, is_label
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import command_line as problems
 from gramercy.schemas.problems.command_line import draft_exists
-from gramercy.schemas.problems.contract import bounds_reversed
 from gramercy.schemas.problems.keys import request_not_valid, value_empty
+from gramercy.schemas.problems.source import database_url_not_public
 from gramercy.schemas.problems.table import source_missing
+from tests.support.database_tables import execute
 from tests.support.factories import run_command, run_json, write_yaml
-from tests.support.prefect_services import ROOT
 from tests.support.problems import raises
 
 CANARY = "63.1234"
@@ -290,80 +288,111 @@ def test_unusable_arguments_are_refused_by_name(
         draft(str(cwd / "elsewhere-*.csv"))
 
 
-def test_year_placeholder_drafts_a_yearly_budget(cwd: Path) -> None:
+def test_year_placeholder_drafts_a_yearly_budget(
+    cwd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (cwd / "blood-2025.csv").write_text("glucose\n")
     (cwd / "blood-2026.csv").write_text("glucose\n")
     made = draft("blood-{year}.csv")
     assert made.id == "blood"
-    contract, _ = write(made, cwd / "blood")
-    assert load(contract)["budget"]["per"] == "year"
-    assert load(contract)["source"] == "../blood-{year}.csv"
+    contract, request = write(made, cwd / "blood")
+    facts = load(contract)
+    assert facts["budget"]["per"] == "year"
+    assert facts["source"] == f"{cwd}/blood-{{year}}.csv"  # with '..' it would be refused
+    facts |= {"title": "Blood", "curator": "City Hospital", "rows": 900}
+    facts["budget"] |= {"epsilon": 3, "delta": 1e-6}
+    facts["columns"] = {"glucose": {"lower": 2, "upper": 30}}
+    write_yaml(contract, facts)
+    assert run_json("plan", request, capsys=capsys)["admitted"]
+    written, _ = write(made, cwd)
+    assert load(written)["source"] == "blood-{year}.csv"
 
 
-def run_on_terminal(folder: Path, home: Path, lines: list[str], *words: str) -> tuple[int, str]:
-    """Run a command whose input is a terminal; return its exit code and output."""
-    master, slave = pty.openpty()
-    with os.fdopen(master, "wb", buffering=0) as keyboard:
-        typed = "".join(f"{line}\n" for line in lines)
-        keyboard.write(f"{typed}\x04".encode())  # end of input
-        done = subprocess.run(
-            [sys.executable, "-m", "gramercy", *words],
-            stdin=slave,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=os.environ | {"GRAMERCY_HOME": str(home), "PYTHONPATH": str(ROOT)},
-            cwd=folder,
-            timeout=60,
-            check=False,
-        )
-        os.close(slave)
-    return done.returncode, done.stdout.decode()
-
-
-@pytest.mark.slow
-def test_draft_is_filled_in_on_a_terminal(
-    cwd: Path, home: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("table", "per", "name"),
+    [
+        ("blood-{year}-{month}.csv", "month", "blood-2026-11.csv"),
+        ("{year}/W{week}/blood.csv", "week", "2026/W47/blood.csv"),
+        ("blood{year}Q{quarter}.csv", "quarter", "blood2026Q4.csv"),
+    ],
+)
+def test_placeholders_draft_a_budget_per_period(
+    cwd: Path, table: str, per: Span, name: str
 ) -> None:
-    header = "patient,glucose,notes,ward,zip,spare,last"
-    (cwd / "blood.csv").write_text(f"{header}\n{CANARY}\n")
-    answers = ["Blood values", "City Hospital", "spouse", "patient", "y", "2105", "12", "7466"]
-    columns = ["numbers", "30", "2", "2", "30", "", "x", "l", "A, B, C", "lev", "007,010", "d"]
-    budget = ["", "2", "", "", "", ""]
-    code, out = run_on_terminal(cwd, home, [*answers, *columns, *budget], "new", "blood.csv")
-    assert code == 0, out
-    for problem in (
-        problems.answer_not_a_column,
-        bounds_reversed,
-        problems.answer_too_small,
-        problems.answer_not_a_choice,
-    ):
-        assert problem.code in out
-    assert "2105 or more" in out  # there are at least as many rows as persons
-    assert "[4/6] zip" in out
-    assert CANARY not in out
-    contract = read_contract(cwd / "blood/contract.yaml")
-    assert (contract.title, contract.curator) == ("Blood values", "City Hospital")
-    assert (contract.privacy_unit, contract.persons, contract.rows) == ("patient", 2105, 7466)
-    assert contract.names == ["glucose", "ward", "zip"]
-    assert contract.columns["zip"] == Levels(levels=("007", "010"))
-    assert contract.levels("ward") == ("A", "B", "C")
-    request = cwd / "blood/request.yaml"
-    assert read_request(request).mechanism.delta == pytest.approx(1e-7)
-    planned = run_json("plan", request, capsys=capsys)
-    assert (planned["columns"], planned["persons"], planned["admitted"]) == (7, 2105, True)
+    (cwd / name).parent.mkdir(parents=True, exist_ok=True)
+    (cwd / name).write_text("glucose\n")
+    made = draft(table)
+    assert (made.id, made.per) == ("blood", per)
+    assert is_label(per, made.version)
+    contract, _ = write(made, cwd / "blood")
+    assert load(contract)["budget"]["per"] == per
 
 
-@pytest.mark.slow
-def test_interactive_draft_without_columns_writes_nothing(cwd: Path, home: Path) -> None:
-    (cwd / "blood.csv").write_text("glucose\n")
-    lines = ["Blood", "Hospital", "", "", "900", "done"]
-    code, out = run_on_terminal(cwd, home, lines, "new", "blood.csv")
-    assert code == 2
-    assert problems.no_column_chosen.code in out
-    assert not (cwd / "blood").exists()
+def test_data_set_is_named_after_the_folder_if_the_file_says_nothing(
+    cwd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cwd / "Heart Clinic" / "raw"
+    folder.mkdir(parents=True)
+    for name in ("data.csv", "2024.csv", "part-0000.csv", "export_2024-v2.csv"):
+        (folder / name).write_text("age\n")
+        assert draft(str(folder / name)).id == "heart-clinic"
+    monkeypatch.chdir(folder)
+    assert draft("data.csv").id == draft("*.csv").id == "heart-clinic"
+    (folder / "visits-2024.csv").write_text("age\n")
+    assert draft("visits-2024.csv").id == "visits-2024"
+    assert default_id("https://example.org/heart/data.csv?key=1") == "heart"
+    assert default_id("s3://bucket/year=2024/part-0.parquet") == "table"
+    monkeypatch.setenv("HOME", str(folder))  # a home folder is named after a user
+    assert draft("data.csv").id == "table"
 
 
 def test_default_delta_is_well_below_one_over_rows() -> None:
     for count in (1, 999, 10**5, 10**5 + 1, 10**9):
         assert default_delta(count) <= 0.1 / count
     assert default_delta(1) == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "keys"),
+    [
+        ("blood.csv", "utf-8", {"separator": ";"}),
+        ("blood.tsv", "utf-8", {"separator": "\t"}),
+        ("blood.csv", "cp1252", {"separator": ";", "encoding": "cp1252"}),
+        ("blood.txt", "utf-16", {"separator": "|", "encoding": "utf-16"}),
+    ],
+)
+def test_format_of_csv_is_drafted_from_the_header(
+    name: str,
+    encoding: str,
+    keys: dict[str, str],
+    cwd: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = f"größe;age\n{CANARY};1\n" if encoding != "utf-8" else f"lead;age\n{CANARY};1\n"
+    (cwd / name).write_bytes(text.replace(";", keys["separator"]).encode(encoding))
+    code, _, err = run_command("new", name, "--no-ask", capsys=capsys)
+    assert code == 0, err
+    drafted = load(cwd / "blood/contract.yaml")
+    assert drafted["source"] == {"path": f"../{name}", "decimal": ".", **keys}
+    assert list(drafted["columns"]) == [text[: text.index(";")], "age"]
+    assert CANARY not in (cwd / "blood/contract.yaml").read_text()
+
+
+def test_draft_for_a_table_of_a_database(cwd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names and types only; a file of SQLite is found from the folder of the contract, too."""
+    execute(
+        f"sqlite:///{cwd}/clinic.db",
+        "CREATE TABLE visits_2020 (lead REAL, ward TEXT, photo BLOB)",
+        f"INSERT INTO visits_2020 VALUES ({CANARY}, '{CANARY}', NULL)",
+    )
+    words = ("new", "visits_2020", "--database", "sqlite:///clinic.db", "--no-ask")
+    code, _, err = run_command(*words, capsys=capsys)
+    assert code == 0, err
+    path = cwd / "visits-2020/contract.yaml"
+    drafted = load(path)
+    assert drafted["source"] == {"url": f"sqlite:///{cwd}/clinic.db", "table": "visits_2020"}
+    assert list(drafted["columns"]) == ["lead", "ward", "photo"]
+    assert CANARY not in path.read_text()
+    for url in ("sqlite://user:pw@host/x", "clinic.db"):
+        with raises(database_url_not_public):
+            draft("visits_2020", database=url)

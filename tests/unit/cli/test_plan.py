@@ -12,7 +12,14 @@ from gramercy.cli import flow_runner
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import publication, table
 from gramercy.schemas.problems.command_line import parent_folder_missing
-from tests.support.factories import run_command, run_json, run_release, write_request
+from gramercy.schemas.problems.request import period_not_a_label
+from tests.support.factories import (
+    run_command,
+    run_json,
+    run_release,
+    write_request,
+    write_table,
+)
 
 
 @pytest.mark.slow
@@ -86,3 +93,17 @@ def test_a_published_release_is_planned_without_its_table(
     code, _, err = run_command("plan", edited, capsys=capsys)
     assert code == 2
     assert table.source_missing.code in err
+
+
+def test_period_option_chooses_the_period_of_the_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = {"epsilon": 3.0, "delta": 1e-6, "per": "quarter"}
+    facts = {"source": "t-{year}Q{quarter}.csv", "budget": budget}
+    request = write_request(tmp_path, request={"version": "{period}"}, **facts)
+    write_table(tmp_path / "t-2026Q3.csv")
+    planned = run_json("plan", request, "--period", "2026-Q3", capsys=capsys)
+    assert planned["version"] == "2026-Q3"
+    assert planned["budget_before"]["period"] == "2026-Q3"
+    code, _, err = run_command("plan", request, "--period", "2026-09", capsys=capsys)
+    assert (code, period_not_a_label.code in err) == (2, True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,8 @@ from gramercy.schemas.errors import ContractError
 from gramercy.schemas.model import parse
 from gramercy.schemas.problems import budget as problems
 from gramercy.schemas.problems import ledger as ledger_problems
-from gramercy.schemas.problems.contract import year_and_source_disagree
-from gramercy.schemas.problems.request import version_without_year
+from gramercy.schemas.problems.contract import source_and_period_disagree
+from gramercy.schemas.problems.request import version_without_period
 from tests.support.ledger_writers import FACTS, TENTH, charge, contract
 from tests.support.problems import raises
 
@@ -149,7 +151,7 @@ def test_each_year_of_data_has_its_own_budget(database: Path | str) -> None:
     assert charge(ledger, "2026-W01", most, yearly) == "2026-W01-r2"
     with raises(problems.budget_exceeded, budget="toy, data of 2026"):
         charge(ledger, "2026", most, yearly)
-    with raises(version_without_year, version="week-1"):
+    with raises(version_without_period, version="week-1"):
         charge(ledger, "week-1", most, yearly)
     assert [s.window for s in ledger.statements("toy")] == ["2025", "2026"]
     assert {s.total.mu for s in ledger.statements("toy")} == {most.mu}
@@ -158,9 +160,51 @@ def test_each_year_of_data_has_its_own_budget(database: Path | str) -> None:
     assert ledger.find_inconsistencies([ledger.head()]) == []
 
 
+@pytest.mark.parametrize(
+    ("per", "source", "versions", "windows"),
+    [
+        ("quarter", "{year}Q{quarter}.csv", ["2026-Q3", "2026-Q4.b"], ["2026-Q3", "2026-Q4"]),
+        ("month", "{year}-{month}.csv", ["2026-11", "2026-12-01"], ["2026-11", "2026-12"]),
+        ("week", "{year}W{week}.csv", ["2026-W53", "2027-W01"], ["2026-W53", "2027-W01"]),
+        (
+            "day",
+            "{year}{month}{day}.csv",
+            ["2026-11-30", "2026-12-01"],
+            ["2026-11-30", "2026-12-01"],
+        ),
+    ],
+)
+def test_each_period_has_its_own_budget(
+    database: Path | str, per: str, source: str, versions: list[str], windows: list[str]
+) -> None:
+    ledger, most = Ledger(database), Guarantee(gdp_mu(2.9, 1e-5))
+    terms = contract(source=source, budget=YEARLY["budget"] | {"per": per})
+    for version, window in zip(versions, windows, strict=True):
+        charge(ledger, version, most, terms)
+        with raises(problems.budget_exceeded, budget=f"toy, data of {window}"):
+            charge(ledger, window + ".again", most, terms)
+    with raises(version_without_period, version="2026-", per=per):
+        charge(ledger, "2026-", most, terms)
+    assert [s.window for s in ledger.statements("toy")] == windows
+    assert {s.total.mu for s in ledger.statements("toy")} == {most.mu}
+    assert ledger.find_inconsistencies([ledger.head()]) == []
+
+
+def test_charge_to_another_month_is_found(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    budget = YEARLY["budget"] | {"per": "month"}
+    terms = contract(source="{year}-{month}.csv", budget=budget)
+    charge(ledger, "2026-11", terms=terms)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as db, db:
+        db.execute("drop trigger entries_no_update")
+        db.execute("update entries set window = '2026-10' where window = '2026-11'")
+    codes = {each.notice.code for each in ledger.find_inconsistencies([ledger.head()])}
+    assert ledger_problems.charged_to_wrong_period.code in codes
+
+
 @pytest.mark.parametrize("changes", [{"source": "t-{year}.csv"}, {"budget": YEARLY["budget"]}])
 def test_year_placeholder_and_yearly_budget_require_each_other(changes: dict) -> None:
-    with raises(year_and_source_disagree):
+    with raises(source_and_period_disagree):
         parse(Contract, FACTS | changes, "contract.yaml", ContractError)
 
 

@@ -12,7 +12,9 @@ from gramercy.application.context import Context
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.ledger.sources import datasets_with_same_source, normalised_source
+from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.problems.verification import table_shared
+from gramercy.schemas.source import Files
 from tests.support.factories import (
     contract_facts,
     run_command,
@@ -73,3 +75,15 @@ def test_ledger_stores_no_credentials_of_a_source(home: Path) -> None:
     ledger.charge(terms, "v1", "one", TENTH, "")
     assert ledger.sources() == {"toy": {"https://host.invalid/t.csv"}}
     assert not [e for e in ledger.entries() if "SECRET" in e.facts or "TOKEN" in e.facts]
+
+
+def test_tables_of_databases_are_compared_by_name() -> None:
+    """Whichever rows of them are read."""
+    table = {"url": "env:CLINIC_DB", "table": "visits"}
+    all_rows, some = (DatabaseTable(**table, where=x) for x in (None, "age >= 18"))
+    other = DatabaseTable(url="env:CLINIC_DB", table="persons")
+    sources = {"adults": {normalised_source(some)}}
+    assert datasets_with_same_source(sources, "clinic", [all_rows]) == ("adults",)
+    assert datasets_with_same_source(sources, "clinic", [other]) == ()
+    files = Files(path="/srv/t.csv", separator=";")
+    assert normalised_source(files) == normalised_source("/srv/t.csv")

@@ -52,7 +52,7 @@ def test_history_lists_charges_and_budget_changes_in_order(
 ) -> None:
     ledger = write_history(tmp_path, any_home)
     (timeline,) = run_json("history", "toy", capsys=capsys)
-    assert (timeline["dataset"], timeline["year_of_data"]) == ("toy", None)
+    assert (timeline["dataset"], timeline["period"]) == ("toy", None)
     events = timeline["events"]
     whats = ["registered", "charged", "charged", "charged", "raised", "lowered"]
     assert [each["what"] for each in events] == whats

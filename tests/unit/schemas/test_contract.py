@@ -1,9 +1,12 @@
-"""Sources of contracts with yearly budgets: no file belongs to two years."""
+"""Sources of contracts with budgets per period: no file belongs to two periods."""
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import re
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,8 +15,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gramercy.schemas.contract import YEAR, Contract
-from gramercy.schemas.problems.contract import yearly_budget_of_persons
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.periods import Span, label_of
+from gramercy.schemas.placeholders import PLACEHOLDERS
+from gramercy.schemas.problems import contract as problems
 from gramercy.tables.source import open_source
 from tests.support.factories import contract_facts
 from tests.support.problems import raises
@@ -25,9 +30,13 @@ def yearly(source: str, **keys: Any) -> Contract:
     return Contract.model_validate(contract_facts(source) | {"budget": YEARLY} | keys)
 
 
-def accepted(source: str) -> bool:
+def periodic(source: str, per: str, **keys: Any) -> Contract:
+    return yearly(source, budget=YEARLY | {"per": per}, **keys)
+
+
+def accepted(source: str, per: str = "year") -> bool:
     try:
-        yearly(source)
+        periodic(source, per)
     except ValidationError:
         return False
     return True
@@ -107,9 +116,9 @@ def test_no_file_name_matches_two_years(
     before: str, after: str, name: str, first: int, second: int
 ) -> None:
     """Names are matched by the rules of fsspec."""
-    if first == second or not accepted(before + YEAR + after):
+    if first == second or not accepted(before + "{year}" + after):
         return
-    contract = yearly(before + YEAR + after)
+    contract = yearly(before + "{year}" + after)
     patterns = []
     for year in (first, second):
         source = contract.for_version(f"{year:04}").source
@@ -126,12 +135,121 @@ def test_no_file_name_matches_two_years(
         assert not all(pattern.fullmatch(candidate) for pattern in patterns)
 
 
-def test_yearly_budget_is_refused_for_person_level_privacy() -> None:
-    """Parallel composition holds only for rows, and persons have rows in many years."""
+@pytest.mark.parametrize(
+    ("per", "source"),
+    [
+        ("month", "visits-{year}-{month}.csv"),
+        ("month", "year={year}/month={month}/part-*.parquet"),
+        ("month", "*-{month}{year}.csv"),
+        ("month", "{year}/*-{month}.csv"),
+        ("quarter", "{year}Q{quarter}/*.parquet"),
+        ("week", "{year}-W{week}/*.csv"),
+        ("day", "{year}/{month}/{day}/*.csv"),
+        ("day", "{day}.{month}.{year}*.csv"),
+    ],
+)
+def test_source_that_determines_the_period_is_accepted(per: Span, source: str) -> None:
+    assert accepted(source, per)
+
+
+@pytest.mark.parametrize(
+    ("per", "source"),
+    [
+        ("month", "visits-{month}.csv"),
+        ("month", "visits-{year}.csv"),
+        ("month", "{year}-{month}-{day}.csv"),
+        ("month", "{year}-{quarter}.csv"),
+        ("year", "{year}-{month}.csv"),
+        ("quarter", "{quarter}.csv"),
+        ("week", "{year}-{month}.csv"),
+        ("day", "{year}-{day}.csv"),
+        ("day", "t.csv"),
+        ("lifetime", "{month}.csv"),
+        ("month", "{year}*{month}*.csv"),
+        ("month", "*{year}*-{month}.csv"),
+        ("month", "{year}-[{month}].csv"),
+        ("month", "{year}-{month}-{month}.csv"),
+        ("month", "{year}/**/{month}.csv"),
+        ("month", "{year}/../{month}.csv"),
+    ],
+)
+def test_source_that_does_not_determine_the_period_is_refused(per: str, source: str) -> None:
+    assert not accepted(source, per)
+
+
+PARTS = st.lists(st.sampled_from([*"0127*?[]-/ab", "[!", "**", ".."]), max_size=3).map("".join)
+SPANS = st.sampled_from(sorted(PLACEHOLDERS))
+DAYS = st.dates(datetime.date(2000, 1, 1), datetime.date(2040, 12, 31))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    SPANS, st.randoms(use_true_random=False), st.lists(PARTS, min_size=4, max_size=4), DAYS, DAYS
+)
+def test_no_file_name_matches_two_periods(
+    per: Span, order: Random, between: list[str], first: datetime.date, second: datetime.date
+) -> None:
+    """Names that one period's pattern matches, with wildcards in place of anything, numbers too."""
+    marks = list(PLACEHOLDERS[per])
+    order.shuffle(marks)
+    pairs = itertools.zip_longest(between, marks, fillvalue="")
+    source = "".join(text + mark for text, mark in pairs)
+    labels = [label_of(per, first), label_of(per, second)]
+    if labels[0] == labels[1] or not accepted(source, per):
+        return
+    sources = [periodic(source, per).for_version(label).source for label in labels]
+    try:
+        patterns = [re.compile(glob_translate(each)) for each in sources]
+    except ValueError:  # fsspec refuses it
+        return
+    blanks = ["", "1", *(label[:4] for label in labels), *(label[-2:] for label in labels)]
+    for candidate in {filled(each, blank) for each in sources for blank in blanks}:
+        assert not all(pattern.fullmatch(candidate) for pattern in patterns)
+
+
+@pytest.mark.parametrize("per", ["year", "month", "day"])
+def test_budget_per_period_is_refused_for_person_level_privacy(per: str) -> None:
+    """Parallel composition holds only for rows, and persons have rows in many periods."""
     persons = {"privacy_unit": "person_id", "persons": 7}
-    with raises(yearly_budget_of_persons, column="person_id"):
-        yearly("{year}.csv", **persons)
+    with raises(problems.periodic_budget_of_persons, column="person_id", per=per):
+        periodic("{year}.csv", per, **persons)
     assert yearly("{year}.csv").protected_unit == "row"
     assert yearly("{year}.csv", privacy_unit="cell").protected_unit == "cell"
     lifetime = Contract.model_validate(contract_facts("t.csv") | persons)
     assert lifetime.protected_unit == "person"
+
+
+def test_number_of_rows_of_each_period() -> None:
+    contract = periodic("{year}-{month}.csv", "month", rows_by_period={"2026-10": 8, "2026-11": 9})
+    rows = [contract.for_version(version).rows for version in ("2026-10", "2026-11.2", "2026-12")]
+    assert rows == [8, 9, contract.rows]
+    assert contract.for_version("2026-11").source == "2026-11.csv"
+    days = {datetime.date(2026, 11, 23): 5}  # as YAML reads the key
+    daily = periodic("{year}{month}{day}.csv", "day", rows_by_period=days)
+    assert daily.for_version("2026-11-23").rows == 5
+    assert yearly("{year}.csv", rows_by_period={2026: 5}).for_version("2026").rows == 5
+
+
+def test_number_of_rows_must_be_that_of_a_period() -> None:
+    with raises(problems.rows_of_unknown_period, label="2026-Q1", per="month"):
+        periodic("{year}-{month}.csv", "month", rows_by_period={"2026-Q1": 8})
+    with raises(problems.rows_by_period_not_possible):
+        periodic("t.csv", "lifetime", rows_by_period={"2026": 8})
+    with raises(problems.delta_too_large, count_key="rows"):
+        yearly("{year}.csv", rows_by_period={"2026": 10**9})
+
+
+def test_column_of_dates_needs_private_numbers_of_rows() -> None:
+    period, private = {"column": "visited"}, {"neighbours": "add-remove"}
+    contract = periodic("t.csv", "month", period=period, **private)
+    assert contract.terms()["period"] == {"column": "visited", "timezone": "UTC"}
+    assert contract.for_version("2026-11").source == "t.csv"
+    for keys in ({}, private | {"privacy_unit": "cell"}):
+        with raises(problems.date_column_not_possible):
+            periodic("t.csv", "month", period=period, **keys)
+    with raises(problems.date_column_not_possible):
+        periodic("t.csv", "lifetime", period=period, **private)
+    with raises(problems.date_column_is_published, column="c0"):
+        periodic("t.csv", "month", period={"column": "c0"}, **private)
+    with raises(problems.source_and_period_disagree, placeholders=("none",)):
+        periodic("{year}-{month}.csv", "month", period=period, **private)

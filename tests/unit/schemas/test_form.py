@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gramercy import estimators, mechanisms
 from gramercy.application.request_model import Request
 
@@ -27,4 +29,6 @@ def test_every_choice_and_key_has_a_plain_description() -> None:
 def test_version_pattern_is_in_the_form_schema() -> None:
     version = Request.model_json_schema()["properties"]["version"]
     assert version["type"] == "string"
-    assert version["pattern"].startswith("^[A-Za-z0-9%]")
+    matches = re.compile(version["pattern"]).fullmatch
+    assert all(matches(each) for each in ("2026", "%G-W%V", "{period}", "{period}.2", "v-{period}"))
+    assert not any(matches(each) for each in ("", "-2026", "{month}", "{period}.", "../etc"))

@@ -28,6 +28,7 @@ from gramercy.schemas.problems.request import scheduler_address
 from gramercy.tables import cluster
 from gramercy.tables.cluster import Cluster
 from gramercy.tables.counting import count_bins, count_lengths
+from gramercy.tables.parts import Parts
 from gramercy.tables.passes import run_locally
 from gramercy.tables.reader import partitions
 from gramercy.tables.source import open_source
@@ -100,9 +101,9 @@ def test_cluster_sums_equal_local_sums(
     reported: list[int] = []
     local = summed(files, declared)
     remote = summed(files, declared, Cluster(scheduler), on_rows=reported.append)
-    assert local.fold_sums[0].gram is not None
-    assert remote.fold_sums[0].gram is not None
-    assert (local.fold_sums[0].gram == remote.fold_sums[0].gram).all()
+    assert local.part_sums[0].gram is not None
+    assert remote.part_sums[0].gram is not None
+    assert (local.part_sums[0].gram == remote.part_sums[0].gram).all()
     assert (local.rows, local.rows_read, local.malformed) == (
         remote.rows,
         remote.rows_read,
@@ -184,10 +185,14 @@ def test_cluster_folds_sum_to_all_rows(
     declared = contract(files)
     local = summed(files, declared)
     remote = summed(
-        files, declared, Cluster(scheduler), folds=5, assign=partial(sampler.uniform_integers, 5)
+        files,
+        declared,
+        Cluster(scheduler),
+        parts=Parts(5),
+        assign=partial(sampler.uniform_integers, 5),
     )
-    assert len(remote.fold_sums) == 5
-    assert min(part.rows for part in remote.fold_sums) > 0
+    assert len(remote.part_sums) == 5
+    assert min(part.rows for part in remote.part_sums) > 0
     assert remote.rows == local.rows
     assert local.gram is not None
     assert (remote.gram == local.gram).all()

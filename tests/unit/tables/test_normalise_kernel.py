@@ -18,6 +18,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Clip, Unit, Whole
 from gramercy.schemas.problems.table import table_changed
 from gramercy.tables.normalise_kernel import NormaliseKernel
+from gramercy.tables.parts import Parts
 from gramercy.tables.repair import Repairs
 from gramercy.tables.row_transform import RowTransform
 from gramercy.tables.source import open_source
@@ -115,7 +116,9 @@ def test_thread_count_does_not_change_sums(
 
     def summed() -> Accumulated:
         assign = RoundRobin(folds) if folds > 1 else None
-        return accumulate(open_source(path), contract, Unit(), lattice, folds=folds, assign=assign)
+        return accumulate(
+            open_source(path), contract, Unit(), lattice, parts=Parts(folds), assign=assign
+        )
 
     reference = summed()
     monkeypatch.setattr(gramercy.tables.row_transform, "_LARGE", 0)
@@ -123,7 +126,7 @@ def test_thread_count_does_not_change_sums(
         monkeypatch.setattr("gramercy.tables.passes.thread_count", lambda threads=threads: threads)
         threaded = summed()
         assert threaded.rows == reference.rows == 30_000
-        for first, second in zip(threaded.fold_sums, reference.fold_sums, strict=True):
+        for first, second in zip(threaded.part_sums, reference.part_sums, strict=True):
             assert first.gram is not None
             assert (first.gram == second.gram).all()
             assert first.rows == second.rows

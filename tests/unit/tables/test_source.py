@@ -13,6 +13,7 @@ import pytest
 
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import table as problems
+from gramercy.schemas.problems.source import folder_of_versions
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.reader import cell_batches
@@ -116,3 +117,22 @@ def test_folder_source_reads_all_tables_below_it(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with raises(problems.folder_without_tables, source=str(tmp_path / "none")):
         open_source(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "file"),
+    [
+        ("Delta", "_delta_log/00000000000000000000.json"),
+        ("Iceberg", "metadata/00000-1.metadata.json"),
+        ("Hudi", ".hoodie/hoodie.properties"),
+    ],
+)
+def test_folder_with_versions_of_rows_is_refused(kind: str, file: str, tmp_path: Path) -> None:
+    """A changed row is in two of its files."""
+    for name in ("part-0", "part-1"):
+        pq.write_table(pa.table({"a": [1.0]}), tmp_path / f"{name}.parquet")
+    assert len(open_source(str(tmp_path)).files) == 2
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).write_text("{}")
+    with raises(folder_of_versions, source=str(tmp_path), kind=kind):
+        open_source(str(tmp_path))

@@ -1,0 +1,179 @@
+"""Quadratic discriminant analysis from the groups of a release: every class has its own covariance.
+
+Li and Wang (2023), 4.2. With the second moment S of the rows (1, x) of group k, s = S_00, its mean
+is m = S_0x / s and its covariance is C / s, C = S_xx - s m m^T. With T the precision matrix of
+group k and q its prior probability, x is assigned to the group with the largest
+
+score_k(x) = -(x - m)^T T (x - m) / 2 + log det T / 2 + log q.
+
+Rows longer than the clipping radius count less, in every group by the same rule.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gramercy.estimators.about_means import about_means
+from gramercy.estimators.class_tables import ColumnUnits
+from gramercy.estimators.estimator import Estimate, Estimator
+from gramercy.estimators.graphical_lasso import GraphicalLasso
+from gramercy.estimators.own_units import own_units, weight_lost
+from gramercy.estimators.ridge import Ridge
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.groups import OTHER
+from gramercy.schemas.manifest import ReleaseSpec
+from gramercy.schemas.model import Positive
+from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems import estimation as problems
+from gramercy.schemas.problems.analyses import analysis_needs_means
+
+Array = NDArray[np.float64]
+
+_LOST = 3.0  # standard deviations from zero within which a number of rows is lost in the noise
+
+
+class QuadraticDiscriminant(Estimator):
+    """``quadratic-discriminant``: quadratic scores that tell the groups of a release apart.
+
+    Parameters
+    ----------
+    precision
+        Estimator of the precision matrix of every group: ``ridge`` or ``graphical-lasso``.
+    penalty
+        Penalty of that estimator: a positive number, or ``auto``.
+    prior
+        Prior probability of the groups: ``shares``, their shares of the rows, or ``equal``.
+
+    Notes
+    -----
+    The classes are the groups of the declared levels; the group of all other rows is left out, and
+    all columns of the matrix are features.
+
+    In simulations of 40 releases each (epsilon 1, two classes of Gaussian rows) with 5 columns and
+    5,000 rows, the error rate was 0.141 where correlations had opposite signs, and 0.186 where
+    variances were 1 : 3. That of the linear rule at the same guarantee was 0.293 and 0.342, and
+    that of the best possible rule 0.137 and 0.181. Where only means differed, the error rate was
+    0.309 (linear 0.305); with 20 columns and 20,000 rows 0.343 (linear 0.321). docs/estimators.md
+    has all settings.
+    """
+
+    name: Literal["quadratic-discriminant"] = "quadratic-discriminant"
+    precision: Literal["ridge", "graphical-lasso"] = "ridge"
+    penalty: Literal["auto"] | Positive = "auto"
+    prior: Literal["shares", "equal"] = "shares"
+
+    def check(self, spec: ReleaseSpec) -> None:
+        """See `Estimator.check`."""
+        if spec.by is None or self.group is not None:
+            raise problems.groups_missing()
+        if isinstance(spec.normalisation, Unit) or not spec.intercept:
+            raise analysis_needs_means(self.name)
+
+    def fit(self, evidence: Evidence) -> Estimate:
+        """See `Estimator.fit`.
+
+        Returns
+        -------
+        Estimate
+            Tables only, in the units of the columns. ``classes``: the share of each class among
+            those in use, with the standard deviation of the noise, and the constant of its score,
+            log det T / 2 + log q; a class whose number of rows or weight is within the noise is
+            ``lost in noise`` and has no score. ``means``: of each feature in each class, with the
+            standard deviation of the noise. ``precisions``: a line for each feature of each class.
+
+        Raises
+        ------
+        RequestError
+            If the release has no groups, no intercept or unit rows; or if fewer than two classes
+            are above the noise.
+        """
+        groups = {name: group for name, group in evidence.groups if name != OTHER}
+        if not groups:
+            raise problems.groups_missing()
+        if own_units(evidence) is None:
+            raise analysis_needs_means(self.name)
+        used = {name: group for name, group in groups.items() if not _lost(group)}
+        if len(used) < 2:
+            raise problems.groups_lost_in_noise(len(groups))
+        units = ColumnUnits.of(evidence, list(range(1, len(evidence.raw))))
+        classes = {name: self._class(group, units) for name, group in used.items()}
+        table = _shares(groups, used)
+        prior = table["share"] if self.prior == "shares" else 1 / len(used)
+        constants = pd.Series({name: each.half_log_det for name, each in classes.items()})
+        table["constant"] = table["class"].map(constants) + np.log(prior)
+        penalties = {f"penalty of {name}": each.penalty for name, each in classes.items()}
+        means = [each.mean_table(name, units) for name, each in classes.items()]
+        precisions = [each.precision_table(name, units) for name, each in classes.items()]
+        tables = {
+            "classes": table,
+            "means": pd.concat(means, ignore_index=True),
+            "precisions": pd.concat(precisions, ignore_index=True),
+        }
+        return Estimate("quadratic-discriminant", {}, penalties, tables)
+
+    def _class(self, group: Evidence, units: ColumnUnits) -> _Class:
+        centred = about_means(group)
+        spec = Ridge if self.precision == "ridge" else GraphicalLasso
+        fitted = spec(penalty=self.penalty).fit_columns(centred.evidence)
+        scaled = fitted.matrix * centred.weight
+        own = own_units(group)
+        assert own is not None
+        return _Class(
+            units.centre + units.scale * centred.mean,
+            own.noise(group.repaired, group.deviations, group.terms).mean,
+            scaled / np.outer(units.scale, units.scale),
+            float(np.linalg.slogdet(scaled)[1]) / 2 - float(np.log(units.scale).sum()),
+            fitted.tuning["penalty"],
+        )
+
+
+@dataclass(frozen=True)
+class _Class:
+    """One class in the units of the columns."""
+
+    mean: Array
+    mean_sd: Array
+    precision: Array
+    half_log_det: float
+    penalty: float
+
+    def mean_table(self, name: str, units: ColumnUnits) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"class": name, "feature": units.names, "mean": self.mean, "sd": self.mean_sd}
+        )
+
+    def precision_table(self, name: str, units: ColumnUnits) -> pd.DataFrame:
+        columns = units.columns("class", "feature")
+        table = pd.DataFrame(self.precision, columns=columns[2:])
+        table.insert(0, "feature", units.names)
+        table.insert(0, "class", name)
+        return table
+
+
+def _lost(group: Evidence) -> bool:
+    """Whether the noise hides the number of rows of a group, or their weight."""
+    few = group.rows <= _LOST * group.rows_sd
+    return few or any(weight_lost(m, group.deviations) for m in (group.raw, group.repaired))
+
+
+def _shares(groups: dict[str, Evidence], used: dict[str, Evidence]) -> pd.DataFrame:
+    """Share of each class among those in use, with the first-order error of the noise."""
+    kept = np.array([name in used for name in groups])
+    rows = np.where(kept, [group.rows for group in groups.values()], 0.0)
+    variance = np.where(kept, [group.rows_sd**2 for group in groups.values()], 0.0)
+    share = rows / rows.sum()
+    of_share = (1 - 2 * share) * variance + share**2 * variance.sum()
+    return pd.DataFrame(
+        {
+            "class": list(groups),
+            "status": np.where(kept, "used", "lost in noise"),
+            "share": np.where(kept, share, np.nan),
+            "share_sd": np.where(kept, np.sqrt(of_share) / rows.sum(), math.nan),
+        }
+    )

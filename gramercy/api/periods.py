@@ -1,0 +1,151 @@
+"""The periods of a data set: one release of each, their numbers over time, and their pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from gramercy.api.notebook import html_table
+from gramercy.api.pool import PooledRelease
+from gramercy.api.release import Release
+from gramercy.archive.listing import ListedRelease, newest_of_periods
+from gramercy.archive.protocol import Archive
+from gramercy.schemas.problems.analysis import level_out_of_range, no_own_units, no_periods
+
+if TYPE_CHECKING:
+    from gramercy.estimators.over_time import OverTime
+
+
+class Periods(Mapping[str, Release]):
+    """The releases of a data set by the periods of its data, in their order.
+
+    Each period has its newest release with a second moment that was not withdrawn.
+
+    Parameters
+    ----------
+    archive
+        The archive.
+    dataset
+        Id of the data set.
+    releases
+        Its releases, oldest first.
+
+    Raises
+    ------
+    RequestError
+        If no release is of a period.
+
+    Examples
+    --------
+    >>> import gramercy
+    >>> periods = gramercy.open(archive).periods("visits")  # doctest: +SKIP
+    >>> periods["2026-11"].means.standard_error             # doctest: +SKIP
+    >>> periods.over_time()                                 # doctest: +SKIP
+    >>> periods.changes().query("adjusted < 0.05")          # doctest: +SKIP
+    >>> periods.pooled.correlation                          # doctest: +SKIP
+    """
+
+    def __init__(self, archive: Archive, dataset: str, releases: Sequence[ListedRelease]) -> None:
+        self._archive, self._dataset = archive, dataset
+        self._listed = newest_of_periods(releases)
+        self._opened: dict[str, Release] = {}
+        if not self._listed:
+            raise no_periods(dataset)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One line for each period: ``release``, ``published``, ``rows``, ``epsilon``, ``delta``.
+
+        Under ``add-remove``, ``rows`` is noisy, with the standard deviation ``rows_sd``.
+        """
+        lines = {
+            label: {
+                "release": each.name,
+                "published": each.facts.published,
+                "rows": each.facts.rows.value,
+                "rows_sd": each.facts.rows.sd,
+                "epsilon": each.facts.guarantee.epsilon,
+                "delta": each.facts.guarantee.delta,
+            }
+            for label, each in self._listed.items()
+        }
+        return pd.DataFrame.from_dict(lines, orient="index").rename_axis("period")
+
+    def over_time(self, level: float = 0.95) -> pd.DataFrame:
+        """Means, standard deviations and correlations of every period, in the columns' own units.
+
+        Parameters
+        ----------
+        level
+            Confidence level of each interval, greater than 0.5 and less than 1.
+
+        Returns
+        -------
+        DataFrame
+            ``period``, ``kind`` (``mean``, of a level its share; ``standard deviation``;
+            ``correlation``), ``column``, ``other``, ``estimate``, ``standard_error``, ``lower`` and
+            ``upper``. NaN where noise hides a number.
+
+        Raises
+        ------
+        RequestError
+            If a release has no intercept or is of unit rows, or `level` is out of range.
+        """
+        return self._numbers(level).series
+
+    def changes(self) -> pd.DataFrame:
+        """Whether each number of `over_time` is the same in all periods.
+
+        The test knows the noise and the sampling error of each period; it is about the populations
+        behind the tables (`estimators.over_time`).
+
+        Returns
+        -------
+        DataFrame
+            ``kind``, ``column``, ``other``, ``periods`` in which the number is known, the
+            ``p_value`` of no change, and ``adjusted`` for testing all numbers at once; sorted by
+            the p-value.
+        """
+        return self._numbers(0.95).changes.sort_values("p_value", kind="stable", ignore_index=True)
+
+    @cached_property
+    def pooled(self) -> PooledRelease:
+        """All periods as one release: their rows are different. See `gramercy.pool`.
+
+        Raises
+        ------
+        RequestError
+            If there is one period only, or the releases cannot be pooled.
+        """
+        return PooledRelease([*self.values()], rows="disjoint")
+
+    def _numbers(self, level: float) -> OverTime:
+        from gramercy.estimators.over_time import is_in_own_units, over_time
+
+        if not 0.5 < level < 1:
+            raise level_out_of_range()
+        for release in self.values():
+            if not is_in_own_units(release.evidence):
+                raise no_own_units(release.id)
+        return over_time({label: each.evidence for label, each in self.items()}, level)
+
+    def __getitem__(self, label: str) -> Release:
+        if label not in self._opened:
+            name = self._listed[label].facts.release
+            self._opened[label] = Release(self._archive, self._dataset, name)
+        return self._opened[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __repr__(self) -> str:
+        return f"<Periods of {self._dataset}: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.table, f"Periods of {self._dataset}")

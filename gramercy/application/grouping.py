@@ -1,0 +1,42 @@
+"""The column by which a request groups the rows."""
+
+from __future__ import annotations
+
+from gramercy.application.request_model import Request
+from gramercy.common.similar_names import most_similar_first
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.facts import LevelsFacts
+from gramercy.schemas.problems import request as problems
+
+
+def grouping_column(contract: Contract, request: Request) -> LevelsFacts | None:
+    """The column of levels by which the rows are grouped; None if they are not.
+
+    Raises
+    ------
+    RequestError
+        If the contract has no such column of levels, or no other column.
+    """
+    name = request.by
+    if name is None:
+        return None
+    if name not in contract.columns:
+        raise problems.grouping_column_unknown(name, most_similar_first(name, contract.names))
+    levels = contract.levels(name)
+    if levels is None:
+        raise problems.grouping_column_numeric(name)
+    if len(contract.columns) == 1:
+        raise problems.only_grouping_column(name)
+    return LevelsFacts(name=name, levels=levels)
+
+
+def matrix_contract(contract: Contract, request: Request) -> Contract:
+    """The contract of the columns of the matrix: without the one that groups the rows.
+
+    Raises
+    ------
+    RequestError
+        See `grouping_column`.
+    """
+    by = grouping_column(contract, request)
+    return contract if by is None else contract.without_column(by.name)

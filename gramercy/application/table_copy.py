@@ -1,0 +1,71 @@
+"""The private copy of a database's table, which all steps of a release read.
+
+A database changes while it is read, so its table is read once, in one statement, into a file of the
+home that only its owner may read. The file is removed when the release is sealed or has failed. If
+the process was killed, the next run of any data set removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from gramercy.application.expectations import required_columns
+from gramercy.application.planning import Plan
+from gramercy.application.progress import rows_bar
+from gramercy.application.table_header import check_table_header
+from gramercy.archive.staging import StagingArea
+from gramercy.common.home import Home
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import DatabaseTable
+
+_OWNER = "copy"
+_FILE = "table.parquet"
+
+
+@contextmanager
+def copy_folder(home: Home, contract: Contract) -> Iterator[Path | None]:
+    """A private folder for the copy, removed after the block; None if the table is files."""
+    if not isinstance(contract.source, DatabaseTable):
+        yield None
+        return
+    area = StagingArea(home.tables)
+    area.sweep(_OWNER)
+    with area.new(_OWNER) as folder:
+        yield folder
+
+
+def copy_table(plan: Plan, folder: Path) -> Plan:
+    """Copy the table of a plan; the result is the same plan, which reads the copy.
+
+    Raises
+    ------
+    TableError
+        If the columns differ from the contract, or the database cannot be read.
+    ContractError
+        If the copy cannot be written.
+    """
+    return replace(plan, contract=copied_contract(plan.contract, folder))
+
+
+def copied_contract(contract: Contract, folder: Path) -> Contract:
+    """The contract with a private copy of its table as its source; see `copy_table`."""
+    from gramercy.tables.database.copying import copy_rows  # imports SQLAlchemy
+
+    if not isinstance(contract.source, DatabaseTable):
+        return contract
+    check_table_header(contract)
+    others = [name for name in required_columns(contract) if name not in contract.columns]
+    # The bar is never in a log: batch times depend on private cells.
+    with rows_bar("copying", contract.rows) as on_rows:
+        copied = copy_rows(
+            contract.source,
+            {name: contract.levels(name) for name in contract.names},
+            tuple(others),
+            folder / _FILE,
+            rows=contract.rows if contract.checks_rows else None,
+            on_rows=on_rows,
+        )
+    return contract.model_copy(update={"source": copied})

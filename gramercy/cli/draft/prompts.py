@@ -1,0 +1,98 @@
+"""Single questions on a terminal; an invalid answer is explained, and asked for again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+import typer
+
+from gramercy.schemas.errors import GramercyError
+from gramercy.schemas.problems import command_line as problems
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+BACK = "back"
+
+
+class Back(Exception):
+    """The steward wants to return to the question before."""
+
+
+def until_valid(question: Callable[[], T]) -> T:
+    """Ask until the answer is valid; print what is wrong with each invalid answer."""
+    while True:
+        try:
+            return question()
+        except GramercyError as error:
+            typer.echo(str(error), err=True)
+
+
+def ask_text(question: str, default: str | None = None) -> str:
+    """A text; with a default, Enter is an answer.
+
+    Raises
+    ------
+    Back
+        If the answer is ``back``, as for all questions.
+    """
+    suffix = " " if question.endswith("?") and not default else ": "
+    answer = typer.prompt(
+        question, default=default, show_default=bool(default), prompt_suffix=suffix, err=True
+    )
+    if (text := str(answer).strip()) == BACK:
+        raise Back
+    return text
+
+
+def ask_number(
+    question: str, kind: type[N], default: N | None = None, least: int | None = None
+) -> N:
+    """A finite number, at least `least`."""
+
+    def ask_once() -> N:
+        shown = None if default is None else format(default, "g" if kind is float else "d")
+        try:
+            number = kind(ask_text(question, shown))
+        except (ValueError, OverflowError):
+            raise problems.answer_not_a_number() from None
+        if not math.isfinite(number):
+            raise problems.answer_not_a_number()
+        if least is not None and number < least:
+            raise problems.answer_too_small(least)
+        return number
+
+    return until_valid(ask_once)
+
+
+def ask_choice(question: str, choices: Collection[str]) -> str:
+    """One of a few words, by its first letters; empty if Enter accepts what is shown."""
+
+    def ask_once() -> str:
+        answer = ask_text(question, "").lower()
+        matches = [choice for choice in choices if choice.startswith(answer)]
+        if answer and not matches:
+            raise problems.answer_not_a_choice((*choices, BACK))
+        return matches[0] if answer else ""
+
+    return until_valid(ask_once)
+
+
+def ask_yes(question: str, *, default: bool) -> bool:
+    """Yes or no."""
+    answer = ask_choice(f"{question} [{'Y/n' if default else 'y/N'}]", ("yes", "no"))
+    return default if not answer else answer == "yes"
+
+
+def ask_column(question: str, names: Collection[str], none: str) -> str | None:
+    """The name of a column; None for the default word `none`."""
+
+    def ask_once() -> str | None:
+        answer = ask_text(question, none)
+        if answer not in names and answer != none:
+            raise problems.answer_not_a_column(answer)
+        return answer if answer in names else None
+
+    return until_valid(ask_once)

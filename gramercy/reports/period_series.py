@@ -1,0 +1,131 @@
+"""A data set over time: numbers of each period with intervals, their pool, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from gramercy.archive.listing import ListedRelease
+from gramercy.estimators.over_time import OverTime
+from gramercy.reports.explanations import display_name
+from gramercy.reports.svg import ACCENT, FAINT, WARM, figure
+
+_CHARTS = 6
+_CHARTS_OF_A_KIND = 3
+_LISTED_CHANGES = 10
+_RATE = 0.05  # expected share of false changes among those that are listed
+_MOST_TICKS = 6
+
+
+@dataclass(frozen=True)
+class PeriodSeries:
+    """The newest release of each of the last periods, and their numbers.
+
+    Parameters
+    ----------
+    releases
+        The releases by the labels of their periods.
+    omitted
+        Number of earlier periods that are left out.
+    numbers
+        The numbers of each period, and how they changed; None if releases lack them.
+    pooled
+        Estimate, lower and upper bound of each number from all periods together, by
+        (kind, column, other); empty if they cannot be pooled.
+    """
+
+    releases: Mapping[str, ListedRelease]
+    omitted: int = 0
+    numbers: OverTime | None = field(default=None, repr=False)
+    pooled: Mapping[tuple[str, str, str], tuple[float, float, float]] = field(default_factory=dict)
+
+
+def series_facts(series: PeriodSeries) -> dict[str, Any]:
+    """What the page of a data set shows of its periods."""
+    facts: dict[str, Any] = {
+        "releases": series.releases,
+        "omitted": series.omitted,
+        "pooled": bool(series.pooled),
+        "rate": _RATE,
+        "charts": [],
+        "changed": [],
+        "tested": 0,
+        "beyond": 0,
+    }
+    if series.numbers is None:
+        return facts
+    changes = series.numbers.changes
+    significant = changes[changes["adjusted"] < _RATE].sort_values("p_value", kind="stable")
+    values = _by_number(series.numbers.series)
+    return facts | {
+        "charts": [
+            _chart(f"over-time-{k}", list(series.releases), key, values[key], series)
+            for k, key in enumerate(_chosen(changes))
+        ],
+        "tested": int(changes["p_value"].notna().sum()),
+        "beyond": len(significant),
+        "changed": [
+            (_title(key), _line_of(values[key]), p_value)
+            for key, p_value in zip(_keys(significant), significant["p_value"], strict=True)
+        ][:_LISTED_CHANGES],
+    }
+
+
+def _keys(lines: pd.DataFrame) -> list[tuple[str, str, str]]:
+    return [*lines[["kind", "column", "other"]].itertuples(index=False, name=None)]
+
+
+def _by_number(series: pd.DataFrame) -> dict[tuple[str, str, str], pd.DataFrame]:
+    """The lines of each number, in the order of the periods."""
+    return dict(iter(series.groupby(["kind", "column", "other"], sort=False)))
+
+
+def _chosen(changes: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """The numbers to draw: those that are most likely to have changed, a few of each kind."""
+    known = changes[changes["p_value"].notna()].sort_values("p_value", kind="stable")
+    of_kinds = known.groupby("kind", sort=False).head(_CHARTS_OF_A_KIND)
+    return _keys(of_kinds.head(_CHARTS))
+
+
+def _title(key: tuple[str, str, str]) -> str:
+    kind, column, other = key
+    names = display_name(column) + (f" and {display_name(other)}" if other else "")
+    return f"{kind} of {names}"
+
+
+def _line_of(lines: pd.DataFrame) -> list[float | None]:
+    """The estimates of a number; None where it is unknown."""
+    return [None if np.isnan(value) else float(value) for value in lines["estimate"]]
+
+
+def _chart(
+    name: str,
+    labels: Sequence[str],
+    key: tuple[str, str, str],
+    lines: pd.DataFrame,
+    series: PeriodSeries,
+) -> Markup:
+    """The intervals of one number, and that of all periods together."""
+    title, places = _title(key), np.arange(len(labels))
+    known = np.isfinite(lines["estimate"].to_numpy())
+    estimate, lower, upper = lines[["estimate", "lower", "upper"]].to_numpy().T
+    with figure(name, f"The {title} in each period, with intervals.", 3.4, 2.2) as drawing:
+        axes = drawing.axes
+        if (pooled := series.pooled.get(key)) is not None and np.isfinite(pooled).all():
+            middle, low, high = pooled
+            axes.axhspan(low, high, color=WARM, alpha=0.2, linewidth=0)
+            axes.axhline(middle, color=WARM, linewidth=1)
+        axes.vlines(places[known], lower[known], upper[known], color=ACCENT, linewidth=1.5)
+        style: Any = {"linestyle": "none", "markersize": 4, "color": ACCENT}
+        axes.plot(places[known], estimate[known], "o", **style)
+        step = -(-len(labels) // _MOST_TICKS)
+        axes.set_xticks(places[::-step][::-1], list(labels[::-step])[::-1], rotation=30, ha="right")
+        axes.set_xlim(-0.5, len(labels) - 0.5)
+        axes.set_title(title, fontsize=9, loc="left")
+        axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
+    return drawing.svg

@@ -1,0 +1,145 @@
+"""Connections to the database of a private table: read-only, and one snapshot for a statement.
+
+Errors of drivers quote values and URLs: they are replaced by errors that name the table only.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from gramercy.common.extras import is_installed
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.errors import GramercyError, TableError
+from gramercy.schemas.problems import source as problems
+from gramercy.tables.lines import replace_invalid_utf8
+
+_TIMEOUT = 60  # seconds to wait for a connection, or for a lock of SQLite
+_LOG = "gramercy.source"
+
+# At the level DEBUG, SQLAlchemy logs every row.
+logging.getLogger(f"sqlalchemy.engine.Engine.{_LOG}").setLevel(logging.WARNING)
+
+
+@contextmanager
+def connected(table: DatabaseTable) -> Iterator[sa.Connection]:
+    """A connection to the database of a table, which can only read.
+
+    Raises
+    ------
+    TableError
+        If the database cannot be opened or read, without the reason's text.
+    """
+    reason, error = "", None
+    try:
+        engine = _engine(table)
+        with engine.connect() as connection:
+            yield connection
+    except (GramercyError, GeneratorExit):
+        raise
+    except Exception as caught:
+        reason = type(getattr(caught, "orig", None) or caught).__name__
+        error = problems.database_not_readable(table.display_name, reason)
+    if error is not None:
+        raise error from None  # outside the handler: the handled error may quote data and URLs
+
+
+def _engine(table: DatabaseTable) -> sa.Engine:
+    url, error = _url(table), problems.database_not_supported(table.display_name)
+    if url is not None and url.get_backend_name() == "sqlite":
+        return _sqlite(table, url)
+    if url is not None and url.get_backend_name() == "postgresql":
+        return _postgresql(table, url)
+    raise error
+
+
+def _url(table: DatabaseTable) -> URL | None:
+    """The URL of the database; None if it is not a URL."""
+    text: str | None = table.url
+    if table.variable is not None:
+        text = os.environ.get(table.variable)
+        if not text:
+            raise problems.database_url_missing(table.variable)
+    try:
+        return make_url(str(text))
+    except (ArgumentError, ValueError):
+        return None
+
+
+def _sqlite(table: DatabaseTable, url: URL) -> sa.Engine:
+    """One SELECT of SQLite is a read transaction, which sees one state of the file."""
+    path = Path(url.database or "")
+    error: TableError | None = None
+    if not path.is_absolute():
+        error = problems.database_not_supported(table.display_name)
+    elif not path.is_file():  # SQLite would report it as unreadable
+        error = problems.database_not_readable(table.display_name, "FileNotFoundError")
+    if error is not None:
+        raise error
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=_TIMEOUT)
+        connection.text_factory = _text
+        return connection
+
+    return sa.create_engine("sqlite://", creator=connect, **_settings())
+
+
+def _text(data: bytes) -> str:
+    """A text of SQLite, which need not be UTF-8."""
+    return replace_invalid_utf8(data).decode()
+
+
+def _postgresql(table: DatabaseTable, url: URL) -> sa.Engine:
+    if not is_installed("psycopg"):
+        raise problems.database_driver_missing(table.display_name)
+    engine = sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        isolation_level="REPEATABLE READ",
+        connect_args={"connect_timeout": _TIMEOUT, "client_encoding": "utf8"},
+        **_settings(),
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _connect(connection: Any, _: Any) -> None:
+        connection.read_only = True
+        with connection.cursor() as cursor:
+            # Dates and times become text, which must not depend on the server's settings.
+            cursor.execute("SET datestyle = 'ISO'")
+            cursor.execute("SET timezone = 'UTC'")
+        connection.commit()
+        if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            _accept_any_bytes(connection)
+
+    return engine
+
+
+def _accept_any_bytes(connection: Any) -> None:
+    """Read text of a database that stores any bytes: a cell that is not UTF-8 must not fail.
+
+    The server must not convert the bytes, and the driver must not decode them.
+    """
+    from psycopg.adapt import Loader
+
+    class AnyBytes(Loader):
+        def load(self, data: Any) -> str:
+            return _text(bytes(data))
+
+    for name in ("text", "varchar", "bpchar", "name"):
+        connection.adapters.register_loader(name, AnyBytes)
+    connection.execute("SET client_encoding = 'SQL_ASCII'")
+    connection.commit()
+
+
+def _settings() -> dict[str, Any]:
+    return {"poolclass": sa.NullPool, "hide_parameters": True, "logging_name": _LOG}

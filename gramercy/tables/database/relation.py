@@ -1,0 +1,181 @@
+"""The columns of a database's table, and the one statement that reads them.
+
+The statement computes nothing that a cell could make fail: it selects columns, leaves out texts
+that are too long to be a value, and compares cells with values. Texts are compared by the number of
+their bytes, so that no cell fills the memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.problems import source as problems
+from gramercy.schemas.row_condition import columns_of as condition_columns
+from gramercy.tables.database.condition import expression
+from gramercy.tables.database.connection import connected
+
+WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
+DATE = "date or time"
+NUMERIC = "numeric"  # exact decimals, of up to 147,000 digits in PostgreSQL
+_POSTGRESQL_TYPES = {
+    **dict.fromkeys(("int2", "int4", "int8"), WHOLE),
+    **dict.fromkeys(("float4", "float8", "bool"), DOUBLE),
+    "numeric": NUMERIC,
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), TEXT),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), DATE),
+}
+# By the rules for affinity: https://www.sqlite.org/datatype3.html#determination_of_column_affinity
+_SQLITE_TYPES = (
+    (re.compile(r"DATE|TIME"), ANY),
+    (re.compile(r"INT"), WHOLE),
+    (re.compile(r"CHAR|CLOB|TEXT"), TEXT),
+    (re.compile(r"BLOB|^$"), ANY),
+)
+
+
+def columns_of(table: DatabaseTable) -> list[tuple[str, str]]:
+    """Names of the columns and their types, as in `tables.column_types`; no row is read.
+
+    SQLite does not enforce types: a column of whole numbers may contain text, which then counts as
+    missing. The columns of a free query of SQLite have no type.
+
+    Raises
+    ------
+    TableError
+        If the database cannot be read, or has no such table or view.
+    """
+    with connected(table) as connection:
+        stated = stated_columns(connection, table)
+    return [(name, DOUBLE if kind == NUMERIC else kind) for name, kind in stated]
+
+
+def stated_columns(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
+    """As `columns_of`, with a connection that is open; exact decimals are `NUMERIC`."""
+    _check_kind(connection, table)
+    statement = sa.select(sa.text("*")).select_from(_relation(table)).limit(0)
+    cursor: Any = connection.execute(statement).cursor
+    described = [(str(each[0]), each[1]) for each in cursor.description]
+    if connection.dialect.name == "postgresql":
+        types = _postgresql_types(connection, [oid for _, oid in described])
+        return [(name, types[oid]) for name, oid in described]
+    if table.query is not None:
+        return [(name, ANY) for name, _ in described]
+    return [(name, _sqlite_type(kind)) for name, kind in _sqlite_columns(connection, table)]
+
+
+def statement(
+    table: DatabaseTable,
+    columns: Mapping[str, tuple[str, int]],
+    known: Collection[str],
+    *,
+    sqlite: bool,
+) -> sa.Select[Any]:
+    """The statement that reads the table.
+
+    Parameters
+    ----------
+    table
+        What to read.
+    columns
+        The columns to read, with their types, and the most bytes of a text that can be a value.
+    known
+        Names of all columns.
+    sqlite
+        Whether the database is SQLite, in which any column may contain text.
+
+    Raises
+    ------
+    TableError
+        If the condition on rows names another column.
+    """
+    relation = _relation(table)
+    bounded = _sqlite_cell if sqlite else _postgresql_cell
+    cells = [bounded(name, *columns[name]).label(f"c{k}") for k, name in enumerate(columns)]
+    selected = sa.select(*cells).select_from(relation)
+    condition = table.condition
+    if condition is None:
+        return selected
+    for name in condition_columns(condition):
+        if name not in known:
+            raise problems.condition_column_unknown(table.display_name, name)
+    return selected.where(expression(condition))
+
+
+def _relation(table: DatabaseTable) -> sa.FromClause:
+    """The table, the view, or the query as a subquery, without its columns."""
+    if table.query is not None:
+        text = table.query.replace("\\", "\\\\").replace(":", "\\:")  # no parameters
+        text += "\n"  # it may end in a comment
+        return sa.text(text).columns().subquery("selected")
+    schema, _, name = table.relation.rpartition(".")
+    return sa.table(name, schema=schema or None)
+
+
+def _check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
+    """Refuse a view where the contract says table, whose rows need no assertion."""
+    if table.query is not None:
+        return
+    schema, _, name = table.relation.rpartition(".")
+    inspector, where = sa.inspect(connection), schema or None
+    views = inspector.get_view_names(where)
+    if connection.dialect.name == "postgresql":
+        views += inspector.get_materialized_view_names(where)
+    names = views if table.kind == "view" else inspector.get_table_names(where)
+    if name not in names:
+        raise problems.relation_not_found(table.display_name, table.kind)
+
+
+def _postgresql_types(connection: sa.Connection, oids: Sequence[int]) -> dict[int, str]:
+    """The types of columns; values of an enumeration are text."""
+    found = connection.execute(
+        sa.text("SELECT oid, typname, typtype FROM pg_type WHERE oid = ANY(:oids)"),
+        {"oids": list(set(oids))},
+    )
+    types = {
+        oid: TEXT if kind in {"e", b"e"} else _POSTGRESQL_TYPES.get(name, name)
+        for oid, name, kind in found
+    }
+    return {oid: types.get(oid, "unknown") for oid in oids}
+
+
+def _sqlite_columns(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
+    schema, _, name = table.relation.rpartition(".")
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    within = f"{quote(schema)}." if schema else ""
+    found = connection.exec_driver_sql(f"PRAGMA {within}table_xinfo({quote(name)})")
+    return [(row[1], row[2]) for row in found if row[6] != 1]  # 1: hidden
+
+
+def _sqlite_type(declared: str) -> str:
+    for pattern, kind in _SQLITE_TYPES:
+        if pattern.search(declared.upper()):
+            return kind
+    return DOUBLE
+
+
+def _postgresql_cell(name: str, kind: str, most_bytes: int) -> sa.ColumnElement[Any]:
+    """A cell; of text, and of exact decimals, only what can be a value.
+
+    Any value can be cast to text.
+    """
+    cell: sa.ColumnElement[Any] = sa.column(name)
+    if kind in {WHOLE, DOUBLE}:
+        return cell
+    text: sa.ColumnElement[Any] = sa.cast(cell, sa.Text)
+    if kind == NUMERIC:
+        return sa.case((sa.func.octet_length(text) <= most_bytes, cell))
+    if kind == DATE:
+        text = sa.func.replace(text, " ", "T")  # as ISO 8601 writes it
+    return sa.case((sa.func.octet_length(text) <= most_bytes, text))
+
+
+def _sqlite_cell(name: str, kind: str, most_bytes: int) -> sa.ColumnElement[Any]:
+    """A cell; any column may contain text of any length, and the length of text ends at a NUL."""
+    cell: sa.ColumnElement[Any] = sa.column(name)
+    bytes_of_cell = sa.func.length(sa.cast(cell, sa.LargeBinary))
+    return sa.case((bytes_of_cell <= most_bytes, cell))

@@ -1,0 +1,236 @@
+"""Formats of files, and tables of databases: codes 850 to 899."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import ContractError, InvalidValue, RequestError, TableError
+from gramercy.schemas.problem import problem
+
+# Keys of files.
+
+
+@problem(
+    "GRM-850",
+    InvalidValue,
+    "'separator' and 'decimal' are both commas, or 'decimal' is a comma and 'separator' is left "
+    "out.",
+    "Write the separator between the fields, such as separator: ';'.",
+)
+def separator_is_decimal_mark() -> None:
+    """A comma cannot both separate fields and be part of numbers."""
+
+
+@problem(
+    "GRM-851",
+    TableError,
+    "{file}: the header is not {encoding}.",
+    "Correct the contract's 'source.encoding', or save the file in this encoding.",
+)
+def header_not_in_encoding(file: str, encoding: str) -> None:
+    """The first line of a CSV file has bytes that do not exist in the declared encoding."""
+
+
+@problem(
+    "GRM-852",
+    TableError,
+    "{file}: a batch of rows needs more than {limit} MiB of memory.",
+    "Write the file with smaller batches, such as pandas' to_feather(..., chunksize=10000), or as "
+    "Parquet.",
+)
+def batch_too_large(file: str, limit: int) -> None:
+    """A batch of an Arrow IPC file is decompressed as a whole, and would take too much memory."""
+
+
+@problem(
+    "GRM-853",
+    TableError,
+    "{source}: this folder is a {kind} table, whose files also hold earlier versions of its rows.",
+    "Export the present version as Parquet: deltalake.DeltaTable(...).to_pyarrow_table() or "
+    "pyiceberg's scan().to_arrow(), and pyarrow.parquet.write_table.",
+)
+def folder_of_versions(source: str, kind: str) -> None:
+    """A row that was changed would be read twice, and the sensitivity would double."""
+
+
+# Keys of a database.
+
+
+@problem(
+    "GRM-855",
+    InvalidValue,
+    "A database needs exactly one of 'table', 'view' and 'query'.",
+    "Write for example: source: {{url: 'env:CLINIC_DB', table: visits}}.",
+)
+def relation_missing() -> None:
+    """It is not stated what to read from the database, or it is stated twice."""
+
+
+@problem(
+    "GRM-856",
+    InvalidValue,
+    "The URL of a database must be 'env:' and the name of an environment variable, or a URL "
+    "without user, password and query.",
+    "Put the URL into an environment variable of the machine that reads the table.",
+)
+def database_url_not_public() -> None:
+    """The contract is public, so the URL of a database with credentials must not stand in it."""
+
+
+@problem(
+    "GRM-857",
+    InvalidValue,
+    "A free 'query' needs 'assertion', with exactly these words: {words}",
+    "Assert it if it is true of the query. Otherwise name a 'table' or a 'view', with 'where'.",
+)
+def assertion_missing(words: str) -> None:
+    """Nothing else ensures that one record changes at most one row of a query's result."""
+
+
+@problem(
+    "GRM-858",
+    InvalidValue,
+    "'where' and 'assertion' cannot be combined like this: 'where' belongs to a 'table' or a "
+    "'view', and 'assertion' to a 'query'.",
+    "Remove the one that does not belong.",
+)
+def key_of_other_relation() -> None:
+    """A key is given that has no meaning for what is read."""
+
+
+@problem(
+    "GRM-859",
+    InvalidValue,
+    "A query must be one SELECT statement, without semicolons.",
+    "Start it with SELECT or WITH.",
+)
+def query_not_a_select() -> None:
+    """The free query is another statement, or several."""
+
+
+@problem(
+    "GRM-860",
+    InvalidValue,
+    "A placeholder such as '{{year}}' may stand in 'table' or 'view' only.",
+    "Make a table or a view for each period, or declare the column of dates as 'period'.",
+)
+def placeholder_not_in_table() -> None:
+    """Only separate tables or views keep the rows of different periods apart."""
+
+
+@problem(
+    "GRM-861",
+    InvalidValue,
+    "'where' is not a condition on one row, from character {position} on.",
+    "It may compare columns with values: = <> < <= > >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT "
+    "and parentheses. Names with other characters than letters, digits and _ are in double quotes.",
+)
+def condition_not_understood(position: int) -> None:
+    """Anything that reads other rows, calls a function or computes is refused.
+
+    A subquery could let one record decide on many rows, and a calculation that fails on one cell
+    would refuse the table.
+    """
+
+
+@problem(
+    "GRM-862",
+    InvalidValue,
+    "'privacy_unit: cell' needs Parquet files, and this is a database.",
+    "Write 'privacy_unit: row', or name a column that identifies persons.",
+)
+def cell_privacy_of_database() -> None:
+    """An update of a cell can move its row to another place."""
+
+
+@problem(
+    "GRM-863",
+    RequestError,
+    "'{mechanism}' publishes rows in their order, and a database gives rows in no fixed order.",
+    "Publish a second moment, or export the table as Parquet.",
+)
+def rows_of_database(mechanism: str) -> None:
+    """An update can move a row, so that the rows after it would change as well."""
+
+
+# Reading a database.
+
+
+@problem(
+    "GRM-865",
+    TableError,
+    "The environment variable {variable}, which should contain the URL of the database, is not "
+    "set.",
+    "Set it for the process that reads the table: on a worker, in its own environment.",
+)
+def database_url_missing(variable: str) -> None:
+    """The contract names an environment variable that does not exist here."""
+
+
+@problem(
+    "GRM-866",
+    TableError,
+    "{source}: this kind of database is not supported.",
+    "Use PostgreSQL (postgresql://...) or SQLite (sqlite:////path/file.db), or export the table as "
+    "Parquet.",
+)
+def database_not_supported(source: str) -> None:
+    """Only databases are read of which it is known that one statement sees one snapshot."""
+
+
+@problem(
+    "GRM-867",
+    TableError,
+    "{source}: the driver of PostgreSQL is not installed.",
+    "pip install 'gramercy[postgresql]'.",
+)
+def database_driver_missing(source: str) -> None:
+    """PostgreSQL needs the package psycopg."""
+
+
+@problem(
+    "GRM-868",
+    TableError,
+    "{source}: the database cannot be read ({reason}).",
+    "Check the URL of the database, the name of the table and your permissions.",
+)
+def database_not_readable(source: str, reason: str) -> None:
+    """The database gave an error; only its type is reported, because messages quote values."""
+
+
+@problem(
+    "GRM-869",
+    TableError,
+    "{source}: there is no such {kind}.",
+    "Check the name; a schema other than the default is written as schema.name.",
+)
+def relation_not_found(source: str, kind: str) -> None:
+    """The database has no table or view of this name, or what has it is the other of the two."""
+
+
+@problem(
+    "GRM-870",
+    TableError,
+    "{source}: 'where' names '{column}', which is not a column.",
+    "Write the name as the database has it, in double quotes if it has capitals or blanks.",
+)
+def condition_column_unknown(source: str, column: str) -> None:
+    """The condition on rows uses a column that the table does not have."""
+
+
+@problem(
+    "GRM-871",
+    TableError,
+    "{source}: the database is read once, by 'gramercy check' or a release.",
+    "Run one of these.",
+)
+def database_not_copied(source: str) -> None:
+    """A step that reads files was given a database that has not been copied."""
+
+
+@problem(
+    "GRM-872",
+    ContractError,
+    "{folder}: the private copy of a database's table cannot be written here ({reason}).",
+    "Free some space, or correct the permissions of the home.",
+)
+def copy_not_written(folder: str, reason: str) -> None:
+    """A release copies the table to a private file of the home first, and deletes it afterwards."""

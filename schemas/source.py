@@ -1,0 +1,118 @@
+"""Where the private table is: files, or a table of a database.
+
+A contract's ``source`` is a path, or a mapping of the keys of one of the classes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.model import Model
+from gramercy.schemas.problems import source as problems
+from gramercy.schemas.url import without_secrets
+
+Separator = Literal[",", ";", "\t", "|"]
+Decimal = Literal[".", ","]
+# Encodings in which a line end is one character after any other: in others, such as
+# those for Chinese and Japanese, a broken character could swallow the end of its line.
+Encoding = Literal[
+    "utf-8", "utf-16", "latin-1", "cp1250", "cp1251", "cp1252", "iso-8859-2", "iso-8859-15"
+]
+
+
+class CsvFormat(Model):
+    """How CSV files are written.
+
+    Parameters
+    ----------
+    separator
+        What separates the fields of a line.
+    decimal
+        The decimal mark of numbers. With a comma, a cell that contains a dot is not a number.
+    encoding
+        The encoding of the text. UTF-8 and UTF-16 may start with a byte order mark; UTF-16 without
+        one is little-endian.
+    """
+
+    separator: Separator = ","
+    decimal: Decimal = "."
+    encoding: Encoding = "utf-8"
+
+    @model_validator(mode="after")
+    def _check_marks(self) -> Self:
+        if self.separator == self.decimal:
+            raise problems.separator_is_decimal_mark()
+        return self
+
+
+class Files(CsvFormat):
+    """Files of a table, with the format of those that are CSV.
+
+    Parameters
+    ----------
+    path
+        Path, glob or URL of the files, or of a folder of them; as where ``source`` is only a text.
+    separator
+        What separates the fields of a line. Where it is stated, files whose names end in ``.tsv``,
+        ``.tab``, ``.psv``, ``.txt`` or ``.dat`` are read as CSV as well.
+    decimal
+        The decimal mark of numbers. With a comma, a cell that contains a dot is not a number.
+    encoding
+        The encoding of the text. UTF-8 and UTF-16 may start with a byte order mark; UTF-16 without
+        one is little-endian.
+    """
+
+    path: Annotated[str, Field(min_length=1)]
+
+    @property
+    def csv(self) -> CsvFormat:
+        """The format of CSV files."""
+        return CsvFormat(separator=self.separator, decimal=self.decimal, encoding=self.encoding)
+
+    @property
+    def is_any_text(self) -> bool:
+        """Whether files with other names than .csv are read as CSV as well."""
+        return "separator" in self.model_fields_set
+
+
+def _kind(source: Any) -> str:
+    if isinstance(source, str):
+        return "source-of-path"
+    keys = source if isinstance(source, Mapping) else getattr(source, "__dict__", {})
+    is_database = not {"table", "view", "query", "url"}.isdisjoint(keys) and "path" not in keys
+    return "source-of-database" if is_database else "source-of-files"
+
+
+AnySource = Annotated[
+    Annotated[str, Field(min_length=1), Tag("source-of-path")]
+    | Annotated[Files, Tag("source-of-files")]
+    | Annotated[DatabaseTable, Tag("source-of-database")],
+    Discriminator(_kind),
+]
+
+
+def display_name(source: AnySource) -> str:
+    """The source in messages, without secrets."""
+    if isinstance(source, DatabaseTable):
+        return source.display_name
+    return without_secrets(location(source))
+
+
+def location(source: AnySource) -> str:
+    """The part of a source that may have placeholders for the period of the data."""
+    if isinstance(source, str):
+        return source
+    return source.path if isinstance(source, Files) else source.location
+
+
+def at_location(source: AnySource, place: str) -> AnySource:
+    """The same source with another location."""
+    if isinstance(source, str):
+        return place
+    if isinstance(source, Files):
+        return source.model_copy(update={"path": place})
+    return source.at(place)

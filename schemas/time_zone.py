@@ -1,0 +1,21 @@
+"""Names of time zones, checked against those that this machine knows."""
+
+from __future__ import annotations
+
+import zoneinfo
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from gramercy.schemas.problems.request import timezone_unknown
+
+
+def _known(name: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise timezone_unknown() from None
+    return name
+
+
+TimeZone = Annotated[str, AfterValidator(_known)]

@@ -1,0 +1,64 @@
+"""Tables in real databases: SQLite files and PostgreSQL, with the same rows as a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import CopiedTable, DatabaseTable
+from gramercy.tables.csv_reader import MalformedLines
+from gramercy.tables.database.copying import copy_rows
+from gramercy.tables.reader import cell_batches
+from gramercy.tables.source import open_source
+from tests.support.databases import ledger_location
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def new_url(kind: str, folder: Path) -> str:
+    """The URL of a new, empty database."""
+    if kind == "sqlite":
+        return f"sqlite:///{folder / 'clinic.db'}"
+    return str(ledger_location(kind, folder))
+
+
+def engine_of(url: str) -> sa.Engine:
+    parsed, settings = sa.engine.make_url(url), {}
+    if parsed.get_backend_name() == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        settings = {"client_encoding": "utf8"}
+    return sa.create_engine(parsed, poolclass=sa.NullPool, connect_args=settings)
+
+
+def execute(url: str, *statements: str, rows: Rows = ()) -> None:
+    """Execute statements in one transaction, the last one for each row if there are rows."""
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        for number, each in enumerate(statements, start=1):
+            parameters = list(rows) if rows and number == len(statements) else None
+            connection.execute(sa.text(each), parameters)
+
+
+def database_table(url: str, monkeypatch: Any, **keys: Any) -> DatabaseTable:
+    """A table of a database, whose URL is in an environment variable."""
+    monkeypatch.setenv("CLINIC_DB", url)
+    return DatabaseTable.model_validate({"url": "env:CLINIC_DB", **keys})
+
+
+def copied(table: DatabaseTable, contract: Contract, path: Path, **options: Any) -> CopiedTable:
+    """A copy of the columns of a contract."""
+    levels = {name: contract.levels(name) for name in contract.names}
+    others = () if contract.person_column is None else (contract.person_column,)
+    return copy_rows(table, levels, others, path, **options)
+
+
+def cells(source: CopiedTable, columns: Mapping[str, Any]) -> list[list[float]]:
+    """The rows of a copy, as numbers and indices of levels."""
+    rows: list[list[float]] = []
+    for batch in cell_batches(open_source(source), columns, MalformedLines()):
+        rows += batch.T.tolist()
+    return rows

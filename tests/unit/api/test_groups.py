@@ -1,0 +1,137 @@
+"""Groups of a release in the analysts' interface."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from gramercy.api.groups import GroupRelease, Groups, groups_of
+from gramercy.estimators.uncertainty.group_differences import CORRELATION, MEAN, group_differences
+from gramercy.schemas.evidence import Evidence
+from gramercy.schemas.groups import OTHER
+from gramercy.schemas.problems.analyses import rows_lack_columns, unknown_group
+from gramercy.schemas.problems.analysis import group_in_settings, level_out_of_range
+from gramercy.schemas.problems.estimation import groups_missing
+from tests.support.factories import run_release
+from tests.support.problems import raises
+from tests.support.simulated_release import declared_columns, released
+from tests.unit.application.test_groups import COLUMNS as LEVELS
+from tests.unit.application.test_groups import plan_of_groups
+
+
+def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
+    plan_of_groups(tmp_path)
+    name = run_release(tmp_path / "request.yaml")
+    release = gramercy.open(str(home / "archive"))[f"toy/{name}"]
+    groups = release.groups
+    assert list(groups) == groups._ipython_key_completions_() == ["A", "B", OTHER]
+    assert groups["A"].names == release.names == ["(intercept)", "x", "y"]
+    assert groups["A"].rows == release.manifest.groups[0].rows.value
+    assert groups["A"].second_moment.shape == (3, 3)
+    assert list(groups.rows.index) == list(groups.means.index) == list(groups)
+    assert pickle.loads(pickle.dumps(groups))["B"].rows == groups["B"].rows
+    assert "A" in repr(groups["A"]) + groups._repr_html_() + groups["A"]._repr_html_()
+    assert groups["A"].estimate("ridge").precision_.shape == (3, 3)
+    with raises(unknown_group, group="C"):
+        groups["C"]
+    with raises(group_in_settings, estimator="ridge", group="A"):
+        release.estimate("ridge", group="A")
+
+
+COLUMNS = declared_columns([(-6.0, 6.0)] * 3)
+NAMES = ("(intercept)", "c0", "c1", "c2")
+
+
+def group(seed: int, mean: float = 0.0, correlation: float = 0.4, rows: int = 1000) -> Evidence:
+    """A group of three columns with noise of about the size of the sampling error."""
+    covariance = np.eye(3)
+    covariance[0, 1] = covariance[1, 0] = correlation
+    stream = np.random.default_rng(seed)
+    cells = stream.multivariate_normal([mean, 0, 0], covariance, rows)
+    evidence = released(cells, COLUMNS, radius=4.0, sd=1e-4, seed=seed + 10_000)
+    return replace(evidence, names=NAMES)
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+def test_equal_groups_differ_as_often_as_stated() -> None:
+    """Of 9 statistics in 150 pairs; errors of one pair are correlated."""
+    tables = [group_differences(group(2 * k), group(2 * k + 1)) for k in range(150)]
+    p_values = np.array([table["p_value"] for table in tables])
+    assert p_values.shape == (150, 9)
+    assert 0.03 < (p_values < 0.05).mean() < 0.07
+    found = [bool((table["q_value"] <= 0.05).any()) for table in tables]
+    assert np.mean(found) < 0.09
+
+
+def test_differences_are_found_and_measured() -> None:
+    table = group_differences(group(1, mean=0.5, rows=20_000), group(2, correlation=0.0))
+    of = table.set_index(["statistic", "column", "other"])
+    assert of.loc[(MEAN, "c0", ""), "difference"] == pytest.approx(0.5, abs=0.2)
+    assert of.loc[(CORRELATION, "c0", "c1"), "difference"] == pytest.approx(0.4, abs=0.2)
+    surest = set(table.sort_values("p_value")["column"].head(2))
+    assert surest == {"c0"}
+    inside = (table["lower"] < table["difference"]) & (table["difference"] < table["upper"])
+    assert inside.all()
+
+
+def test_comparison_of_groups() -> None:
+    evidence = replace(group(1), groups=(("A", group(1, mean=0.7)), ("B", group(2))))
+    groups = groups_of("toy/v1-r1", evidence)
+    compared = groups.compare("A", "B")
+    assert compared.p_value < 1e-6
+    found = compared.discoveries()
+    assert tuple(found.iloc[0][["statistic", "column"]]) == (MEAN, "c0")
+    assert len(compared.table()) == 9
+    assert "c0" in compared._repr_html_()
+    assert isinstance(groups["A"], GroupRelease)
+    assert isinstance(groups, Groups)
+    axes = compared.plot()
+    assert len(axes.get_yticklabels()) == 3
+    with raises(level_out_of_range):
+        groups.compare("A", "B", level=1.0)
+    with raises(unknown_group, group="b"):
+        groups.compare("A", "b")
+
+
+def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
+    """Ward A has x and y near -0.5, ward B near 0.5; the level of sex tells nothing."""
+    rng = np.random.default_rng(6)
+    ward = np.repeat(["A", "B"], 3000)
+    centre = np.where(ward == "A", -0.5, 0.5)
+    cells = {name: centre + rng.uniform(-0.3, 0.3, 6000) for name in "xy"}
+    frame = pd.DataFrame(cells | {"ward": ward, "sex": rng.choice([0, 1], 6000)})
+    keys = {
+        "normalisation": {"kind": "clip", "radius": 2.0},
+        "mechanism": {"name": "gaussian", "epsilon": 8.0, "delta": 1e-6},
+    }
+    columns = LEVELS | {"sex": {"levels": [0, 1]}}
+    budget = {"epsilon": 10.0, "delta": 1e-5}
+    plan_of_groups(tmp_path, frame, columns=columns, budget=budget, request=keys)
+    name = run_release(tmp_path / "request.yaml")
+    groups = gramercy.open(str(home / "archive"))[f"toy/{name}"].groups
+    classifier = pickle.loads(pickle.dumps(groups.classifier(prior="equal")))
+    assert classifier.features == ["x", "y", "sex"]
+    assert list(classifier.classes["status"]) == ["used", "used"]
+    assert (classifier.predict(frame) == ward).mean() > 0.99
+    as_texts = frame.assign(sex=frame["sex"].astype(str))
+    pd.testing.assert_frame_equal(classifier.scores(as_texts), classifier.scores(frame))
+    assert list(classifier.scores(frame).columns) == ["A", "B"]
+    some = pd.DataFrame({"x": [np.nan, 0.5], "y": [0.5, 0.5], "sex": [1, 0]}, index=[7, 3])
+    assert classifier.predict(some).to_dict() == {7: None, 3: "B"}
+    assert classifier.scores(some).loc[7].isna().all()
+    with raises(rows_lack_columns, missing=("y",)):
+        classifier.predict(frame.drop(columns="y"))
+    shown = classifier.summary() + classifier._repr_html_() + repr(classifier)
+    assert all(word in shown for word in ("sex=1", "share", "toy/"))
+
+
+def test_release_without_groups_has_no_classifier() -> None:
+    with raises(groups_missing):
+        groups_of("toy/v1-r1", group(1)).classifier()

@@ -1,0 +1,273 @@
+"""``gramercy new`` on a terminal: what Enter accepts, changes, ways back, and interruptions."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.application.yaml_files import read_contract, read_request
+from gramercy.cli.draft.drafting import Column
+from gramercy.cli.draft.proposals import person_columns, propose, runs
+from gramercy.schemas.column import Column as Bounds
+from gramercy.schemas.column import Levels
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.problems import command_line as problems
+from gramercy.schemas.problems.contract import bounds_reversed, level_is_missing
+from gramercy.schemas.problems.keys import request_not_valid
+from tests.support.factories import run_command, run_json
+
+CANARY = "63.1234"
+ACCEPT = ["", "", ""]
+CTRL_C = "\x03\n"
+
+Answer = Callable[..., tuple[int, str]]
+
+
+class Keyboard(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, size: int | None = -1, /) -> str:
+        line = super().readline(-1 if size is None else size)
+        if line == CTRL_C:
+            raise KeyboardInterrupt
+        return line
+
+
+@pytest.fixture
+def answer(
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Answer:
+    """Run ``gramercy new blood.csv`` with these lines as input; return its exit code and output."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGNAME", "jane")
+
+    def run(*lines: str, words: tuple[str, ...] = ("blood.csv",)) -> tuple[int, str]:
+        with monkeypatch.context() as terminal:
+            terminal.setattr("sys.stdin", Keyboard("".join(f"{line}\n" for line in lines)))
+            code, out, err = run_command("new", *words, capsys=capsys)
+        return code, out + err
+
+    return run
+
+
+def write_blood(folder: Path, header: str = "age,glucose,ward", rows: int = 40) -> None:
+    cells = ",".join([CANARY] * len(header.split(",")))
+    (folder / "blood.csv").write_text(f"{header}\n" + f"{cells}\n" * rows)
+
+
+def drafted(folder: Path) -> Contract:
+    return read_contract(folder / "blood/contract.yaml")
+
+
+def test_sixty_columns_and_three_times_enter_give_a_valid_draft(
+    tmp_path: Path, answer: Answer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["patient_id", "age", "visit_date", *[f"lab_{k}" for k in range(55)], "bmi"]
+    table = pd.DataFrame(np.zeros((2100, 59)), columns=names).assign(ward=CANARY)
+    table.to_parquet(tmp_path / "blood.parquet")
+    code, out = answer(*ACCEPT, words=("blood.parquet",))
+    assert code == 0, out
+    assert CANARY not in out
+    contract = drafted(tmp_path)
+    assert (contract.title, contract.curator, contract.rows) == ("Blood", "jane", 2100)
+    assert contract.names == ["age", *[f"lab_{k}" for k in range(55)], "bmi"]
+    assert contract.columns_without_bounds == contract.names
+    assert (contract.budget.epsilon, contract.budget.delta) == (3.0, 1e-6)
+    assert "# ward: text, whose levels" in (tmp_path / "blood/contract.yaml").read_text()
+    planned = run_json("plan", tmp_path / "blood/request.yaml", capsys=capsys)
+    assert (planned["columns"], planned["admitted"]) == (58, True)
+
+
+def test_too_few_rows_for_columns_without_bounds_are_shown(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path, rows=40)
+    code, out = answer("", "*", "n", "0 100", "", "")
+    assert code == 0, out
+    assert out.count("rows are needed, and there are 40") == 1
+
+
+def test_title_curator_version_and_rows_can_be_changed(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path)
+    steps = [
+        "title",
+        "Blood values",
+        "c",
+        "City Hospital",
+        "v",
+        "nov 26!",
+        "2026-11",
+        "r",
+        "no",
+        "7000",
+    ]
+    code, out = answer(*steps, *ACCEPT)
+    assert code == 0, out
+    assert request_not_valid.code in out  # the version is a short name
+    contract = drafted(tmp_path)
+    assert (contract.title, contract.curator) == ("Blood values", "City Hospital")
+    assert (contract.rows, contract.neighbours) == (7000, "add-remove")
+    assert read_request(tmp_path / "blood/request.yaml").version == "2026-11"
+
+
+def test_persons_need_a_column_and_their_number(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path, "patient,age,glucose")
+    persons = ["protects", "spouse", "patient", "y", "210", "12", "746"]
+    code, out = answer(*persons, *ACCEPT)
+    assert code == 0, out
+    assert problems.answer_not_a_column.code in out
+    assert problems.answer_too_small.code in out  # there are at least as many rows as persons
+    contract = drafted(tmp_path)
+    assert (contract.privacy_unit, contract.persons, contract.rows) == ("patient", 210, 746)
+    assert contract.names == ["age", "glucose"]
+
+
+def test_one_column_after_another(tmp_path: Path, answer: Answer) -> None:
+    """Neighbours with one prefix are asked about together, or one by one."""
+    write_blood(tmp_path, "glucose,lab_1,lab_2,lab_3,q1,q2,q3,ward,zip,spare,last")
+    columns = ["each", "numbers", "30 2", "2 30"]  # glucose
+    columns += ["above"]  # lab_*
+    columns += ["x", "each", "l", "1 2 3", "a", "skip"]  # q1, q2, q3
+    columns += ["l", "A, B, C", "l", "NA", "007; 010", "", "d"]  # ward, zip, spare
+    code, out = answer("", *columns, "", "")
+    assert code == 0, out
+    for problem in (bounds_reversed, level_is_missing, problems.answer_not_a_choice):
+        assert problem.code in out
+    assert "[2-4/11] lab_*, 3 columns" in out
+    assert "[9/11] zip" in out
+    assert drafted(tmp_path).columns == {
+        **dict.fromkeys(("glucose", "lab_1", "lab_2", "lab_3"), Bounds(lower=2.0, upper=30.0)),
+        **dict.fromkeys(("q1", "q2"), Levels(levels=(1.0, 2.0, 3.0))),
+        "ward": Levels(levels=("A", "B", "C")),
+        "zip": Levels(levels=("007", "010")),
+        **dict.fromkeys(("spare", "last"), Bounds()),
+    }
+
+
+def test_columns_are_changed_by_name_or_pattern(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path, "age,lab_a,lab_b,bmi")
+    named = ["lab_*", "n", "0 100", "lap_*", "age", "skip", "bmi", "n", "abc", "5, x", ""]
+    code, out = answer("", *named, "", "")
+    assert code == 0, out
+    for problem in (problems.answer_not_a_column, problems.answer_not_bounds):
+        assert problem.code in out
+    labs = dict.fromkeys(("lab_a", "lab_b"), Bounds(lower=0.0, upper=100.0))
+    assert drafted(tmp_path).columns == {**labs, "bmi": Bounds()}
+
+
+def test_back_returns_to_the_question_and_to_the_step_before(
+    tmp_path: Path, answer: Answer
+) -> None:
+    write_blood(tmp_path)
+    first = ["title", "back", "", "back", "title", "Blood values", ""]  # step 2, and again 1
+    second = ["each", "n", "0 9", "l", "back", "back", "n", "0 120", "back", "back"]
+    third = ["", "budget", "back", "back", "", "budget", "2", "1e-7", ""]
+    code, out = answer(*first, *second, *third)
+    assert code == 0, out
+    contract = drafted(tmp_path)
+    assert contract.title == "Blood values"
+    assert contract.columns["age"] == Bounds(lower=0.0, upper=120.0)
+    assert (contract.budget.epsilon, contract.budget.delta) == (2.0, 1e-7)
+
+
+@pytest.mark.parametrize("end", ["", CTRL_C])
+def test_interrupted_answers_are_private_and_continue(
+    end: str, tmp_path: Path, home: Path, answer: Answer
+) -> None:
+    write_blood(tmp_path, "age,glucose,ward,bmi")
+    code, out = answer("title", "Blood values", "", "each", "n", "0 120", "l", *end.split())
+    assert code == 1
+    assert not (tmp_path / "blood").exists()
+    (file,) = (home / "drafts").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert CANARY not in file.read_text() + out
+    code, out = answer("", "n", "2 30", "done", "", "")
+    assert code == 0, out
+    assert "[2/4] glucose" in out
+    assert "[1/4]" not in out
+    contract = drafted(tmp_path)
+    assert contract.title == "Blood values"
+    assert contract.columns["age"] == Bounds(lower=0.0, upper=120.0)
+    assert contract.columns["glucose"] == Bounds(lower=2.0, upper=30.0)
+    assert not file.exists()
+
+
+def test_answers_are_dropped_on_request_or_for_another_table(
+    tmp_path: Path, home: Path, answer: Answer
+) -> None:
+    write_blood(tmp_path)
+    answer("title", "Blood values", "rows", "no", "7000")
+    answer("no", "curator", "City Hospital")
+    (file,) = (home / "drafts").iterdir()
+    saved = json.loads(file.read_text())
+    assert (saved["draft"]["title"], saved["draft"]["curator"]) == ("Blood", "City Hospital")
+    assert (saved["draft"]["rows"], saved["draft"]["neighbours"]) == (None, "replace-one")
+    file.write_text("{}")
+    assert answer(*ACCEPT)[0] == 0
+    assert drafted(tmp_path).curator == "jane"
+
+
+def test_existing_draft_is_refused_before_the_questions(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path)
+    assert answer(*ACCEPT)[0] == 0
+    code, out = answer()
+    assert code == 2
+    assert problems.draft_exists.code in out
+
+
+def test_number_of_rows_is_asked_for_if_it_cannot_be_counted(
+    tmp_path: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gramercy.tables.row_count._MOST_BYTES", 5)
+    write_blood(tmp_path)
+    code, out = answer("", "", "0", "many", "900", "", "")
+    assert code == 0, out
+    for problem in (problems.answer_too_small, problems.answer_not_a_number):
+        assert problem.code in out
+    assert drafted(tmp_path).rows == 900
+
+
+def test_private_number_of_rows_is_not_the_counted_one(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path, rows=4321)
+    code, out = answer("rows", "no", "5000", *ACCEPT)
+    assert code == 0, out
+    assert "4321" not in (tmp_path / "blood/contract.yaml").read_text()
+
+
+def test_draft_without_columns_is_not_accepted(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path)
+    code, out = answer("", "*", "skip", "")
+    assert code == 1
+    assert problems.no_column_chosen.code in out
+    assert not (tmp_path / "blood").exists()
+
+
+def test_table_of_persons_only_cannot_be_published(tmp_path: Path, answer: Answer) -> None:
+    write_blood(tmp_path, "patient")
+    _, out = answer("protects", "patient")
+    assert problems.only_person_column.code in out
+
+
+def test_proposals_follow_from_names_and_types() -> None:
+    names = ("age", "patientId", "visit_date", "survival_time", "body_mass_index", "index", "notes")
+    columns = {name: Column() for name in names} | {"ward": Column("text"), "n": Column("whole")}
+    published = {name for name, column in propose(columns).items() if column.published}
+    assert published == {"age", "survival_time", "body_mass_index", "n"}
+    assert person_columns(names) == ["patientId"]
+
+
+def test_runs_are_neighbours_that_are_alike() -> None:
+    names = ["lab_a", "lab_b", "lab_c", "age", "lab_d", "q1", "q2", "q3", "q4"]
+    columns = {name: Column("text" if name == "q4" else "double") for name in names}
+    found = [(run.label, run.positions) for run in runs(columns)]
+    assert found == [("lab_*", "1-3"), ("age", "4"), ("lab_d", "5"), ("q*", "6-8"), ("q4", "9")]
+    assert [run.label for run in runs(columns, split=["q1", "q2", "q3"])][3:] == names[5:]

@@ -1,0 +1,164 @@
+"""Where a table is: keys of files, and of databases, which state no secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gramercy.schemas.condition_parser import parse_condition
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import ASSERTION, DatabaseTable
+from gramercy.schemas.errors import ContractError
+from gramercy.schemas.model import parse
+from gramercy.schemas.problem import Problem
+from gramercy.schemas.problems import contract as contract_problems
+from gramercy.schemas.problems import keys
+from gramercy.schemas.problems import source as problems
+from gramercy.schemas.row_condition import columns_of
+from gramercy.schemas.source import Files, display_name, location
+from tests.support.factories import contract_facts
+from tests.support.problems import raises
+
+DATABASE = {"url": "env:CLINIC_DB", "table": "visits"}
+QUERY = {"url": "env:CLINIC_DB", "query": "SELECT x FROM visits"}
+
+
+def contract(source: Any, **facts: Any) -> Contract:
+    return parse(Contract, contract_facts() | {"source": source, **facts}, "c.yaml", ContractError)
+
+
+def test_a_path_may_have_a_format() -> None:
+    plain = contract("t.csv").source
+    assert plain == "t.csv"
+    source = contract({"path": "t.csv", "separator": ";", "decimal": ","}).source
+    assert isinstance(source, Files)
+    assert (source.separator, source.decimal, source.encoding) == (";", ",", "utf-8")
+    assert location(source) == "t.csv"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem", "key"),
+    [
+        ({"path": "t.csv", "decimal": ","}, problems.separator_is_decimal_mark, "source"),
+        ({"path": "t.csv", "separators": ";"}, keys.key_misspelt, "source"),
+        ({"separator": ";"}, keys.key_missing, "source.path"),
+        ({"url": "env:CLINIC_DB"}, problems.relation_missing, "source"),
+        (DATABASE | {"view": "v"}, problems.relation_missing, "source"),
+        (DATABASE | {"url": "postgresql://u:p@h/d"}, problems.database_url_not_public, None),
+        (DATABASE | {"url": "CLINIC_DB"}, problems.database_url_not_public, "source.url"),
+        ({"table": "visits"}, keys.key_missing, "source.url"),
+        (DATABASE | {"assertion": ASSERTION}, problems.key_of_other_relation, "source"),
+        (QUERY, problems.assertion_missing, "source"),
+        (QUERY | {"assertion": "Yes."}, problems.assertion_missing, "source"),
+        (
+            QUERY | {"assertion": ASSERTION, "where": "x = 1"},
+            problems.key_of_other_relation,
+            "source",
+        ),
+        (
+            QUERY | {"assertion": ASSERTION, "query": "DELETE FROM t"},
+            problems.query_not_a_select,
+            "source",
+        ),
+        (
+            QUERY | {"assertion": ASSERTION, "query": "SELECT 1; DROP TABLE t"},
+            problems.query_not_a_select,
+            "source",
+        ),
+        (DATABASE | {"where": "x = '{year}'"}, problems.placeholder_not_in_table, "source"),
+        (DATABASE | {"where": "x = 1 LIMIT 5"}, problems.condition_not_understood, "source"),
+    ],
+)
+def test_sources_that_are_refused(source: Any, problem: Problem[..., Any], key: str | None) -> None:
+    with raises(problem, key=key) as caught:
+        contract(source)
+    assert "u:p" not in str(caught.value)
+
+
+def test_a_table_of_a_database_names_no_secret() -> None:
+    source = contract(DATABASE | {"where": "age >= 18"}).source
+    assert isinstance(source, DatabaseTable)
+    assert source.variable == "CLINIC_DB"
+    assert source.selection.model_dump() == {"table": "visits", "where": "age >= 18"}
+    assert display_name(source) == "env:CLINIC_DB (table visits)"
+    asserted = contract(QUERY | {"assertion": ASSERTION.replace(" and ", "\n and ")}).source
+    assert isinstance(asserted, DatabaseTable)
+
+
+def test_cells_of_a_database_cannot_be_protected() -> None:
+    with raises(problems.cell_privacy_of_database):
+        contract(DATABASE, privacy_unit="cell")
+
+
+def test_the_table_of_a_period_has_its_name() -> None:
+    budget = {"epsilon": 3.0, "delta": 1e-6, "per": "month"}
+    monthly = DATABASE | {"table": "visits_{year}_{month}"}
+    declared = contract(monthly, budget=budget).for_version("2026-11-v1")
+    assert isinstance(declared.source, DatabaseTable)
+    assert declared.source.table == "visits_2026_11"
+    with raises(contract_problems.source_and_period_disagree):
+        contract(DATABASE, budget=budget)
+    files = contract({"path": "{year}/{month}.csv", "separator": ";"}, budget=budget)
+    assert location(files.for_version("2026-11").source) == "2026/11.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("a = 1", ["a"]),
+        ("a=1 and(b<>'x' or not c is null)", ["a", "b", "c"]),
+        ('"My ""Col" in (1, -2.5e3, null)', ['My "Col']),
+        ("a not between b and 3 AND c NOT LIKE '100%'", ["a", "b", "c"]),
+        ("a IS NOT NULL OR TRUE = b", ["a", "b"]),
+        ("a = 'it''s; -- select'", ["a"]),
+    ],
+)
+def test_conditions_on_one_row(text: str, columns: list[str]) -> None:
+    assert list(columns_of(parse_condition(text))) == columns
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a in (select 1)",
+        "a = (select max(a) from t)",
+        "exists (select 1)",
+        "lower(a) = 'x'",
+        "lower (a) = 'x'",
+        "1 / a > 2",
+        "a + 1 = 2",
+        "a - -1 = 2",
+        "a::int = 1",
+        "cast(a as int) = 1",
+        "a = current_date()",
+        "row_number() over () = 1",
+        "a = 1 limit 5",
+        "a = 1 order by b",
+        "a = 1 union select 1",
+        "a = 1; drop table t",
+        "a = 1 -- comment",
+        "a = 1 /* comment */",
+        "a = any (1)",
+        "a = 'x\\'",
+        "a = E'x'",
+        "a = :name",
+        "a = $1",
+        "a = ?",
+        "a like b",
+        "t.a = 1",
+        "a",
+        "a = ",
+        "(a = 1",
+        "a = 1)",
+        "a = 1x",
+        "a = \u0661",
+        "a = yand(b = 1)",
+        "",
+        "not " * 60 + "a = 1",
+        "(" * 60 + "a = 1" + ")" * 60,
+    ],
+)
+def test_everything_else_is_refused(text: str) -> None:
+    with raises(problems.condition_not_understood):
+        parse_condition(text)

@@ -1,0 +1,346 @@
+"""Tables of SQLite and PostgreSQL: one snapshot, exact integers, and no cell that refuses."""
+
+from __future__ import annotations
+
+import logging
+import stat
+import traceback
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramercy.common.lattice import Lattice
+from gramercy.schemas.contract import Contract
+from gramercy.schemas.database import ASSERTION
+from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems import source as problems
+from gramercy.tables import streaming
+from gramercy.tables.column_types import schema_of
+from gramercy.tables.database import copying
+from gramercy.tables.database.relation import columns_of
+from gramercy.tables.source import open_source
+from tests.support.database_tables import (
+    cells,
+    copied,
+    database_table,
+    engine_of,
+    execute,
+    new_url,
+)
+from tests.support.databases import KINDS
+from tests.support.factories import contract_facts
+from tests.support.problems import raises
+
+SECRET = "Rosalind-4711"
+NAN = float("nan")
+WIDE = {"lower": -100.0, "upper": 100.0}
+COLUMNS: dict[str, Any] = {
+    "x": WIDE,
+    "n": {"lower": -1e18, "upper": 1e18},
+    "price": WIDE,
+    "flag": {"levels": [0, 1]},
+    "ward": {"levels": ["A", "B", "Ä"]},
+}
+CREATE = (
+    "CREATE TABLE visits (patient BIGINT, x DOUBLE PRECISION, n BIGINT, price NUMERIC(12, 4),"
+    " flag BOOLEAN, ward VARCHAR(20), day DATE)"
+)
+INSERT = "INSERT INTO visits VALUES (:patient, :x, :n, :price, :flag, :ward, :day)"
+
+
+def frame(rows: int) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    return pd.DataFrame(
+        {
+            "patient": rng.integers(0, rows // 2, rows),
+            "x": rng.normal(size=rows) * 30,
+            "n": rng.integers(-(2**62), 2**62, rows),
+            "price": rng.integers(-(10**7), 10**7, rows) / 10**4,
+            "flag": rng.random(rows) < 0.5,
+            "ward": rng.choice(["A", "B", "Ä", "C"], rows),
+            "day": "2026-11-23",
+        }
+    )
+
+
+def filled(url: str, table: pd.DataFrame) -> None:
+    execute(url, CREATE, INSERT, rows=table.to_dict("records"))
+
+
+def contract(source: Any, rows: int = 4, **facts: Any) -> Contract:
+    declared = {"source": source, "rows": rows, "columns": COLUMNS} | facts
+    return Contract.model_validate(contract_facts() | declared)
+
+
+def gram(declared: Contract) -> Any:
+    columns = sum(len(getattr(each, "levels", [0])) for each in declared.columns.values())
+    lattice = Lattice.fitting(columns + declared.intercept, declared.count, 1.0)
+    return streaming.accumulate(open_source(declared.source), declared, Unit(), lattice).gram
+
+
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new database of each kind."""
+    return new_url(request.param, tmp_path)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return new_url("sqlite", tmp_path)
+
+
+def test_integers_equal_those_of_the_same_table_in_parquet(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of persons, and where missing cells and whole numbers beyond 2^53 are among them."""
+    table = frame(300)
+    table.loc[7, ["x", "price", "ward"]] = None
+    table.to_parquet(tmp_path / "t.parquet")
+    filled(url, table.astype(object).where(table.notna(), None))
+    source = database_table(url, monkeypatch, table="visits")
+    monkeypatch.setattr(copying, "_BATCH_CELLS", 500)
+    monkeypatch.setattr(copying, "_GROUP_CELLS", 700)
+    for facts in ({}, {"privacy_unit": "patient", "persons": 150}):
+        in_parquet = contract(str(tmp_path / "t.parquet"), 300, **facts)
+        path = tmp_path / f"copy-{len(facts)}.parquet"
+        copy = copied(source, contract(source, 300, **facts), path)
+        np.testing.assert_array_equal(gram(in_parquet), gram(contract(copy, 300, **facts)))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_copy_is_one_snapshot_while_rows_change_and_move(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first batch, another connection changes, moves, adds and removes rows."""
+    table = frame(400)
+    if url.startswith("sqlite"):
+        execute(url, "PRAGMA journal_mode = WAL")  # as of a database that is written while read
+    filled(url, table)
+    source = database_table(url, monkeypatch, table="visits")
+    monkeypatch.setattr(copying, "_BATCH_CELLS", 200)
+    first, batches = table.iloc[0].to_dict(), list[int]()
+
+    def change(rows: int) -> None:
+        if not batches:
+            execute(url, "UPDATE visits SET x = x + 50, n = 0")
+            execute(url, "DELETE FROM visits WHERE ward = 'A'", INSERT, rows=[first] * 50)
+        batches.append(rows)
+
+    declared = contract(source, 400)
+    copy = copied(source, declared, tmp_path / "c.parquet", on_rows=change)
+    assert len(batches) > 3
+    columns = {name: declared.levels(name) for name in declared.names}
+    read = np.array(cells(copy, columns))
+    np.testing.assert_array_equal(np.sort(read[:, 0]), np.sort(table["x"]))
+    assert len(cells(copied(source, declared, tmp_path / "d.parquet"), columns)) != 400
+
+
+def test_no_cell_refuses_a_table_of_postgresql(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers beyond double precision, infinite dates, and text that is far too long."""
+    url = new_url("postgresql", tmp_path)
+    execute(
+        url,
+        "CREATE TYPE ward AS ENUM ('A', 'B')",
+        "CREATE TABLE t (x DOUBLE PRECISION, n NUMERIC, price REAL, flag BOOLEAN, ward ward,"
+        " patient TEXT, day TIMESTAMPTZ, other DATE)",
+        "INSERT INTO t VALUES ('NaN', 'NaN', 'Infinity', NULL, 'A', repeat('x', 50000000),"
+        " 'infinity', '-infinity'), ('-Infinity', 1e-400 + 10.0 ^ 400, 1, true, 'B', 'p',"
+        " '2026-11-23 08:30+01', '4713-01-01 BC'), (5e-324, 0.1, 2, false, NULL, '', NULL, NULL),"
+        " (0, repeat('9', 100000)::numeric, 0, NULL, NULL, NULL, NULL, NULL)",
+    )
+    source = database_table(url, monkeypatch, table="t")
+    types = dict(columns_of(source))
+    assert [types[name] for name in ("x", "n", "flag", "ward", "patient")] == [
+        *("double", "double", "double", "text", "text")
+    ]
+    assert types["day"] == types["other"] == "date or time"
+    levels = {"x": None, "n": None, "price": None, "flag": (0.0, 1.0), "ward": ("A", "B")}
+    path = tmp_path / "c.parquet"
+    copy = copying.copy_rows(source, levels, ("patient", "day", "other"), path)
+    np.testing.assert_array_equal(
+        cells(copy, levels),
+        [
+            [NAN, NAN, np.inf, NAN, 0],
+            [-np.inf, np.inf, 1, 1, 1],
+            [5e-324, 0.1, 2, 0, NAN],
+            [0, NAN, 0, NAN, NAN],
+        ],
+    )
+    # A number of more than a thousand digits counts as missing.
+    texts = pd.read_parquet(path)[["patient", "day", "other"]]
+    assert texts["patient"].isna().tolist() == [True, False, False, True]
+    assert texts["day"][1] == "2026-11-23T07:30:00+00"
+    assert path.stat().st_size < 10_000
+
+
+def test_text_that_is_not_utf8_refuses_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PostgreSQL database may store any bytes."""
+    url = new_url("postgresql", tmp_path)
+    execution = engine_of(url).execution_options(isolation_level="AUTOCOMMIT")
+    with execution.connect() as connection:
+        connection.exec_driver_sql(
+            "CREATE DATABASE any_bytes ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'"
+            " TEMPLATE template0"
+        )
+    url = engine_of(url).url.set(database="any_bytes").render_as_string(hide_password=False)
+    execute(url, "CREATE TABLE t (x INTEGER, ward TEXT)")
+    execute(url, "INSERT INTO t VALUES (1, 'A'), (2, convert_from('\\xff41', 'SQL_ASCII'))")
+    source = database_table(url, monkeypatch, table="t")
+    levels = {"x": None, "ward": ("A",)}
+    copy = copying.copy_rows(source, levels, (), tmp_path / "c.parquet")
+    np.testing.assert_array_equal(cells(copy, levels), [[1, 0], [2, NAN]])
+
+
+def test_no_cell_refuses_a_table_of_sqlite(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite stores anything in any column."""
+    execute(
+        sqlite_url,
+        "CREATE TABLE t (x INTEGER, n REAL, price NUMERIC, flag, ward TEXT, patient INTEGER)",
+        "INSERT INTO t VALUES ('text', 9e999, x'ff', '1', cast(x'ff41' AS TEXT), 'p')",
+        "INSERT INTO t VALUES (9007199254740993, 1, ' 2.5 ', 1.0, 7, 7)",
+        "INSERT INTO t VALUES (1, zeroblob(50000000), 3, x'31', 'A', '7')",
+        "INSERT INTO t VALUES (1, 2, 3, cast(x'3100' AS TEXT), 'A' || char(0), zeroblob(50000000))",
+    )
+    source = database_table(sqlite_url, monkeypatch, table="t")
+    levels = {"x": None, "n": None, "price": None, "flag": (0.0, 1.0), "ward": ("A", "7")}
+    path = tmp_path / "c.parquet"
+    copy = copying.copy_rows(source, levels, ("patient",), path)
+    np.testing.assert_array_equal(
+        cells(copy, levels),
+        [
+            [NAN, np.inf, NAN, 1, NAN],
+            [9007199254740992, 1, 2.5, 1, 1],
+            [1, NAN, 3, NAN, 0],
+            [1, 2, 3, NAN, NAN],
+        ],
+    )
+    assert pd.read_parquet(path)["patient"].tolist()[:3] == ["p", "7", "7"]
+
+
+@pytest.mark.parametrize("first", [1, 2**60, "text", b"\xff", Decimal("0.1"), True, 0.5, None])
+def test_a_cell_never_affects_how_others_are_read(first: Any) -> None:
+    from gramercy.tables.database.cells import numbers, texts
+
+    others = [0.25, 3, 2**53 + 1, None, True, "1.5", "x", b"1", Decimal("0.3")]
+    for convert in (numbers, texts):
+        alone = [convert([other])[0].as_py() for other in others]
+        together = convert([first, *others]).to_pylist()[1:]
+        np.testing.assert_array_equal(
+            pd.Series(alone, dtype=object).fillna("-"),
+            pd.Series(together, dtype=object).fillna("-"),
+        )
+
+
+def test_condition_selects_rows_and_names_only_columns(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = frame(60)
+    filled(url, table)
+    where = (
+        "(ward IN ('A', ':x', '%(y)s') OR ward LIKE 'B%')"
+        " AND NOT (x < -10 OR x BETWEEN 0 AND 1) AND day = '2026-11-23'"
+    )
+    source = database_table(url, monkeypatch, table="visits", where=where)
+    copy = copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet")
+    expected = table.query("ward in ['A', 'B'] and not (x < -10 or 0 <= x <= 1)")["x"]
+    assert sorted(row[0] for row in cells(copy, {"x": None})) == sorted(expected)
+    unknown = database_table(url, monkeypatch, table="visits", where="wards = 'A'")
+    with raises(problems.condition_column_unknown, column="wards"):
+        copying.copy_rows(unknown, {"x": None}, (), tmp_path / "d.parquet")
+
+
+def test_views_and_asserted_queries(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(url, frame(20))
+    execute(url, "CREATE VIEW halves AS SELECT x / 2 AS half, ward FROM visits")
+    view = database_table(url, monkeypatch, view="halves")
+    query = "SELECT x / 2 AS half, 'a:b' AS ward FROM visits WHERE ward <> ':ward' -- all"
+    asserted = database_table(url, monkeypatch, query=query, assertion=ASSERTION)
+    for number, source in enumerate((view, asserted)):
+        assert list(schema_of(open_source(source))) == ["half", "ward"]
+        path = tmp_path / f"{number}.parquet"
+        copy = copying.copy_rows(source, {"half": None, "ward": ("a:b",)}, (), path)
+        rows = np.array(cells(copy, {"half": None, "ward": ("a:b",)}))
+        np.testing.assert_array_equal(np.sort(rows[:, 0]), np.sort(frame(20)["x"] / 2))
+        assert np.isnan(rows[:, 1]).all() == (source is view)
+    for kind, name in (("table", "halves"), ("view", "visits"), ("table", "absent")):
+        with raises(problems.relation_not_found, kind=kind):
+            columns_of(database_table(url, monkeypatch, **{kind: name}))
+
+
+def test_errors_and_logs_show_no_cell(
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The query of a curator may fail on a cell, and databases quote the cell."""
+    filled(url, frame(5).assign(ward=SECRET))
+    caplog.set_level(logging.DEBUG)
+    query = "SELECT CAST(ward AS INTEGER) AS x FROM visits"
+    if url.startswith("sqlite"):  # whose casts never fail
+        query = "SELECT json_extract(ward, '$.x') AS x FROM visits"
+    source = database_table(url, monkeypatch, query=query, assertion=ASSERTION)
+    with raises(problems.database_not_readable, source=source.display_name) as caught:
+        copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet")
+    text = "".join(traceback.format_exception(caught.value)) + caplog.text
+    assert SECRET not in text
+    assert url not in text
+    plain = database_table(url, monkeypatch, table="visits")
+    copying.copy_rows(plain, {"x": None}, ("ward",), tmp_path / "d.parquet")
+    assert SECRET not in caplog.text
+
+
+def test_databases_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for url, problem in (
+        ("mysql://host/db", problems.database_not_supported),
+        ("sqlite://", problems.database_not_supported),
+        ("not a url", problems.database_not_supported),
+        (f"sqlite:///{tmp_path}/absent.db", problems.database_not_readable),
+        ("postgresql://user:hunter2@127.0.0.1:1/db", problems.database_not_readable),
+    ):
+        with raises(problem) as caught:
+            columns_of(database_table(url, monkeypatch, table="t"))
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+    assert not (tmp_path / "absent.db").exists()
+    source = database_table("", monkeypatch, table="t")
+    with raises(problems.database_url_missing, variable="CLINIC_DB"):
+        columns_of(source)
+    with raises(problems.database_not_copied):
+        gram(contract(source))
+
+
+def test_reading_stops_a_million_rows_after_the_declared_number(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+    execute(sqlite_url, "CREATE TABLE t (x)")
+    source = database_table(sqlite_url, monkeypatch, query=endless, assertion=ASSERTION)
+    monkeypatch.setattr(copying, "EXCESS_ROWS", 100_000)
+    copy = copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet", rows=5)
+    assert 100_000 < len(cells(copy, {"x": None})) < 300_000
+
+
+def test_copy_that_cannot_be_written_and_driver_that_is_missing(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(sqlite_url, "CREATE TABLE t (x)", "INSERT INTO t VALUES (1)")
+    source = database_table(sqlite_url, monkeypatch, table="t")
+    for path in (tmp_path / "absent" / "c.parquet", tmp_path / "clinic.db"):  # one exists
+        with raises(problems.copy_not_written, folder=str(path.parent)):
+            copying.copy_rows(source, {"x": None}, (), path)
+    assert columns_of(source) == [("x", "any")]
+    monkeypatch.setattr("gramercy.tables.database.connection.is_installed", lambda _: False)
+    with raises(problems.database_driver_missing):
+        columns_of(database_table("postgresql://host/db", monkeypatch, table="t"))
