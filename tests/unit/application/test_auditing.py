@@ -362,18 +362,19 @@ def test_rolled_back_home_is_found_in_prefect_history(
     from gramercy.flows.release import release
     from gramercy.tasks.history import read_history
 
-    release(read_request(write_request(tmp_path)))
+    # Other tests of this server publish from a data set "toy" of other ledgers.
+    release(read_request(write_request(tmp_path, id="restored")))
     shutil.copytree(home, tmp_path / "older")
-    release(read_request(write_request(tmp_path, request={"version": "v2"})))
+    release(read_request(write_request(tmp_path, id="restored", request={"version": "v2"})))
     history = read_history(Ledger.of(Home.default()))
-    assert set(history.runs) == {"toy/v1-r1", "toy/v2-r2"}
+    assert set(history.runs) == {"restored/v1-r1", "restored/v2-r2"}
     assert all(len(runs) == 1 for runs in history.runs.values())
     assert history.anchors[0] == Ledger.of(Home.default()).head()
     facts = run_json("audit", "--runs", capsys=capsys)
     assert (facts["discrepancies"], facts["notes"], facts["anchors"]) == ([], [], 3)
     assert [each["runs"] for each in facts["releases"]] == [
-        list(history.runs["toy/v1-r1"]),
-        list(history.runs["toy/v2-r2"]),
+        list(history.runs["restored/v1-r1"]),
+        list(history.runs["restored/v2-r2"]),
     ]
     shutil.rmtree(home)
     (tmp_path / "older").rename(home)
@@ -382,7 +383,7 @@ def test_rolled_back_home_is_found_in_prefect_history(
     Ledger.of(Home.default()).move("restored from a backup")
     assert audit_findings() == []  # ledger and archive agree with each other
     with raises(ledger_problems.ledger_behind_anchor):
-        release(read_request(write_request(tmp_path, request={"version": "v3"})))
+        release(read_request(write_request(tmp_path, id="restored", request={"version": "v3"})))
     with raises(discrepancies_found, page=str(tmp_path / "found/audit.html")) as caught:
         audit(str(tmp_path / "found"))
     assert verification.run_without_charge.code in caught.value.facts["discrepancies"]
