@@ -7,6 +7,7 @@ from gramercy.schemas.facts import LevelsFacts
 from gramercy.schemas.problems.request import level_names_other_rows
 
 OTHER = "(other)"
+MAX_ENTRIES = 1 << 25  # of the matrices of all groups and folds: 256 MiB of doubles
 
 
 def group_names(by: LevelsFacts) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from gramercy.mechanisms.marginals import Marginals
 from gramercy.mechanisms.mechanism import Mechanism, PublicParameters
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.facts import GuaranteeFacts, LevelsFacts
-from gramercy.schemas.groups import check_group_names
+from gramercy.schemas.groups import MAX_ENTRIES, check_group_names
 from gramercy.schemas.manifest import ReleaseSpec
 from gramercy.schemas.model import finite_or_none, parse
 from gramercy.schemas.noise import NoiseLaw
@@ -183,13 +183,12 @@ def _check_groups(spec: ReleaseSpec, by: LevelsFacts, mechanism: Mechanism) -> N
         raise requests.groups_not_supported(mechanism.name)
     check_group_names(by)
     entries = spec.parts * mechanism.parameters.p**2
-    if entries > _MAX_ENTRIES:
+    if entries > MAX_ENTRIES:
         raise requests.groups_too_large(
-            spec.groups_count, spec.folds, mechanism.parameters.p, entries, _MAX_ENTRIES
+            spec.groups_count, spec.folds, mechanism.parameters.p, entries, MAX_ENTRIES
         )
 
 
-_MAX_ENTRIES = 1 << 25  # of the matrices of all groups and folds: 256 MiB of doubles
 _CLOSED_UNDER_SUMS = ("gaussian-isotropic", "gaussian-iid")
 
 

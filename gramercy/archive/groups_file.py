@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gramercy.archive.plain_parquet import codes_of, read_plain, write_plain
+from gramercy.schemas.groups import MAX_ENTRIES
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.problems.bundle import not_groups
 
@@ -109,7 +110,10 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
     names = manifest.names
     i, j = np.triu_indices(len(names))
     folds = range(len(manifest.groups[0].fold_rows) + 1)
-    rows = len(manifest.groups) * len(folds) * i.size
+    matrices = len(manifest.groups) * len(folds)
+    if matrices * len(names) ** 2 > 2 * MAX_ENTRIES:  # a whole group and its folds
+        raise ValueError
+    rows = matrices * i.size
     table = read_plain(path, _SCHEMA, _TEXTS, rows)
     shape = (len(manifest.groups), len(folds), i.size)
     levels = [group.level for group in manifest.groups]

@@ -169,7 +169,7 @@ def _total_of_persons(sums: PartialSums, lattice: Lattice) -> Accumulated:
         tuple(Sum(part.gram, count) for part, count in parts),
         sums.repairs,
         malformed,
-        sums.rows + malformed,
+        sums.rows + sums.malformed.dropped,
         persons.rows_without_person,
     )
 

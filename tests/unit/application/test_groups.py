@@ -339,6 +339,25 @@ def test_file_of_other_groups_is_not_read(tmp_path: Path) -> None:
         read_release(place)
 
 
+def test_file_of_too_many_entries_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest of a hostile archive may state any number of groups."""
+    place, _ = published(tmp_path)
+    monkeypatch.setattr("gramercy.archive.groups_file.MAX_ENTRIES", 13)  # 27 entries
+    with raises(bundles.not_groups):
+        read_release(place)
+
+
+def test_malformed_lines_are_counted_once(tmp_path: Path) -> None:
+    """Also where persons are protected, and the lines stay in the table as rows without cells."""
+    plan = plan_of_groups(tmp_path, privacy_unit="who", persons=9, rows=ROWS)
+    path = Path(plan.contract.source)
+    path.write_text(path.read_text() + '"open,1\n1,2\n')
+    sums = as_flow_step(accumulate)(plan).sums
+    assert (sums.rows_read, sums.malformed) == (ROWS + 2, 2)
+
+
 @pytest.mark.parametrize(
     "change",
     [
