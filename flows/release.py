@@ -8,7 +8,7 @@ from gramercy.application.context import Context
 from gramercy.application.internal_record import update_record
 from gramercy.application.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.application.request_model import Request
-from gramercy.application.table_copy import copy_folder
+from gramercy.application.table_copy import copy_folder, remove_abandoned_copies
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
@@ -47,6 +47,7 @@ def release_as_planned(context: Context, plan: Plan) -> Callable[[Request], str]
 
 def _steps(context: Context, plan: Plan) -> str:
     dataset = plan.contract.id
+    remove_abandoned_copies(context.home)
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
     name, sampled = replay(context, plan), None

@@ -21,6 +21,7 @@ from gramercy.schemas.row_condition import (
     Negated,
     Operand,
     Within,
+    columns_of,
 )
 
 _TOKEN = re.compile(
@@ -141,6 +142,14 @@ class _Parser:
             self._depth -= 1
 
     def _predicate(self) -> Condition:
+        """A predicate about one column: two columns may have no comparison that cannot fail."""
+        start = self._start
+        predicate = self._any_predicate()
+        if len(list(columns_of(predicate))) != 1:
+            raise problems.condition_not_understood(start + 1)
+        return predicate
+
+    def _any_predicate(self) -> Condition:
         first = self._operand()
         comparators: tuple[Comparator, ...] = ("=", "<>", "<", "<=", ">", ">=")
         for comparator in comparators:

@@ -42,8 +42,8 @@ class RowSelection(Model):
         Name of the table or the view, with its schema if it is not the default one
         (``schema.name``). A view must satisfy `ASSERTION` like a query.
     where
-        A condition on the cells of each row, as in SQL: comparisons of columns with values, IN,
-        BETWEEN, LIKE, IS NULL, AND, OR, NOT.
+        A condition on the cells of each row, as in SQL: comparisons of a column with values,
+        IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT.
     query
         Instead of a table, any SELECT statement that satisfies `ASSERTION`.
     assertion
@@ -69,7 +69,7 @@ class RowSelection(Model):
             raise problems.assertion_missing(ASSERTION)
         elif not _SELECT.match(self.query) or ";" in self.query:
             raise problems.query_not_a_select()
-        if placeholders_in(f"{self.where} {self.query}"):
+        if placeholders_in(f"{self.where} {self.view} {self.query}"):
             raise problems.placeholder_not_in_table()
         if self.where is not None:
             parse_condition(self.where)
@@ -113,11 +113,11 @@ class DatabaseTable(RowSelection):
         ``sqlite:////srv/clinic.db``. It is not published.
     table, view
         Name of the table or the view, with its schema if it is not the default one
-        (``schema.name``). With a budget per period the name has placeholders. By naming a view,
-        the curator asserts of it what `assertion` says.
+        (``schema.name``). With a budget per period, the name of a table has placeholders. By naming
+        a view, the curator asserts of it what `assertion` says.
     where
-        A condition on the cells of each row, as in SQL: comparisons of columns with values, IN,
-        BETWEEN, LIKE, IS NULL, AND, OR, NOT.
+        A condition on the cells of each row, as in SQL: comparisons of a column with values,
+        IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT.
     query
         Instead of a table, one SELECT statement, for which the curator asserts `assertion`.
     assertion

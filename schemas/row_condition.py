@@ -1,7 +1,8 @@
 """Conditions on one row of a database's table: comparisons of columns with values.
 
-A condition cannot read another row, so each record decides only on its own row; and it cannot
-compute, so no cell makes it fail.
+A condition cannot read another row, so each record decides only on its own row. It cannot compute,
+and each predicate names one column: PostgreSQL converts cells to compare columns of different
+types, which can fail. So no cell makes a condition fail.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.problems import contract as problems
 from gramercy.schemas.problems.keys import contract_not_valid
+from gramercy.schemas.problems.source import pattern_without_header
 from gramercy.tables.column_types import schema_of
 from gramercy.tables.header_names import look_like_data
 from gramercy.tables.source import Source, open_source
@@ -37,8 +38,8 @@ def with_columns_of_table(contract: Contract, path: Path) -> Contract:
     Raises
     ------
     ContractError
-        If a pattern or an excluded name matches nothing, a column matches two patterns, or the
-        header may be a row of data.
+        If a pattern or an excluded name matches nothing, a column matches two patterns, the header
+        may be a row of data, or a file has no header.
     TableError
         If the table cannot be opened.
     """
@@ -87,6 +88,9 @@ def resolve_columns(contract: Contract, names: Iterable[str]) -> dict[str, tuple
 
 
 def _resolve(contract: Contract, table: Source) -> dict[str, tuple[str, ...]]:
+    if "json" in table.formats:
+        pattern = next(name for name in contract.columns if ANY in name)
+        raise _at("columns", pattern_without_header(pattern))
     names = schema_of(table)
     states_names = table.formats <= {"parquet", "database"}
     patterns = [name for name in contract.columns if ANY in name and name not in names]

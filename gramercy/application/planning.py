@@ -33,7 +33,7 @@ from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.source import rows_of_database
+from gramercy.schemas.problems.source import database_needs_one_process, rows_of_database
 from gramercy.schemas.request import PERIOD
 
 _GRACE = datetime.timedelta(hours=1)
@@ -206,8 +206,11 @@ def make_plan(
         raise problems.no_second_moment_to_estimate_from(mechanism.publishes)
     if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
         raise problems.rows_need_one_process(mechanism.name)
-    if isinstance(mechanism, RowWise) and isinstance(contract.source, DatabaseTable):
-        raise rows_of_database(mechanism.name)
+    if isinstance(contract.source, DatabaseTable):
+        if isinstance(mechanism, RowWise):
+            raise rows_of_database(mechanism.name)
+        if not isinstance(request.engine, LocalEngine):
+            raise database_needs_one_process()
     for index, estimator in enumerate(request.estimates):
         try:
             check_group(spec, estimator)

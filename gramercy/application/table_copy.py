@@ -2,7 +2,7 @@
 
 A database changes while it is read, so its table is read once, in one statement, into a file of the
 home that only its owner may read. The file is removed when the release is sealed or has failed. If
-the process was killed, the next run of any data set removes it.
+the process was killed, the next release or check of any data set removes it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ _OWNER = "copy"
 _FILE = "table.parquet"
 
 
+def remove_abandoned_copies(home: Home) -> None:
+    """Remove the copies of processes that were killed; copies in use stay."""
+    StagingArea(home.tables).sweep(_OWNER)
+
+
 @contextmanager
 def copy_folder(home: Home, contract: Contract) -> Iterator[Path | None]:
     """A private folder for the copy, removed after the block; None if the table is files."""
     if not isinstance(contract.source, DatabaseTable):
         yield None
         return
-    area = StagingArea(home.tables)
-    area.sweep(_OWNER)
-    with area.new(_OWNER) as folder:
+    with StagingArea(home.tables).new(_OWNER) as folder:
         yield folder
 
 

@@ -12,7 +12,11 @@ from gramercy.application.context import Context
 from gramercy.application.dated_requests import dated_request
 from gramercy.application.planning import load_contract, utc_now
 from gramercy.application.progress import rows_bar
-from gramercy.application.table_copy import copied_contract, copy_folder
+from gramercy.application.table_copy import (
+    copied_contract,
+    copy_folder,
+    remove_abandoned_copies,
+)
 from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath
 from gramercy.cli.output import terminal
@@ -41,6 +45,7 @@ def check(
     if not json and not terminal.out.is_terminal:
         raise check_needs_terminal()
     context = Context.default()
+    remove_abandoned_copies(context.home)
     dated = dated_request(context, read_request(request, period), utc_now())
     contract = load_contract(context, dated)
     total = contract.rows if rows is None else min(rows, contract.rows)

@@ -12,16 +12,16 @@ from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from gramercy.schemas.problems.source import batch_too_large
-from gramercy.tables.arrow_footer import batch_sizes
+from gramercy.tables.arrow_footer import buffers_of, memory_needed
 from gramercy.tables.source_file import SourceFile
 from gramercy.tables.values import Coding, to_floats
 
-_MAX_BATCH = 256 << 20  # bytes of memory
+_MAX_MEMORY = 256 << 20  # bytes
 
 
 @contextmanager
 def open_arrow(file: SourceFile, columns: list[str] | None = None) -> Iterator[Any]:
-    """Open a file, after a check that each of its batches fits into memory.
+    """Open a file, after a check that what Arrow loads at once fits into memory.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def open_arrow(file: SourceFile, columns: list[str] | None = None) -> Iterator[A
     Raises
     ------
     TableError
-        If a batch is too large.
+        If a batch is too large, or the dictionaries.
     KeyError
         If a column is missing, or there are two of its name.
     """
@@ -41,9 +41,9 @@ def open_arrow(file: SourceFile, columns: list[str] | None = None) -> Iterator[A
         if columns is None:
             yield pa.ipc.open_file(stream)
             return
-        if max(batch_sizes(stream), default=0) > _MAX_BATCH:
-            raise batch_too_large(file.display_name, _MAX_BATCH >> 20)
         schema = pa.ipc.open_file(stream).schema
+        if memory_needed(stream, buffers_of(schema, columns)) > _MAX_MEMORY:
+            raise batch_too_large(file.display_name, _MAX_MEMORY >> 20)
         positions = [schema.get_field_index(name) for name in columns]
         if min(positions) < 0:
             raise KeyError

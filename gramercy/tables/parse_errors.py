@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from gramercy.schemas.errors import GramercyError, TableError
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems import table as problems
 from gramercy.tables.decompression import DecompressionError
 from gramercy.tables.parquet_guard.thrift import MemoryLimitError
@@ -25,11 +25,13 @@ def redact_parser_errors(
     file_format
         What the file should be.
     """
-    error: TableError
+    error: GramercyError
     try:
         yield
-    except (GramercyError, GeneratorExit):
+    except GeneratorExit:
         raise
+    except GramercyError as caught:
+        error = caught
     except PermissionError:
         error = problems.permission_denied(file)
     except MemoryLimitError:
@@ -40,4 +42,7 @@ def redact_parser_errors(
         error = problems.file_not_readable(file, file_format)
     else:
         return
-    raise error from None  # outside the handlers: the handled error may quote data and URLs
+    try:
+        raise error from None
+    finally:  # raising sets it to the handled error, which may quote data and URLs
+        error.__context__ = None

@@ -5,7 +5,7 @@ releases of several periods compose in parallel. A cell that is not a date belon
 
 Dates are those of Arrow; times with a zone, which are instants; times without one, which are read
 as times of the declared zone; and text in ISO 8601, with or without time and offset from UTC. Text
-may also be the label of the period itself, and a whole number may be a year.
+may also be the label of the period itself, and a whole number may be a year, also as 2026.0.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _LONGEST = 64  # bytes of a cell that can be a date, blanks included
 _IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _ISO = (
     r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
     r"(?:[T ](?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9])"
@@ -84,7 +85,7 @@ class PeriodFilter:
             return self._of_text(column.cast(pa.large_string()))
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             return self._of_dates(column)
-        if self.span == "year" and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        if self.span == "year" and any(is_number(kind) for is_number in _IS_NUMBER):
             years = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
             return np.where(np.isnan(years), np.nan, years == float(self.label))
         return np.full(len(column), np.nan)
@@ -124,6 +125,8 @@ class PeriodFilter:
     def _of_text(self, text: pa.Array) -> NDArray[np.float64]:
         short = pc.less_equal(pc.binary_length(text), _LONGEST)
         text = pc.ascii_trim_whitespace(pc.if_else(short, text, None))
+        if self.span == "year":  # a number, which some programs write as a double
+            text = pc.replace_substring_regex(text, r"^([0-9]{4})\.0*$", r"\1")
         is_label = _filled(pc.match_substring_regex(text, f"^(?:{LABEL_PATTERNS[self.span]})$"))
         parts = pc.extract_regex(text, pattern=_ISO)
         year, month, day = (_numbers(parts, name) for name in ("year", "month", "day"))

@@ -32,12 +32,12 @@ def header_not_in_encoding(file: str, encoding: str) -> None:
 @problem(
     "GRM-852",
     TableError,
-    "{file}: a batch of rows needs more than {limit} MiB of memory.",
-    "Write the file with smaller batches, such as pandas' to_feather(..., chunksize=10000), or as "
-    "Parquet.",
+    "{file}: the dictionaries and a batch of rows need more than {limit} MiB of memory.",
+    "Write smaller batches, such as by pandas' to_feather(..., chunksize=10000), fewer or shorter "
+    "dictionaries (no categorical columns), or Parquet.",
 )
 def batch_too_large(file: str, limit: int) -> None:
-    """A batch of an Arrow IPC file is decompressed as a whole, and would take too much memory."""
+    """Arrow loads all dictionaries of a file, and the declared columns of a batch, as a whole."""
 
 
 @problem(
@@ -109,25 +109,26 @@ def query_not_a_select() -> None:
 @problem(
     "GRM-860",
     InvalidValue,
-    "A placeholder such as '{{year}}' may stand in 'table' or 'view' only.",
-    "Make a table or a view for each period, or declare the column of dates as 'period'.",
+    "A placeholder such as '{{year}}' may stand in 'table' only.",
+    "Make a table for each period, or declare the column of dates as 'period'.",
 )
 def placeholder_not_in_table() -> None:
-    """Only separate tables or views keep the rows of different periods apart."""
+    """Only separate tables keep the rows of different periods apart: views may share rows."""
 
 
 @problem(
     "GRM-861",
     InvalidValue,
     "'where' is not a condition on one row, from character {position} on.",
-    "It may compare columns with values: = <> < <= > >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT "
-    "and parentheses. Names with other characters than letters, digits and _ are in double quotes.",
+    "It may compare one column at a time with values, not with other columns: = <> < <= > >=, IN, "
+    "BETWEEN, LIKE, IS NULL, joined by AND, OR, NOT and parentheses. Names with other characters "
+    "than letters, digits and _ are in double quotes.",
 )
 def condition_not_understood(position: int) -> None:
     """Anything that reads other rows, calls a function or computes is refused.
 
-    A subquery could let one record decide on many rows, and a calculation that fails on one cell
-    would refuse the table.
+    A subquery could let one record decide on many rows. A calculation, or a comparison of two
+    columns, may fail on one cell, which would refuse the table.
     """
 
 
@@ -149,6 +150,16 @@ def cell_privacy_of_database() -> None:
 )
 def rows_of_database(mechanism: str) -> None:
     """An update can move a row, so that the rows after it would change as well."""
+
+
+@problem(
+    "GRM-864",
+    RequestError,
+    "'engine: dask' cannot read a database, whose rows are read once, into a file of this machine.",
+    "Write 'engine: local', or export the table as Parquet to a place that all workers can read.",
+)
+def database_needs_one_process() -> None:
+    """The private copy of a database's table is on the machine that publishes."""
 
 
 # Reading a database.
@@ -234,3 +245,50 @@ def database_not_copied(source: str) -> None:
 )
 def copy_not_written(folder: str, reason: str) -> None:
     """A release copies the table to a private file of the home first, and deletes it afterwards."""
+
+
+@problem(
+    "GRM-873",
+    TableError,
+    "{source}: 'where' cannot use '{column}', whose type is {kind}.",
+    "Use columns of whole numbers, numeric, floating-point numbers, truth values, text, "
+    "enumerations, UUIDs, dates or times.",
+)
+def condition_column_type(source: str, column: str, kind: str) -> None:
+    """Comparisons of other types are not known to be possible for every cell.
+
+    Among them are domains and types of extensions, and columns that are computed when read.
+    """
+
+
+@problem(
+    "GRM-874",
+    TableError,
+    "{source}: the encoding of the database is {encoding}.",
+    "Export the table as Parquet, or copy it to a database with the encoding UTF8.",
+)
+def database_encoding(source: str, encoding: str) -> None:
+    """In encodings other than UTF8, some stored bytes stand for no character.
+
+    The server would refuse to convert them, so that one cell could refuse the table.
+    """
+
+
+@problem(
+    "GRM-875",
+    TableError,
+    "{source}: this is a virtual table of SQLite, whose rows are computed by a module.",
+    "Copy it to an ordinary table, or export it as Parquet.",
+)
+def table_is_virtual(source: str) -> None:
+    """Nothing is known of how a module computes its rows, nor whether it can fail on a cell."""
+
+
+@problem(
+    "GRM-876",
+    InvalidValue,
+    "'{pattern}' needs a table that states the names of its columns; files of JSON lines do not.",
+    "List the columns instead of the pattern, or write the table as CSV or Parquet.",
+)
+def pattern_without_header(pattern: str) -> None:
+    """The names of JSON lines are in the rows, and a row is private."""

@@ -305,6 +305,9 @@ def test_private_values_are_not_stored_or_published(
     frame.loc[3, "c1"] = SECRET
     frame["who"] = [NAME.replace("0", str(k % 8)) for k in range(len(frame))]
     frame.to_csv(tmp_path / "table.csv", index=False)
+    abandoned = home / "tables" / "copy.0123"  # of a database, by a process that was killed
+    abandoned.mkdir(parents=True)
+    (abandoned / "table.parquet").write_text(str(SECRET))
     done = release(read_request(request))
     release_id = done.removeprefix("toy/")
     assert not verify_release(LocalArchive(home / "archive"), "toy", release_id, None).unchecked

@@ -26,6 +26,11 @@ from gramercy.tables.lines import replace_invalid_utf8
 
 _TIMEOUT = 60  # seconds to wait for a connection, or for a lock of SQLite
 _LOG = "gramercy.source"
+# How long reading takes depends on private cells. Some of the settings are those of newer versions.
+_NO_TIMEOUTS = """
+    SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
+    'transaction_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')
+"""
 
 # At the level DEBUG, SQLAlchemy logs every row.
 logging.getLogger(f"sqlalchemy.engine.Engine.{_LOG}").setLevel(logging.WARNING)
@@ -40,18 +45,23 @@ def connected(table: DatabaseTable) -> Iterator[sa.Connection]:
     TableError
         If the database cannot be opened or read, without the reason's text.
     """
-    reason, error = "", None
+    error: GramercyError | None = None
     try:
         engine = _engine(table)
         with engine.connect() as connection:
             yield connection
-    except (GramercyError, GeneratorExit):
+    except GeneratorExit:
         raise
+    except GramercyError as caught:
+        error = caught
     except Exception as caught:
         reason = type(getattr(caught, "orig", None) or caught).__name__
         error = problems.database_not_readable(table.display_name, reason)
     if error is not None:
-        raise error from None  # outside the handler: the handled error may quote data and URLs
+        try:
+            raise error from None
+        finally:  # raising sets it to the handled error, which may quote data and URLs
+            error.__context__ = None
 
 
 def _engine(table: DatabaseTable) -> sa.Engine:
@@ -117,6 +127,9 @@ def _postgresql(table: DatabaseTable, url: URL) -> sa.Engine:
             # Dates and times become text, which must not depend on the server's settings.
             cursor.execute("SET datestyle = 'ISO'")
             cursor.execute("SET timezone = 'UTC'")
+            # A policy that would leave out rows is an error: it might read other rows.
+            cursor.execute("SET row_security = off")
+            cursor.execute(_NO_TIMEOUTS)
         connection.commit()
         if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
             _accept_any_bytes(connection)

@@ -28,6 +28,8 @@ from gramercy.tables.values import Levels, is_text, max_cell_bytes
 
 _BATCH_CELLS = 1 << 16  # cells that are fetched at once
 _GROUP_CELLS = 1 << 20  # cells of a row group
+_BATCH_BYTES = 1 << 27  # of a batch, if every text were as long as it can be
+_GROUP_BYTES = 1 << 26  # of a row group
 _NUMBER_BYTES = 1024  # of text that is a number
 _NAME_BYTES = 16 * MAX_BYTES  # of a person's name, before it has its canonical form
 
@@ -77,9 +79,10 @@ def copy_rows(
         }
         for name in selected.keys() - convert.keys():
             enforced = types[name] == WHOLE and not sqlite
-            convert[name] = as_arrow.whole_numbers if enforced else as_arrow.texts
-        batch = max(1, _BATCH_CELLS // len(selected))
-        select = statement(table, selected, types, sqlite=sqlite)
+            convert[name] = as_arrow.whole_numbers if enforced else as_arrow.identifiers
+        longest = sum(most_bytes for _, most_bytes in selected.values())
+        batch = max(1, min(_BATCH_CELLS // len(selected), _BATCH_BYTES // longest))
+        select = statement(table, selected, sqlite=sqlite)
         found = connection.execution_options(yield_per=batch).execute(select)
         schema = pa.schema([(name, as_arrow.TYPES[convert[name]]) for name in selected])
         with _Writer(path, schema) as writer:
@@ -105,7 +108,7 @@ class _Writer:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path, self._schema = path, schema
         self._pending: list[pa.RecordBatch] = []
-        self._pending_rows = 0
+        self._pending_rows = self._pending_bytes = 0
         self.rows = 0
 
     def __enter__(self) -> Self:
@@ -129,15 +132,17 @@ class _Writer:
         batch = pa.record_batch(columns, schema=self._schema)
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
+        self._pending_bytes += batch.nbytes
         self.rows += batch.num_rows
-        if self._pending_rows * batch.num_columns >= _GROUP_CELLS:
+        cells = self._pending_rows * batch.num_columns
+        if cells >= _GROUP_CELLS or self._pending_bytes >= _GROUP_BYTES:
             with self._errors():
                 self._flush()
 
     def _flush(self) -> None:
         if self._pending:
             self._table.write_table(pa.Table.from_batches(self._pending))
-            self._pending, self._pending_rows = [], 0
+            self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

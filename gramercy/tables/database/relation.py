@@ -8,19 +8,24 @@ their bytes, so that no cell fills the memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.problems import source as problems
-from gramercy.schemas.row_condition import columns_of as condition_columns
+from gramercy.tables.database.checks import (
+    check_condition,
+    check_kind,
+    sqlite_columns,
+    virtual_columns,
+)
 from gramercy.tables.database.condition import expression
 from gramercy.tables.database.connection import connected
 
 WHOLE, DOUBLE, TEXT, ANY = "whole", "double", "text", "any"
 DATE = "date or time"
+VIRTUAL = "computed when read"  # no contract can use it: computing it may fail on a cell
 NUMERIC = "numeric"  # exact decimals, of up to 147,000 digits in PostgreSQL
 _POSTGRESQL_TYPES = {
     **dict.fromkeys(("int2", "int4", "int8"), WHOLE),
@@ -47,7 +52,7 @@ def columns_of(table: DatabaseTable) -> list[tuple[str, str]]:
     Raises
     ------
     TableError
-        If the database cannot be read, or has no such table or view.
+        If the database or the table cannot be read, or the condition on rows can fail.
     """
     with connected(table) as connection:
         stated = stated_columns(connection, table)
@@ -56,7 +61,15 @@ def columns_of(table: DatabaseTable) -> list[tuple[str, str]]:
 
 def stated_columns(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
     """As `columns_of`, with a connection that is open; exact decimals are `NUMERIC`."""
-    _check_kind(connection, table)
+    check_kind(connection, table)
+    stated = _stated(connection, table)
+    virtual = virtual_columns(connection, table)
+    stated = [(name, VIRTUAL if name in virtual else kind) for name, kind in stated]
+    check_condition(connection, table, dict(stated))
+    return stated
+
+
+def _stated(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
     statement = sa.select(sa.text("*")).select_from(_relation(table)).limit(0)
     cursor: Any = connection.execute(statement).cursor
     described = [(str(each[0]), each[1]) for each in cursor.description]
@@ -65,13 +78,12 @@ def stated_columns(connection: sa.Connection, table: DatabaseTable) -> list[tupl
         return [(name, types[oid]) for name, oid in described]
     if table.query is not None:
         return [(name, ANY) for name, _ in described]
-    return [(name, _sqlite_type(kind)) for name, kind in _sqlite_columns(connection, table)]
+    return [(row[1], _sqlite_type(row[2])) for row in sqlite_columns(connection, table)]
 
 
 def statement(
     table: DatabaseTable,
     columns: Mapping[str, tuple[str, int]],
-    known: Collection[str],
     *,
     sqlite: bool,
 ) -> sa.Select[Any]:
@@ -83,27 +95,14 @@ def statement(
         What to read.
     columns
         The columns to read, with their types, and the most bytes of a text that can be a value.
-    known
-        Names of all columns.
     sqlite
         Whether the database is SQLite, in which any column may contain text.
-
-    Raises
-    ------
-    TableError
-        If the condition on rows names another column.
     """
     relation = _relation(table)
     bounded = _sqlite_cell if sqlite else _postgresql_cell
     cells = [bounded(name, *columns[name]).label(f"c{k}") for k, name in enumerate(columns)]
     selected = sa.select(*cells).select_from(relation)
-    condition = table.condition
-    if condition is None:
-        return selected
-    for name in condition_columns(condition):
-        if name not in known:
-            raise problems.condition_column_unknown(table.display_name, name)
-    return selected.where(expression(condition))
+    return selected if table.condition is None else selected.where(expression(table.condition))
 
 
 def _relation(table: DatabaseTable) -> sa.FromClause:
@@ -114,20 +113,6 @@ def _relation(table: DatabaseTable) -> sa.FromClause:
         return sa.text(text).columns().subquery("selected")
     schema, _, name = table.relation.rpartition(".")
     return sa.table(name, schema=schema or None)
-
-
-def _check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
-    """Refuse a view where the contract says table, whose rows need no assertion."""
-    if table.query is not None:
-        return
-    schema, _, name = table.relation.rpartition(".")
-    inspector, where = sa.inspect(connection), schema or None
-    views = inspector.get_view_names(where)
-    if connection.dialect.name == "postgresql":
-        views += inspector.get_materialized_view_names(where)
-    names = views if table.kind == "view" else inspector.get_table_names(where)
-    if name not in names:
-        raise problems.relation_not_found(table.display_name, table.kind)
 
 
 def _postgresql_types(connection: sa.Connection, oids: Sequence[int]) -> dict[int, str]:
@@ -141,14 +126,6 @@ def _postgresql_types(connection: sa.Connection, oids: Sequence[int]) -> dict[in
         for oid, name, kind in found
     }
     return {oid: types.get(oid, "unknown") for oid in oids}
-
-
-def _sqlite_columns(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, str]]:
-    schema, _, name = table.relation.rpartition(".")
-    quote = connection.dialect.identifier_preparer.quote_identifier
-    within = f"{quote(schema)}." if schema else ""
-    found = connection.exec_driver_sql(f"PRAGMA {within}table_xinfo({quote(name)})")
-    return [(row[1], row[2]) for row in found if row[6] != 1]  # 1: hidden
 
 
 def _sqlite_type(declared: str) -> str:

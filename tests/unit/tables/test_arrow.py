@@ -20,7 +20,8 @@ from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems import source as problems
 from gramercy.schemas.problems.table import column_repeated, file_not_readable
-from gramercy.tables.arrow_footer import batch_sizes
+from gramercy.tables import arrow_reader
+from gramercy.tables.arrow_footer import buffers_of, memory_needed
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.parquet_guard.thrift import MemoryLimitError
@@ -94,12 +95,72 @@ def test_a_batch_that_is_too_large_is_refused_before_it_is_decompressed(tmp_path
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_sizes_of_batches_are_those_in_memory(codec: str | None, tmp_path: Path) -> None:
-    path = write(tmp_path / "t.arrow", table(1000), codec, rows=1000)
+@pytest.mark.parametrize("columns", [["x"], ["ward", "flag"], ["kind"], ["other"], []])
+def test_memory_is_that_of_dictionaries_and_declared_columns(
+    codec: str | None, columns: list[str], tmp_path: Path
+) -> None:
+    path = write(tmp_path / "t.arrow", table(1000), codec, rows=600)
     with pa.OSFile(str(path)) as stream, pa.ipc.open_file(str(path)) as opened:
-        *_, size = batch_sizes(stream)
-        in_memory = opened.get_batch(0).nbytes
-    assert in_memory <= size <= 3 * in_memory + 10_000
+        needed = memory_needed(stream, buffers_of(opened.schema, columns))
+        batch = opened.get_batch(0)
+    in_memory = sum(batch.column(name).nbytes for name in columns if name != "kind")
+    in_memory += batch.column("kind").dictionary.nbytes
+    in_memory += batch.column("kind").indices.nbytes * ("kind" in columns)
+    assert in_memory <= needed <= 3 * in_memory + 1000
+
+
+def test_positions_of_buffers_are_those_of_every_type() -> None:
+    """Each column's buffers are found behind columns of any other type."""
+    fixed = [pa.null(), pa.bool_(), pa.decimal128(9), pa.binary(3), pa.date32(), pa.float16()]
+    texts = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]
+    nested = [pa.list_(kind) for kind in (pa.string(), pa.null(), pa.int8())] + [
+        pa.list_(pa.string(), 2),
+        pa.large_list(pa.float64()),
+        pa.map_(pa.string(), pa.struct([("a", pa.int8()), ("b", pa.list_(pa.date64()))])),
+        pa.struct([]),
+        pa.month_day_nano_interval(),
+        pa.dictionary(pa.int8(), pa.list_(pa.string())),
+        pa.uuid(),
+    ]
+    for kind in [*fixed, *texts, *nested]:
+        schema = pa.schema([("a", kind), ("x", pa.float64())])
+        data = pa.table([pa.nulls(1000, kind), pa.array(np.ones(1000))], schema=schema)
+        stream = io.BytesIO()
+        with pa.ipc.new_file(stream, schema) as writer:
+            writer.write_table(data)
+        outer = buffers_of(schema, ["a"])
+        inner = buffers_of(schema, ["x"])
+        assert outer is not None
+        assert inner is not None
+        assert sorted(outer | inner) == list(range(len(outer) + 2))
+        dictionaries = memory_needed(stream, ())
+        assert 8000 <= memory_needed(stream, inner) - dictionaries <= 8200
+        assert memory_needed(stream, outer | inner) == memory_needed(stream)
+    for kind in (pa.string_view(), pa.run_end_encoded(pa.int32(), pa.int8())):
+        assert buffers_of(pa.schema([("a", kind), ("x", pa.float64())]), ["x"]) is None
+
+
+def test_cells_of_other_columns_do_not_refuse_a_table(tmp_path: Path, monkeypatch: Any) -> None:
+    """Otherwise a long text in a column that is not published would decide about a release."""
+    monkeypatch.setattr(arrow_reader, "_MAX_MEMORY", 1 << 20)
+    path, notes = tmp_path / "t.arrow", ["y" * 5000] * 300
+    write(path, pa.table({"note": notes, "x": np.arange(300.0)}), rows=300)
+    assert len(read(path, "x")[0]) == 300
+    with raises(problems.batch_too_large, file=str(path)):
+        read(path, "note")
+
+
+def test_the_sum_of_all_dictionaries_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
+    """Arrow loads them together, also those of other columns."""
+    monkeypatch.setattr(arrow_reader, "_MAX_MEMORY", 1 << 20)
+    path = tmp_path / "t.arrow"
+    levels = pa.array([f"{k:05}" + "y" * 5000 for k in range(50)]).dictionary_encode()
+    for count in (3, 6):
+        write(path, pa.table({"x": np.ones(50), **{str(k): levels for k in range(count)}}))
+        if count == 3:
+            assert len(read(path, "x")[0]) == 50
+    with raises(problems.batch_too_large, file=str(path)):
+        read(path, "x")
 
 
 def test_texts_out_of_their_buffers_are_refused(tmp_path: Path) -> None:
@@ -125,8 +186,7 @@ def test_damaged_file_is_read_or_refused(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     try:
-        for size in batch_sizes(io.BytesIO(bytes(damaged))):
-            assert isinstance(size, int)
+        assert memory_needed(io.BytesIO(bytes(damaged))) >= 0
     except Exception as error:
         assert isinstance(error, ARROW_ERRORS)
 

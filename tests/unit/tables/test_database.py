@@ -11,16 +11,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
+from gramercy.application.table_header import check_table_header
 from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import ASSERTION
 from gramercy.schemas.normalisation import Unit
+from gramercy.schemas.problems import publication
 from gramercy.schemas.problems import source as problems
 from gramercy.tables import streaming
 from gramercy.tables.column_types import schema_of
 from gramercy.tables.database import copying
+from gramercy.tables.database.cells import identifiers, numbers, texts
+from gramercy.tables.database.connection import connected
 from gramercy.tables.database.relation import columns_of
 from gramercy.tables.source import open_source
 from tests.support.database_tables import (
@@ -179,18 +184,157 @@ def test_no_cell_refuses_a_table_of_postgresql(
     assert path.stat().st_size < 10_000
 
 
+def url_of_encoding(encoding: str, folder: Path) -> str:
+    """A new database of PostgreSQL with another encoding."""
+    url, name = new_url("postgresql", folder), f"in_{encoding.lower()}"
+    execution = engine_of(url).execution_options(isolation_level="AUTOCOMMIT")
+    with execution.connect() as connection:
+        connection.exec_driver_sql(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+            " TEMPLATE template0"
+        )
+    return str(engine_of(url).url.set(database=name).render_as_string(hide_password=False))
+
+
+def test_encodings_that_the_server_would_have_to_convert_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not all bytes of Windows-1252 are characters, and any of them can be stored."""
+    url = url_of_encoding("WIN1252", tmp_path)
+    execute(url, "CREATE TABLE t (x INTEGER)")
+    source = database_table(url, monkeypatch, table="t", where="x = 1")
+    with raises(problems.database_encoding, encoding="WIN1252"):
+        columns_of(source)
+
+
+def test_condition_needs_columns_whose_comparisons_cannot_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_url("postgresql", tmp_path)
+    execute(
+        url,
+        "CREATE TYPE ward AS ENUM ('A', 'B')",
+        "CREATE DOMAIN age AS INTEGER",
+        "CREATE TABLE t (n NUMERIC, ward ward, age age, note JSONB,"
+        " g NUMERIC GENERATED ALWAYS AS (1 / n) VIRTUAL)",
+        "INSERT INTO t VALUES (10.0 ^ 400, 'A', 1, '{}'), (1, 'A', 1, '{}')",
+    )
+    for where, rows in (("n < 2", 1), ("ward = 'A'", 2), ("ward < 'B' AND n IS NOT NULL", 2)):
+        source = database_table(url, monkeypatch, table="t", where=where)
+        path = tmp_path / f"{len(where)}.parquet"
+        assert len(cells(copying.copy_rows(source, {"n": None}, (), path), {"n": None})) == rows
+    for where, column in (("age = 1", "age"), ("n = 1 OR note = '{}'", "note"), ("g > 1", "g")):
+        source = database_table(url, monkeypatch, table="t", where=where)
+        with raises(problems.condition_column_type, column=column):
+            columns_of(source)
+
+
+def test_sessions_of_postgresql_depend_on_no_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policies may read other rows, and how long reading takes depends on cells."""
+    url = new_url("postgresql", tmp_path)
+    name = engine_of(url).url.database
+    execute(
+        url,
+        "CREATE TABLE t (x INTEGER)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE t FORCE ROW LEVEL SECURITY",
+        "CREATE POLICY few ON t USING (x < 3)",
+        f"CREATE ROLE {name} LOGIN",
+        f"GRANT SELECT ON t TO {name}",
+        f"ALTER DATABASE {name} SET statement_timeout = '7s'",
+        f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout = '7s'",
+    )
+    url = engine_of(url).url.set(username=name, drivername="postgresql").render_as_string(False)
+    source = database_table(url, monkeypatch, table="t")
+    with connected(source) as connection:
+        for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            assert connection.exec_driver_sql(f"SHOW {setting}").scalar() == "0"
+    with raises(problems.database_not_readable, reason="InsufficientPrivilege"):
+        copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet")
+
+
+def test_virtual_tables_and_columns_of_sqlite_are_refused(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are computed when they are read, and a function may fail on a cell."""
+    execute(
+        sqlite_url,
+        "CREATE VIRTUAL TABLE v USING fts5(x)",
+        "CREATE TABLE t (x REAL, note TEXT, s GENERATED ALWAYS AS (x + 1) STORED)",
+        "INSERT INTO t (x, note) VALUES (1, 'not JSON')",
+        "ALTER TABLE t ADD COLUMN g GENERATED ALWAYS AS (json_extract(note, '$.x')) VIRTUAL",
+    )
+    with raises(problems.table_is_virtual):
+        columns_of(database_table(sqlite_url, monkeypatch, table="v"))
+    for where in ("g > 1", "x = 1 AND g IS NULL"):
+        with raises(problems.condition_column_type, column="g", kind="computed when read"):
+            columns_of(database_table(sqlite_url, monkeypatch, table="t", where=where))
+    source = database_table(sqlite_url, monkeypatch, table="t", where="s = 2")
+    assert dict(columns_of(source)) == {
+        **{"x": "double", "note": "text", "s": "any", "g": "computed when read"}
+    }
+    with raises(publication.column_types_differ):
+        check_table_header(contract(source, columns={"g": WIDE}))
+    copy = copying.copy_rows(source, {"x": None, "s": None}, (), tmp_path / "c.parquet")
+    assert cells(copy, {"x": None, "s": None}) == [[1, 2]]
+
+
+def test_a_number_is_one_name_of_a_person_in_sqlite(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large numbers that were inserted as doubles would be other names of the same persons."""
+    execute(
+        sqlite_url,
+        "CREATE TABLE t (x REAL, patient)",
+        "INSERT INTO t VALUES (1, 12345678901234567), (2, 12345678901234567.0), (3, 7), (4, 7.0),"
+        " (5, 0.5), (6, 9e999), (7, '7.0'), (8, NULL), (9, x'ff')",
+    )
+    source = database_table(sqlite_url, monkeypatch, table="t")
+    path = tmp_path / "c.parquet"
+    copying.copy_rows(source, {"x": None}, ("patient",), path)
+    assert pq.read_table(path)["patient"].to_pylist() == [
+        *("12345678901234567", None, "7", "7", None, None, "7.0", None, None)
+    ]
+
+
+def test_no_cell_of_a_driver_raises_an_error() -> None:
+    found = [Decimal("sNaN"), 10**400, -(10**400), 10**5000, "1\ud800", float("nan"), 2]
+    np.testing.assert_array_equal(
+        numbers(found).to_numpy(zero_copy_only=False), [NAN, np.inf, -np.inf, np.inf, NAN, NAN, 2]
+    )
+    assert texts(found[3:5] + found[-1:]).to_pylist() == [None, "1?", "2"]
+    assert identifiers(found[3:]).to_pylist() == [None, "1?", None, "2"]
+
+
+def test_long_texts_are_written_and_fetched_in_small_parts(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(
+        sqlite_url,
+        "CREATE TABLE t (x REAL, patient TEXT)",
+        "INSERT INTO t VALUES (:x, :patient)",
+        rows=[{"x": k, "patient": f"{k:04000d}"} for k in range(40)],
+    )
+    source = database_table(sqlite_url, monkeypatch, table="t")
+    monkeypatch.setattr(copying, "_BATCH_BYTES", 60_000)
+    monkeypatch.setattr(copying, "_GROUP_BYTES", 80_000)
+    fetched: list[int] = []
+    path = tmp_path / "c.parquet"
+    copying.copy_rows(source, {"x": None}, ("patient",), path, on_rows=fetched.append)
+    assert max(fetched) * (4096 + 1024) <= 60_000
+    file = pq.ParquetFile(path)
+    sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+    assert sum(sizes) == 40
+    assert max(sizes) <= 80_000 // 4000 + max(fetched)
+
+
 def test_text_that_is_not_utf8_refuses_no_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A PostgreSQL database may store any bytes."""
-    url = new_url("postgresql", tmp_path)
-    execution = engine_of(url).execution_options(isolation_level="AUTOCOMMIT")
-    with execution.connect() as connection:
-        connection.exec_driver_sql(
-            "CREATE DATABASE any_bytes ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'"
-            " TEMPLATE template0"
-        )
-    url = engine_of(url).url.set(database="any_bytes").render_as_string(hide_password=False)
+    url = url_of_encoding("SQL_ASCII", tmp_path)
     execute(url, "CREATE TABLE t (x INTEGER, ward TEXT)")
     execute(url, "INSERT INTO t VALUES (1, 'A'), (2, convert_from('\\xff41', 'SQL_ASCII'))")
     source = database_table(url, monkeypatch, table="t")
@@ -229,8 +373,6 @@ def test_no_cell_refuses_a_table_of_sqlite(
 
 @pytest.mark.parametrize("first", [1, 2**60, "text", b"\xff", Decimal("0.1"), True, 0.5, None])
 def test_a_cell_never_affects_how_others_are_read(first: Any) -> None:
-    from gramercy.tables.database.cells import numbers, texts
-
     others = [0.25, 3, 2**53 + 1, None, True, "1.5", "x", b"1", Decimal("0.3")]
     for convert in (numbers, texts):
         alone = [convert([other])[0].as_py() for other in others]
@@ -296,6 +438,7 @@ def test_errors_and_logs_show_no_cell(
         copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet")
     text = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert SECRET not in text
+    assert caught.value.__context__ is None
     assert url not in text
     plain = database_table(url, monkeypatch, table="visits")
     copying.copy_rows(plain, {"x": None}, ("ward",), tmp_path / "d.parquet")

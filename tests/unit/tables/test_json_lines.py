@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from gramercy.common.lattice import Lattice
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.table import cell_privacy_of_csv, file_not_readable
+from gramercy.tables import json_lines
 from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.lines import BLOCK
+from gramercy.tables.json_lines import MAX_DEPTH, MAX_LINE
+from gramercy.tables.period_filter import PeriodFilter
+from gramercy.tables.persons import Persons
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
@@ -34,6 +38,10 @@ COLUMNS: dict[str, Any] = {
     "flag": {"levels": [0, 1]},
 }
 LEVELS = {"x": None, "ward": ("A", "7")}
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
 
 
 def read(path: Path, *, keep: bool = False) -> tuple[list[list[float]], int]:
@@ -98,7 +106,14 @@ def test_integers_equal_those_of_parquet(name: str, tmp_path: Path) -> None:
         (b'{"x": 1} {"x": 2}', None),
         (b'{"x": 1}\xff', None),
         (b'{"other": ' + b"[" * 100_000 + b"}", None),
-        (b'{"other": "' + b"x" * BLOCK + b'"}', None),
+        (b'{"other": "' + b"x" * MAX_LINE + b'"}', None),
+        (b'{"x": 1, "other": "' + b"x" * (MAX_LINE - 30) + b'"}', [1, NAN]),
+        (b'{"x": ' + nested(MAX_DEPTH - 1) + b', "ward": "A"}', [NAN, 0]),
+        (b'{"x": ' + nested(MAX_DEPTH) + b', "ward": "A"}', None),
+        (b'{"o": ["' + b"[" * 200 + b'", "\\"]"], "x": 1}', [1, NAN]),
+        (b'{"o": ["' + b"]" * 200 + b'", ' + nested(MAX_DEPTH) + b"]}", None),
+        (b'{"o": [' + nested(MAX_DEPTH) + b'"' + b'\\"' * 500_000, None),  # not in quadratic time
+        (b'{"o": [' + b"[]," * 300 + b'0], "x": 1}', [1, NAN]),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -110,6 +125,71 @@ def test_a_line_is_a_row_or_malformed(line: bytes, row: list[float] | None, tmp_
     rows, malformed = read(tmp_path / "t.jsonl", keep=True)
     np.testing.assert_array_equal(rows, [[8, NAN], row or [NAN, NAN], [8, NAN]])
     assert malformed == (row is None)
+
+
+def persons_of(path: Path) -> list[str]:
+    persons = Persons()
+    for _ in cell_batches(open_source(str(path)), {"id": persons}, MalformedLines()):
+        pass
+    return persons.names
+
+
+def test_a_number_is_the_person_that_its_text_is_in_csv(tmp_path: Path) -> None:
+    """Through doubles, one person could have two names, and would count twice."""
+    digits = "7" * 60
+    persons = {
+        "12345678901234567": ["12345678901234567", "12345678901234567.0", "1234567890123456.7e1"],
+        digits: [digits, f"{digits}.0", f"{digits}0E-1"],
+        "0.1": ["0.1", "0.10", "1e-1"],
+        "0": ["0", "-0", "-0.0"],
+    }
+    spellings = [text for each in persons.values() for text in each]
+    for quote in ("", '"'):
+        lines = "".join(f'{{"id": {quote}{text}{quote}}}\n' for text in spellings)
+        (tmp_path / "t.jsonl").write_text(lines)
+        assert persons_of(tmp_path / "t.jsonl") == list(persons)
+    (tmp_path / "t.csv").write_text("\n".join(["id", *spellings]) + "\n")
+    assert persons_of(tmp_path / "t.csv") == list(persons)
+
+
+def test_truth_values_and_numbers_are_text_as_in_the_file(tmp_path: Path) -> None:
+    """So the spelling of a level, or of a year, does not depend on other cells."""
+    (tmp_path / "t.jsonl").write_text('{"x": true}\n{"x": 2026.0}\n{"x": "a"}\n{"x": NaN}\n')
+    levels = {"x": ("true", "2026.0", "a", "nan")}
+    (batch,) = cell_batches(open_source(str(tmp_path / "t.jsonl")), levels, MalformedLines())
+    np.testing.assert_array_equal(batch, [[0, 1, 2, NAN]])
+
+
+def test_a_year_is_a_number_or_a_text(tmp_path: Path) -> None:
+    cells = ("2026", "2026.0", '"2026"', '"2026-03-01"', "2025.0", "true", "20260")
+    (tmp_path / "t.jsonl").write_text("".join(f'{{"date": {cell}}}\n' for cell in cells))
+    columns = {"date": PeriodFilter("year", "2026", "UTC")}
+    (batch,) = cell_batches(open_source(str(tmp_path / "t.jsonl")), columns, MalformedLines())
+    np.testing.assert_array_equal(batch, [[1, 1, 1, 1, 0, NAN, NAN]])
+
+
+def test_only_declared_cells_are_kept_and_no_long_text(tmp_path: Path) -> None:
+    """Other cells, such as 60,000 empty lists on a line, would need many times their size."""
+    lists, name = b"[],  " * 60_000 + b"0", b"y" * 300_000
+    line = b'{"x": 1, "id": "' + name + b'", "ward": "' + name + b'", "o": [' + lists + b"]}\n"
+    (tmp_path / "t.jsonl").write_bytes(14 * line)
+    columns: dict[str, Any] = {"x": None, "id": Persons(), "ward": ("A", "B")}
+    tracemalloc.start()
+    try:
+        (batch,) = cell_batches(open_source(str(tmp_path / "t.jsonl")), columns, MalformedLines())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(batch, [[1] * 14, [NAN] * 14, [NAN] * 14])
+    assert peak < 45e6
+
+
+def test_a_batch_ends_by_bytes_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_lines, "_BATCH_BYTES", 1000)
+    line = json.dumps({"x": 1, "other": "y" * 250})
+    (tmp_path / "t.jsonl").write_text(f"{line}\n" * 7)
+    batches = cell_batches(open_source(str(tmp_path / "t.jsonl")), {"x": None}, MalformedLines())
+    assert [batch.shape[1] for batch in batches] == [3, 3, 1]
 
 
 LINE = st.lists(

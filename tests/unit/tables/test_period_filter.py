@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,6 +35,20 @@ def codes(
     cells: Any, kind: pa.DataType | None = None, period: PeriodFilter = NOVEMBER
 ) -> list[Any]:
     return [None if np.isnan(x) else x for x in period.indices(pa.array(cells, kind))]
+
+
+def test_years_may_be_numbers() -> None:
+    """Programs write a column of years with missing cells as doubles."""
+    year = PeriodFilter("year", "2026", "UTC")
+    for cells in (
+        ["2026.0", " 2026. ", "2026", "2025.00", "2026.5", "12026.0"],
+        [Decimal("2026.0"), Decimal("2026"), Decimal("2026.00"), Decimal("2025"), None, None],
+    ):
+        found = codes(cells, period=year)
+        assert found[:4] == [1, 1, 1, 0]
+        assert found[4:] == [None, None]
+    assert codes([2026.0, 2025.0, None], period=year) == [1, 0, None]
+    assert codes(["2026.0"]) == [None]  # of a month
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,127 @@
+"""Refuse what could fail on a cell, or has unknown rows, by public facts of the database alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.problems import source as problems
+from gramercy.schemas.row_condition import columns_of
+
+_ENCODINGS = {"UTF8", "SQL_ASCII"}
+_VIRTUAL = 2  # `hidden` of a column of SQLite that is computed when it is read
+# Types of PostgreSQL whose comparisons with a value are possible for every cell.
+_COMPARABLE = (
+    *("int2", "int4", "int8", "float4", "float8", "numeric", "bool", "uuid"),
+    *("text", "varchar", "bpchar", "name", "date", "timestamp", "timestamptz"),
+)
+
+
+def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
+    """Refuse a view where the contract says table, whose rows need no assertion.
+
+    Raises
+    ------
+    TableError
+        If so, if the table is virtual, or if the server could not convert a stored text.
+    """
+    postgresql = connection.dialect.name == "postgresql"
+    if postgresql:
+        encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar())
+        if encoding not in _ENCODINGS:
+            raise problems.database_encoding(table.display_name, encoding)
+    if table.query is not None:
+        return
+    schema, _, name = table.relation.rpartition(".")
+    inspector, where = sa.inspect(connection), schema or None
+    views = inspector.get_view_names(where)
+    if postgresql:
+        views += inspector.get_materialized_view_names(where)
+    names = views if table.kind == "view" else inspector.get_table_names(where)
+    if name not in names:
+        raise problems.relation_not_found(table.display_name, table.kind)
+    if not postgresql and _is_virtual(connection, schema, name):
+        raise problems.table_is_virtual(table.display_name)
+
+
+def _is_virtual(connection: sa.Connection, schema: str, name: str) -> bool:
+    master = sa.table("sqlite_master", sa.column("name"), sa.column("sql"), schema=schema or None)
+    text = connection.execute(sa.select(master.c.sql).where(master.c.name == name)).scalar()
+    return " ".join(str(text).split()[:2]).upper() == "CREATE VIRTUAL"
+
+
+def virtual_columns(connection: sa.Connection, table: DatabaseTable) -> set[str]:
+    """Columns of a table that are computed when they are read, which may fail on a cell."""
+    if table.query is not None:
+        return set()
+    if connection.dialect.name == "postgresql":
+        return {name for name, _, generated in _attributes(connection, table) if generated == "v"}
+    return {row[1] for row in sqlite_columns(connection, table) if row[6] == _VIRTUAL}
+
+
+def check_condition(
+    connection: sa.Connection, table: DatabaseTable, types: Mapping[str, str]
+) -> None:
+    """Refuse a condition that names unknown columns, or columns whose comparisons may fail.
+
+    Parameters
+    ----------
+    connection
+        An open connection.
+    table
+        The table with the condition.
+    types
+        All columns, with their types.
+
+    Raises
+    ------
+    TableError
+        If the condition cannot be used.
+    """
+    if table.condition is None:
+        return
+    usable = set(types)
+    if connection.dialect.name == "postgresql":
+        usable = {
+            name for name, is_comparable, _ in _attributes(connection, table) if is_comparable
+        }
+    usable -= virtual_columns(connection, table)
+    for name in columns_of(table.condition):
+        if name not in types:
+            raise problems.condition_column_unknown(table.display_name, name)
+        if name not in usable:
+            raise problems.condition_column_type(table.display_name, name, types[name])
+
+
+def sqlite_columns(connection: sa.Connection, table: DatabaseTable) -> list[Any]:
+    """The rows of SQLite's ``table_xinfo``, without hidden columns."""
+    schema, _, name = table.relation.rpartition(".")
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    within = f"{quote(schema)}." if schema else ""
+    found = connection.exec_driver_sql(f"PRAGMA {within}table_xinfo({quote(name)})")
+    return [row for row in found if row[6] != 1]  # 1: hidden
+
+
+def _attributes(connection: sa.Connection, table: DatabaseTable) -> list[tuple[str, bool, str]]:
+    """Columns in PostgreSQL, with whether they can be compared, and how they are generated.
+
+    A domain cannot be compared: it may have operators of its own.
+    """
+    schema, _, name = table.relation.rpartition(".")
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    found = connection.execute(
+        sa.text(
+            "SELECT a.attname, t.typtype = 'e' OR (t.typnamespace = 'pg_catalog'::regnamespace"
+            " AND t.typname = ANY(:types)), a.attgenerated::text"
+            " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+            " WHERE a.attrelid = to_regclass(:relation) AND a.attnum > 0"
+        ),
+        {
+            "types": list(_COMPARABLE),
+            "relation": f"{quote(schema)}.{quote(name)}" if schema else quote(name),
+        },
+    )
+    return [(str(name), bool(is_comparable), str(by)) for name, is_comparable, by in found]
