@@ -74,7 +74,8 @@ def test_unusable_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     ):
         assert problem.code in err
     assert "[bold] (50 %)" in err
-    assert not any(cell in out + err for cell in ("63", "314", "271"))
+    shown = (out + err).replace("\n", "").replace(str(tmp_path), "")
+    assert not any(cell in shown for cell in ("63,5", "314", "271"))
 
 
 def test_json_has_the_same_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
