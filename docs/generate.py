@@ -97,6 +97,7 @@ ENVIRONMENT = """\
 |---|---|---|
 | `GRAMERCY_HOME` | the home: ledger, keys, contracts, internal records | `~/.gramercy` |
 | `GRAMERCY_ARCHIVE_URL` | URL of the archive to publish to | `$GRAMERCY_HOME/archive` |
+| `GRAMERCY_WITNESS_URL` | folder or URL that keeps an anchor of every charge | none |
 | `GRAMERCY_LEDGER_URL` | database of the ledger | `$GRAMERCY_HOME/ledger.sqlite` |"""
 
 IN_A_REQUEST = "Keys in a request, `--set key=value` on the command line, parameters in Python."

@@ -24,6 +24,7 @@ from gramercy.schemas.facts import (
     DatasetFacts,
     GroupFacts,
     GuaranteeFacts,
+    LedgerFacts,
     LevelsFacts,
     PeriodFacts,
     RowsFacts,
@@ -67,6 +68,8 @@ class ReleaseSpec(Model):
         declared.
     selection
         What was read, if the table is in a database; from the contract.
+    ledger
+        Where the release was charged; null in a plan, and in bundles of version 0.1.
     """
 
     dataset: DatasetFacts
@@ -82,12 +85,13 @@ class ReleaseSpec(Model):
     period: PeriodFacts | None = None
     scaling: ScalingFacts | None = None
     selection: RowSelection | None = None
+    ledger: LedgerFacts | None = None
 
     @model_serializer(mode="wrap")
     def _without_missing_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The facts; missing ones are left out of keys that older formats lack."""
         facts: dict[str, Any] = handler(self)
-        for key in ("budget", "period", "scaling", "by", "groups", "selection"):
+        for key in ("budget", "period", "scaling", "by", "groups", "selection", "ledger"):
             if not facts.get(key):
                 facts.pop(key, None)
         return facts

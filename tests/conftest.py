@@ -36,8 +36,8 @@ _SERVICES = "SCHEDULER LATE_RUNS PAUSE_EXPIRATIONS CANCELLATION_CLEANUP FOREMAN 
 for _name in f"{_SERVICES} CLEANUP_RECONCILER TRIGGERS".split():
     os.environ[f"PREFECT_SERVER_SERVICES_{_name}_ENABLED"] = "false"
 os.environ.pop("PREFECT_API_URL", None)
-for _name in ("GRAMERCY_HOME", "GRAMERCY_LEDGER_URL", "GRAMERCY_ARCHIVE_URL"):
-    os.environ.pop(_name, None)
+for _name in ("HOME", "LEDGER_URL", "ARCHIVE_URL", "WITNESS_URL"):
+    os.environ.pop(f"GRAMERCY_{_name}", None)
 
 
 # Fixtures that start a server once per worker: files with one of them run in one worker.

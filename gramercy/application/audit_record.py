@@ -90,7 +90,7 @@ class Audit:
     history
         Whether Prefect's history was included.
     anchors
-        Number of anchors of the ledger that were found outside of it.
+        Number of anchors of the ledger that were found outside of it, by where they were found.
     statements
         (data set, statement) of every budget.
     releases
@@ -106,7 +106,7 @@ class Audit:
     head: Anchor
     at: str
     history: bool = False
-    anchors: int = 0
+    anchors: dict[str, int] = field(default_factory=dict)
     statements: list[tuple[str, Statement]] = field(default_factory=list)
     releases: list[AuditedCharge] = field(default_factory=list)
     discrepancies: list[Discrepancy] = field(default_factory=list)

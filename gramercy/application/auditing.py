@@ -12,15 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from gramercy.application.audit_record import Audit, AuditedCharge, Discrepancy, write_audit
-from gramercy.application.context import Context, verify_ledger_anchor
+from gramercy.application.context import Context
+from gramercy.application.ledger_trust import check_ledger
 from gramercy.application.security_advisories import security_advisories
 from gramercy.application.verification import verify_release
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.ledger import Charge, Ledger
+from gramercy.ledger.entry import ANCHORS
 from gramercy.ledger.sources import datasets_with_same_source
-from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import (
     ArchiveError,
     GramercyError,
@@ -30,7 +31,6 @@ from gramercy.schemas.errors import (
 )
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import verification as problems
-from gramercy.schemas.problems.ledger import ledger_copied
 from gramercy.schemas.run_history import History
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}
@@ -71,16 +71,16 @@ def make_audit(
     audit = Audit(ledger.location, archive.location, ledger.head(), now, history is not None)
     # The archive is read first, because a bundle is charged before it appears there.
     bundles = archive.releases()
-    audit.discrepancies += _ledger_discrepancies(ledger, archive, history, audit)
+    check = check_ledger(ledger, archive, bundles, context.witness, history)
+    audit.anchors = check.anchors
+    audit.discrepancies += [Discrepancy(*each) for each in check.problems]
     charged: set[tuple[str, str]] = set()
     for dataset in ledger.datasets():
         charged |= {(dataset, release) for release in ledger.releases(dataset)}
         try:
             audit.statements += [(dataset, each) for each in ledger.statements(dataset)]
             charges = ledger.charges(dataset)
-        except (
-            UntrustedLedger
-        ) as error:  # `_ledger_discrepancies` has reported its inconsistent entries
+        except UntrustedLedger as error:  # `check_ledger` has reported its inconsistent entries
             audit.discrepancies.append(Discrepancy(dataset, error))
             continue
         for charge in charges:
@@ -94,26 +94,6 @@ def make_audit(
         audit.discrepancies += _runs_without_charge(history, audit.releases)
         audit.notes += [*_forgotten_runs(audit.releases), *history.elsewhere]
     return audit
-
-
-def _ledger_discrepancies(
-    ledger: Ledger, archive: Archive, history: History | None, audit: Audit
-) -> Iterator[Discrepancy]:
-    """Inconsistencies of the ledger, in itself and with its anchors; counts the anchors."""
-    anchors: list[Anchor] = list(history.anchors) if history else []
-    try:
-        anchor = archive.anchor()
-        if anchor is not None and anchor.ledger == audit.head.ledger:
-            anchors.append(anchor)  # `find_inconsistencies` compares it with the entries
-        else:
-            verify_ledger_anchor(ledger, archive)
-    except (LedgerError, Invalid) as error:
-        yield Discrepancy("ledger", error)
-    audit.anchors = len(anchors)
-    for finding in ledger.find_inconsistencies(anchors):
-        yield Discrepancy(finding.subject, finding.notice)
-    if (original := ledger.original_location()) is not None:
-        yield Discrepancy("ledger", ledger_copied(ledger.location, original))
 
 
 def _unexpected_files(
@@ -132,8 +112,13 @@ def _unexpected_files(
 def _steward_changes(ledger: Ledger) -> Iterator[Notice]:
     """Changes that a steward declared without proof, for an auditor to confirm."""
     changes = ledger.steward_changes()
-    if upgraded := [entry for entry in changes if entry.has_fact("upgraded")]:
-        yield problems.ledger_upgraded(str(upgraded[0].at).partition("T")[0])
+    upgrades = [entry for entry in changes if entry.has_fact("upgraded")]
+    for since, notice in (
+        ([each for each in upgrades if not each.has_fact(ANCHORS)], problems.ledger_upgraded),
+        ([each for each in upgrades if each.has_fact(ANCHORS)], problems.anchors_signed_since),
+    ):
+        if since:
+            yield notice(str(since[0].at).partition("T")[0])
     for entry in changes:
         if entry.has_fact("upgraded"):
             continue
@@ -168,22 +153,29 @@ def _audit_charge(
 ) -> AuditedCharge:
     """Compare a charge with the archive; adds a discrepancy to the audit, if there is one."""
     name = f"{dataset}/{charge.release}"
-    bundle, error = _check_charge(ledger, archive, dataset, charge)
+    notes: list[Notice] = []
+    bundle, error = _check_charge(ledger, archive, dataset, charge, notes)
     if error and (current := _wait_for_run(ledger, dataset, charge)) != charge:
         charge = current  # a run was active when the charge was read
-        bundle, error = _check_charge(ledger, archive, dataset, charge)
+        notes.clear()
+        bundle, error = _check_charge(ledger, archive, dataset, charge, notes)
+    audit.notes += notes
     audit.discrepancies += [Discrepancy(name, error)] if error else []
     runs = None if history is None else tuple(history.runs.get(name, ()))
     return AuditedCharge(dataset, charge, bundle, runs)
 
 
 def _check_charge(
-    ledger: Ledger, archive: Archive, dataset: str, charge: Charge
+    ledger: Ledger, archive: Archive, dataset: str, charge: Charge, notes: list[Notice]
 ) -> tuple[str, GramercyError | None]:
-    """The state of the bundle in a few words, and the error if the check fails."""
-    check = _check_published if charge.state in _PUBLISHED else _check_unpublished
+    """The state of the bundle in a few words, and the error if the check fails; adds notes."""
     try:
-        return check(ledger, archive, dataset, charge), None
+        if charge.state not in _PUBLISHED:
+            return _check_unpublished(archive, dataset, charge), None
+        verified = verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
+        unrecorded = problems.bundles_not_recorded.code
+        notes += [each for each in verified.unchecked if each.code == unrecorded]
+        return _check_notice(archive, dataset, charge), None
     except (Invalid, ArchiveError, UntrustedLedger) as error:
         return "wrong", error
 
@@ -198,9 +190,8 @@ def _wait_for_run(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
     return ledger.charge_of(dataset, charge.release) or charge
 
 
-def _check_published(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
-    """Check that the bundle exists, is the one charged, and follows from its request."""
-    verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
+def _check_notice(archive: Archive, dataset: str, charge: Charge) -> str:
+    """Check that there is a notice of withdrawal if and only if the ledger records one."""
     place = archive.withdrawal(dataset, charge.release)
     if charge.state == "published":
         if archive.contains(place):
@@ -215,7 +206,7 @@ def _check_published(ledger: Ledger, archive: Archive, dataset: str, charge: Cha
     return "verified, withdrawn"
 
 
-def _check_unpublished(ledger: Ledger, archive: Archive, dataset: str, charge: Charge) -> str:
+def _check_unpublished(archive: Archive, dataset: str, charge: Charge) -> str:
     """Check that the bundle does not exist, and that the ledger says why."""
     place = archive.release(dataset, charge.release)
     if archive.contains(place):

@@ -6,30 +6,29 @@ is protected by the seal, and by the ledger if it is available.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from gramercy.application.charge_checks import check_charge, check_recorded
 from gramercy.application.context import Context
 from gramercy.application.derived_checks import check_belongs, check_estimate, check_report
 from gramercy.application.release_checks import release_checks
 from gramercy.application.security_advisories import assigned_rows_by_position
 from gramercy.application.source_checks import source_checks
-from gramercy.archive.bundle import SUMS, check, signer
+from gramercy.archive.bundle import check, signer
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
-from gramercy.archive.release_bundle import ReleaseBundle, read_release
+from gramercy.archive.release_bundle import read_release
 from gramercy.archive.signature import key_id
 from gramercy.common.extras import INSTALL_PUBLISH
-from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.errors import GramercyError, MissingPackages
 from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import verification as problems
 from gramercy.schemas.problems.archive import no_release
-from gramercy.schemas.problems.publication import bundle_missing, bundle_replaced
+from gramercy.schemas.problems.publication import bundle_missing
 
 if TYPE_CHECKING:
     from gramercy.ledger import Ledger
@@ -120,6 +119,8 @@ def verify_release(
     ------
     BundleError
         Naming the file that is wrong.
+    UntrustedLedger
+        If the ledger differs from the head that the release states.
     """
     with archive.rewrite_paths_in_errors():
         return _verify(archive, dataset, release, ledger, recompute_derived)
@@ -169,8 +170,9 @@ def _verify(
             checks.append(f"report {name}: {words}")
             unchecked += [notice] if notice else []
     if ledger is not None:
-        _check_charge(place, bundle, ledger)
-        checks.append("ledger: this guarantee was charged, and this bundle published")
+        _run_check(place, check_charge, place, bundle, ledger)
+        unchecked += _run_check(place, check_recorded, archive, dataset, release, ledger)
+        checks.append("ledger: this guarantee was charged, and these bundles published")
     return VerificationResult(f"{dataset}/{release}", tuple(checks), tuple(unchecked))
 
 
@@ -189,16 +191,3 @@ def _run_check(place: Path, check: Callable[P, R], *args: P.args, **kwargs: P.kw
     except Exception as caught:
         reason = type(caught).__name__
     raise problems.bundle_malformed(str(place / DESCRIPTOR), reason)
-
-
-def _check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
-    facts = bundle.manifest
-    charge = ledger.charge_of(facts.dataset.id, facts.release)
-    if charge is None:
-        raise problems.never_charged(str(place))
-    stated = facts.guarantee
-    pure = math.inf if stated.pure_epsilon is None else stated.pure_epsilon
-    if charge.guarantee != Guarantee(stated.mu, stated.delta0, pure):
-        raise problems.guarantee_not_charged(str(place / DESCRIPTOR))
-    if charge.state not in {"published", "withdrawn"} or charge.sha256 != bundle.sha256:
-        raise bundle_replaced(str(place / SUMS))

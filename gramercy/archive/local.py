@@ -67,9 +67,9 @@ class LocalArchive(Archive):
         with disk_errors(self.root, reading=True):
             return [name for name in _files_and_links(self.root) if not is_archive_file(name)]
 
-    def anchor(self) -> Anchor | None:
+    def anchor(self, signed_from: int = 0) -> Anchor | None:
         with disk_errors(self.root, reading=True):
-            return newest_anchor(Files(self.root), self.location)
+            return newest_anchor(Files(self.root), self.location, self.trusted, signed_from)
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         with disk_errors(self.root):
@@ -86,7 +86,7 @@ class LocalArchive(Archive):
 
     def write_anchor(self, anchor: Anchor) -> None:
         with disk_errors(self.root):
-            write_anchor(Files(self.root), anchor)
+            write_anchor(Files(self.root), anchor, self._keys)
 
     def write_page(self, name: str, text: str) -> None:
         path, page = self.root / name, text.encode()

@@ -128,13 +128,16 @@ class Archive(ABC):
         """Names of files that Gramercy did not write: neither of a bundle nor of the archive."""
 
     @abstractmethod
-    def anchor(self) -> Anchor | None:
+    def anchor(self, signed_from: int = 0) -> Anchor | None:
         """The newest anchor of the ledger in the archive, or None.
+
+        Anchors of entry `signed_from` and later ones must be signed.
 
         Raises
         ------
         BundleError
-            If a file is not an anchor, or the anchors are of two ledgers or of a forked ledger.
+            If a file is not an anchor, or not signed by a trusted key, or the anchors are of two
+            ledgers or of a forked ledger.
         ArchiveError
             If the archive cannot be read.
         """
@@ -282,8 +285,13 @@ class Archive(ABC):
     @abstractmethod
     def _ids(self, dataset: str, release: str, kind: str) -> list[str]: ...
 
+    @property
+    def _keys(self) -> Path:
+        """The folder of the signing key."""
+        return self.keys or Home.default().keys
+
     def _check_writable(self) -> None:
-        steward_key(self.keys or Home.default().keys)
+        steward_key(self._keys)
 
     def _conflict(self, place: Path) -> ArchiveError:
         exists = release_exists if place.name == "release" else bundle_exists

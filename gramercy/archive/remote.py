@@ -88,8 +88,8 @@ class RemoteArchive(Archive):
     def unknown_files(self) -> list[str]:
         return [name for name in self.objects.names("") if not is_archive_file(name)]
 
-    def anchor(self) -> Anchor | None:
-        return newest_anchor(self.objects, self.location)
+    def anchor(self, signed_from: int = 0) -> Anchor | None:
+        return newest_anchor(self.objects, self.location, self.trusted, signed_from)
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         name = self._mirror.name(place)
@@ -128,7 +128,7 @@ class RemoteArchive(Archive):
                 raise upload_altered(url)
 
     def write_anchor(self, anchor: Anchor) -> None:
-        write_anchor(self.objects, anchor)
+        write_anchor(self.objects, anchor, self._keys)
 
     def write_page(self, name: str, text: str) -> None:
         page = text.encode()

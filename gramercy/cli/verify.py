@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -14,11 +14,17 @@ from rich.text import Text
 from gramercy.application.context import Context
 from gramercy.application.verification import readable_ledger, select_releases, verify_release
 from gramercy.archive.opening import open_archive
-from gramercy.archive.signing_keys import read_public_key
+from gramercy.archive.protocol import Archive
+from gramercy.archive.signing_keys import read_public_key, signing_public_key
 from gramercy.cli.options import ArchiveLocation, AsJson, ReleaseNames
 from gramercy.cli.output import terminal
-from gramercy.schemas.errors import Invalid
+from gramercy.schemas.errors import GramercyError, Invalid, UntrustedLedger
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems.verification import charge_not_compared, no_ledger
 from gramercy.schemas.problems.warnings import ledger_not_read
+
+if TYPE_CHECKING:
+    from gramercy.ledger import Ledger
 
 
 def verify(
@@ -34,7 +40,8 @@ def verify(
 ) -> None:
     """Recompute what releases state, and name what differs.
 
-    Checks seals, signatures and charges as well. The exit code is 2 if something differs.
+    Checks seals, signatures, charges and the ledger as well. The exit code is 2 if something
+    differs.
 
     Example: gramercy verify clinic --archive copy --key curator.pub
     """
@@ -43,29 +50,48 @@ def verify(
     if key:
         store = replace(store, trusted=frozenset(map(read_public_key, key)))
     ledger, missing = readable_ledger(context) if archive is None else (None, "")
-    done = []
-    for dataset, name in select_releases(store, ledger, names or []):
+    done, releases = [], select_releases(store, ledger, names or [])
+    for dataset, name in releases:
         facts: dict[str, Any] = {"release": f"{dataset}/{name}"}
         try:
             verified = verify_release(store, dataset, name, ledger)
             facts["checks"] = list(verified.checks)
             facts["unchecked"] = [str(notice) for notice in verified.unchecked]
-            if missing:
-                facts["unchecked"].append(str(ledger_not_read(missing)))
-        except Invalid as error:  # a damaged bundle must not hide the others
+            if ledger is None:
+                notice = ledger_not_read(missing) if missing else charge_not_compared()
+                facts["unchecked"].append(str(notice))
+        except (Invalid, UntrustedLedger) as error:  # must not hide the others
             facts["error"] = str(error)
         done.append(facts)
         if not json:
             _print(facts)
+    if archive is None and not missing:
+        for subject, problem in _ledger_problems(context, store, ledger, releases):
+            facts = {"ledger": subject, "error": str(problem)}
+            done.append(facts)
+            if not json:
+                _print(facts)
     if json:
         terminal.print_json(done)
     if any("error" in facts for facts in done):
         sys.exit(Invalid.exit_code)
 
 
+def _ledger_problems(
+    context: Context, archive: Archive, ledger: Ledger | None, releases: list[tuple[str, str]]
+) -> list[tuple[str, GramercyError | Notice]]:
+    """What is wrong with the ledger of a home; that it is missing, if the home publishes."""
+    if ledger is None:
+        publishes = signing_public_key(context.home.keys) is not None
+        return [("ledger", no_ledger(str(context.home.ledger)))] if publishes else []
+    from gramercy.application.ledger_trust import check_ledger  # needs SQLAlchemy
+
+    return check_ledger(ledger, archive, releases, context.witness).problems
+
+
 def _print(facts: Mapping[str, Any]) -> None:
-    """Print what was checked of a release, and what is wrong with it."""
-    terminal.say(terminal.bold(facts["release"]))
+    """Print what was checked of a release or the ledger, and what is wrong with it."""
+    terminal.say(terminal.bold(facts.get("release") or facts["ledger"]))
     for statement in facts.get("checks", ()):
         terminal.say(Text("  ✓ ", style="green"), statement)
     for statement in facts.get("unchecked", ()):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from gramercy.ledger.entry import (
     BUDGET_CHANGES,
+    DERIVED,
+    DERIVED_KINDS,
     FIRST_PREVIOUS,
     LEDGER_KINDS,
     STATES_BEFORE,
@@ -71,10 +73,13 @@ def find_inconsistencies(
     findings: list[Finding] = []
     datasets: dict[str, _Dataset] = {}
     expected, previous = 1, FIRST_PREVIOUS
-    anchored = {each.seq: each.hash for each in anchors if each.ledger == head.ledger}
+    anchored: dict[int, set[str]] = {}
+    for each in anchors:
+        if each.ledger == head.ledger:
+            anchored.setdefault(each.seq, set()).add(each.hash)
     for entry in journal:
         notices = list(_chain_errors(entry, expected, previous))
-        if anchored.pop(entry.seq, entry.hash) != entry.hash:
+        if anchored.pop(entry.seq, {entry.hash}) != {entry.hash}:
             notices.append(problems.differs_from_anchor(entry.seq))
         try:
             notices += _accounting_errors(entry, datasets, findings)
@@ -124,6 +129,11 @@ def _accounting_errors(
         yield from _budget_change_errors(entry, dataset)
     elif entry.kind == "reserved":
         yield from _charge_errors(entry, dataset)
+    elif entry.kind == DERIVED:
+        facts = [entry.fact(name, str) for name in ("artifact", "name", "sha256")]
+        state = dataset.states.get(str(entry.release), "unknown")
+        if state not in {"published", "withdrawn"} or facts[0] not in DERIVED_KINDS:
+            yield problems.state_out_of_order(entry.seq, state, entry.kind)
     else:
         state = dataset.states.get(str(entry.release), "unknown")
         if state not in STATES_BEFORE.get(entry.kind, ()):

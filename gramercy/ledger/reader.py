@@ -28,6 +28,7 @@ from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.terms import terms_of, verify_terms
 from gramercy.ledger.timelines import timelines
 from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.budget import Budget
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problems.ledger import ledger_unusable
 from gramercy.schemas.timeline import Timeline
@@ -129,6 +130,12 @@ class LedgerReader:
         with self._reading() as db:
             return queries.budget_history(db, dataset)
 
+    def budget_at(self, dataset: str, seq: int) -> Budget | None:
+        """The budget of a data set that was in use at an entry; None before it was registered."""
+        with self._reading() as db:
+            until = (*queries.has_budget(dataset), entries.c.seq <= seq)
+            return next((entry.budget for entry in read(db, *until, last=True)), None)
+
     def timelines(
         self, dataset: str, mechanisms: Mapping[str, str] | None = None
     ) -> tuple[Timeline, ...]:
@@ -148,6 +155,16 @@ class LedgerReader:
         """The charge of a release, if there is one."""
         with self._reading() as db:
             return next(queries.charges(db, dataset, entries.c.release == release), None)
+
+    def derived(self, dataset: str, release: str) -> dict[tuple[str, str], str]:
+        """The digests of a release's estimates and reports, by (kind, id)."""
+        with self._reading() as db:
+            return queries.derived(db, dataset, release)
+
+    def anchors_signed_from(self) -> int | None:
+        """Number of the first entry that says that anchors are signed; None in older ledgers."""
+        with self._reading() as db:
+            return queries.anchors_signed_from(db)
 
     def find_charge(self, dataset: str, request: str) -> Charge | None:
         """The charge of a request: the published one if there is one, otherwise the last."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from gramercy.ledger.database import WRITES
 from gramercy.schemas.problems.ledger import schema_too_new
 
-NEWEST = "3"  # the last revision of ledger/migrations/versions
+NEWEST = "4"  # the last revision of ledger/migrations/versions
 _VERSION_TABLE = "gramercy_version"  # not Alembic's default: other programs may use the database
 _LOCK = 7_261_993  # of PostgreSQL, during an upgrade: an arbitrary number that never changes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gramercy.ledger.entry import Entry
+from gramercy.ledger.entry import RELEASE_KINDS, Entry
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
 from gramercy.schemas.budget import Budget
@@ -39,7 +39,8 @@ def timelines(
     entries = list(journal)
     by_release: dict[str, list[Entry]] = {}
     for each in entries:
-        by_release.setdefault(str(each.release), []).append(each)
+        if each.kind in RELEASE_KINDS:
+            by_release.setdefault(str(each.release), []).append(each)
     windows = sorted({str(each.window) for each in entries if each.kind == "reserved"})
     made = []
     for window in windows or [""]:

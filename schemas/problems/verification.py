@@ -154,6 +154,51 @@ def failure_not_recorded() -> None:
     """The run ended between charge and publication, and no later run has recorded the outcome."""
 
 
+@problem(
+    "GRM-841",
+    BundleError,
+    "{path} states a budget that was not in use when the release was charged.",
+    _ASK,
+)
+def budget_not_in_use(path: str) -> None:
+    """A release states the budget at its charge, and the ledger has another one at that time."""
+
+
+@problem(
+    "GRM-842",
+    BundleError,
+    "{path} is missing, but the ledger has recorded it.",
+    "Restore it from a copy, or run 'gramercy estimate' or 'gramercy report' again.",
+)
+def recorded_bundle_missing(path: str) -> None:
+    """An estimate or a report was deleted from the archive."""
+
+
+@problem(
+    "GRM-843",
+    BundleError,
+    "{path} is not the bundle that the ledger has recorded.",
+    "Restore it from a copy.",
+)
+def recorded_bundle_replaced(path: str) -> None:
+    """An estimate or a report was replaced by another one, which a trusted key has signed."""
+
+
+@problem(
+    "GRM-844",
+    Notice,
+    "{release}: the ledger has no record of {names}.",
+    "Repeat the command that made them: it records them.",
+)
+def bundles_not_recorded(release: str, names: tuple[str, ...]) -> None:
+    """Earlier versions did not record estimates and reports; or a process has crashed."""
+
+
+@problem("GRM-846", Notice, "The charge was not compared with a ledger, because none was read.")
+def charge_not_compared() -> None:
+    """Only the curator's ledger shows whether a release was charged, and what else was."""
+
+
 # What an audit finds in the archive and the run history.
 
 
@@ -325,6 +370,11 @@ def adaptive_failure_share(dataset: str, charges: int) -> None:
 )
 def ledger_upgraded(day: str) -> None:
     """Since manifest format 6, a fixed share of delta covers mechanisms that may fail."""
+
+
+@problem("GRM-845", Notice, "On {day} the ledger was upgraded: its anchors are signed since then.")
+def anchors_signed_since(day: str) -> None:
+    """Earlier versions did not sign anchors, so that writing to the archive sufficed to make one."""
 
 
 @problem(

@@ -5,7 +5,6 @@ The attacker owns the database, and removes its triggers and constraints first.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -20,13 +19,13 @@ from gramercy.ledger.entry import Entry
 from gramercy.ledger.integrity import find_inconsistencies
 from gramercy.ledger.journal import read, read_all
 from gramercy.ledger.queries import head_anchor
-from gramercy.mechanisms.accounting.composition import NO_CHARGES
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problem import Notice, Problem
 from gramercy.schemas.problems import ledger as problems
 from tests.support.factories import at_scale
+from tests.support.ledger_tampering import cheaper, remove_triggers, rewrite
 from tests.support.ledger_writers import TENTH, charge, contract
 
 MANY = at_scale(3_000, 100_000)
@@ -64,15 +63,6 @@ def fill(ledger: Ledger) -> None:
     with ledger._writing() as db:
         db.execute(sa.insert(entries), rows)
         db.execute(sa.update(head).values(seq=rows[-1]["seq"], hash=rows[-1]["hash"]))
-
-
-def remove_triggers(db: sa.Connection) -> None:
-    """Remove triggers and constraints."""
-    if db.dialect.name == "sqlite":
-        for name in ("update", "delete"):
-            db.execute(sa.text(f"DROP TRIGGER IF EXISTS entries_no_{name}"))
-    else:
-        db.execute(sa.text("DROP TRIGGER IF EXISTS entries_append_only ON entries"))
 
 
 def edit(db: sa.Connection, seq: int) -> None:
@@ -154,24 +144,7 @@ def test_rewritten_ledger_is_found_by_the_anchor(tmp_path: Path) -> None:
         charge(ledger, f"v{turn}")
     anchors = [ledger.head()]
     charge(ledger, "v8")
-    total, rewritten_entries, previous = NO_CHARGES, list[Entry](), ""
-    for entry in ledger.entries():
-        rewritten = entry
-        if entry.kind == "reserved":
-            mu = 1e-6 if entry.release == "v3-r4" else entry.mu
-            rewritten = replace(entry, mu=mu)
-            total = total.plus(rewritten.guarantee)
-            rewritten = replace(
-                rewritten, facts=canonical_json(json.loads(entry.facts) | {"total": str(total)})
-            )
-        rewritten = replace(rewritten, previous=previous or entry.previous)
-        rewritten_entries.append(replace(rewritten, hash=rewritten.digest()))
-        previous = rewritten_entries[-1].hash
-    with ledger._writing() as db:
-        remove_triggers(db)
-        db.execute(sa.delete(entries))
-        db.execute(sa.insert(entries), [asdict(entry) for entry in rewritten_entries])
-        db.execute(sa.update(head).values(hash=previous))
+    rewrite(ledger, cheaper("v3-r4"))
     assert ledger.find_inconsistencies() == []
     (finding,) = ledger.find_inconsistencies(anchors)
     assert finding.notice == problems.differs_from_anchor(anchors[0].seq)

@@ -70,7 +70,7 @@ def test_audit_of_an_intact_home_finds_nothing(any_home: Home, tmp_path: Path) -
     audit = make_audit(Context.default())
     assert audit.discrepancies == []
     assert audit.notes == []
-    assert audit.anchors == 1
+    assert audit.anchors == {"archive": 1, "releases": 2}
     assert [(each.id, each.bundle) for each in audit.releases] == [
         ("toy/v1-r1", "verified"),
         ("toy/v2-r2", "verified"),
@@ -371,7 +371,8 @@ def test_rolled_back_home_is_found_in_prefect_history(
     assert all(len(runs) == 1 for runs in history.runs.values())
     assert history.anchors[0] == Ledger.of(Home.default()).head()
     facts = run_json("audit", "--runs", capsys=capsys)
-    assert (facts["discrepancies"], facts["notes"], facts["anchors"]) == ([], [], 3)
+    assert (facts["discrepancies"], facts["notes"]) == ([], [])
+    assert facts["anchors"] == {"archive": 1, "releases": 2, "history": 2}
     assert [each["runs"] for each in facts["releases"]] == [
         list(history.runs["restored/v1-r1"]),
         list(history.runs["restored/v2-r2"]),

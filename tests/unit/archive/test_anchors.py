@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from gramercy.archive.object_store import ObjectStore, is_url
 from gramercy.archive.opening import archive_of
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
+from gramercy.archive.signature import ANCHOR, BUNDLE, signer
+from gramercy.archive.signing_keys import signing_public_key
 from gramercy.archive.withdrawal_notice import NOTICE, read_withdrawal, write_withdrawal
 from gramercy.common.disk import Files
 from gramercy.common.home import Home
@@ -54,7 +57,11 @@ def test_newest_anchor_is_returned(url: str, tmp_path: Path) -> None:
     assert archive_at(url, tmp_path).anchor() == anchor(2, "cd")
     assert files(url).names(".ledger") == [name(2, "cd")]
     text = f'{{"hash":"{"cd" * 32}","ledger":"{LEDGER}","seq":2}}'
-    assert files(url).read(name(2, "cd")) == text.encode()
+    stated, line, end = files(url).read(name(2, "cd")).split(b"\n")
+    assert (stated, end) == (text.encode(), b"")
+    public = signing_public_key(Home.default().keys)
+    assert signer(line + b"\n", stated, ANCHOR) == public
+    assert signer(line + b"\n", stated, BUNDLE) is None  # a signature has one purpose
     # An older anchor that is written late is ignored, and removed with the next one.
     archive.write_anchor(anchor(1))
     assert archive.anchor() == anchor(2, "cd")
@@ -67,9 +74,20 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
     archive, store = archive_at(url, tmp_path), files(url)
     archive.write_anchor(anchor(7))
     text = store.read(name(7))
-    for damaged in (text.replace(b"7", b"8"), text + b"\n", text[:-1], b""):
+    stated, line, _ = text.split(b"\n")
+    for damaged in (text.replace(b":7", b":8"), stated[:-1] + b"\n" + line, b""):
         store.write(name(7), damaged)
         with raises(problems.anchor_contradicts_name, path=f"{url}/{name(7)}"):
+            archive.anchor()
+    for damaged in (
+        stated,
+        stated + b"\n",
+        text + b"\n",
+        text[:-1],
+        text.replace(line[-9:], b"0" * 9),
+    ):
+        store.write(name(7), damaged)
+        with raises(problems.anchor_not_signed, path=f"{url}/{name(7)}"):
             archive.anchor()
     store.write(name(7), text)
     for stray in (
@@ -86,6 +104,23 @@ def test_invalid_anchors_are_refused_or_ignored(url: str, tmp_path: Path) -> Non
         store.remove(stray)
     store.write(f".ledger/{LEDGER}/.being-written", b"{")
     assert archive.anchor() == anchor(7)
+
+
+def test_anchors_of_earlier_versions_are_not_signed(tmp_path: Path) -> None:
+    """They count up to the entry from which on anchors are signed."""
+    archive, store = archive_at(str(tmp_path), tmp_path), files(str(tmp_path))
+    archive.write_anchor(anchor(7))
+    store.write(name(7), store.read(name(7)).split(b"\n")[0])
+    assert archive.anchor(signed_from=8) == anchor(7)
+    with raises(problems.anchor_not_signed):
+        archive.anchor(signed_from=7)
+
+
+def test_anchor_of_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    mine = replace(archive_at(str(tmp_path), tmp_path), trusted=frozenset({"ab" * 32}))
+    mine.write_anchor(anchor(7))
+    with raises(bundle.untrusted_signer):
+        mine.anchor()
 
 
 def test_forked_ledger_is_refused(url: str, tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""Compare a ledger with everything outside of it that remembers some of its entries.
+
+An entry's hash depends on all entries before it. So a signed anchor, a signed release that states
+the ledger's head, or an anchor in Prefect's history reveals any change to the entries up to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from gramercy.application.context import verify_ledger_anchor
+from gramercy.archive.protocol import Archive
+from gramercy.archive.release_bundle import read_release_manifest
+from gramercy.archive.witness import Witness
+from gramercy.ledger import Ledger
+from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.errors import ArchiveError, GramercyError, Invalid, LedgerError
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems.ledger import ledger_copied
+from gramercy.schemas.run_history import History
+
+
+@dataclass
+class LedgerCheck:
+    """The result of comparing a ledger with its anchors.
+
+    Parameters
+    ----------
+    problems
+        (subject, problem) of each contradiction: a data set, a release, or ``ledger``.
+    anchors
+        The number of anchors that were found, by where they were found.
+    """
+
+    problems: list[tuple[str, GramercyError | Notice]] = field(default_factory=list)
+    anchors: dict[str, int] = field(default_factory=dict)
+
+
+def check_ledger(
+    ledger: Ledger,
+    archive: Archive,
+    releases: Iterable[tuple[str, str]],
+    witness: Witness | None,
+    history: History | None = None,
+) -> LedgerCheck:
+    """Check a ledger in itself and against the archive, its releases, the witness and the history.
+
+    Parameters
+    ----------
+    ledger, archive
+        The ledger, and the archive of its releases.
+    releases
+        (data set, release) of the releases to compare it with.
+    witness
+        The place outside of both that keeps anchors, if there is one.
+    history
+        Prefect's run history; None to leave it out.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be read at all.
+    """
+    check, head = LedgerCheck(), ledger.head()
+    found: dict[str, list[Anchor]] = {
+        "archive": [],
+        "releases": list(_anchors_of_releases(archive, releases, head.ledger)),
+    }
+    try:
+        anchor = archive.anchor(ledger.anchors_signed_from() or 0)
+        if anchor is not None and anchor.ledger == head.ledger:
+            found["archive"].append(anchor)  # `find_inconsistencies` compares it with the entries
+        else:
+            verify_ledger_anchor(ledger, archive)
+    except (LedgerError, Invalid) as error:
+        check.problems.append(("ledger", error))
+    if witness is not None:
+        found["witness"] = []
+        try:
+            found["witness"] += witness.all()
+            if (newest := witness.newest()) is not None and newest.ledger != head.ledger:
+                ledger.verify_anchor(newest, witness.location)
+        except (LedgerError, Invalid, ArchiveError) as error:
+            check.problems.append(("ledger", error))
+    if history is not None:
+        found["history"] = list(history.anchors)
+    check.anchors = {place: len(anchors) for place, anchors in found.items()}
+    for finding in ledger.find_inconsistencies([each for of in found.values() for each in of]):
+        check.problems.append((finding.subject, finding.notice))
+    if (original := ledger.original_location()) is not None:
+        check.problems.append(("ledger", ledger_copied(ledger.location, original)))
+    return check
+
+
+def _anchors_of_releases(
+    archive: Archive, releases: Iterable[tuple[str, str]], ledger: str
+) -> Iterator[Anchor]:
+    """The heads of this ledger that signed releases state; unreadable releases are skipped."""
+    for dataset, release in releases:
+        try:
+            folder = archive.metadata_path(dataset, release)
+            if folder is None:
+                continue
+            archive.verify_signer(folder)
+            stated = read_release_manifest(folder).ledger
+        except (Invalid, ArchiveError):  # reported by the check of the release
+            continue
+        if stated is not None and stated.ledger == ledger:
+            yield stated.anchor
