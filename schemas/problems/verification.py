@@ -374,7 +374,7 @@ def ledger_upgraded(day: str) -> None:
 
 @problem("GRM-845", Notice, "On {day} the ledger was upgraded: its anchors are signed since then.")
 def anchors_signed_since(day: str) -> None:
-    """Earlier versions did not sign anchors, so that writing to the archive sufficed to make one."""
+    """Earlier versions did not sign anchors: write access to the archive sufficed to make one."""
 
 
 @problem(
