@@ -73,12 +73,13 @@ def deployments(
     if not _POOL_NAME.fullmatch(pool) or pool.startswith("prefect"):
         raise problems.pool_name()
     stated = YAML(typ="safe", pure=True).load(prefect_yaml().read_text())["deployments"]
-    template, flow = stated[0], stated[0]["entrypoint"]
-    others = [each for each in stated if each["entrypoint"] != flow]
+    weekly, of_period = stated[:2]  # releases of the table of that day, and of a complete period
+    others = [each for each in stated if each["entrypoint"] != weekly["entrypoint"]]
     releases: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()  # several requests for one data set are numbered
     for request in requests:
         schedule_zone = timezone or request.timezone
+        template = of_period if PERIOD in request.version else weekly
         release = template | _release_facts(context, request, cron, schedule_zone)
         counts[release["name"]] += 1
         number = counts[release["name"]]

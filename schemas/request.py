@@ -179,14 +179,20 @@ class ReleaseRequest(Model, Generic[MechanismT, EstimateT]):
             raise problems.no_periods(contract.id)
         if self.period is not None and not is_label(per, self.period):
             raise problems.period_not_a_label(self.period, per, example_label(per))
-        # Days of dates begin in their own time zone, and a period is complete where it has ended.
-        zone = zoneinfo.ZoneInfo(contract.period.timezone if contract.period else self.timezone)
-        label = self.period or last_complete(per, moment.astimezone(zone).date())
+        label = self.period or last_complete(per, self.day_of(contract, moment))
         version = self.version.replace(PERIOD, label)
         dated = self.model_copy(update={"version": version, "period": label}).at(moment)
         if (window := contract.window(dated.version)) != label:
             raise problems.version_of_other_period(dated.version, window, label)
         return dated
+
+    def day_of(self, contract: Contract, moment: datetime.datetime) -> datetime.date:
+        """The day on which a moment is, where the periods of the data begin and end.
+
+        Days of dates begin in their own time zone, other days in that of the schedule.
+        """
+        zone = contract.period.timezone if contract.period else self.timezone
+        return moment.astimezone(zoneinfo.ZoneInfo(zone)).date()
 
     def key(self, contract: Contract, scaling: ScalingFacts | None = None) -> str:
         """Digest of everything that determines the release: equal for the same request.

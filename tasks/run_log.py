@@ -12,7 +12,7 @@ from prefect.context import TaskRunContext
 SENTENCES = MappingProxyType(
     {
         "replay": "Looking for a release of the same request",
-        "copy_table": "Copying the table of the database into a private file",
+        "copy_table": "Copying the table into a private file",
         "validate": "Validating the table's columns and types",
         "accumulate": "Reading the table",
         "sum_reports": "Reading the reports of the sources",

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gramercy.common.home import Home
+from tests.support.certificates import one_certificate
 from tests.support.databases import KINDS, ledger_location, stop_servers
 from tests.support.faults.forkserver import ForkServer
 from tests.support.scratch import SCRATCH, is_worker
@@ -35,6 +36,8 @@ os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
 _SERVICES = "SCHEDULER LATE_RUNS PAUSE_EXPIRATIONS CANCELLATION_CLEANUP FOREMAN REPOSSESSOR"
 for _name in f"{_SERVICES} CLEANUP_RECONCILER TRIGGERS".split():
     os.environ[f"PREFECT_SERVER_SERVICES_{_name}_ENABLED"] = "false"
+# Every client would load all authorities of the internet, though the session's server uses none.
+os.environ["PREFECT_API_SSL_CERT_FILE"] = str(one_certificate(SCRATCH.session_folder("tls")))
 os.environ.pop("PREFECT_API_URL", None)
 for _name in ("HOME", "LEDGER_URL", "ARCHIVE_URL", "WITNESS_URL"):
     os.environ.pop(f"GRAMERCY_{_name}", None)

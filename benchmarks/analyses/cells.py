@@ -1,38 +1,19 @@
-"""The cells (table, epsilon, method) and their results file."""
+"""The cells of the benchmark: samples of a table, an epsilon, and a method."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import population
 from benchmarks.analyses.surveys import SURVEYS, survey
-from benchmarks.measuring import read_lines
+from benchmarks.method_cells import Cell, read_results, usable
 
 QUICK_RELEASES = 2
 QUICK = ("three columns", "counts")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The unit of measurement: a method with one guarantee on samples of one table.
-
-    Parameters
-    ----------
-    table, epsilon, method
-        Keys of `METHODS` and of its tables, from `benchmarks.statistics.tables`, `tables` or
-        `surveys`, and the epsilon at delta = 1e-6.
-    """
-
-    table: str
-    epsilon: float
-    method: str
 
 
 @dataclass(frozen=True)
@@ -51,11 +32,7 @@ def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]
 
     Peers whose interpreter is not named are left out, with a message.
     """
-    libraries = dict.fromkeys(each.peer for each in METHODS.values() if each.peer)
-    found = {None, *(peer for peer in libraries if peer.found())}
-    for name, method in METHODS.items():
-        if method.peer not in found:
-            continue
+    for name, method in usable(METHODS).items():
         for table, epsilon in product(method.tables, method.epsilons):
             cell = Cell(table, epsilon, name)
             if cell not in done and (not quick or table in QUICK):
@@ -65,7 +42,7 @@ def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]
 def measure(cell: Cell, times: int) -> Result:
     """Measure `times` releases; the seed depends on the cell only."""
     source = survey(cell.table) if cell.table in SURVEYS else population(cell.table)
-    rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
+    rng = cell.generator()
     forms = METHODS[cell.method].scores(source, cell.epsilon, rng, times)
     scores = {
         form: {name: float(f"{value:.4g}") for name, value in each.items()}
@@ -76,8 +53,4 @@ def measure(cell: Cell, times: int) -> Result:
 
 def read(path: Path) -> dict[Cell, Result]:
     """Read the results in the file, by cell."""
-    result: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields.pop("cell"))
-        result[cell] = Result(cell, **fields)
-    return result
+    return read_results(path, Result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import product
 
-from benchmarks.analyses.cells import Cell, Result
+from benchmarks.analyses.cells import Result
 from benchmarks.analyses.methods import (
     COMPONENT_EPSILONS,
     COMPONENT_TABLES,
@@ -15,6 +15,7 @@ from benchmarks.analyses.methods import (
 )
 from benchmarks.analyses.surveys import SURVEYS
 from benchmarks.analyses.tables import FOLDED, PAIRS
+from benchmarks.method_cells import Cell
 
 Lines = dict[tuple[str, float], dict[str, dict[str, float]]]
 COLUMNS = {

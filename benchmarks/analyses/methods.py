@@ -25,6 +25,10 @@ COMPONENT_TABLES = ("counts", "off-centre", "three columns")
 COMPONENT_EPSILONS = (0.5, 1.0)
 FOLDED_EPSILONS = (4.0, 8.0)
 AIM_SURVEYS = ("clinic",)  # AIM takes long
+_PURE = (
+    "matrix Laplace noise, the middle and the half width of the bounds, no row clipped: pure "
+    "epsilon as for OpenDP"
+)
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,7 @@ ONE_REGRESSOR: Mapping[str, Method] = {
     ),
     "one regressor, pure": Method(
         "Gramercy, pure",
-        "matrix Laplace noise, the middle and the half width of the bounds, no row clipped: pure "
-        "epsilon as for OpenDP",
+        _PURE,
         one_regressor.pure,
         tuple(PAIRS),
     ),
@@ -136,29 +139,23 @@ ONE_REGRESSOR: Mapping[str, Method] = {
         releases=20,
     ),
 }
+_components = partial(Method, tables=COMPONENT_TABLES, epsilons=COMPONENT_EPSILONS)
 COMPONENTS: Mapping[str, Method] = {
-    "components, private": Method(
+    "components, private": _components(
         "Gramercy, private constants",
         "`scaling: private` and the estimator `pca`, at delta = 1e-6",
         components.private,
-        COMPONENT_TABLES,
-        COMPONENT_EPSILONS,
     ),
-    "components, pure": Method(
+    "components, pure": _components(
         "Gramercy, pure",
-        "matrix Laplace noise, the middle and the half width of the bounds, no row clipped: pure "
-        "epsilon as for OpenDP",
+        _PURE,
         components.pure,
-        COMPONENT_TABLES,
-        COMPONENT_EPSILONS,
     ),
-    "components, OpenDP": Method(
+    "components, OpenDP": _components(
         "OpenDP DP-PCA",
         "`make_private_pca` with its private mean; the better of two lengths of rows, chosen "
         "afterwards; [what is known of its sampler](../utility/results.md)",
         components.opendp,
-        COMPONENT_TABLES,
-        COMPONENT_EPSILONS,
         peer=OPENDP,
         releases=2,
     ),

@@ -16,11 +16,12 @@ from benchmarks.analyses import (
     page_of_synthetic_rows,
     plots,
 )
-from benchmarks.analyses.cells import Cell, Result
+from benchmarks.analyses.cells import Result
 from benchmarks.analyses.comparing import number
 from benchmarks.analyses.lines import COLUMNS, Lines, regression_lines
 from benchmarks.analyses.methods import EPSILONS, REGRESSIONS, TABLES
 from benchmarks.markdown import table
+from benchmarks.method_cells import Cell
 from benchmarks.statistics.comparisons import geometric_mean
 from benchmarks.statistics.tables import ROWS
 from benchmarks.statistics.tables import TABLES as RECIPES

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.analyses.cells import Cell, Result
+from benchmarks.analyses.cells import Result
 from benchmarks.analyses.comparing import better, number
 from benchmarks.analyses.components import SECONDS
 from benchmarks.analyses.lines import COMPONENT_COLUMNS, component_lines
 from benchmarks.analyses.methods import COMPONENTS
 from benchmarks.markdown import table
+from benchmarks.method_cells import Cell
 
 
 def section(results: Mapping[Cell, Result]) -> Iterator[str]:

@@ -7,12 +7,13 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.analyses.cells import Cell, Result
+from benchmarks.analyses.cells import Result
 from benchmarks.analyses.comparing import number
 from benchmarks.analyses.lines import Lines, fold_lines
 from benchmarks.analyses.methods import FOLDED_EPSILONS, FOLDS
 from benchmarks.analyses.tables import FOLDED, MANY
 from benchmarks.markdown import table
+from benchmarks.method_cells import Cell
 
 _TITLES = ("mean coverage", "smallest", "clipped, mean", "clipped, smallest")
 _LOW = 0.85  # coverage of a coefficient that is too small

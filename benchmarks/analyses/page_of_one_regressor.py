@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.analyses.cells import Cell, Result
+from benchmarks.analyses.cells import Result
 from benchmarks.analyses.comparing import better, number
 from benchmarks.analyses.lines import ONE_REGRESSOR_COLUMNS, one_regressor_lines
 from benchmarks.analyses.methods import ONE_REGRESSOR
 from benchmarks.markdown import table
+from benchmarks.method_cells import Cell
 
 _NAMES = ("error", "loss")
 

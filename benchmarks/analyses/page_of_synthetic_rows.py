@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.analyses.cells import Cell, Result
+from benchmarks.analyses.cells import Result
 from benchmarks.analyses.comparing import better, number
 from benchmarks.analyses.lines import SYNTHETIC_COLUMNS, synthetic_lines
 from benchmarks.analyses.methods import SYNTHETIC
 from benchmarks.analyses.surveys import SURVEYS, TITLES
 from benchmarks.markdown import table
+from benchmarks.method_cells import Cell
 
 _NAMES = ("marginals", "correlations", "error", "loss")
 

@@ -21,20 +21,51 @@ Scores = dict[str, dict[str, float]]
 # Coefficients of rows in [-1, 1]^p, the intercept first, and bounds of their intervals, if any.
 Fit = tuple[Array, Array | None, Array | None]
 Procedure = Callable[[Array, Array, float, np.random.Generator], Fit]
+Measure = Callable[[Population, float, np.random.Generator, int], Scores]
 LENGTHS = (0.5, 1.0, 1.5, 3.0)  # bounds on rows in standard units, by sqrt(p)
 LARGEST = 3.0  # bound on the outcome, or on all columns, in standard units
 
 
-def adassp_from_bounds(
-    population: Population, epsilon: float, rng: np.random.Generator, times: int
-) -> Scores:
-    """AdaSSP on rows in bounds; no row is clipped."""
-    longest = float(np.sqrt(population.table.p))
+def _from_bounds(fit: Procedure) -> Measure:
+    """The scores of a procedure on rows that bounds carry to [-1, 1]^p."""
 
-    def fit(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
-        return adassp(x, y, longest, 1.0, mu, rng), None, None
+    def scores(
+        population: Population, epsilon: float, rng: np.random.Generator, times: int
+    ) -> Scores:
+        constants = middle_and_half(population.table)
+        return {"": _scores(fit, population, *constants, epsilon, rng, times)}
 
-    return {"": _scores(fit, population, *middle_and_half(population.table), epsilon, rng, times)}
+    return scores
+
+
+def _from_true_constants(fit: Procedure) -> Measure:
+    """The scores of a procedure with bounds at three true deviations, which cost nothing."""
+
+    def scores(
+        population: Population, epsilon: float, rng: np.random.Generator, times: int
+    ) -> Scores:
+        centre, scale = _true_constants(population)
+        return {"": _scores(fit, population, centre, LARGEST * scale, epsilon, rng, times)}
+
+    return scores
+
+
+def _adassp(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
+    return adassp(x, y, float(np.sqrt(x.shape[1])), 1.0, mu, rng), None, None
+
+
+def _statistics(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
+    x, y = np.clip(x, -1, 1), np.clip(y, -1, 1)
+    found = noisy_statistics(x, y, float(np.sqrt(x.shape[1])), 1.0, mu, rng)
+    return found.coefficients, found.lower, found.upper
+
+
+def _binagg(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
+    x, y = np.clip(x, -1, 1), np.clip(y, -1, 1)
+    ends = np.array([-1.0, 1.0])[:, None] * np.ones(x.shape[1])
+    ends[:, 0] = 1.0  # the column of ones
+    found = binagg(x, y, *ends, mu, rng)
+    return found.coefficients, found.lower, found.upper
 
 
 def adassp_from_true_constants(
@@ -55,52 +86,6 @@ def adassp_from_true_constants(
         fits = [_fitted(fit, each, centre, scale, epsilon, rng) for each in samples]
         result[f"{length:g}"] = population.scores(fits)
     return result
-
-
-def statistics_from_bounds(
-    population: Population, epsilon: float, rng: np.random.Generator, times: int
-) -> Scores:
-    """dp-statsmodels' procedure on rows in bounds."""
-    constants = middle_and_half(population.table)
-    return {"": _scores(_statistics, population, *constants, epsilon, rng, times)}
-
-
-def statistics_from_true_constants(
-    population: Population, epsilon: float, rng: np.random.Generator, times: int
-) -> Scores:
-    """dp-statsmodels' procedure with bounds at three true deviations, which cost nothing."""
-    centre, scale = _true_constants(population)
-    return {"": _scores(_statistics, population, centre, LARGEST * scale, epsilon, rng, times)}
-
-
-def binagg_from_bounds(
-    population: Population, epsilon: float, rng: np.random.Generator, times: int
-) -> Scores:
-    """BinAgg on rows in bounds."""
-    constants = middle_and_half(population.table)
-    return {"": _scores(_binagg, population, *constants, epsilon, rng, times)}
-
-
-def binagg_from_true_constants(
-    population: Population, epsilon: float, rng: np.random.Generator, times: int
-) -> Scores:
-    """BinAgg with bounds at three true deviations, which cost nothing."""
-    centre, scale = _true_constants(population)
-    return {"": _scores(_binagg, population, centre, LARGEST * scale, epsilon, rng, times)}
-
-
-def _statistics(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
-    x, y = np.clip(x, -1, 1), np.clip(y, -1, 1)
-    found = noisy_statistics(x, y, float(np.sqrt(x.shape[1])), 1.0, mu, rng)
-    return found.coefficients, found.lower, found.upper
-
-
-def _binagg(x: Array, y: Array, mu: float, rng: np.random.Generator) -> Fit:
-    x, y = np.clip(x, -1, 1), np.clip(y, -1, 1)
-    ends = np.array([-1.0, 1.0])[:, None] * np.ones(x.shape[1])
-    ends[:, 0] = 1.0  # the column of ones
-    found = binagg(x, y, *ends, mu, rng)
-    return found.coefficients, found.lower, found.upper
 
 
 def _true_constants(population: Population) -> tuple[Array, Array]:
@@ -138,3 +123,10 @@ def _fitted(
     intercept = centre[-1] + scale[-1] * found[0] - centre[:-1] @ own
     ends = (None if each is None else each[1:] * units for each in bounds)
     return Fitted(np.append(intercept, own), *ends)
+
+
+adassp_from_bounds = _from_bounds(_adassp)  # no row is clipped
+statistics_from_bounds = _from_bounds(_statistics)
+statistics_from_true_constants = _from_true_constants(_statistics)
+binagg_from_bounds = _from_bounds(_binagg)
+binagg_from_true_constants = _from_true_constants(_binagg)

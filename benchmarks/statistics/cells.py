@@ -1,8 +1,7 @@
-"""The cells (table, epsilon, method) and their results file."""
+"""The cells of the benchmark: a table, an epsilon, and a method."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import read_lines
+from benchmarks.method_cells import Cell, read_results, usable
 from benchmarks.statistics import methods, moments, peers
 from benchmarks.statistics.methods import Method
 from benchmarks.statistics.tables import TABLES, available, load
@@ -19,21 +18,6 @@ EPSILONS = (0.1, 0.5, 1.0, 4.0)
 QUICK_REPETITIONS = 2
 METHODS: dict[str, Method] = {**methods.METHODS, **moments.METHODS, **peers.METHODS}
 QUICK = ("normal, wide", "three columns")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The unit of measurement: a method with one guarantee on one table.
-
-    Parameters
-    ----------
-    table, epsilon, method
-        Keys of `TABLES` and `METHODS`, and the epsilon at delta = 1e-6.
-    """
-
-    table: str
-    epsilon: float
-    method: str
 
 
 @dataclass(frozen=True)
@@ -53,10 +37,7 @@ def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]
     Peers whose interpreter is not named are left out, with a message.
     """
     names = [name for name in available() if not quick or name in QUICK]
-    libraries = dict.fromkeys(each.peer for each in METHODS.values() if each.peer)
-    found = {None, *(peer for peer in libraries if peer.found())}
-    usable = [(name, each) for name, each in METHODS.items() if each.peer in found]
-    for name, epsilon, (method, facts) in product(names, EPSILONS, usable):
+    for name, epsilon, (method, facts) in product(names, EPSILONS, usable(METHODS).items()):
         cell = Cell(name, epsilon, method)
         wanted = facts.tables is None or name in facts.tables
         wanted &= facts.epsilons is None or epsilon in facts.epsilons
@@ -68,7 +49,7 @@ def missing(quick: bool, done: dict[Cell, Result]) -> Iterator[tuple[Cell, int]]
 def measure(cell: Cell, times: int) -> Result:
     """Measure `times` releases; the seed depends on the cell only."""
     table = load(cell.table)
-    rng = np.random.default_rng(zlib.crc32(repr(cell).encode()))
+    rng = cell.generator()
     forms = METHODS[cell.method].errors(table, cell.epsilon, rng, times)
     errors = {form: _mean_square(values) for form, values in forms.items()}
     return Result(cell, table.n, table.p, times, errors)
@@ -80,8 +61,4 @@ def _mean_square(errors: list[float]) -> float:
 
 def read(path: Path) -> dict[Cell, Result]:
     """Read the results in the file, by cell."""
-    result: dict[Cell, Result] = {}
-    for fields in read_lines(path):
-        cell = Cell(**fields.pop("cell"))
-        result[cell] = Result(cell, **fields)
-    return result
+    return read_results(path, Result)

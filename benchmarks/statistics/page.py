@@ -9,8 +9,9 @@ import numpy as np
 
 from benchmarks import markdown
 from benchmarks.markdown import table
+from benchmarks.method_cells import Cell
 from benchmarks.statistics import cells, page_of_peers, plots
-from benchmarks.statistics.cells import EPSILONS, Cell, Result
+from benchmarks.statistics.cells import EPSILONS, Result
 from benchmarks.statistics.comparisons import Comparison, comparisons, geometric_mean
 from benchmarks.statistics.methods import DELTA, METHODS
 from benchmarks.statistics.tables import TABLES

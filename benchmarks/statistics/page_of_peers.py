@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 
 from benchmarks.markdown import table
+from benchmarks.method_cells import Cell
 from benchmarks.statistics import peers
-from benchmarks.statistics.cells import METHODS, Cell, Result
+from benchmarks.statistics.cells import METHODS, Result
 from benchmarks.statistics.comparisons import geometric_mean
 from benchmarks.statistics.correlations import error
 from benchmarks.statistics.methods import DELTA

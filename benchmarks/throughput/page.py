@@ -44,6 +44,12 @@ def _page(results: Results) -> Iterator[str]:
     for kind in ("parquet", "csv"):
         yield f"### {'Parquet' if kind == 'parquet' else 'CSV'}\n"
         yield from _comparison_table(of(results, kind), "pyarrow: read, X.T @ X")
+    yield "### PostgreSQL\n"
+    yield (
+        "From a server on the same machine. Seconds, and in brackets the time relative to the "
+        "driver's, which fetches all rows and does nothing with them.\n"
+    )
+    yield from _comparison_table(of(results, "database"), "psycopg: fetch all rows")
     yield "## Noise\n"
     yield "![Nanoseconds per value](figures/noise.svg)\n"
     yield from _noise(results)

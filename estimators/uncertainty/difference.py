@@ -26,8 +26,11 @@ class Change:
     sd
         Standard deviation of the noise in each difference; shape (p, p).
     gaussian
-        Whether both releases have Gaussian noise with independent entries and public divisors, so
-        that the sum of squares has a chi-squared law.
+        Whether both releases have Gaussian noise with independent entries, and divisors that are
+        public or known to a tenth: then the test has a chi-squared law.
+    shared
+        Errors of noisy divisors, each of which has all entries at once: their standard deviations;
+        shape (k, p, p). They are part of `sd`.
 
     Notes
     -----
@@ -38,6 +41,7 @@ class Change:
     difference: Array
     sd: Array
     gaussian: bool
+    shared: Array
 
     @property
     def deviations(self) -> Array:
@@ -47,14 +51,25 @@ class Change:
 
     @property
     def p_value(self) -> float | None:
-        """P-value of the sum of squares if the table is unchanged; None if its law is unknown."""
+        """P-value of x' C^-1 x if the table is unchanged; None if its law is unknown.
+
+        Here x has the m differences with noise, and C = D + U U' is their covariance, with D that
+        of independent errors and U the `shared` ones.
+        """
         if not self.gaussian:
             return None
-        squares = self.deviations[np.triu_indices(len(self.sd))] ** 2
-        return float(chi2.sf(squares.sum(), squares.size))
+        i, j = np.triu_indices(len(self.sd))
+        own = self.sd[i, j] ** 2 - (self.shared[:, i, j] ** 2).sum(axis=0)
+        noisy = own > 0
+        root = np.sqrt(own[noisy])
+        x, u = self.difference[i, j][noisy] / root, self.shared[:, i, j][:, noisy] / root
+        along = u @ x
+        square = x @ x - along @ np.linalg.solve(np.eye(len(u)) + u @ u.T, along)
+        return float(chi2.sf(square, x.size))
 
 
 _INDEPENDENT = {"gaussian-isotropic", "gaussian-iid"}
+_LEAST_ROWS = 10.0  # standard deviations of a noisy number of rows, for errors of first order
 
 
 def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
@@ -72,6 +87,20 @@ def comparable(first: ReleaseManifest, second: ReleaseManifest) -> bool:
 def change(later: Evidence, earlier: Evidence) -> Change:
     """The difference of two comparable releases; see `comparable`."""
     pair, p = (later, earlier), len(later.raw)
-    variances = [np.maximum(release_noise(each).variance(p), 0.0) for each in pair]
-    gaussian = all(each.law.family in _INDEPENDENT and each.divisor == "public" for each in pair)
-    return Change(later.raw - earlier.raw, np.sqrt(sum(variances)), gaussian)
+    noises = [release_noise(each) for each in pair]
+    variances = [np.maximum(noise.variance(p), 0.0) for noise in noises]
+    of_divisors = [term for noise in noises for term in noise.rank_one]
+    shared = np.array([np.sqrt(max(c, 0.0)) * matrix for c, matrix in of_divisors])
+    return Change(
+        later.raw - earlier.raw,
+        np.sqrt(sum(variances)),
+        all(_is_gaussian(each) for each in pair),
+        shared.reshape(-1, p, p),
+    )
+
+
+def _is_gaussian(evidence: Evidence) -> bool:
+    known = evidence.divisor == "public" or (
+        evidence.divisor == "noisy" and evidence.rows > _LEAST_ROWS * evidence.rows_sd
+    )
+    return known and evidence.law.family in _INDEPENDENT

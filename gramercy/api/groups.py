@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import pandas as pd
 
@@ -18,6 +18,15 @@ from gramercy.schemas.problems.estimation import groups_missing
 if TYPE_CHECKING:
     from gramercy.api.results.group_comparison import GroupComparison
     from gramercy.api.results.quadratic_classifier import QuadraticClassifier
+    from gramercy.archive.release_bundle import ReleaseBundle
+
+
+class Published(Protocol):
+    """What is published about some rows."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """The input of estimators."""
 
 
 class GroupRelease(ReleaseAnalyses):
@@ -29,8 +38,8 @@ class GroupRelease(ReleaseAnalyses):
         DATASET/RELEASE.
     group
         Name of the group.
-    evidence
-        What is published about its rows.
+    published
+        What is published about its rows, with the evidence that is built when it is first needed.
 
     Attributes
     ----------
@@ -38,14 +47,14 @@ class GroupRelease(ReleaseAnalyses):
         Name of the group.
     """
 
-    def __init__(self, release: str, group: str, evidence: Evidence) -> None:
+    def __init__(self, release: str, group: str, published: Published) -> None:
         super().__init__(f"{release} [{group}]")
-        self.group, self._evidence = group, evidence
+        self.group, self._published = group, published
 
     @property
     def evidence(self) -> Evidence:
         """The input of estimators."""
-        return self._evidence
+        return self._published.evidence
 
     @property
     def rows(self) -> float:
@@ -139,7 +148,7 @@ class Groups(Named[GroupRelease]):
         return html_table(self.rows.round(0), f"Groups of {self.owner}")
 
 
-def groups_of(release: str, evidence: Evidence) -> Groups:
-    """The groups in the evidence of a release."""
-    named = {name: GroupRelease(release, name, own) for name, own in evidence.groups}
-    return Groups(release, named)
+def groups_of(release: str, bundle: ReleaseBundle) -> Groups:
+    """The groups of a release."""
+    rows = {group.level: bundle.of_group(index) for index, group in enumerate(bundle.groups)}
+    return Groups(release, {name: GroupRelease(release, name, own) for name, own in rows.items()})

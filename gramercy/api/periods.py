@@ -16,7 +16,7 @@ from gramercy.archive.protocol import Archive
 from gramercy.schemas.problems.analysis import level_out_of_range, no_own_units, no_periods
 
 if TYPE_CHECKING:
-    from gramercy.estimators.over_time import OverTime
+    from gramercy.estimators.welch import OverTime
 
 
 class Periods(Mapping[str, Release]):
@@ -100,7 +100,7 @@ class Periods(Mapping[str, Release]):
         """Whether each number of `over_time` is the same in all periods.
 
         The test knows the noise and the sampling error of each period; it is about the populations
-        behind the tables (`estimators.over_time`).
+        behind the tables (`estimators.welch`).
 
         Returns
         -------
@@ -123,7 +123,8 @@ class Periods(Mapping[str, Release]):
         return PooledRelease([*self.values()], rows="disjoint")
 
     def _numbers(self, level: float) -> OverTime:
-        from gramercy.estimators.over_time import is_in_own_units, over_time
+        from gramercy.estimators.own_numbers import is_in_own_units
+        from gramercy.estimators.welch import over_time
 
         if not 0.5 < level < 1:
             raise level_out_of_range()

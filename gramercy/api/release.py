@@ -223,7 +223,7 @@ class Release(ReleaseFacts, ReleaseAnalyses):
 
         Empty if the request has no key ``by``. The matrix of the release is of all rows.
         """
-        return groups_of(self.id, self._bundle.evidence)
+        return groups_of(self.id, self._bundle)
 
     @property
     def report(self) -> Path | None:

@@ -92,7 +92,7 @@ def _resolve(contract: Contract, table: Source) -> dict[str, tuple[str, ...]]:
         pattern = next(name for name in contract.columns if ANY in name)
         raise _at("columns", pattern_without_header(pattern))
     names = schema_of(table)
-    states_names = table.formats <= {"parquet", "database"}
+    states_names = table.formats <= {"parquet", "delta", "database"}
     patterns = [name for name in contract.columns if ANY in name and name not in names]
     if patterns and not states_names and look_like_data(names):  # errors would quote cells
         raise _at("columns", problems.pattern_matches_data(patterns[0]))

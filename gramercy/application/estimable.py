@@ -7,10 +7,11 @@ from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.common.similar_names import most_similar_first
 from gramercy.estimators import Estimator
+from gramercy.mechanisms import registry
 from gramercy.schemas.groups import group_names
 from gramercy.schemas.manifest import ReleaseManifest, ReleaseSpec
 from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.analyses import pool_of_withdrawn, unknown_group
+from gramercy.schemas.problems.analyses import pool_of_rows, pool_of_withdrawn, unknown_group
 
 
 def check_estimable(facts: ReleaseManifest) -> None:
@@ -72,6 +73,13 @@ def check_other_releases(
         check_estimable(listed.facts)
         releases.append((other, listed.facts))
     estimator.check_together(releases)
+    noisy = [each for each, facts in releases if _publishes_rows(facts)]
+    if noisy and len(releases) > 1:
+        raise pool_of_rows(noisy[0])
+
+
+def _publishes_rows(facts: ReleaseSpec) -> bool:
+    return registry[facts.mechanism["name"]].publishes == "rows"
 
 
 def missing_releases(archive: Archive, estimator: Estimator) -> list[str]:

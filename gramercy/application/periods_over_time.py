@@ -7,14 +7,10 @@ import contextlib
 from gramercy.archive.listing import ListedRelease, newest_of_periods
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
-from gramercy.estimators.over_time import (
-    is_in_own_units,
-    measure,
-    numbers,
-    over_time,
-)
+from gramercy.estimators.own_numbers import is_in_own_units, measure, numbers
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
+from gramercy.estimators.welch import over_time
 from gramercy.reports.catalogue_page import DatasetEntry
 from gramercy.reports.period_series import PeriodSeries
 from gramercy.schemas.errors import BundleError, RequestError

@@ -21,11 +21,11 @@ from gramercy.application.request_model import Request
 from gramercy.application.scaling_plan import with_planned_scaling
 from gramercy.application.specification import release_spec, scaled_contract
 from gramercy.application.yaml_files import read_contract
+from gramercy.estimators import Estimator
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.mechanisms.mechanism import Mechanism
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.engine import LocalEngine
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.manifest import ReleaseSpec
@@ -33,8 +33,9 @@ from gramercy.schemas.model import digest
 from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Unit
 from gramercy.schemas.problems import publication as problems
-from gramercy.schemas.problems.source import database_needs_one_process, rows_of_database
+from gramercy.schemas.problems.source import copy_needs_one_process, rows_of_database
 from gramercy.schemas.request import PERIOD
+from gramercy.tables.source import needs_copy, rows_have_places
 
 _GRACE = datetime.timedelta(hours=1)
 
@@ -206,23 +207,34 @@ def make_plan(
         raise problems.no_second_moment_to_estimate_from(mechanism.publishes)
     if isinstance(mechanism, RowWise) and not isinstance(request.engine, LocalEngine):
         raise problems.rows_need_one_process(mechanism.name)
-    if isinstance(contract.source, DatabaseTable):
-        if isinstance(mechanism, RowWise):
+    if needs_copy(contract.source):
+        if isinstance(mechanism, RowWise) and not rows_have_places(contract.source):
             raise rows_of_database(mechanism.name)
         if not isinstance(request.engine, LocalEngine):
-            raise database_needs_one_process()
+            raise copy_needs_one_process()
+    if averaging and mechanism.publishes != "reports":
+        raise problems.mechanism_makes_no_reports(mechanism.name)
+    plan = Plan(contract, request, spec, calibration, pattern, planned_for, averaging)
     for index, estimator in enumerate(request.estimates):
         try:
-            check_group(spec, estimator)
-            estimator.check(spec)
-            name = f"{contract.id}/{request.version}"
-            check_other_releases(context.archive, estimator, name, spec)
+            _check_estimate(context, plan, estimator)
         except RequestError as error:
             error.sentence = f"estimates.{index}: {error.sentence}"
             raise
-    if averaging and mechanism.publishes != "reports":
-        raise problems.mechanism_makes_no_reports(mechanism.name)
-    return Plan(contract, request, spec, calibration, pattern, planned_for, averaging)
+    return plan
+
+
+def _check_estimate(context: Context, plan: Plan, estimator: Estimator) -> None:
+    """Refuse an estimate that cannot be computed from the planned release."""
+    check_group(plan.spec, estimator)
+    estimator.check(plan.spec)
+    dataset, ledger = plan.contract.id, context.existing_ledger
+    if estimator.other_releases and ledger is not None:
+        charge = ledger.find_charge(dataset, plan.key)
+        if charge is not None and charge.is_published:
+            return  # the request is answered as it was published, even if others were withdrawn
+    name = f"{dataset}/{plan.request.version}"
+    check_other_releases(context.archive, estimator, name, plan.spec)
 
 
 def utc_now() -> datetime.datetime:

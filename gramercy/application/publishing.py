@@ -22,11 +22,10 @@ from gramercy.application.report_sum import ReportSum
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.ledger import Charge, check_budget
 from gramercy.mechanisms.sampling import sampler
-from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import SpentFailure
 from gramercy.schemas.facts import LedgerFacts
 from gramercy.schemas.groups import group_names
-from gramercy.tables.source import open_source
+from gramercy.tables.source import needs_copy, open_source
 from gramercy.tables.streaming import Accumulated
 
 
@@ -61,8 +60,8 @@ def replay(context: Context, plan: Plan) -> str | None:
 
 
 def _has_changed(plan: Plan, charge: Charge) -> bool | None:
-    """Whether the files have changed since they were published; None for a database."""
-    if isinstance(plan.contract.source, DatabaseTable):
+    """Whether the files have changed since they were published; None for a table that is copied."""
+    if needs_copy(plan.contract.source):
         return None
     with contextlib.suppress(Exception):  # a missing or unreadable table counts as changed
         return open_source(plan.contract.source).fingerprint() != charge.fingerprint

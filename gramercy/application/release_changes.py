@@ -24,4 +24,8 @@ def compare_releases(
         with archive.rewrite_paths_in_errors():
             place = archive.release(each.facts.dataset.id, each.facts.release)
             evidence.append(read_release(place).evidence)
-    return ReleaseComparison(later.name, earlier.name, later.facts.names, change(*evidence))
+    newer, older = evidence
+    pairs = zip(newer.groups, older.groups, strict=True)
+    groups = {name: change(group, before) for (name, group), (_, before) in pairs}
+    compared = change(newer, older)
+    return ReleaseComparison(later.name, earlier.name, later.facts.names, compared, groups)

@@ -1,8 +1,10 @@
-"""The private copy of a database's table, which all steps of a release read.
+"""The private copy of a table that is not read in place, which all steps of a release read.
 
 A database changes while it is read, so its table is read once, in one statement, into a file of the
-home that only its owner may read. The file is removed when the release is sealed or has failed. If
-the process was killed, the next release or check of any data set removes it.
+home that only its owner may read. So are a sheet of a workbook, which would be slow to read several
+times, and a Delta table, whose files may be removed at any time. The copy is removed when the
+release is sealed or has failed. If the process was killed, the next release or check of any data
+set removes it.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from gramercy.application.table_header import check_table_header
 from gramercy.archive.staging import StagingArea
 from gramercy.common.home import Home
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.database import DatabaseTable
+from gramercy.tables.copies.columns import CopiedColumns
+from gramercy.tables.copies.copying import copy_rows
+from gramercy.tables.source import needs_copy
 
 _OWNER = "copy"
-_FILE = "table.parquet"
+_COPY = "table"
 
 
 def remove_abandoned_copies(home: Home) -> None:
@@ -32,8 +36,8 @@ def remove_abandoned_copies(home: Home) -> None:
 
 @contextmanager
 def copy_folder(home: Home, contract: Contract) -> Iterator[Path | None]:
-    """A private folder for the copy, removed after the block; None if the table is files."""
-    if not isinstance(contract.source, DatabaseTable):
+    """A private folder for the copy, removed after the block; None if the table is not copied."""
+    if not needs_copy(contract.source):
         yield None
         return
     with StagingArea(home.tables).new(_OWNER) as folder:
@@ -46,7 +50,7 @@ def copy_table(plan: Plan, folder: Path) -> Plan:
     Raises
     ------
     TableError
-        If the columns differ from the contract, or the database cannot be read.
+        If the columns differ from the contract, or the table cannot be read.
     ContractError
         If the copy cannot be written.
     """
@@ -55,9 +59,7 @@ def copy_table(plan: Plan, folder: Path) -> Plan:
 
 def copied_contract(contract: Contract, folder: Path) -> Contract:
     """The contract with a private copy of its table as its source; see `copy_table`."""
-    from gramercy.tables.database.copying import copy_rows  # imports SQLAlchemy
-
-    if not isinstance(contract.source, DatabaseTable):
+    if not needs_copy(contract.source):
         return contract
     check_table_header(contract)
     others = [name for name in required_columns(contract) if name not in contract.columns]
@@ -65,10 +67,13 @@ def copied_contract(contract: Contract, folder: Path) -> Contract:
     with rows_bar("copying", contract.rows) as on_rows:
         copied = copy_rows(
             contract.source,
-            {name: contract.levels(name) for name in contract.names},
-            tuple(others),
-            folder / _FILE,
-            rows=contract.rows if contract.checks_rows else None,
+            CopiedColumns(
+                {name: contract.levels(name) for name in contract.names},
+                others,
+                dates=None if contract.period is None else contract.period.column,
+                rows=contract.rows if contract.checks_rows else None,
+            ),
+            folder / _COPY,
             on_rows=on_rows,
         )
     return contract.model_copy(update={"source": copied})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import glob
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from gramercy.application.request_model import Request
 from gramercy.common.extras import publishing
@@ -81,7 +84,7 @@ def read_request(path: Path, period: str | None = None) -> Request:
 def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
     """Read a YAML 1.2 file (where ``1e-6`` is a number) as `model`; raises as `parse` does."""
     try:
-        data = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        data = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise _NOT_FOUND[error](str(path)) from None
     except IsADirectoryError:
@@ -93,6 +96,11 @@ def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
     except YAMLError as caught:
         raise _not_valid(error, path, _yaml_problem(caught)) from None
     return parse(model, data, str(path), error)
+
+
+@lru_cache(maxsize=8)  # one command reads the same files several times
+def _parsed(text: str) -> Any:
+    return YAML(typ="safe", pure=True).load(text)
 
 
 _NOT_FOUND: dict[type[Invalid], Callable[[str], Invalid]] = {

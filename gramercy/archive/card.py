@@ -73,6 +73,7 @@ def dp_card(
             + (" on integers" if calibration.arithmetic == "exact" else "")
         ),
         "folds": _folds(spec),
+        **_source(spec),
         **_period(spec),
         **_groups(spec),
         "accounting": _accounting(spec),
@@ -153,6 +154,21 @@ def _folds(spec: ReleaseSpec) -> str:
         "one row changes one part, and all parts together have the guarantee of one (parallel "
         "composition)"
     )
+
+
+def _source(spec: ReleaseSpec) -> dict[str, str]:
+    """What was read, if the table is in a database."""
+    selection = spec.selection
+    if selection is None:
+        return {}
+    read = f"the {selection.kind} '{selection.relation}'"
+    if selection.query is not None:
+        read = f"the query: {selection.query}"
+    condition = "" if selection.where is None else f", where {selection.where}"
+    words = (selection.assertion or "").rstrip(".")
+    asserted = f". The curator asserts: {words}" if words else ""
+    text = f"the rows of {read}{condition}{asserted}"
+    return {"source": " ".join(text.split())}  # conditions may have several lines
 
 
 def _period(spec: ReleaseSpec) -> dict[str, str]:

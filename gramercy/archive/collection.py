@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from gramercy.archive.groups_file import GROUPS
 from gramercy.archive.marginals_file import MARGINALS
 from gramercy.archive.package import PROFILE, fields, resource, write_descriptor
 from gramercy.archive.release_bundle import has_histograms, stems
@@ -48,10 +49,15 @@ class CollectedRelease:
 
     @property
     def files(self) -> dict[str, str]:
-        """Its files in the package: the ``matrix`` as released in long form, and ``marginals``."""
+        """Its files in the package: the ``matrix`` as released, its ``groups``, and ``marginals``.
+
+        Matrices are in long form.
+        """
         files = {}
         if matrices := stems(self.manifest):
             files["matrix"] = f"{matrices[0]}.parquet"
+        if self.manifest.groups:
+            files["groups"] = GROUPS
         if has_histograms(self.manifest):
             files["marginals"] = MARGINALS
         return files
@@ -81,6 +87,9 @@ def write_collection(
     if timelines is not None:
         rows = (row for timeline in timelines for row in _event_rows(timeline))
         resources.append(_write_table(folder, "budgets", _EVENTS, rows))
+    groups = [row for release in releases for row in _group_rows(release)]
+    if groups:
+        resources.append(_write_table(folder, "groups", _GROUPS, groups, ["release", "group"]))
     for release in releases:
         resources += [_copied(folder, release, *each) for each in release.files.items()]
     curators = sorted({release.manifest.dataset.curator for release in releases})
@@ -110,7 +119,9 @@ def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> di
 def _title(release: CollectedRelease, kind: str) -> str:
     dataset = release.manifest.dataset
     content = "Precision matrix" if release.manifest.kind == "precision" else "Second moment"
-    content = content if kind == "matrix" else "Noisy histograms"
+    content = {"matrix": content, "groups": "Second moments of groups"}.get(
+        kind, "Noisy histograms"
+    )
     suffix = " (withdrawn)" if release.withdrawn else ""
     return f"{content} as released: {dataset.title}, version {dataset.version}{suffix}"
 
@@ -162,6 +173,22 @@ def _release_row(release: CollectedRelease) -> dict[str, Any]:
         "sha256": release.sha256,
         **{kind: release.path(file) for kind, file in release.files.items()},
     }
+
+
+def _group_rows(release: CollectedRelease) -> Iterable[dict[str, Any]]:
+    """The groups of a release, with the noise on the entries of their matrices."""
+    facts = release.manifest
+    for group in facts.groups:
+        noise = facts.group_noise(group.rows.value)
+        yield {
+            "release": release.id,
+            "by": facts.by.name if facts.by else None,
+            "group": group.level,
+            "rows": group.rows.value,
+            "rows_sd": group.rows.sd,
+            "sd_diagonal": noise.sd_diagonal,
+            "sd_off_diagonal": noise.sd_off_diagonal,
+        }
 
 
 def _event_rows(timeline: Timeline) -> Iterable[dict[str, Any]]:
@@ -223,7 +250,17 @@ _RELEASES = {
     "signed_by": _text("id of the curator's key", required=True),
     "sha256": _text("digest of the bundle's SHA256SUMS", required=True, **_DIGEST),
     "matrix": _text("path of the matrix as released in this package, if any"),
+    "groups": _text("path of the matrices of groups of rows in this package, if any"),
     "marginals": _text("path of noisy histograms of the columns in this package, if any"),
+}
+_GROUPS = {
+    "release": _text("DATASET/RELEASE", required=True),
+    "by": _text("column whose levels are the groups", required=True),
+    "group": _text("name of the group", required=True),
+    "rows": _number("number of rows or persons; noisy", required=True),
+    "rows_sd": _number("standard deviation of the noise on rows", required=True),
+    "sd_diagonal": _number("standard deviation of the noise on diagonal entries", required=True),
+    "sd_off_diagonal": _number("standard deviation of the noise on other entries", required=True),
 }
 _EVENTS = {
     "dataset": _text("id of the data set", required=True),

@@ -110,10 +110,10 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
     names = manifest.names
     i, j = np.triu_indices(len(names))
     folds = range(len(manifest.groups[0].fold_rows) + 1)
-    matrices = len(manifest.groups) * len(folds)
-    if matrices * len(names) ** 2 > 2 * MAX_ENTRIES:  # a whole group and its folds
+    count = len(manifest.groups) * len(folds)
+    if count * len(names) ** 2 > 2 * MAX_ENTRIES:  # a whole group and its folds
         raise ValueError
-    rows = matrices * i.size
+    rows = count * i.size
     table = read_plain(path, _SCHEMA, _TEXTS, rows)
     shape = (len(manifest.groups), len(folds), i.size)
     levels = [group.level for group in manifest.groups]
@@ -128,12 +128,7 @@ def _groups(path: Path, manifest: ReleaseManifest) -> Iterator[GroupMatrices]:
     if not (in_order and np.isfinite(value).all() and (is_whole | is_fold).all()):
         raise ValueError
     for facts, entries, whole in zip(manifest.groups, value, denoised[:, 0], strict=True):
-        raw, *of_folds = (_symmetric(each, len(names)) for each in entries)
-        yield GroupMatrices(facts.level, raw, _symmetric(whole, len(names)), tuple(of_folds))
-
-
-def _symmetric(upper: Array, p: int) -> Array:
-    """The symmetric matrix with an upper triangle, which includes the diagonal."""
-    matrix = np.zeros((p, p))
-    matrix[np.triu_indices(p)] = upper
-    return matrix + np.triu(matrix, 1).T
+        matrices = np.empty((len(folds) + 1, len(names), len(names)))
+        matrices[:, i, j] = matrices[:, j, i] = [*entries, whole]
+        raw, *of_folds, whole_denoised = matrices
+        yield GroupMatrices(facts.level, raw, whole_denoised, tuple(of_folds))

@@ -6,6 +6,7 @@ import contextlib
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -77,14 +78,13 @@ class ReleaseBundle:
         mean = self.manifest.noise.mean
         return self.raw - mean * np.eye(len(self.raw)) if mean else self.raw
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence:
         """The input of estimators."""
-        names = [group.level for group in self.groups]
-        groups = [self.of_group(k)._evidence_of_rows for k in range(len(names))]
-        return replace(self._evidence_of_rows, groups=tuple(zip(names, groups, strict=True)))
+        groups = [(each.level, self.of_group(k).evidence) for k, each in enumerate(self.groups)]
+        return replace(self._evidence_of_rows, groups=tuple(groups))
 
-    @property
+    @cached_property
     def _evidence_of_rows(self) -> Evidence:
         facts = self.manifest
         return Evidence(
@@ -165,7 +165,7 @@ class ReleaseBundle:
     @property
     def deviations(self) -> Array:
         """Standard deviation of the noise on every entry, shape (p, p); see `Evidence`."""
-        return self.evidence.deviations
+        return self._evidence_of_rows.deviations
 
     @property
     def repaired(self) -> Array:
@@ -192,8 +192,13 @@ def software_versions(*packages: str) -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for package in ("gramercy", "numpy", "scipy", "mpmath", "pyarrow", "prefect", *packages):
         with contextlib.suppress(PackageNotFoundError):  # an extra that is not installed
-            versions[package] = version(package)
+            versions[package] = _version(package)
     return versions
+
+
+@cache  # metadata is read from disk
+def _version(package: str) -> str:
+    return version(package)
 
 
 def write_release(

@@ -78,3 +78,20 @@ def _print(facts: Mapping[str, Any]) -> None:
     for row, col, value, sd, away in facts["strongest"]:
         table.add_row(row, col, f"{value:.3g}", f"{sd:.2g}", f"{away:.3g}")
     terminal.out.print(table)
+    if facts["groups"]:
+        _print_groups(facts["groups"])
+
+
+def _print_groups(groups: Mapping[str, Any]) -> None:
+    """Print which groups of rows changed."""
+    terminal.say(
+        f"{groups['changed']} of {groups['tested']} tested groups differ by more than noise "
+        f"(false discovery rate {groups['rate']:g})."
+    )
+    table = Table("group", "p", "adjusted", "most changed", "deviations", box=None)
+    for each in groups["listed"]:
+        row, col, *_, away = each["strongest"][0]
+        values = (each["p_value"], each["adjusted"])
+        texts = ("" if value is None else f"{value:.2g}" for value in values)
+        table.add_row(each["group"], *texts, f"{row}, {col}", f"{away:.3g}")
+    terminal.out.print(table)

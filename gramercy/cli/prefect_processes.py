@@ -28,6 +28,8 @@ from gramercy.schemas.url import without_secrets
 
 _START_SECONDS = 180
 _STOP_SECONDS = 30
+_ANSWER_SECONDS = 5
+_BUSY_SECONDS = 30  # a server that is in use may be busy
 
 Process = subprocess.Popen[bytes]
 
@@ -60,7 +62,7 @@ def server(home: Home, port: int) -> Iterator[tuple[str, Process | None]]:
     """
     url = os.environ.get("PREFECT_API_URL")
     if url:
-        if not _answers(url):
+        if not _answers(url, _BUSY_SECONDS):
             raise server_not_answering(without_secrets(url))
         yield url, None
         return
@@ -99,9 +101,9 @@ def worker(home: Home, api: str, pool: str) -> Iterator[Process]:
         yield process
 
 
-def _answers(api: str) -> bool:
+def _answers(api: str, seconds: float = _ANSWER_SECONDS) -> bool:
     try:
-        with urllib.request.urlopen(f"{api}/health", timeout=5) as reply:
+        with urllib.request.urlopen(f"{api}/health", timeout=seconds) as reply:
             return bool(reply.status == 200)
     except (urllib.error.URLError, OSError):
         return False

@@ -25,7 +25,7 @@ from gramercy.application.yaml_files import read_request
 from gramercy.cli import flow_runner
 from gramercy.cli.options import AsJson, PeriodOption, RequestPath, Yes, split_name
 from gramercy.cli.output import terminal
-from gramercy.cli.output.plan_text import print_plan
+from gramercy.cli.output.plan_text import period_warning, print_plan
 from gramercy.cli.output.steward_notes import print_steward_notes
 from gramercy.schemas.problems.command_line import not_the_local_mechanism, useless_release
 from gramercy.schemas.problems.warnings import later_step_failed
@@ -111,6 +111,8 @@ def _publish(
         check_table_header(planned.contract)
     if not json:
         print_plan(planned, preview)
+    elif (warning := period_warning(planned, preview)) is not None:
+        terminal.warn(warning)
     if asks_if_useless and budget_effect(planned, preview).kind == "charged":
         _confirm_useless(planned)
     if not yes:

@@ -32,6 +32,7 @@ def show(name: ReleaseName, json: AsJson = False) -> None:
             "published": facts.published,
             "table": f"{facts.rows.value:.0f}{sd} {facts.count_key} ({facts.rows.status}) x "
             f"{columns} columns",
+            **({"source": facts.card["source"]} if "source" in facts.card else {}),
             **({"groups": facts.card["groups"]} if facts.groups else {}),
             "neighbours": facts.card["neighbours"],
             "preprocessing": facts.card["pre_processing"],

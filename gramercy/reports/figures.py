@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,13 @@ _POSITIVE, _NEGATIVE, _MUTED = (37, 99, 235), (217, 87, 14), (128, 128, 128)
 
 def attacker(guarantee: GuaranteeFacts) -> Markup:
     """The best attacker's true positive rate against the false positive rate."""
+    return _attacker(guarantee.mu, guarantee.delta0, guarantee.pure_epsilon)
+
+
+@lru_cache(maxsize=32)  # many releases have the same guarantee
+def _attacker(mu: float, delta0: float, pure_epsilon: float | None) -> Markup:
     false_rates = np.concatenate([np.logspace(-5, -2, 100), np.linspace(0.01, 1, 200)])
-    true_rates = _true_positive_rate(guarantee, false_rates)
+    true_rates = _true_positive_rate(mu, delta0, pure_epsilon, false_rates)
     title = "True against false positive rate of the best attacker, with blind guessing."
     with figure("attacker", title, 4.4, 3.6) as drawing:
         axes = drawing.axes
@@ -36,7 +42,7 @@ def attacker(guarantee: GuaranteeFacts) -> Markup:
         axes.fill_between(false_rates, false_rates, true_rates, **area)
         axes.plot(false_rates, true_rates, color=ACCENT, linewidth=2)
         line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.8}
-        top = (0.3, float(_true_positive_rate(guarantee, np.array([0.3]))[0]))
+        top = (0.3, float(_true_positive_rate(mu, delta0, pure_epsilon, np.array([0.3]))[0]))
         axes.annotate("best attacker", top, (0.03, 0.93), color=INK, arrowprops=line)
         axes.annotate("blind guessing", (0.6, 0.6), (0.62, 0.3), color=INK, arrowprops=line)
         axes.set(xlim=(0, 1), ylim=(0, 1))
@@ -45,11 +51,13 @@ def attacker(guarantee: GuaranteeFacts) -> Markup:
     return drawing.svg
 
 
-def _true_positive_rate(guarantee: GuaranteeFacts, false_rates: Array) -> Array:
-    rates: Array = np.minimum(1.0, ndtr(ndtri(false_rates) + guarantee.mu) + guarantee.delta0)
-    if guarantee.pure_epsilon is None:
+def _true_positive_rate(
+    mu: float, delta0: float, pure_epsilon: float | None, false_rates: Array
+) -> Array:
+    rates: Array = np.minimum(1.0, ndtr(ndtri(false_rates) + mu) + delta0)
+    if pure_epsilon is None:
         return rates
-    ratio = math.exp(min(guarantee.pure_epsilon, 700.0))
+    ratio = math.exp(min(pure_epsilon, 700.0))
     return np.minimum(rates, np.minimum(ratio * false_rates, 1 - (1 - false_rates) / ratio))
 
 

@@ -21,6 +21,8 @@ _COLOURS = {INK: "ink", FAINT: "faint", ACCENT: "accent", WARM: "warm", PAPER: "
 _LOCK = threading.RLock()  # matplotlib's settings are global to the process
 _TAG = re.compile(r"<[^<>]*>")
 _STYLE = re.compile(r'(style|fill|stroke)="[^"]*"')
+_ID = re.compile(r' id="([^"]*)"')
+_REFERENCE = re.compile(r"(?:url\(|href=\")#([^)\"]*)")
 _FONT = re.compile(r"font: (?:[a-z0-9]+ )*?([0-9.]+)px [^;\"]*")
 
 
@@ -82,17 +84,23 @@ def figure(name: str, title: str, width: float, height: float) -> Iterator[Figur
         # Only measures text: the reader's browser has the glyphs to draw it.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         canvas = Canvas(figsize=(width, height), dpi=144, layout="constrained")
-        FigureCanvasSVG(canvas)
         drawing = Figure(canvas.add_subplot())
         yield drawing
         text = io.StringIO()
-        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        # `savefig` would draw twice, first to arrange the figure, which drawing does as well.
+        backend: Any = FigureCanvasSVG(canvas)
+        backend.print_svg(text, metadata={"Date": None, "Creator": None})
     drawing.svg = _inline(text.getvalue(), title, width)
 
 
 def _inline(svg: str, title: str, width: float) -> Markup:
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>", "", body, flags=re.DOTALL)
+    # Only hashes of the figure's name and content remain: 'figure_1' is in every figure.
+    needed = set(_REFERENCE.findall(body))
+    body = _TAG.sub(
+        lambda tag: _ID.sub(lambda match: match[0] * (match[1] in needed), tag[0]), body
+    )
     body = _TAG.sub(lambda tag: _STYLE.sub(lambda style: _coloured(style[0]), tag[0]), body)
     opening, rest = body.split(">", 1)
     opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)

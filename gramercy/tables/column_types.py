@@ -7,12 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.problems.table import column_repeated
 from gramercy.tables import arrow_reader, csv_reader, parquet_reader
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source import Source
-from gramercy.tables.source_file import SourceFile
+from gramercy.tables.source_file import COPIED, SourceFile
 
 MIXED, PARTIAL = "of several types", "not in every file"
 _ANY = "any"
@@ -22,8 +21,8 @@ _NUMBERS = {"whole", "double"}
 def schema_of(source: Source) -> dict[str, str]:
     """Names of a table's columns, in the order of the first file, and their types.
 
-    They come from the header of a CSV file, the schema of a Parquet file, and the names of folders
-    such as ``column=value``.
+    They come from the header of a CSV file or a sheet, the schema of a Parquet file, a Delta table
+    or a database, and the names of folders such as ``column=value``.
 
     Returns
     -------
@@ -80,8 +79,8 @@ def column_types(file: SourceFile) -> dict[str, str]:
             arrow_reader.open_arrow(file) as table,
         ):
             stated = [(field.name, _type_name(field.type)) for field in table.schema]
-    elif file.table is not None:
-        stated = _columns_of_database(file.table)
+    elif file.format in COPIED:
+        stated = _columns_of_table(file)
     else:
         with (
             redact_parser_errors(file.display_name, "Parquet"),
@@ -112,10 +111,19 @@ class _AnyColumns(dict[str, str]):
         return self[name]
 
 
-def _columns_of_database(table: DatabaseTable) -> list[tuple[str, str]]:
-    from gramercy.tables.database.relation import columns_of  # SQLAlchemy: not for analysts
+def _columns_of_table(file: SourceFile) -> list[tuple[str, str]]:
+    """The columns of a table that is copied before its rows are read."""
+    if file.table is not None:
+        from gramercy.tables.database import relation  # imports SQLAlchemy: not for analysts
 
-    return columns_of(table)
+        return relation.columns_of(file.table)
+    if file.format == "excel":
+        from gramercy.tables.excel import reading
+
+        return [(name, _ANY) for name in reading.columns_of(file)]
+    from gramercy.tables import delta
+
+    return [(field.name, _type_name(field.type)) for field in delta.schema_of(file)]
 
 
 def _type_name(kind: pa.DataType) -> str:

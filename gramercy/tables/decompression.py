@@ -70,6 +70,21 @@ def open_zip(packed: IO[bytes]) -> IO[bytes]:
     DecompressionError
         If the archive has no file or several, or needs unbounded memory.
     """
+    archive = open_archive(packed)
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) != 1 or members[0].compress_type not in _ZIP_METHODS:
+        raise DecompressionError
+    return archive.open(members[0])
+
+
+def open_archive(packed: IO[bytes]) -> zipfile.ZipFile:
+    """A ZIP archive.
+
+    Raises
+    ------
+    DecompressionError
+        If its directory does not fit into memory.
+    """
     end = packed.seek(0, 2)
     packed.seek(max(0, end - _ZIP_END - _ZIP_COMMENT))
     tail = packed.read()
@@ -77,8 +92,4 @@ def open_zip(packed: IO[bytes]) -> IO[bytes]:
     directory_size = struct.unpack_from("<I", fields, 8)[0] if end_record else 0
     if directory_size > _ZIP_DIRECTORY:
         raise DecompressionError
-    archive = zipfile.ZipFile(packed)
-    members = [member for member in archive.infolist() if not member.is_dir()]
-    if len(members) != 1 or members[0].compress_type not in _ZIP_METHODS:
-        raise DecompressionError
-    return archive.open(members[0])
+    return zipfile.ZipFile(packed)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.tables.copies import cells as as_arrow
 from gramercy.tables.csv_reader import MalformedLines, open_bytes
-from gramercy.tables.database import cells as as_arrow
 from gramercy.tables.lines import line_blocks, replace_invalid_utf8
 from gramercy.tables.person_names import MAX_BYTES
 from gramercy.tables.source_file import SourceFile

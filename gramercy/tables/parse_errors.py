@@ -14,7 +14,7 @@ from gramercy.tables.parquet_guard.thrift import MemoryLimitError
 
 @contextmanager
 def redact_parser_errors(
-    file: str, file_format: Literal["CSV", "Parquet", "Arrow IPC", "JSON lines"]
+    file: str, file_format: Literal["CSV", "Parquet", "Arrow IPC", "JSON lines", "Excel", "Delta"]
 ) -> Iterator[None]:
     """Replace any error of a parser by a `TableError` that names only the file.
 

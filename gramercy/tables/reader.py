@@ -12,15 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gramercy.schemas.column import MISSING
-from gramercy.schemas.problems.source import database_not_copied
+from gramercy.schemas.problems.source import table_not_copied
 from gramercy.schemas.problems.table import only_partition_columns
 from gramercy.tables import arrow_reader, csv_reader, json_lines, parquet_reader
 from gramercy.tables.csv_reader import MalformedLines
 from gramercy.tables.lines import replace_invalid_utf8
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.source import Source
-from gramercy.tables.source_file import SourceFile
+from gramercy.tables.source_file import COPIED, SourceFile
 from gramercy.tables.values import Coding, matrix_width, to_floats
 
 
@@ -41,8 +40,8 @@ def partitions(source: Source, min_cells: int) -> list[Source]:
     """
     parts: list[Source] = []
     for file in source.files:
-        if file.table is not None:
-            raise database_not_copied(file.display_name)
+        if file.format in COPIED:
+            raise table_not_copied(file.display_name)
         if file.format in {"csv", "json", "arrow"}:
             parts.append(replace(source, files=(file,)))
             continue
@@ -98,8 +97,8 @@ def cell_batches(
         stored = {name: coding for name, coding in columns.items() if name not in keys}
         if not stored:
             raise only_partition_columns(file.display_name)
-        if file.table is not None:
-            raise database_not_copied(file.display_name)
+        if file.format in COPIED:
+            raise table_not_copied(file.display_name)
         if file.format == "csv":
             batches = csv_reader.cell_batches(file, stored, rows, malformed, keep_malformed)
         elif file.format == "json":
@@ -131,8 +130,8 @@ def _with_partition_columns(
 
 
 def _partition_cell(value: str | None) -> pa.Array:
-    """A cell from a folder's name, whose bytes may be invalid UTF-8."""
-    if value is None or value in MISSING:
+    """A cell that is the same in all rows; a folder's name may have bytes that are not UTF-8."""
+    if value is None:
         return pa.nulls(1, pa.string())
     return pa.array([replace_invalid_utf8(value.encode("utf-8", "surrogateescape")).decode()])
 

@@ -12,7 +12,7 @@ from gramercy.tables.parquet_reader import open_parquet
 from gramercy.tables.parse_errors import redact_parser_errors
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import Source
-from gramercy.tables.source_file import SourceFile
+from gramercy.tables.source_file import COPIED, SourceFile
 
 _MOST_BYTES = 1 << 28  # some seconds
 
@@ -21,13 +21,15 @@ def count_rows(source: Source) -> int | None:
     """Number of rows that a release would read; None if counting would take long.
 
     Footers of Parquet files state it. Other files are read, if they are local and small. Malformed
-    lines do not count.
+    lines do not count. None for a table that is copied before its rows are read.
 
     Raises
     ------
     TableError
         If a file cannot be read.
     """
+    if not source.formats.isdisjoint(COPIED):
+        return None
     counted = [file for file in source.files if file.format != "parquet"]
     local = isinstance(source.fs, LocalFileSystem)
     if counted and not (local and _bytes(counted) <= _MOST_BYTES):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,10 +17,22 @@ from fsspec.registry import known_implementations
 from gramercy.schemas.database import CopiedTable, DatabaseTable
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.problems import table as problems
-from gramercy.schemas.problems.source import folder_of_versions
-from gramercy.schemas.source import AnySource, Files, location
+from gramercy.schemas.problems.source import (
+    folder_of_versions,
+    several_workbooks,
+    workbook_not_supported,
+)
+from gramercy.schemas.source import AnySource, CopiedFiles, Files, Sheet, display_name, location
 from gramercy.schemas.url import user_in_name, without_secrets
-from gramercy.tables.source_file import Format, SourceFile, format_of, source_file
+from gramercy.tables.copies.files import copied_files
+from gramercy.tables.source_file import (
+    COPIED,
+    Format,
+    SourceFile,
+    format_of,
+    is_workbook,
+    source_file,
+)
 
 # Debug logs quote file names, and names of partition folders are private cells.
 for _log in map(logging.getLogger, ("fsspec", "s3fs", "gcsfs", "adlfs", "botocore", "aiobotocore")):
@@ -47,7 +60,7 @@ class Source:
 
     @property
     def formats(self) -> set[Format]:
-        """``csv``, ``parquet`` or both, or ``database``."""
+        """The formats of the files."""
         return {file.format for file in self.files}
 
     @property
@@ -77,16 +90,16 @@ def open_source(source: AnySource) -> Source:
     """Resolve a path, glob, folder or fsspec URL, or name a table of a database.
 
     A folder stands for all CSV and Parquet files in it and below. A file is skipped if its name, or
-    the name of a subfolder around it, starts with an underscore or a dot. The rows of a database
-    can be read only once they are copied; see `tables.database`.
+    the name of a subfolder around it, starts with an underscore or a dot. The rows of some tables
+    can be read only once they are copied; see `needs_copy`.
 
     Raises
     ------
     TableError
         If the source does not exist, or a file is neither CSV nor Parquet.
     """
-    if isinstance(source, DatabaseTable):
-        return _database_source(source)
+    if isinstance(source, DatabaseTable | CopiedFiles) or _is_delta(source):
+        return _without_files(source)
     url, written = location(source), source if isinstance(source, Files) else None
     display_url = without_secrets(url)
     error: TableError | None = None
@@ -103,8 +116,7 @@ def open_source(source: AnySource) -> Source:
                 below = sorted(fs.find(path))
                 root, files = path, _tables_below(below, path, written)
                 error = None if files else problems.folder_without_tables(display_url)
-                if kind := _kind_of_versions(below, path):
-                    error = folder_of_versions(display_url, kind)
+                error = _versions_in(below, path, display_url) or error
             elif not files and fs.exists(path):  # a pipe or a device, which may never end
                 error = problems.not_a_regular_file(display_url)
             elif not files:
@@ -115,16 +127,61 @@ def open_source(source: AnySource) -> Source:
         error = problems.source_not_opened(display_url, type(caught).__name__)
     if error is not None:
         raise error
-    return Source(fs, tuple(source_file(fs, file, url, root, written) for file in files), url)
+    opened = Source(fs, tuple(source_file(fs, file, url, root, written) for file in files), url)
+    return _with_sheet(opened, source)
 
 
-def _database_source(table: DatabaseTable) -> Source:
-    """The private copy of a table, or the table itself, of which only the columns can be read."""
-    name = table.display_name
-    if isinstance(table, CopiedTable):
-        fs = LocalFileSystem()
-        return Source(fs, (SourceFile(fs, table.copied_to, "parquet", name, {}),), name)
-    return Source(None, (SourceFile(None, "", "database", name, {}, table=table),), name)
+def _without_files(source: AnySource) -> Source:
+    """A private copy, or a table of which only the columns can be read before it is copied."""
+    name = display_name(source)
+    if isinstance(source, CopiedTable | CopiedFiles):
+        return Source(LocalFileSystem(), tuple(copied_files(source.copied_to, name)), name)
+    if isinstance(source, DatabaseTable):
+        return Source(None, (SourceFile(None, "", "database", name, {}, table=source),), name)
+    fs, folder = LocalFileSystem(), _local(location(source))
+    return Source(fs, (SourceFile(fs, folder, "delta", name, {}),), location(source))
+
+
+def needs_copy(source: AnySource) -> bool:
+    """Whether a table is copied before its rows are read: of a database, a workbook, or Delta."""
+    if isinstance(source, CopiedTable | CopiedFiles):
+        return False
+    return isinstance(source, DatabaseTable) or _is_workbook(source) or _is_delta(source)
+
+
+def rows_have_places(source: AnySource) -> bool:
+    """Whether the rows of a table that `needs_copy` have a fixed order: those of a workbook."""
+    return _is_workbook(source)
+
+
+def _is_workbook(source: AnySource) -> bool:
+    return isinstance(source, Sheet) or (
+        not isinstance(source, DatabaseTable) and is_workbook(location(source))
+    )
+
+
+def _with_sheet(opened: Source, source: AnySource) -> Source:
+    """The files as they are, or a workbook with the sheet of the contract."""
+    sheet = source.sheet if isinstance(source, Sheet) else None
+    if sheet is None and "excel" not in opened.formats:
+        return opened
+    if len(opened.files) > 1:
+        raise several_workbooks(without_secrets(opened.url), len(opened.files))
+    (file,) = opened.files
+    if file.format != "excel":
+        raise workbook_not_supported(file.display_name)
+    return replace(opened, files=(replace(file, sheet=sheet),))
+
+
+def _is_delta(source: AnySource) -> bool:
+    """Whether a source is a Delta table in a folder of this machine."""
+    return isinstance(source, str | Files) and os.path.isdir(
+        os.path.join(_local(location(source)), "_delta_log")
+    )
+
+
+def _local(url: str) -> str:
+    return url.removeprefix("file://").removeprefix("local://")
 
 
 def _driver_hint(url: str) -> str:
@@ -132,6 +189,11 @@ def _driver_hint(url: str) -> str:
     protocol = url.partition("::")[0].partition("://")[0].lower()
     hint = known_implementations.get(protocol, {}).get("err", "")
     return f"{hint}, or copy the files to this machine." if hint else "Copy the files here."
+
+
+def _versions_in(paths: Sequence[str], folder: str, display_url: str) -> TableError | None:
+    kind = _kind_of_versions(paths, folder)
+    return folder_of_versions(display_url, kind) if kind else None
 
 
 def _kind_of_versions(paths: Sequence[str], folder: str) -> str:
@@ -153,6 +215,7 @@ def _tables_below(files: Sequence[str], folder: str, written: Files | None) -> l
     for path in files:
         relative = PurePosixPath(path).relative_to(folder)
         hidden = any(part.startswith(("_", ".")) for part in relative.parts)
-        if not hidden and format_of(relative.name, written):
+        stated = format_of(relative.name, written)
+        if not hidden and stated is not None and stated not in COPIED:
             paths.append(path)
     return paths

@@ -8,13 +8,17 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from gramercy.schemas.column import MISSING
 from gramercy.schemas.database import DatabaseTable
-from gramercy.schemas.problems.source import database_not_copied
+from gramercy.schemas.problems.source import table_not_copied
 from gramercy.schemas.problems.table import file_not_accessible, unknown_format
 from gramercy.schemas.source import CsvFormat, Files
 from gramercy.schemas.url import path_of, without_secrets
 
-Format = Literal["csv", "parquet", "arrow", "json", "database"]
+Format = Literal["csv", "parquet", "arrow", "json", "excel", "delta", "database"]
+
+# Tables of these are copied before their rows are read; see `tables.copies`.
+COPIED: frozenset[Format] = frozenset({"excel", "delta", "database"})
 
 # Ends of names of text files that are CSV only where the contract states their separator.
 _ANY_TEXT = (".tsv", ".tab", ".psv", ".txt", ".dat")
@@ -24,7 +28,7 @@ _JSON_LINES = (".jsonl", ".ndjson")
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 # How to convert files of other formats, by the ends of their names.
-_SPREADSHEET = "Save the sheet as 'CSV UTF-8 (comma delimited)'."
+_SPREADSHEET = "Save it as 'Excel Workbook (.xlsx)', or as 'CSV UTF-8 (comma delimited)'."
 _SEPARATORS = "State its separator in the contract: source: {path: ..., separator: ';'}."
 _DATABASE = "Name it as a database: source: {url: 'sqlite:///clinic.db', table: visits}."
 _EXPORT = "Export the table as CSV or Parquet."
@@ -37,7 +41,7 @@ _READERS = {
     "read_hdf('...')": (".h5", ".hdf", ".hdf5"),
 }
 _CONVERSIONS = {
-    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _SPREADSHEET),
+    **dict.fromkeys((".xls", ".xlsb", ".ods"), _SPREADSHEET),
     **dict.fromkeys(_ANY_TEXT, _SEPARATORS),
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), _DATABASE),
     **dict.fromkeys((".duckdb", ".mdb", ".accdb"), _EXPORT),
@@ -71,7 +75,9 @@ class SourceFile:
     csv
         How it is written, if it is CSV.
     table
-        The table of a database that it stands for; its rows cannot be read.
+        The table of a database that it stands for.
+    sheet
+        The sheet of a workbook; None for the first visible one.
     """
 
     fs: Any = field(repr=False)
@@ -82,6 +88,7 @@ class SourceFile:
     row_groups: tuple[int, ...] | None = None
     csv: CsvFormat = field(default_factory=CsvFormat)
     table: DatabaseTable | None = field(default=None, repr=False)
+    sheet: str | None = None
 
     def info(self) -> dict[str, Any]:
         """What the store reports about the file, such as its size and date.
@@ -93,7 +100,7 @@ class SourceFile:
         """
         reason = ""
         if self.table is not None:
-            raise database_not_copied(self.display_name)
+            raise table_not_copied(self.display_name)
         try:
             return dict(self.fs.info(self.path))
         except Exception as caught:  # drivers quote whole URLs
@@ -141,6 +148,8 @@ def format_of(name: str, written: Files | None = None) -> Format | None:
     written
         If it states a separator, text files with other names are CSV as well.
     """
+    if is_workbook(name):
+        return "excel"
     suffixes = [s.lower() for s in PurePosixPath(path_of(name)).suffixes]
     if suffixes[-1:] in ([".parquet"], [".pq"]):
         return "parquet"
@@ -152,6 +161,11 @@ def format_of(name: str, written: Files | None = None) -> Format | None:
     return "csv" if any(suffix in text for suffix in suffixes[-2:]) else None
 
 
+def is_workbook(name: str) -> bool:
+    """Whether a file of this name or URL is an Excel workbook."""
+    return PurePosixPath(path_of(name)).suffix.lower() in {".xlsx", ".xlsm"}
+
+
 def may_be_table(name: str) -> bool:
     """Whether a file of this name is a table, if its separator is known."""
     return format_of(name, Files(path=name, separator=",")) is not None
@@ -160,10 +174,9 @@ def may_be_table(name: str) -> bool:
 def _partition_values(path: str, root: str) -> dict[str, str | None]:
     folders = PurePosixPath(path).relative_to(root).parts[:-1]
     pairs = (folder.partition("=") for folder in folders if "=" in folder)
-    return {
-        unquote(name): None if value == _NULL_PARTITION else unquote(value)
-        for name, _, value in pairs
-    }
+    missing = {_NULL_PARTITION, *MISSING}
+    cells = {unquote(name): unquote(value) for name, _, value in pairs}
+    return {name: None if value in missing else value for name, value in cells.items()}
 
 
 def _display_name(path: str, url: str) -> str:

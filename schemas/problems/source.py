@@ -43,9 +43,10 @@ def batch_too_large(file: str, limit: int) -> None:
 @problem(
     "GRM-853",
     TableError,
-    "{source}: this folder is a {kind} table, whose files also hold earlier versions of its rows.",
-    "Export the present version as Parquet: deltalake.DeltaTable(...).to_pyarrow_table() or "
-    "pyiceberg's scan().to_arrow(), and pyarrow.parquet.write_table.",
+    "{source}: the folder is or contains a {kind} table, whose files also hold earlier versions of "
+    "its rows.",
+    "Name a Delta table on this machine by its own folder. Export the present version of others as "
+    "Parquet, such as by pyiceberg's scan().to_arrow() and pyarrow.parquet.write_table.",
 )
 def folder_of_versions(source: str, kind: str) -> None:
     """A row that was changed would be read twice, and the sensitivity would double."""
@@ -145,21 +146,26 @@ def cell_privacy_of_database() -> None:
 @problem(
     "GRM-863",
     RequestError,
-    "'{mechanism}' publishes rows in their order, and a database gives rows in no fixed order.",
+    "'{mechanism}' publishes rows in their order, and those of a database or a Delta table are not "
+    "ordered.",
     "Publish a second moment, or export the table as Parquet.",
 )
 def rows_of_database(mechanism: str) -> None:
-    """An update can move a row, so that the rows after it would change as well."""
+    """An update can move a row, so that the rows after it would change as well.
+
+    This is also true of Delta tables.
+    """
 
 
 @problem(
     "GRM-864",
     RequestError,
-    "'engine: dask' cannot read a database, whose rows are read once, into a file of this machine.",
+    "'engine: dask' cannot read a database, an Excel workbook or a Delta table, which are copied "
+    "once, to this machine.",
     "Write 'engine: local', or export the table as Parquet to a place that all workers can read.",
 )
-def database_needs_one_process() -> None:
-    """The private copy of a database's table is on the machine that publishes."""
+def copy_needs_one_process() -> None:
+    """The private copy of the table is on the machine that publishes."""
 
 
 # Reading a database.
@@ -230,17 +236,17 @@ def condition_column_unknown(source: str, column: str) -> None:
 @problem(
     "GRM-871",
     TableError,
-    "{source}: the database is read once, by 'gramercy check' or a release.",
+    "{source}: the table is copied once, by 'gramercy check' or a release, and then read.",
     "Run one of these.",
 )
-def database_not_copied(source: str) -> None:
-    """A step that reads files was given a database that has not been copied."""
+def table_not_copied(source: str) -> None:
+    """A step that reads files was given a table of another kind that has not been copied."""
 
 
 @problem(
     "GRM-872",
     ContractError,
-    "{folder}: the private copy of a database's table cannot be written here ({reason}).",
+    "{folder}: the private copy of the table cannot be written here ({reason}).",
     "Free some space, or correct the permissions of the home.",
 )
 def copy_not_written(folder: str, reason: str) -> None:
@@ -292,3 +298,112 @@ def table_is_virtual(source: str) -> None:
 )
 def pattern_without_header(pattern: str) -> None:
     """The names of JSON lines are in the rows, and a row is private."""
+
+
+@problem(
+    "GRM-877",
+    TableError,
+    "{source}: policies of row-level security apply to this table, and may leave out rows.",
+    "Use a role of PostgreSQL with BYPASSRLS, or export the table as Parquet.",
+)
+def rows_left_out_by_policy(source: str) -> None:
+    """A policy may read other rows, so that one record could decide on many."""
+
+
+@problem(
+    "GRM-878",
+    TableError,
+    "{source}: the database is PostgreSQL {version}.",
+    "Use PostgreSQL 12 or newer, or export the table as Parquet.",
+)
+def postgresql_too_old(source: str, version: str) -> None:
+    """Older versions do not tell which columns are computed when they are read."""
+
+
+# Excel workbooks.
+
+
+@problem(
+    "GRM-880",
+    TableError,
+    "{source}: a workbook must be the only file of the table, and these are {count} files.",
+    "Name one workbook, or save the sheets as CSV, of which a table may have many files.",
+)
+def several_workbooks(source: str, count: int) -> None:
+    """A pattern matches several workbooks, or a workbook and other files."""
+
+
+@problem(
+    "GRM-881",
+    TableError,
+    "{file}: not a workbook of the format .xlsx, or it has a password.",
+    "Save it as 'Excel Workbook (.xlsx)' without a password.",
+)
+def workbook_not_supported(file: str) -> None:
+    """The file is encrypted, or in the format of Excel 2003 and before."""
+
+
+@problem(
+    "GRM-882",
+    TableError,
+    "{file}: there is no sheet '{sheet}' with cells.",
+    "Correct the contract's 'source.sheet'; without this key, the first visible sheet is read.",
+)
+def sheet_not_found(file: str, sheet: str) -> None:
+    """The workbook has no sheet of this name, or what has it is a chart."""
+
+
+@problem(
+    "GRM-883",
+    TableError,
+    "{file}: the texts of the workbook need more than {limit} MiB.",
+    "Save the sheet as CSV.",
+)
+def strings_too_large(file: str, limit: int) -> None:
+    """All texts of a workbook are in one list, which must be in memory as a whole."""
+
+
+@problem(
+    "GRM-884",
+    TableError,
+    "{file}: a sheet has at most {most} rows below its header, and 'rows' is more.",
+    "Correct 'rows' in the contract.",
+)
+def more_rows_than_sheet(file: str, most: int) -> None:
+    """Under 'replace-one', rows that a sheet lacks are missing rows, and these have no place."""
+
+
+# Delta tables.
+
+
+@problem(
+    "GRM-890",
+    TableError,
+    "{source}: the package deltalake, which reads Delta tables, is not installed.",
+    "pip install 'gramercy[delta]'.",
+)
+def delta_reader_missing(source: str) -> None:
+    """Delta tables need an optional package."""
+
+
+@problem(
+    "GRM-891",
+    TableError,
+    "{source}: the Delta table uses {feature}, which is not supported.",
+    "Export the present version as Parquet, such as by deltalake.DeltaTable(...).scan() or Spark.",
+)
+def delta_feature_not_supported(source: str, feature: str) -> None:
+    """The table states a feature that changes how its files are to be read.
+
+    Deletion vectors mark rows of files as deleted, and column mapping gives columns other names.
+    """
+
+
+@problem(
+    "GRM-892",
+    TableError,
+    "{source}: the log of the Delta table names a file outside its folder.",
+    "Export the present version as Parquet.",
+)
+def delta_file_elsewhere(source: str) -> None:
+    """As in a shallow clone; the files of a table must be in its own folder."""

@@ -71,7 +71,10 @@ def source_not_opened(source: str, reason: str) -> None:
 
 
 @problem(
-    "GRM-206", TableError, "{file}: not a .csv, .csv.gz, .parquet or .feather file.", "{remedy}"
+    "GRM-206",
+    TableError,
+    "{file}: not a .csv, .csv.gz, .parquet, .feather or .xlsx file.",
+    "{remedy}",
 )
 def unknown_format(file: str, remedy: str) -> None:
     """The format of a file is recognised by the end of its name, and this ending is unknown."""
@@ -125,7 +128,7 @@ def compression_not_supported(file: str) -> None:
     "The first line must name the columns.",
 )
 def header_missing(file: str) -> None:
-    """A CSV file has no header."""
+    """A CSV file or a sheet has no header."""
 
 
 @problem(

@@ -22,6 +22,17 @@ def release_withdrawn(release: str, reason: str) -> None:
     """The curator asks everyone to stop using this release."""
 
 
+@problem(
+    "GRM-905",
+    Notice,
+    "{period} ends on {last_day}: rows that are added until then would not be in this release.",
+    "Publish it when it is over: another release of the same period needs a version such as "
+    "'{period}.2', and another charge.",
+)
+def period_not_over(period: str, last_day: str) -> None:
+    """A period was named whose last day has not passed."""
+
+
 # For the steward alone: facts about the private table.
 
 

@@ -184,7 +184,8 @@ PUBLIC: dict[str, tuple[str, str, Problem[..., Any]]] = {
     "bars": ("table.csv", READABLE.replace(",", "|"), publication.separator_not_comma),
     "text for numbers": ("text.parquet", READABLE, publication.column_types_differ),
     "text in Arrow": ("table.feather", READABLE, publication.column_types_differ),
-    "spreadsheet": ("table.xlsx", READABLE, table_problems.unknown_format),
+    "spreadsheet": ("table.xlsx", READABLE, table_problems.file_not_readable),
+    "old spreadsheet": ("table.xls", READABLE, table_problems.unknown_format),
     "feather named parquet": ("feather.parquet", READABLE, table_problems.file_not_readable),
 }
 
@@ -205,7 +206,8 @@ def test_public_facts_are_found_before_the_charge(
     pq.write_table(table, tmp_path / "text.parquet")
     for feather in ("table.feather", "feather.parquet"):
         pyarrow.feather.write_feather(table, tmp_path / feather)
-    (tmp_path / "table.xlsx").write_bytes(b"PK\x03\x04")
+    for spreadsheet in ("table.xlsx", "table.xls"):
+        (tmp_path / spreadsheet).write_bytes(b"PK\x03\x04")
     options = {"plan": (), "check": ("--json",), "release": ("--yes",)}[command]
     code, _, err = run_command(command, request, *options, capsys=capsys)
     assert code == 2

@@ -17,11 +17,12 @@ from benchmarks.analyses import (
     page_of_synthetic_rows,
 )
 from benchmarks.analyses.adassp import adassp
-from benchmarks.analyses.cells import Cell, Result, measure
+from benchmarks.analyses.cells import Result, measure
 from benchmarks.analyses.lines import regression_lines
 from benchmarks.analyses.methods import METHODS
 from benchmarks.analyses.populations import Fitted, Population
 from benchmarks.measuring import append
+from benchmarks.method_cells import Cell
 from benchmarks.peers import OPENDP, SMARTNOISE_SYNTH
 from benchmarks.statistics.tables import Table
 

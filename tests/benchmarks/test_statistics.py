@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from benchmarks.measuring import append
+from benchmarks.method_cells import Cell
 from benchmarks.statistics import cells, page, page_of_peers
-from benchmarks.statistics.cells import METHODS, Cell, Result, measure
+from benchmarks.statistics.cells import METHODS, Result, measure
 from benchmarks.statistics.comparisons import comparisons
 from benchmarks.statistics.correlations import about_means, error, pairwise
 from benchmarks.statistics.methods import clipped_moment, scaled_rows

@@ -187,6 +187,9 @@ def test_deployment_publishes_the_last_period_of_each_run(tmp_path: Path) -> Non
     context, each_month = Context.default(), monthly(tmp_path)
     (deployment, *_) = deployments(context, [each_month], "0 6 2 * *", "UTC")
     assert deployment.parameters["request"]["version"] == "{period}"
+    # Two months that are due at once are both published.
+    assert deployment.concurrency_options is not None
+    assert deployment.concurrency_options.collision_strategy == "ENQUEUE"
     with raises(version_without_date, version="{period}"):
         deployments(context, [monthly(tmp_path, period="2026-11")], "0 6 2 * *", "UTC")
 

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -30,6 +29,7 @@ from gramercy.schemas.problems.command_line import server_not_answering
 from gramercy.schemas.problems.prefect import deployment_of_another_home
 from gramercy.schemas.problems.publication import request_not_found
 from tests.support.factories import run_command, write_request
+from tests.support.prefect_api import is_healthy, post
 from tests.support.prefect_services import (
     ROOT,
     free_port,
@@ -54,34 +54,9 @@ SAME = (
 )
 
 
-def post(api: str, path: str, body: Any, patience: int = 10) -> Any:
-    """POST to the server's API, retrying while its database is locked, like Prefect's clients."""
-    request = urllib.request.Request(
-        f"{api}{path}",
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as reply:
-            return json.loads(reply.read() or b"null")
-    except urllib.error.HTTPError as refused:
-        if refused.code != 503 or not patience:
-            raise
-        time.sleep(0.5)
-    return post(api, path, body, patience - 1)
-
-
 def deployed_on(api: str) -> list[dict[str, Any]]:
     deployments: list[dict[str, Any]] = post(api, "/deployments/filter", {})
     return deployments
-
-
-def is_healthy(api: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{api}/health", timeout=2) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 def remaining_processes(word: str) -> list[str]:

@@ -9,11 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from gramercy.schemas.contract import Contract
-from gramercy.schemas.database import CopiedTable, DatabaseTable
+from gramercy.schemas.database import DatabaseTable
+from gramercy.schemas.source import AnySource
+from gramercy.tables.copies.columns import CopiedColumns
+from gramercy.tables.copies.copying import copy_rows
 from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.database.copying import copy_rows
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
+from gramercy.tables.values import Levels
 from tests.support.databases import ledger_location
 
 Rows = Sequence[Mapping[str, Any]]
@@ -49,14 +52,27 @@ def database_table(url: str, monkeypatch: Any, **keys: Any) -> DatabaseTable:
     return DatabaseTable.model_validate({"url": "env:CLINIC_DB", **keys})
 
 
-def copied(table: DatabaseTable, contract: Contract, path: Path, **options: Any) -> CopiedTable:
+def copied(table: AnySource, contract: Contract, path: Path, **options: Any) -> AnySource:
     """A copy of the columns of a contract."""
     levels = {name: contract.levels(name) for name in contract.names}
     others = () if contract.person_column is None else (contract.person_column,)
-    return copy_rows(table, levels, others, path, **options)
+    return copy_of(table, levels, others, path, **options)
 
 
-def cells(source: CopiedTable, columns: Mapping[str, Any]) -> list[list[float]]:
+def copy_of(
+    table: AnySource,
+    columns: Mapping[str, Levels | None],
+    others: Sequence[str],
+    path: Path,
+    *,
+    rows: int | None = None,
+    **options: Any,
+) -> AnySource:
+    """A copy of columns to publish, and of others."""
+    return copy_rows(table, CopiedColumns(columns, others, rows=rows), path, **options)
+
+
+def cells(source: AnySource, columns: Mapping[str, Any]) -> list[list[float]]:
     """The rows of a copy, as numbers and indices of levels."""
     rows: list[list[float]] = []
     for batch in cell_batches(open_source(source), columns, MalformedLines()):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from gramercy.api.notebook import html_table
-from gramercy.estimators.uncertainty.group_differences import group_differences
+from gramercy.estimators.own_numbers import CORRELATION
+from gramercy.estimators.welch import differences
 from gramercy.schemas.problems.analysis import level_out_of_range
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GroupComparison:
-    """The differences between two groups; see `estimators.uncertainty.group_differences`.
+    """The differences between two groups; see `estimators.welch.differences`.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class GroupComparison:
         if not 0.5 < level < 1:
             raise level_out_of_range()
         self.first, self.second = first.group, second.group
-        self._table = group_differences(first.evidence, second.evidence, level)
+        self._table = differences(first.evidence, second.evidence, level)
 
     def table(self) -> pd.DataFrame:
         """All differences, one line each."""
@@ -45,11 +46,11 @@ class GroupComparison:
     @property
     def p_value(self) -> float:
         """P-value of the hypothesis that no number differs: Simes (1986); NaN if none is known."""
-        return float(self._table["q_value"].min())
+        return float(self._table["adjusted"].min())
 
     def discoveries(self, rate: float = 0.05) -> pd.DataFrame:
         """The differences that are found at a false discovery rate, the surest first."""
-        return self._table[self._table["q_value"] <= rate].sort_values("p_value")
+        return self._table[self._table["adjusted"] <= rate].sort_values("p_value")
 
     def plot(self, ax: Axes | None = None, pairs: int = 30) -> Axes:
         """Draw the differences of correlations that are largest in standard errors.
@@ -68,7 +69,7 @@ class GroupComparison:
         """
         from gramercy.api.plotting import forest
 
-        table = self._table[self._table["statistic"] == "correlation"]
+        table = self._table[self._table["kind"] == CORRELATION]
         shown = table.sort_values("p_value", kind="stable").head(pairs)
         labels = [f"{a}, {b}" for a, b in shown[["column", "other"]].to_numpy()]
         return forest(shown[["difference", "lower", "upper"]].to_numpy().T, labels, ax)

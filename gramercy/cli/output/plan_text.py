@@ -12,11 +12,13 @@ from gramercy.application.calibration import guarantee_facts
 from gramercy.application.fold_proposal import proposed_folds
 from gramercy.application.planning import Plan
 from gramercy.application.scaling_plan import rows_needed
+from gramercy.application.unfinished_period import unfinished_period
 from gramercy.application.verdict import plan_verdict
 from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
 from gramercy.cli.output.phrases import attacker_text, guarantee_text, normalisation_text
 from gramercy.cli.output.terminal import facts_table
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems.verification import table_shared
 
 _PUBLISHES = {
@@ -55,6 +57,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
             **_verdict(plan),
             **_proposal(plan),
             **_effect(plan, preview),
+            **_period(plan, preview),
             **_same_table(plan.contract.id, preview.sharing_datasets),
         },
     )
@@ -70,6 +73,7 @@ def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
     before, answered = preview.statement, preview.previous_charge
     replayed = answered is not None and answered.state == "published"
     after = before if replayed else before.after(plan.guarantee)
+    unfinished = unfinished_period(plan)
     return plan.facts() | {
         "published_as": answered.release if answered and replayed else None,
         "admitted": replayed or before.admits(plan.guarantee),
@@ -80,6 +84,7 @@ def plan_facts(plan: Plan, preview: BudgetPreview) -> dict[str, Any]:
         "patterns": {pattern: list(names) for pattern, names in plan.contract.patterns.items()},
         "proposed_folds": proposed_folds(plan.spec, plan.calibration),
         "verdict": verdict.as_data() if (verdict := plan_verdict(plan)) else None,
+        "unfinished_period": dict(unfinished.facts) if unfinished else None,
     }
 
 
@@ -169,6 +174,16 @@ def _effect(plan: Plan, preview: BudgetPreview) -> dict[str, str | Text]:
     after = before.after(plan.guarantee)
     line = f"{budget_line(after)} ({after.charges_left(plan.guarantee)} more like this one)"
     return {"budget before": budget_line(before), "budget after": line}
+
+
+def _period(plan: Plan, preview: BudgetPreview) -> dict[str, Text]:
+    notice = period_warning(plan, preview)
+    return {} if notice is None else {"period": Text(str(notice), style="yellow")}
+
+
+def period_warning(plan: Plan, preview: BudgetPreview) -> Notice | None:
+    """A warning before a period that is not over is charged."""
+    return unfinished_period(plan) if budget_effect(plan, preview).kind == "charged" else None
 
 
 def _same_table(dataset: str, others: Sequence[str]) -> dict[str, Text]:

@@ -1,1 +1,1 @@
-"""Tables of databases: read once, in one statement, into a private Parquet file."""
+"""Tables of databases, which are read once, in one statement."""

@@ -12,6 +12,7 @@ from gramercy.schemas.problems import source as problems
 from gramercy.schemas.row_condition import columns_of
 
 _ENCODINGS = {"UTF8", "SQL_ASCII"}
+_OLDEST = (12,)  # version of PostgreSQL; before, it does not state how columns are generated
 _VIRTUAL = 2  # `hidden` of a column of SQLite that is computed when it is read
 # Types of PostgreSQL whose comparisons with a value are possible for every cell.
 _COMPARABLE = (
@@ -26,10 +27,14 @@ def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
     Raises
     ------
     TableError
-        If so, if the table is virtual, or if the server could not convert a stored text.
+        If so, if the table is virtual or has policies of row-level security, or if the server is
+        too old, or could not convert a stored text.
     """
     postgresql = connection.dialect.name == "postgresql"
     if postgresql:
+        version = connection.dialect.server_version_info or (0,)
+        if version < _OLDEST:
+            raise problems.postgresql_too_old(table.display_name, ".".join(map(str, version)))
         encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar())
         if encoding not in _ENCODINGS:
             raise problems.database_encoding(table.display_name, encoding)
@@ -43,8 +48,16 @@ def check_kind(connection: sa.Connection, table: DatabaseTable) -> None:
     names = views if table.kind == "view" else inspector.get_table_names(where)
     if name not in names:
         raise problems.relation_not_found(table.display_name, table.kind)
+    if postgresql and _has_policies(connection, table):
+        raise problems.rows_left_out_by_policy(table.display_name)
     if not postgresql and _is_virtual(connection, schema, name):
         raise problems.table_is_virtual(table.display_name)
+
+
+def _has_policies(connection: sa.Connection, table: DatabaseTable) -> bool:
+    """Whether policies of row-level security apply to the role; those of a view are the view's."""
+    active = sa.text("SELECT row_security_active(to_regclass(:relation))")
+    return bool(connection.execute(active, {"relation": _quoted(connection, table)}).scalar())
 
 
 def _is_virtual(connection: sa.Connection, schema: str, name: str) -> bool:
@@ -110,8 +123,6 @@ def _attributes(connection: sa.Connection, table: DatabaseTable) -> list[tuple[s
 
     A domain cannot be compared: it may have operators of its own.
     """
-    schema, _, name = table.relation.rpartition(".")
-    quote = connection.dialect.identifier_preparer.quote_identifier
     found = connection.execute(
         sa.text(
             "SELECT a.attname, t.typtype = 'e' OR (t.typnamespace = 'pg_catalog'::regnamespace"
@@ -119,9 +130,13 @@ def _attributes(connection: sa.Connection, table: DatabaseTable) -> list[tuple[s
             " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
             " WHERE a.attrelid = to_regclass(:relation) AND a.attnum > 0"
         ),
-        {
-            "types": list(_COMPARABLE),
-            "relation": f"{quote(schema)}.{quote(name)}" if schema else quote(name),
-        },
+        {"types": list(_COMPARABLE), "relation": _quoted(connection, table)},
     )
     return [(str(name), bool(is_comparable), str(by)) for name, is_comparable, by in found]
+
+
+def _quoted(connection: sa.Connection, table: DatabaseTable) -> str:
+    """The name of a table or a view, as PostgreSQL's ``to_regclass`` reads it."""
+    schema, _, name = table.relation.rpartition(".")
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    return f"{quote(schema)}.{quote(name)}" if schema else quote(name)

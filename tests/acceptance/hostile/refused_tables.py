@@ -180,7 +180,12 @@ REFUSED_FILES = [
         table.compression_not_supported,
     ),
     Refused("nothing-in-a-zip", {"t.csv.zip": zipped("")}, table.compression_not_supported),
-    Refused("excel", {"t.xlsx": zipped(PLAIN.decode(), "t.csv")}, table.unknown_format),
+    Refused(
+        "excel",
+        {"t.xlsx": zipped(PLAIN.decode(), "t.csv")},
+        table.file_not_readable,
+        {"format": "Excel"},
+    ),
     Refused("text", {"t.txt": PLAIN}, table.unknown_format),
     Refused("no-suffix", {"table": PLAIN}, table.unknown_format),
     Refused("parquet-named-csv", {"t.csv": valid_parquet()}, table.header_not_utf8),

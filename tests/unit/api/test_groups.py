@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import gramercy
-from gramercy.api.groups import GroupRelease, Groups, groups_of
-from gramercy.estimators.uncertainty.group_differences import CORRELATION, MEAN, group_differences
-from gramercy.schemas.evidence import Evidence
+from gramercy.api.groups import GroupRelease, Groups
+from gramercy.archive import release_bundle
+from gramercy.estimators.own_numbers import CORRELATION, MEAN
+from gramercy.estimators.welch import differences
+from gramercy.schemas.evidence import Evidence, Fold
 from gramercy.schemas.groups import OTHER
 from gramercy.schemas.problems.analyses import rows_lack_columns, unknown_group
 from gramercy.schemas.problems.analysis import group_in_settings, level_out_of_range
@@ -44,35 +48,89 @@ def test_opened_release_has_its_groups(tmp_path: Path, home: Path) -> None:
         release.estimate("ridge", group="A")
 
 
+def test_opening_a_group_builds_its_evidence_only(tmp_path: Path, home: Path) -> None:
+    plan_of_groups(tmp_path)
+    name = run_release(tmp_path / "request.yaml")
+    release = gramercy.open(str(home / "archive"))[f"toy/{name}"]
+    groups = release.groups
+    with patch.object(release_bundle, "Evidence", wraps=Evidence) as built:
+        groups["B"].means.to_frame()
+        assert groups["B"].rows == groups["B"].evidence.rows
+        assert built.call_count == 1
+        assert release.evidence.of_group("B").rows == release.evidence.of_group("B").rows
+        assert built.call_count == 1 + 1 + len(groups)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What is published about the rows of a group."""
+
+    evidence: Evidence
+
+
 COLUMNS = declared_columns([(-6.0, 6.0)] * 3)
 NAMES = ("(intercept)", "c0", "c1", "c2")
 
 
-def group(seed: int, mean: float = 0.0, correlation: float = 0.4, rows: int = 1000) -> Evidence:
+def group(
+    seed: int, mean: float = 0.0, correlation: float = 0.4, rows: int = 1000, folds: int = 1
+) -> Evidence:
     """A group of three columns with noise of about the size of the sampling error."""
     covariance = np.eye(3)
     covariance[0, 1] = covariance[1, 0] = correlation
     stream = np.random.default_rng(seed)
     cells = stream.multivariate_normal([mean, 0, 0], covariance, rows)
     evidence = released(cells, COLUMNS, radius=4.0, sd=1e-4, seed=seed + 10_000)
-    return replace(evidence, names=NAMES)
+    if folds == 1:
+        return replace(evidence, names=NAMES)
+    sd = 1e-4 * folds**0.5  # the sum of all folds has the noise of the whole
+    parts = [
+        released(part, COLUMNS, radius=4.0, sd=sd, seed=seed + 10_000 * k).raw
+        for k, part in enumerate(np.split(cells, folds), 1)
+    ]
+    moments = tuple(Fold(part, rows / folds) for part in parts)
+    return replace(evidence, names=NAMES, raw=sum(parts) / folds, folds=moments)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_equal_groups_differ_as_often_as_stated() -> None:
     """Of 9 statistics in 150 pairs; errors of one pair are correlated."""
-    tables = [group_differences(group(2 * k), group(2 * k + 1)) for k in range(150)]
+    tables = [differences(group(2 * k), group(2 * k + 1)) for k in range(150)]
     p_values = np.array([table["p_value"] for table in tables])
     assert p_values.shape == (150, 9)
     assert 0.03 < (p_values < 0.05).mean() < 0.07
-    found = [bool((table["q_value"] <= 0.05).any()) for table in tables]
+    found = [bool((table["adjusted"] <= 0.05).any()) for table in tables]
     assert np.mean(found) < 0.09
 
 
+@pytest.mark.slow
+def test_few_folds_make_no_false_alarms() -> None:
+    """The normal law would find too many of these 720 differences."""
+    groups = [group(k, rows=996, folds=6) for k in range(160)]
+    tables = [differences(*pair) for pair in zip(groups[::2], groups[1::2], strict=True)]
+    p_values = np.array([table["p_value"] for table in tables])
+    quotients = np.array([table["difference"] / table["standard_error"] for table in tables])
+    assert 0.002 < (p_values < 0.01).mean() < 0.016 < (2 * norm.sf(np.abs(quotients)) < 0.01).mean()
+    reaches_zero = np.array([(table["lower"] <= 0) & (table["upper"] >= 0) for table in tables])
+    np.testing.assert_array_equal(reaches_zero, p_values >= 0.05)
+
+
+def test_unit_rows_have_correlations_only() -> None:
+    rows = np.random.default_rng(5).normal(size=(2, 2000, 3))
+    first, second = (released(part, COLUMNS, radius=None) for part in rows)
+    found = differences(first, second)
+    assert found[["kind", "column", "other"]].to_numpy().tolist() == [
+        [CORRELATION, "1", "2"],
+        [CORRELATION, "1", "3"],
+        [CORRELATION, "2", "3"],
+    ]
+    assert found["difference"].abs().max() < 0.15
+    assert (found["standard_error"] > 0).all()
+
+
 def test_differences_are_found_and_measured() -> None:
-    table = group_differences(group(1, mean=0.5, rows=20_000), group(2, correlation=0.0))
-    of = table.set_index(["statistic", "column", "other"])
+    table = differences(group(1, mean=0.5, rows=20_000), group(2, correlation=0.0))
+    of = table.set_index(["kind", "column", "other"])
     assert of.loc[(MEAN, "c0", ""), "difference"] == pytest.approx(0.5, abs=0.2)
     assert of.loc[(CORRELATION, "c0", "c1"), "difference"] == pytest.approx(0.4, abs=0.2)
     surest = set(table.sort_values("p_value")["column"].head(2))
@@ -82,12 +140,13 @@ def test_differences_are_found_and_measured() -> None:
 
 
 def test_comparison_of_groups() -> None:
-    evidence = replace(group(1), groups=(("A", group(1, mean=0.7)), ("B", group(2))))
-    groups = groups_of("toy/v1-r1", evidence)
+    published = {"A": Published(group(1, mean=0.7)), "B": Published(group(2))}
+    named = {name: GroupRelease("toy/v1-r1", name, own) for name, own in published.items()}
+    groups = Groups("toy/v1-r1", named)
     compared = groups.compare("A", "B")
     assert compared.p_value < 1e-6
     found = compared.discoveries()
-    assert tuple(found.iloc[0][["statistic", "column"]]) == (MEAN, "c0")
+    assert tuple(found.iloc[0][["kind", "column"]]) == (MEAN, "c0")
     assert len(compared.table()) == 9
     assert "c0" in compared._repr_html_()
     assert isinstance(groups["A"], GroupRelease)
@@ -134,4 +193,4 @@ def test_classifier_of_groups(tmp_path: Path, home: Path) -> None:
 
 def test_release_without_groups_has_no_classifier() -> None:
     with raises(groups_missing):
-        groups_of("toy/v1-r1", group(1)).classifier()
+        Groups("toy/v1-r1", {}).classifier()

@@ -37,6 +37,7 @@ from tests.support.factories import (
     run_release,
     write_request,
 )
+from tests.support.pages import check_ids
 from tests.support.problems import raises
 
 LITTLE = MECHANISM | {"epsilon": 0.5}
@@ -87,6 +88,16 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
         home = Home.default()
         assert write_site(Context(home)) == 5
     return folder / "home"
+
+
+@pytest.mark.slow
+def test_no_page_has_two_elements_of_one_id(catalogue: Path) -> None:
+    """Of the catalogue; other pages are checked with their contents."""
+    pages = [*catalogue.rglob("*.html")]
+    assert {page.name for page in pages} >= {"index.html", "glossary.html", "report.html"}
+    assert any(page.is_relative_to(catalogue / "internal") for page in pages)
+    for page in pages:
+        check_ids(page.read_text())
 
 
 @pytest.mark.slow
@@ -330,6 +341,7 @@ def test_compare_command(
     assert [facts["earlier"], facts["later"]] == ["toy/v2-r2", "toy/v3-r3"]
     assert facts["beyond"] == sum(abs(line[-1]) > 2 for line in facts["strongest"])
     assert "<svg" in page.read_text()
+    check_ids(page.read_text())
     assert json.dumps(facts)
     code, out, _ = run_command("compare", "toy/v2-r2", "toy/v3-r3", capsys=capsys)
     assert code == 0

@@ -195,10 +195,9 @@ def test_pools_are_checked_before_a_charge(tmp_path: Path) -> None:
 
     def plan(*releases: str, same: bool = False, **changes: Any) -> object:
         asked = {"name": "pool", "releases": list(releases), "rows": "same" if same else None}
-        version = changes.pop("version", "v1")
-        return read_plan(
-            write(tmp_path, 30.0, {"version": version, "estimates": [asked]}, **changes)
-        )
+        keys = {key: changes.pop(key) for key in ("version", "mechanism") if key in changes}
+        request = {"version": "v1", "estimates": [asked]} | keys
+        return read_plan(write(tmp_path, 30.0, request, **changes))
 
     with raises(unknown_release, release="toy/v1-r2", known=("toy/v1-r1",)) as refused:
         plan("toy/v1-r2")
@@ -212,4 +211,20 @@ def test_pools_are_checked_before_a_charge(tmp_path: Path) -> None:
         plan("toy/v1-r1", same=True, id="other", rows=41)
     with raises(problems.pool_too_small):
         plan("toy/v1-r1", "toy/v1-r1")
+    rows = {"name": "rows", "epsilon": 30.0, "delta": 1e-6}
+    with raises(problems.pool_of_rows, release="toy/v2"):
+        plan("toy/v1-r1", same=True, version="v2", mechanism=rows)
+    noisy = publish(tmp_path, request={"mechanism": rows})
+    with raises(problems.pool_of_rows, release=noisy):
+        plan(noisy)
     plan("toy/v1-r1")
+
+
+def test_published_request_is_answered_although_its_pool_was_withdrawn(tmp_path: Path) -> None:
+    first = publish(tmp_path)
+    asked = {"estimates": [{"name": "pool", "releases": [first]}]}
+    second = publish(tmp_path, 30.0, asked)
+    withdraw(Context.default(), *first.split("/"), "A mistake.")
+    assert publish(tmp_path, 30.0, asked) == second
+    with raises(problems.pool_of_withdrawn, release=first):  # that would be charged
+        publish(tmp_path, 31.0, asked)

@@ -75,6 +75,8 @@ def test_release_reads_a_private_copy_that_is_removed(request_path: Path, home: 
     descriptor = context.archive.release(plan.contract.id, release) / "datapackage.json"
     text = descriptor.read_text()
     assert json.loads(text)["dp"]["selection"] == {"table": "visits"}
+    card = descriptor.with_name("CARD.md").read_text()
+    assert "the rows of the table 'visits'" in card
     assert "CLINIC_DB" not in text
     assert "tables/" not in text
 
@@ -102,7 +104,7 @@ def test_copy_is_removed_after_a_failure_and_after_a_killed_process(
 def test_steps_refuse_a_table_that_is_not_copied(request_path: Path) -> None:
     plan = read_plan(request_path)
     check_table_header(plan.contract)
-    with raises(problems.database_not_copied):
+    with raises(problems.table_not_copied):
         accumulate(plan)
 
 
@@ -116,7 +118,7 @@ def test_columns_are_checked_before_rows_are_read(request_path: Path, tmp_path: 
         plan = read_plan(write_request(tmp_path, source=source, columns=changed))
         with raises(problem, file="env:CLINIC_DB (table visits)"):
             copied_contract(plan.contract, tmp_path)
-    assert not (tmp_path / "table.parquet").exists()
+    assert not (tmp_path / "table").exists()
 
 
 def test_rows_are_not_published_from_a_database(request_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_no_cluster_reads_a_database(request_path: Path) -> None:
         source={"url": "env:CLINIC_DB", "table": "visits"},
         request={"engine": "dask"},
     )
-    with raises(problems.database_needs_one_process):
+    with raises(problems.copy_needs_one_process):
         read_plan(path)
 
 

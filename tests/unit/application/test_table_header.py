@@ -130,7 +130,7 @@ def test_persons_have_one_kind_of_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("t.xlsx", "CSV UTF-8"),
+        ("t.xls", ".xlsx"),
         ("t.ods", "CSV UTF-8"),
         ("t.orc", "read_orc"),
         ("T.TSV", "separator"),

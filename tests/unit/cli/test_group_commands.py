@@ -5,17 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gramercy
 from gramercy.application.context import Context
 from gramercy.application.internal_record import page_path
+from gramercy.archive.groups_file import GROUPS
 from gramercy.archive.release_bundle import read_release
-from gramercy.estimators.uncertainty.difference import comparable
+from gramercy.estimators.uncertainty.difference import Change, comparable
+from gramercy.reports.change_page import change_page
+from gramercy.reports.change_summary import ReleaseComparison, change_facts
 from gramercy.schemas.problems.analyses import unknown_group
 from tests.support.factories import run_command, run_json, run_release
 from tests.unit.application.test_groups import CLIP, plan_of_groups, table
-from tests.unit.cli.test_export import package_errors
+from tests.unit.cli.test_export import package_errors, rows
 
 
 def publish(folder: Path, version: str, **keys: Any) -> str:
@@ -54,6 +58,36 @@ def test_change_page_of_releases_with_groups(
     assert facts["entries"] == 6
     assert 0 < facts["p_value"] <= 1
     assert "<svg" in page.read_text()
+    groups = facts["groups"]
+    assert groups["count"] == len(groups["listed"]) == 3
+    assert {each["group"] for each in groups["listed"]} == {"A", "B", "(other)"}
+    assert all(len(each["strongest"]) == 3 for each in groups["listed"])
+    assert page.read_text().count("<td>(other)</td>") == 1
+    code, out, _ = run_command("compare", *names, capsys=capsys)
+    assert code == 0
+    assert f"of {groups['tested']} tested groups" in out
+
+
+def test_many_groups_are_listed_by_their_changes() -> None:
+    """Of 30 groups, one changed and one has no test."""
+    noise = np.random.default_rng(1).normal(size=(30, 2, 2))
+    none = np.zeros((0, 2, 2))
+    changes = {
+        f"w{k}": Change(np.tril(each) + np.tril(each, -1).T, np.ones((2, 2)), k != 7, none)
+        for k, each in enumerate(noise)
+    }
+    changes["w3"].difference[1, 1] += 9
+    facts = change_facts(ReleaseComparison("b", "a", ["x", "y"], changes["w0"], changes))
+    groups = facts["groups"]
+    assert (groups["count"], groups["tested"], groups["changed"]) == (30, 29, 1)
+    assert len(groups["listed"]) == 12
+    first, second = groups["listed"][:2]
+    assert (first["group"], first["strongest"][0][:2]) == ("w3", ("y", "y"))
+    assert first["adjusted"] < groups["rate"] < second["adjusted"]
+    assert first["adjusted"] == pytest.approx(29 * first["p_value"])
+    page = change_page(ReleaseComparison("b", "a", ["x", "y"], changes["w0"], changes), "toy")
+    assert "1 of 30 groups are not tested" in page
+    assert page.index("<td>w3</td>") < page.index(f"<td>{second['group']}</td>")
 
 
 def test_pool_is_of_all_rows(tmp_path: Path, home: Path) -> None:
@@ -87,3 +121,23 @@ def test_release_with_groups_is_a_valid_data_package(tmp_path: Path) -> None:
     release = publish(tmp_path, "v1", folds=2)
     folder = Context.default().archive.release("toy", release)
     assert package_errors(folder / "datapackage.json") == []
+
+
+def test_exported_package_has_the_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, folder = publish(tmp_path, "v1", folds=2), tmp_path / "package"
+    run_json("export", "--package", folder, capsys=capsys)
+    assert package_errors(folder / "datapackage.json") == []
+    (listed,) = rows(folder / "releases.csv")
+    place = Context.default().archive.release("toy", name)
+    assert (folder / listed["groups"]).read_bytes() == (place / GROUPS).read_bytes()
+    bundle = read_release(place)
+    groups = rows(folder / "groups.csv")
+    assert [each["group"] for each in groups] == ["A", "B", "(other)"]
+    for index, each in enumerate(groups):
+        own = bundle.of_group(index)
+        assert (each["release"], each["by"]) == (f"toy/{name}", "ward")
+        assert float(each["rows"]) == own.manifest.rows.value
+        assert float(each["sd_diagonal"]) == own.manifest.noise.sd_diagonal
+        assert float(each["sd_off_diagonal"]) == own.manifest.noise.sd_off_diagonal

@@ -398,6 +398,7 @@ def test_cell_level_privacy_needs_less_noise(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")  # otherwise the command starts a server of its own
 def test_randomize_and_aggregate(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

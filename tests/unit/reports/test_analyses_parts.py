@@ -13,6 +13,7 @@ from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.release_bundle import read_release
 from gramercy.reports.page import release_page
 from tests.support.factories import run_pipeline, write_request
+from tests.support.pages import check_ids
 
 NUMBERS = {name: {"lower": -3.0, "upper": 3.0} for name in ("x", "y")}
 LEVELS = {name: {"levels": ["a", "b", "c"]} for name in ("k", "m")}
@@ -46,5 +47,6 @@ def test_report_has_every_analysis_of_columns_of_one_kind(tmp_path: Path, kind: 
     folder = run_pipeline(request)
     made = [read_estimate(each) for each in sorted((folder / "estimates").iterdir())]
     page = release_page(read_release(folder / "release"), made)
+    check_ids(page)
     assert all(each.manifest.estimate in page for each in made)
     assert len(made) == 3

@@ -28,6 +28,7 @@ from gramercy.schemas.problems import command_line as problems
 from gramercy.schemas.timeline import Event, Timeline
 from tests.support.factories import run_command, run_json, run_release, write_request
 from tests.support.ledger_writers import charge, contract
+from tests.support.pages import check_ids
 from tests.unit.reports.test_report import Page
 
 THIRD = Guarantee(gdp_mu(3.0, 1e-5) / 3)
@@ -102,6 +103,7 @@ def test_history_page_contents(
         "\n", ""
     )
     text = page.read_text(encoding="utf-8")
+    check_ids(text)
     parsed = Page(text)
     assert all(resource.startswith(("data:", "#")) for resource in parsed.resources)
     assert "script" not in parsed.tags

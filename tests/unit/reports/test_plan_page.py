@@ -16,6 +16,7 @@ from gramercy.application.ranking import rank_mechanisms
 from gramercy.schemas.problems.budget import budget_exceeded
 from gramercy.schemas.problems.command_line import parent_folder_missing
 from tests.support.factories import read_plan, run_command, run_json, run_release, write_request
+from tests.support.pages import check_ids
 
 # Few mechanisms can answer such a request, so ranking them is fast.
 PURE = {"name": "laplace", "epsilon": 1.0}
@@ -42,6 +43,7 @@ def test_plan_page_agrees_with_the_command(
     facts = run_json("plan", request, "--no-table", capsys=capsys)
     out, page = plan_html(request, capsys, "--no-table")
     assert "<script" not in page
+    check_ids(page)
     assert "&lt;script&gt;" in page
     assert not re.search(r"(src|href)=\"(?!data:|#)|url\((?!#)|https?://(?!www\.w3\.org)", page)
     assert "prefers-color-scheme: dark" in page

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gramercy.application.reporting import report_manifest
+from gramercy.application.reporting import report_manifest, report_page
 from gramercy.archive.bundle import seal
 from gramercy.archive.estimate_bundle import read_estimate
+from gramercy.archive.local import LocalArchive
 from gramercy.archive.package import read_manifest, write_descriptor
-from gramercy.archive.release_bundle import read_release, report_descriptor
+from gramercy.archive.release_bundle import ReleaseBundle, read_release, report_descriptor
 from gramercy.common.home import Home
 from gramercy.reports.page_equality import same_figures, same_text
 from gramercy.schemas.manifest import ReportManifest
@@ -24,7 +29,7 @@ from gramercy.schemas.problems.verification import (
     figures_not_compared,
     page_of_other_version,
 )
-from tests.support.factories import run_command, run_pipeline, write_request
+from tests.support.factories import run_command, run_pipeline, run_release, write_request
 from tests.support.problems import raises
 
 
@@ -121,6 +126,52 @@ def test_report_refuses_estimates_of_other_releases(
     other = run_pipeline(write_request(tmp_path, request={"version": "v2"}))
     with raises(estimate_of_other_release):
         report_manifest(read_release(root / "release"), [read_estimate(other / "estimates" / one)])
+
+
+def test_verification_draws_the_page_of_the_same_process_only_once(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page is drawn again for other bundles, and when others have replaced it."""
+    drawn = []
+    request = write_request(tmp_path)
+
+    def page(release: ReleaseBundle, _: Any) -> str:
+        drawn.append(release.manifest.release)
+        return f"the page of {release.manifest.release}"
+
+    monkeypatch.setattr("gramercy.application.reporting._draw", page)
+    monkeypatch.setattr("gramercy.application.reporting._drawn", {})
+    release = read_release(LocalArchive(home / "archive").release("toy", run_release(request)))
+    facts = release.manifest
+    bundles = [
+        replace(release, sha256=f"{k}", manifest=facts.model_copy(update={"release": f"v{k}-r{k}"}))
+        for k in range(1, 6)
+    ]
+    first, *others = bundles
+    assert report_page(first, []) == report_page(first, []) == "the page of v1-r1"
+    assert drawn == ["v1-r1"]
+    assert [report_page(each, []) for each in others] == [
+        f"the page of v{k}-r{k}" for k in (2, 3, 4, 5)
+    ]
+    assert report_page(first, []) == "the page of v1-r1"
+    assert drawn == ["v1-r1", "v2-r2", "v3-r3", "v4-r4", "v5-r5", "v1-r1"]
+
+
+@pytest.mark.slow
+def test_another_process_draws_the_same_page(tmp_path: Path) -> None:
+    """Whatever the order of its hashes: a process that made a report keeps its page."""
+    root = run_pipeline(write_request(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "gramercy", "verify", "--json"],
+        env=dict(os.environ) | {"PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (place,) = (root / "reports").iterdir()
+    assert "text and figures agree with this release and its estimates" in done.stdout
+    assert place.name in done.stdout
 
 
 def test_charts_are_compared_to_half_a_pixel() -> None:

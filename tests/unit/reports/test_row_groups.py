@@ -15,6 +15,7 @@ from gramercy.reports.page import release_page
 from gramercy.reports.row_groups import row_groups
 from gramercy.schemas.groups import OTHER
 from tests.support.factories import run_release
+from tests.support.pages import check_ids
 from tests.unit.application.test_groups import COLUMNS, plan_of_groups
 
 
@@ -43,6 +44,7 @@ def test_report_shows_every_group_in_own_units(tmp_path: Path) -> None:
     assert abs(groups[0].rows[0] - 10_000) < 10 * groups[0].rows[1]
     assert all(group.picture for group in groups[:2])
     page = release_page(bundle, [])
+    check_ids(page)
     assert page == release_page(bundle, [])
     assert page.count("<svg") >= 5
     assert "&lt;C&gt; &amp; $D$" in page

@@ -15,41 +15,32 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramercy.application.table_header import check_table_header
-from gramercy.common.lattice import Lattice
-from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import ASSERTION
-from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems import publication
 from gramercy.schemas.problems import source as problems
-from gramercy.tables import streaming
 from gramercy.tables.column_types import schema_of
-from gramercy.tables.database import copying
-from gramercy.tables.database.cells import identifiers, numbers, texts
+from gramercy.tables.copies import columns as copied_columns
+from gramercy.tables.copies import copying, writer
+from gramercy.tables.copies.cells import identifiers, numbers, texts
+from gramercy.tables.database import checks
 from gramercy.tables.database.connection import connected
 from gramercy.tables.database.relation import columns_of
 from gramercy.tables.source import open_source
 from tests.support.database_tables import (
     cells,
     copied,
+    copy_of,
     database_table,
     engine_of,
     execute,
     new_url,
 )
 from tests.support.databases import KINDS
-from tests.support.factories import contract_facts
+from tests.support.one_table import WIDE, contract, frame, gram
 from tests.support.problems import raises
 
 SECRET = "Rosalind-4711"
 NAN = float("nan")
-WIDE = {"lower": -100.0, "upper": 100.0}
-COLUMNS: dict[str, Any] = {
-    "x": WIDE,
-    "n": {"lower": -1e18, "upper": 1e18},
-    "price": WIDE,
-    "flag": {"levels": [0, 1]},
-    "ward": {"levels": ["A", "B", "Ä"]},
-}
 CREATE = (
     "CREATE TABLE visits (patient BIGINT, x DOUBLE PRECISION, n BIGINT, price NUMERIC(12, 4),"
     " flag BOOLEAN, ward VARCHAR(20), day DATE)"
@@ -57,34 +48,8 @@ CREATE = (
 INSERT = "INSERT INTO visits VALUES (:patient, :x, :n, :price, :flag, :ward, :day)"
 
 
-def frame(rows: int) -> pd.DataFrame:
-    rng = np.random.default_rng(5)
-    return pd.DataFrame(
-        {
-            "patient": rng.integers(0, rows // 2, rows),
-            "x": rng.normal(size=rows) * 30,
-            "n": rng.integers(-(2**62), 2**62, rows),
-            "price": rng.integers(-(10**7), 10**7, rows) / 10**4,
-            "flag": rng.random(rows) < 0.5,
-            "ward": rng.choice(["A", "B", "Ä", "C"], rows),
-            "day": "2026-11-23",
-        }
-    )
-
-
 def filled(url: str, table: pd.DataFrame) -> None:
     execute(url, CREATE, INSERT, rows=table.to_dict("records"))
-
-
-def contract(source: Any, rows: int = 4, **facts: Any) -> Contract:
-    declared = {"source": source, "rows": rows, "columns": COLUMNS} | facts
-    return Contract.model_validate(contract_facts() | declared)
-
-
-def gram(declared: Contract) -> Any:
-    columns = sum(len(getattr(each, "levels", [0])) for each in declared.columns.values())
-    lattice = Lattice.fitting(columns + declared.intercept, declared.count, 1.0)
-    return streaming.accumulate(open_source(declared.source), declared, Unit(), lattice).gram
 
 
 @pytest.fixture(params=KINDS)
@@ -107,8 +72,8 @@ def test_integers_equal_those_of_the_same_table_in_parquet(
     table.to_parquet(tmp_path / "t.parquet")
     filled(url, table.astype(object).where(table.notna(), None))
     source = database_table(url, monkeypatch, table="visits")
-    monkeypatch.setattr(copying, "_BATCH_CELLS", 500)
-    monkeypatch.setattr(copying, "_GROUP_CELLS", 700)
+    monkeypatch.setattr(copied_columns, "_BATCH_CELLS", 500)
+    monkeypatch.setattr(writer, "_GROUP_CELLS", 700)
     for facts in ({}, {"privacy_unit": "patient", "persons": 150}):
         in_parquet = contract(str(tmp_path / "t.parquet"), 300, **facts)
         path = tmp_path / f"copy-{len(facts)}.parquet"
@@ -126,7 +91,7 @@ def test_copy_is_one_snapshot_while_rows_change_and_move(
         execute(url, "PRAGMA journal_mode = WAL")  # as of a database that is written while read
     filled(url, table)
     source = database_table(url, monkeypatch, table="visits")
-    monkeypatch.setattr(copying, "_BATCH_CELLS", 200)
+    monkeypatch.setattr(copied_columns, "_BATCH_CELLS", 200)
     first, batches = table.iloc[0].to_dict(), list[int]()
 
     def change(rows: int) -> None:
@@ -167,7 +132,7 @@ def test_no_cell_refuses_a_table_of_postgresql(
     assert types["day"] == types["other"] == "date or time"
     levels = {"x": None, "n": None, "price": None, "flag": (0.0, 1.0), "ward": ("A", "B")}
     path = tmp_path / "c.parquet"
-    copy = copying.copy_rows(source, levels, ("patient", "day", "other"), path)
+    copy = copy_of(source, levels, ("patient", "day", "other"), path)
     np.testing.assert_array_equal(
         cells(copy, levels),
         [
@@ -196,6 +161,15 @@ def url_of_encoding(encoding: str, folder: Path) -> str:
     return str(engine_of(url).url.set(database=name).render_as_string(hide_password=False))
 
 
+def test_versions_that_do_not_state_generated_columns_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_OLDEST", (99,))
+    source = database_table(new_url("postgresql", tmp_path), monkeypatch, table="t")
+    with raises(problems.postgresql_too_old, source=source.display_name):
+        columns_of(source)
+
+
 def test_encodings_that_the_server_would_have_to_convert_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +196,7 @@ def test_condition_needs_columns_whose_comparisons_cannot_fail(
     for where, rows in (("n < 2", 1), ("ward = 'A'", 2), ("ward < 'B' AND n IS NOT NULL", 2)):
         source = database_table(url, monkeypatch, table="t", where=where)
         path = tmp_path / f"{len(where)}.parquet"
-        assert len(cells(copying.copy_rows(source, {"n": None}, (), path), {"n": None})) == rows
+        assert len(cells(copy_of(source, {"n": None}, (), path), {"n": None})) == rows
     for where, column in (("age = 1", "age"), ("n = 1 OR note = '{}'", "note"), ("g > 1", "g")):
         source = database_table(url, monkeypatch, table="t", where=where)
         with raises(problems.condition_column_type, column=column):
@@ -251,8 +225,8 @@ def test_sessions_of_postgresql_depend_on_no_setting(
     with connected(source) as connection:
         for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
             assert connection.exec_driver_sql(f"SHOW {setting}").scalar() == "0"
-    with raises(problems.database_not_readable, reason="InsufficientPrivilege"):
-        copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet")
+    with raises(problems.rows_left_out_by_policy):
+        columns_of(source)
 
 
 def test_virtual_tables_and_columns_of_sqlite_are_refused(
@@ -277,7 +251,7 @@ def test_virtual_tables_and_columns_of_sqlite_are_refused(
     }
     with raises(publication.column_types_differ):
         check_table_header(contract(source, columns={"g": WIDE}))
-    copy = copying.copy_rows(source, {"x": None, "s": None}, (), tmp_path / "c.parquet")
+    copy = copy_of(source, {"x": None, "s": None}, (), tmp_path / "c.parquet")
     assert cells(copy, {"x": None, "s": None}) == [[1, 2]]
 
 
@@ -293,7 +267,7 @@ def test_a_number_is_one_name_of_a_person_in_sqlite(
     )
     source = database_table(sqlite_url, monkeypatch, table="t")
     path = tmp_path / "c.parquet"
-    copying.copy_rows(source, {"x": None}, ("patient",), path)
+    copy_of(source, {"x": None}, ("patient",), path)
     assert pq.read_table(path)["patient"].to_pylist() == [
         *("12345678901234567", None, "7", "7", None, None, "7.0", None, None)
     ]
@@ -318,11 +292,11 @@ def test_long_texts_are_written_and_fetched_in_small_parts(
         rows=[{"x": k, "patient": f"{k:04000d}"} for k in range(40)],
     )
     source = database_table(sqlite_url, monkeypatch, table="t")
-    monkeypatch.setattr(copying, "_BATCH_BYTES", 60_000)
-    monkeypatch.setattr(copying, "_GROUP_BYTES", 80_000)
+    monkeypatch.setattr(copied_columns, "_BATCH_BYTES", 60_000)
+    monkeypatch.setattr(writer, "_GROUP_BYTES", 80_000)
     fetched: list[int] = []
     path = tmp_path / "c.parquet"
-    copying.copy_rows(source, {"x": None}, ("patient",), path, on_rows=fetched.append)
+    copy_of(source, {"x": None}, ("patient",), path, on_rows=fetched.append)
     assert max(fetched) * (4096 + 1024) <= 60_000
     file = pq.ParquetFile(path)
     sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
@@ -339,7 +313,7 @@ def test_text_that_is_not_utf8_refuses_no_table(
     execute(url, "INSERT INTO t VALUES (1, 'A'), (2, convert_from('\\xff41', 'SQL_ASCII'))")
     source = database_table(url, monkeypatch, table="t")
     levels = {"x": None, "ward": ("A",)}
-    copy = copying.copy_rows(source, levels, (), tmp_path / "c.parquet")
+    copy = copy_of(source, levels, (), tmp_path / "c.parquet")
     np.testing.assert_array_equal(cells(copy, levels), [[1, 0], [2, NAN]])
 
 
@@ -358,7 +332,7 @@ def test_no_cell_refuses_a_table_of_sqlite(
     source = database_table(sqlite_url, monkeypatch, table="t")
     levels = {"x": None, "n": None, "price": None, "flag": (0.0, 1.0), "ward": ("A", "7")}
     path = tmp_path / "c.parquet"
-    copy = copying.copy_rows(source, levels, ("patient",), path)
+    copy = copy_of(source, levels, ("patient",), path)
     np.testing.assert_array_equal(
         cells(copy, levels),
         [
@@ -393,12 +367,12 @@ def test_condition_selects_rows_and_names_only_columns(
         " AND NOT (x < -10 OR x BETWEEN 0 AND 1) AND day = '2026-11-23'"
     )
     source = database_table(url, monkeypatch, table="visits", where=where)
-    copy = copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet")
+    copy = copy_of(source, {"x": None}, (), tmp_path / "c.parquet")
     expected = table.query("ward in ['A', 'B'] and not (x < -10 or 0 <= x <= 1)")["x"]
     assert sorted(row[0] for row in cells(copy, {"x": None})) == sorted(expected)
     unknown = database_table(url, monkeypatch, table="visits", where="wards = 'A'")
     with raises(problems.condition_column_unknown, column="wards"):
-        copying.copy_rows(unknown, {"x": None}, (), tmp_path / "d.parquet")
+        copy_of(unknown, {"x": None}, (), tmp_path / "d.parquet")
 
 
 def test_views_and_asserted_queries(
@@ -412,7 +386,7 @@ def test_views_and_asserted_queries(
     for number, source in enumerate((view, asserted)):
         assert list(schema_of(open_source(source))) == ["half", "ward"]
         path = tmp_path / f"{number}.parquet"
-        copy = copying.copy_rows(source, {"half": None, "ward": ("a:b",)}, (), path)
+        copy = copy_of(source, {"half": None, "ward": ("a:b",)}, (), path)
         rows = np.array(cells(copy, {"half": None, "ward": ("a:b",)}))
         np.testing.assert_array_equal(np.sort(rows[:, 0]), np.sort(frame(20)["x"] / 2))
         assert np.isnan(rows[:, 1]).all() == (source is view)
@@ -435,13 +409,13 @@ def test_errors_and_logs_show_no_cell(
         query = "SELECT json_extract(ward, '$.x') AS x FROM visits"
     source = database_table(url, monkeypatch, query=query, assertion=ASSERTION)
     with raises(problems.database_not_readable, source=source.display_name) as caught:
-        copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet")
+        copy_of(source, {"x": None}, (), tmp_path / "c.parquet")
     text = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert SECRET not in text
     assert caught.value.__context__ is None
     assert url not in text
     plain = database_table(url, monkeypatch, table="visits")
-    copying.copy_rows(plain, {"x": None}, ("ward",), tmp_path / "d.parquet")
+    copy_of(plain, {"x": None}, ("ward",), tmp_path / "d.parquet")
     assert SECRET not in caplog.text
 
 
@@ -460,7 +434,7 @@ def test_databases_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monke
     source = database_table("", monkeypatch, table="t")
     with raises(problems.database_url_missing, variable="CLINIC_DB"):
         columns_of(source)
-    with raises(problems.database_not_copied):
+    with raises(problems.table_not_copied):
         gram(contract(source))
 
 
@@ -471,7 +445,7 @@ def test_reading_stops_a_million_rows_after_the_declared_number(
     execute(sqlite_url, "CREATE TABLE t (x)")
     source = database_table(sqlite_url, monkeypatch, query=endless, assertion=ASSERTION)
     monkeypatch.setattr(copying, "EXCESS_ROWS", 100_000)
-    copy = copying.copy_rows(source, {"x": None}, (), tmp_path / "c.parquet", rows=5)
+    copy = copy_of(source, {"x": None}, (), tmp_path / "c.parquet", rows=5)
     assert 100_000 < len(cells(copy, {"x": None})) < 300_000
 
 
@@ -482,7 +456,7 @@ def test_copy_that_cannot_be_written_and_driver_that_is_missing(
     source = database_table(sqlite_url, monkeypatch, table="t")
     for path in (tmp_path / "absent" / "c.parquet", tmp_path / "clinic.db"):  # one exists
         with raises(problems.copy_not_written, folder=str(path.parent)):
-            copying.copy_rows(source, {"x": None}, (), path)
+            copy_of(source, {"x": None}, (), path)
     assert columns_of(source) == [("x", "any")]
     monkeypatch.setattr("gramercy.tables.database.connection.is_installed", lambda _: False)
     with raises(problems.database_driver_missing):

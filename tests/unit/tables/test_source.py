@@ -39,7 +39,8 @@ def test_files_are_read_in_name_order(tmp_path: Path) -> None:
         ("t.csv", b"a,a\n1,2\n", problems.column_repeated, {"first": 1, "second": 2}),
         ("t.csv.gz", b"not gzip", problems.file_not_readable, {"format": "CSV"}),
         ("t.parquet", b"not parquet", problems.file_not_readable, {"format": "Parquet"}),
-        ("t.xlsx", b"", problems.unknown_format, {}),
+        ("t.xlsx", b"", problems.file_not_readable, {"format": "Excel"}),
+        ("t.xls", b"", problems.unknown_format, {}),
     ],
 )
 def test_unusable_file_is_refused_by_name(
@@ -123,7 +124,7 @@ def test_folder_source_reads_all_tables_below_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "file"),
     [
-        ("Delta", "_delta_log/00000000000000000000.json"),
+        ("Delta", "below/_delta_log/00000000000000000000.json"),
         ("Iceberg", "metadata/00000-1.metadata.json"),
         ("Hudi", ".hoodie/hoodie.properties"),
     ],
@@ -133,7 +134,7 @@ def test_folder_with_versions_of_rows_is_refused(kind: str, file: str, tmp_path:
     for name in ("part-0", "part-1"):
         pq.write_table(pa.table({"a": [1.0]}), tmp_path / f"{name}.parquet")
     assert len(open_source(str(tmp_path)).files) == 2
-    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text("{}")
     with raises(folder_of_versions, source=str(tmp_path), kind=kind):
         open_source(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Cells that a database's driver returns, as Arrow columns; no cell can fail."""
+"""Cells of a table that is copied, as Arrow columns; no cell can fail."""
 
 from __future__ import annotations
 

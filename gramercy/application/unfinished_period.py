@@ -1,0 +1,23 @@
+"""Whether the period of a release is over."""
+
+from __future__ import annotations
+
+from gramercy.application.planning import Plan
+from gramercy.schemas.periods import days_of
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems.warnings import period_not_over
+
+
+def unfinished_period(plan: Plan) -> Notice | None:
+    """A warning if a release is planned before the period of its data is over.
+
+    It is charged to that period, and a release of all its rows needs another charge.
+    """
+    contract, per = plan.contract, plan.contract.budget.per
+    if per == "lifetime":
+        return None
+    period = contract.window(plan.request.version)
+    days = days_of(per, period)
+    if days is None or days[1] < plan.request.day_of(contract, plan.planned_for):
+        return None
+    return period_not_over(period, days[1].isoformat())

@@ -1,0 +1,46 @@
+"""Requests to the API of a Prefect server."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+
+def post(api: str, path: str, body: Any, patience: int = 10) -> Any:
+    """POST to the server's API, retrying while its database is locked, like Prefect's clients."""
+    request = urllib.request.Request(
+        f"{api}{path}",
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.loads(reply.read() or b"null")
+    except urllib.error.HTTPError as refused:
+        if refused.code != 503 or not patience:
+            raise
+        refused.close()
+        time.sleep(0.5)
+    return post(api, path, body, patience - 1)
+
+
+def is_healthy(api: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{api}/health", timeout=2) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def flow_runs(api: str, flow: str, state: str | None = None) -> list[dict[str, Any]]:
+    """The runs of a flow, in a type of state or in any, in the order in which they are due."""
+    filters: dict[str, Any] = {"flows": {"name": {"any_": [flow]}}}
+    if state is not None:
+        filters["flow_runs"] = {"state": {"type": {"any_": [state]}}}
+    runs: list[dict[str, Any]] = post(
+        api, "/flow_runs/filter", filters | {"sort": "EXPECTED_START_TIME_ASC"}
+    )
+    return runs

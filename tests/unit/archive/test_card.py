@@ -1,0 +1,39 @@
+"""The card of a release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from gramercy.archive.card import dp_card
+from gramercy.archive.local import LocalArchive
+from gramercy.archive.release_bundle import read_release, release_card
+from gramercy.common.home import Home
+from gramercy.reports.page import release_page
+from gramercy.schemas.database import ASSERTION, RowSelection
+from tests.support.factories import run_release, write_request
+
+
+def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> None:
+    name = run_release(write_request(tmp_path))
+    bundle = read_release(LocalArchive(Home.default().archive).release("toy", name))
+    query = "SELECT x, y FROM visits\n  WHERE age < 18"
+    for selection, expected in [
+        (
+            RowSelection(view="visits", where="age < 18\n AND site = 'A'"),
+            "the rows of the view 'visits', where age < 18 AND site = 'A'",
+        ),
+        (
+            RowSelection(query=query, assertion=ASSERTION),
+            "the rows of the query: SELECT x, y FROM visits WHERE age < 18. The curator asserts: "
+            + ASSERTION.removesuffix("."),
+        ),
+    ]:
+        facts = bundle.manifest.model_copy(update={"selection": selection})
+        card = dp_card(facts, facts.kind, facts.calibration, facts.guarantee, facts.noise)
+        facts = facts.model_copy(update={"card": card})
+        assert f"\n- **source**: {expected}\n" in release_card(facts)
+        escaped = expected.replace("<", "&lt;").replace("'", "&#39;")
+        page = release_page(replace(bundle, manifest=facts), [])
+        assert f"Read from a database: {escaped}.</p>" in page
+    assert "source" not in bundle.manifest.card
