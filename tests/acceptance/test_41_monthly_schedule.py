@@ -67,6 +67,7 @@ CREATE = (
 )
 CRON, TIMEZONE = "0 6 2 * *", "Europe/Berlin"  # in the morning of the second of every month
 needs_clock = pytest.mark.skipif(not can_move_clocks(), reason="needs libfaketime on Linux")
+in_acceptance = pytest.mark.skipif(not FULL, reason="a minute of work: in `make acceptance`")
 INSERT = "INSERT INTO visits VALUES (:glucose, :sodium, :region, :visited)"
 
 
@@ -224,6 +225,7 @@ def _make_pool(schedule: Schedule) -> None:
 
 
 @needs_clock
+@in_acceptance
 def test_months_that_are_due_at_once(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +256,7 @@ def test_months_that_are_due_at_once(
 
 
 @needs_clock
-@pytest.mark.skipif(not FULL, reason="in `make acceptance`")
+@in_acceptance
 def test_three_months_with_failures(tmp_path: Path, home: Path) -> None:
     """A run on time, a late one, and one that is killed twice: three charges in all."""
     schedule = Schedule(tmp_path, home, 2026, 11, 1, 12, triggers=True)
