@@ -192,7 +192,8 @@ def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> Non
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/ui-settings", timeout=30) as reply:
             assert json.loads(reply.read())["api_url"] == api
         archive = LocalArchive(home / "archive")
-        run_prefect(environ | {"PREFECT_API_URL": api}, "deployment", "run", "release/toy")
+        (deployed,) = (each["id"] for each in deployed_on(api) if each["name"] == "toy")
+        post(api, f"/deployments/{deployed}/create_flow_run", {})
         wait_for(lambda: any(archive.reports(*each) for each in archive.releases()), 400, log)
         # Ended by SIGTERM, as by a service manager, it leaves no process that goes on charging.
         serving.send_signal(signal.SIGTERM)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from filelock import FileLock
+
+from tests.support.scratch import SCRATCH
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,8 +27,9 @@ def free_port() -> int:
 
 def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
     """Environment of server, worker and client, which write only to `folder` and `home`."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
-    return inherited | {
+    (folder / "prefect").mkdir()
+    shutil.copy(_new_database(), folder / "prefect")
+    return _inherited() | {
         "PREFECT_HOME": str(folder / "prefect"),
         "TMPDIR": str(folder),  # where a worker leaves its runs' storage
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
@@ -32,6 +38,20 @@ def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
         "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2",
         "GRAMERCY_HOME": str(home),
     }
+
+
+def _inherited() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+
+
+def _new_database() -> Path:
+    """The database of a new server: creating its tables takes as long as many tests."""
+    folder = SCRATCH.folder / "session" / "prefect-tables"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            environ = _inherited() | {"PREFECT_HOME": str(folder)}
+            run_prefect(environ, "server", "database", "upgrade", "--yes")
+    return folder / "prefect.db"
 
 
 @contextlib.contextmanager
