@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.budget import Budget, Per
 from gramercy.schemas.model import Delta, Epsilon, Label, Model, Positive, Real, Slug
 from gramercy.schemas.problems.bundle import failure_share
@@ -67,6 +68,20 @@ class BudgetFacts(Model):
         if self.failure_share != budget.failure_share:
             raise failure_share()
         return self
+
+
+class LedgerFacts(Anchor):
+    """The ledger when a release was charged: its last entry, and the budget in force.
+
+    Whoever trusts the release's signature can verify the ledger against it.
+    """
+
+    budget: BudgetFacts
+
+    @property
+    def anchor(self) -> Anchor:
+        """The last entry at that time."""
+        return Anchor(ledger=self.ledger, seq=self.seq, hash=self.hash)
 
 
 class PeriodFacts(Model):

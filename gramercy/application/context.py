@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from gramercy.archive.opening import archive_of
 from gramercy.archive.protocol import Archive
+from gramercy.archive.witness import Witness
 from gramercy.common.home import Home
+from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import UntrustedLedger
 
 if TYPE_CHECKING:
@@ -61,24 +63,54 @@ class Context:
         """The ledger of the home, or None if it does not exist; never creates one."""
         return self.ledger if self.home.ledger_url or self.home.ledger.exists() else None
 
+    @cached_property
+    def witness(self) -> Witness | None:
+        """The place outside of home and archive that keeps anchors, if one is set.
+
+        Raises
+        ------
+        RequestError
+            If ``GRAMERCY_WITNESS_URL`` is not supported.
+        """
+        return Witness.of(self.home)
+
     def open_stores(self) -> tuple[Ledger, Archive]:
-        """Ledger and archive, after checking the ledger's anchor in the archive.
+        """Ledger and archive, after checking the ledger's anchors in the archive and the witness.
 
         Raises
         ------
         UntrustedLedger
-            If the ledger is behind its anchor.
+            If the ledger is behind an anchor.
+        BundleError, ArchiveError
+            If the anchors cannot be trusted or read.
         """
         verify_ledger_anchor(self.ledger, self.archive)
+        if self.witness is not None and (anchor := self.witness.newest()) is not None:
+            self.ledger.verify_anchor(anchor, self.witness.location)
         return self.ledger, self.archive
+
+    def record_head(self, *, outside: bool = False) -> Anchor:
+        """Write the ledger's head to the archive, and `outside` to the witness as well.
+
+        Raises
+        ------
+        ArchiveError
+            If one of them cannot be written to.
+        """
+        head = self.ledger.head()
+        self.archive.write_anchor(head)
+        if outside and self.witness is not None:
+            self.witness.write(head)
+        return head
 
 
 def verify_ledger_anchor(ledger: Ledger, archive: Archive) -> None:
     """Compare a ledger with its anchor in the archive; raises as `Ledger.verify_anchor`."""
-    anchor = archive.anchor()
+    signed_from = ledger.anchors_signed_from() or 0
+    anchor = archive.anchor(signed_from)
     try:
         ledger.verify_anchor(anchor)
     except UntrustedLedger:
-        if anchor is not None or (later := archive.anchor()) is None:
+        if anchor is not None or (later := archive.anchor(signed_from)) is None:
             raise
         ledger.verify_anchor(later)  # another run has just published the first release

@@ -22,10 +22,11 @@ from gramercy.application.context import Context
 from gramercy.application.planning import Plan
 from gramercy.archive.protocol import Archive
 from gramercy.archive.recovery import commit_leftover
-from gramercy.archive.release_bundle import read_release
+from gramercy.archive.release_bundle import read_release, read_release_manifest
 from gramercy.common.process_lock import HeldLock
 from gramercy.ledger import Charge, Ledger, spent_failure
 from gramercy.schemas.errors import BundleError, LedgerError, SpentFailure
+from gramercy.schemas.facts import BudgetFacts, LedgerFacts
 from gramercy.schemas.problems import publication as problems
 
 _INTERRUPTED = "interrupted when drawn"
@@ -39,16 +40,25 @@ class Publication:
     ----------
     plan
         The planned release.
-    ledger, archive
-        Where it is charged and published.
+    context
+        The ledger that is charged, and the archive.
     lock
         The lock of the data set, held by this run.
     """
 
     plan: Plan
-    ledger: Ledger
-    archive: Archive
+    context: Context
     lock: HeldLock
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where the release is charged."""
+        return self.context.ledger
+
+    @property
+    def archive(self) -> Archive:
+        """Where the release is published."""
+        return self.context.archive
 
     @property
     def dataset(self) -> str:
@@ -86,12 +96,12 @@ class Publication:
         return charge
 
     def check_ledger_is_complete(self) -> None:
-        """Refuse to charge a ledger that lacks releases of the archive.
+        """Refuse to charge a ledger that lacks releases of the archive, or differs from the newest.
 
         Raises
         ------
         UntrustedLedger
-            Naming the first of them.
+            Naming the release.
         """
         published = [name for dataset, name in self.archive.releases() if dataset == self.dataset]
         # The ledger is read last, because a charge is entered before its bundle appears.
@@ -99,8 +109,12 @@ class Publication:
         missing = [name for name in published if name not in charged]
         if missing:
             raise problems.ledger_lacks_release(f"{self.dataset}/{missing[0]}")
+        newest = self.archive.metadata_path(self.dataset, published[-1]) if published else None
+        facts = read_release_manifest(newest).ledger if newest else None
+        if facts is not None:
+            self.ledger.verify_anchor(facts.anchor, f"{self.dataset}/{published[-1]}")
 
-    def charge(self, fingerprint: str, draw: Callable[[Path, str], None]) -> Charge:
+    def charge(self, fingerprint: str, draw: Callable[[Path, str, LedgerFacts], None]) -> Charge:
         """Charge, draw, seal and commit.
 
         Parameters
@@ -108,8 +122,8 @@ class Publication:
         fingerprint
             Fingerprint of the raw files.
         draw
-            Called once, after the charge, with an empty folder and the release id; writes the
-            release into the folder.
+            Called once, after the charge, with an empty folder, the release id and the state of
+            the ledger; writes the release into the folder.
 
         Returns
         -------
@@ -126,7 +140,7 @@ class Publication:
         plan, ledger, archive = self.plan, self.ledger, self.archive
         with archive.staging(self.dataset, sweep_first=True) as staged:
             self.check_ledger_is_complete()
-            archive.write_anchor(ledger.head())
+            self.context.record_head()
             self.lock.renew()
             charge = ledger.charge(
                 plan.contract,
@@ -137,9 +151,11 @@ class Publication:
                 instead_of=plan.request.new_charge,
             )
             try:
-                archive.write_anchor(ledger.head())
+                head = self.context.record_head(outside=True)
                 ledger.mark(self.dataset, charge.release, "drawn")
-                draw(staged, charge.release)
+                budget = BudgetFacts.of(ledger.statement(self.dataset, charge.window).budget)
+                facts = LedgerFacts(**head.model_dump(), budget=budget)
+                draw(staged, charge.release, facts)
                 self.lock.renew()
                 digest = archive.seal(staged)
                 sealed = archive.preserve_sealed(staged)  # the next run can commit it
@@ -208,7 +224,7 @@ class Publication:
             now = self.ledger.charge_of(self.dataset, charge.release)
             if now is None or now.state != "published":
                 raise
-        self.archive.write_anchor(self.ledger.head())
+        self.context.record_head()
 
     def _confirm(self, charge: Charge) -> Callable[[], None]:
         """The `confirm` argument of `Archive.commit`: raises if the charge is spent."""
@@ -229,10 +245,10 @@ def locked_publication(context: Context, plan: Plan) -> Iterator[Publication]:
     Raises
     ------
     UntrustedLedger
-        If the ledger is behind its anchor in the archive.
+        If the ledger is behind an anchor in the archive or the witness.
     LedgerError
         If the lock cannot be acquired within an hour.
     """
-    ledger, archive = context.open_stores()
+    ledger, _ = context.open_stores()
     with ledger.lock(plan.contract.id) as lock:
-        yield Publication(plan, ledger, archive, lock)
+        yield Publication(plan, context, lock)

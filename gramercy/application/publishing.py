@@ -6,6 +6,7 @@ Only this step makes anything public; `Publication` explains the order.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gramercy.ledger import Charge, check_budget
 from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.database import DatabaseTable
 from gramercy.schemas.errors import SpentFailure
+from gramercy.schemas.facts import LedgerFacts
 from gramercy.schemas.groups import group_names
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import Accumulated
@@ -79,11 +81,12 @@ def publish(context: Context, plan: Plan, data: PrivateSums | PrivateCounts | Re
     """
     summed_last: list[PrivateSums | PrivateCounts] = []
 
-    def draw(folder: Path, release: str) -> None:
+    def draw(folder: Path, release: str, ledger: LedgerFacts) -> None:
+        charged = replace(plan, spec=plan.spec.model_copy(update={"ledger": ledger}))
         if isinstance(data, ReportSum):
-            average_into(folder, plan, data, release)
+            average_into(folder, charged, data, release)
         else:
-            summed_last.append(draw_into(folder, plan, data, release))
+            summed_last.append(draw_into(folder, charged, data, release))
 
     sampler.self_test()  # fails before the charge
     with locked_publication(context, plan) as run:

@@ -1,4 +1,7 @@
-"""Seal an artifact of a release once, even if several processes ask for it."""
+"""Seal an artifact of a release once, even if several processes ask for it.
+
+The ledger records the digests of estimates and reports, so that an audit finds the missing ones.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gramercy.application.context import Context
+from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.common.process_lock import file_lock
 from gramercy.schemas.model import digest
+
+_KINDS = {"estimates": "estimate", "reports": "report"}  # folders of bundles that are recorded
 
 
 @contextmanager
@@ -19,15 +25,28 @@ def seal_once(context: Context, place: Path) -> Iterator[Path | None]:
     second process waits for the first, and uses its result.
     """
     archive = context.archive
-    if archive.contains(place):
-        yield None
-        return
     name = ".".join(place.relative_to(archive.root).parts)
     with file_lock(context.home.locks, name):
-        if archive.contains(place):
+        exists = archive.contains(place)
+        if exists:
+            archive.verify_signer(place)
             yield None
-            return
-        with archive.staging(f"_{digest(name)[:16]}", sweep_first=True) as staged:
-            yield staged
-            archive.seal(staged)
-            archive.commit(staged, place)
+        else:
+            with archive.staging(f"_{digest(name)[:16]}", sweep_first=True) as staged:
+                yield staged
+                archive.seal(staged)
+                archive.commit(staged, place)
+        _record(context, place, replace=not exists)
+
+
+def _record(context: Context, place: Path, *, replace: bool) -> None:
+    """Record the digest of an estimate or a report in the ledger that charged its release.
+
+    A bundle that was sealed before is recorded if its process crashed before it could do so.
+    """
+    dataset, release, kind, *name = place.relative_to(context.archive.root).parts
+    if context.existing_ledger is None or kind not in _KINDS:
+        return
+    ledger, sha256 = context.ledger, file_digest(place / SUMS)
+    if ledger.record_derived(dataset, release, _KINDS[kind], name[0], sha256, replace=replace):
+        context.record_head()

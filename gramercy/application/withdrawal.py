@@ -61,7 +61,7 @@ def withdraw(context: Context, dataset: str, release: str, reason: str) -> Path:
         )
         if charge.state != "withdrawn":
             ledger.mark(dataset, release, "withdrawn", reason=manifest.reason)
-            archive.write_anchor(ledger.head())
+            context.record_head(outside=True)
         place = archive.withdrawal(dataset, release)
         with seal_once(context, place) as staged:
             if staged is not None:

@@ -1,7 +1,8 @@
-"""Anchors of the ledger in the archive: ``.ledger/<ledger>/<seq>-<hash>.json``.
+"""Signed anchors of the ledger outside of it: ``.ledger/<ledger>/<seq>-<hash>.json``.
 
-Each anchored entry has a file of its own. Two writers never write one file with different content;
-of several anchors, the newest counts.
+Each anchored entry has a file of its own: the anchor as JSON, and a line with the signature of a
+steward's key. Two writers never write one file with different anchors; of several anchors, the
+newest counts. Version 0.1 did not sign anchors.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
+from gramercy.archive.signature import ANCHOR, key_id, sign, signer
+from gramercy.archive.signing_keys import steward_key
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError
 from gramercy.schemas.model import canonical_json
 from gramercy.schemas.problems import archive as problems
+from gramercy.schemas.problems.bundle import untrusted_signer
 
 FOLDER = ".ledger"
 _NAME = re.compile(FOLDER + r"/([0-9a-f]{32})/([0-9]{12})-([0-9a-f]{64})\.json", re.ASCII)
@@ -30,9 +35,12 @@ class FileStore(Protocol):
     def remove(self, name: str) -> None: ...
 
 
-def write_anchor(files: FileStore, anchor: Anchor) -> None:
-    """Write an anchor, and remove older ones where possible."""
-    files.write(_name(anchor), _content(anchor))
+def write_anchor(files: FileStore, anchor: Anchor, keys: Path, *, keep: bool = False) -> None:
+    """Sign and write an anchor; remove older ones where possible, unless they are to be kept."""
+    content = _content(anchor)
+    files.write(_name(anchor), content + b"\n" + sign(steward_key(keys), content, ANCHOR))
+    if keep:
+        return
     with contextlib.suppress(OSError, ArchiveError):
         for name in files.names(f"{FOLDER}/{anchor.ledger}"):
             match = _NAME.fullmatch(name)
@@ -40,20 +48,27 @@ def write_anchor(files: FileStore, anchor: Anchor) -> None:
                 files.remove(name)
 
 
-def newest_anchor(files: FileStore, location: str) -> Anchor | None:
+def newest_anchor(
+    files: FileStore, location: str, trusted: frozenset[str] = frozenset(), signed_from: int = 0
+) -> Anchor | None:
     """The newest anchor, or None before the first one is written.
 
     Parameters
     ----------
     files
-        The archive's files.
+        The files of the archive or the witness.
     location
-        The archive's folder or URL, for messages.
+        Its folder or URL, for messages.
+    trusted
+        The trusted public keys, in hexadecimal; if empty, any key is accepted.
+    signed_from
+        Anchors of this and later entries must be signed.
 
     Raises
     ------
     BundleError
-        If a file is not an anchor, or the anchors are of two ledgers or of a forked ledger.
+        If a file is not an anchor, or not signed by a trusted key, or the anchors are of two
+        ledgers or of a forked ledger.
     """
     for _ in range(_ATTEMPTS):
         anchors = _anchors(files, location)
@@ -67,12 +82,38 @@ def newest_anchor(files: FileStore, location: str) -> Anchor | None:
             if anchor.seq == newest.seq and anchor.hash != newest.hash:
                 raise problems.anchors_of_forked_ledger(f"{location}/{_name(anchor)}", path)
         content = files.read(_name(newest))
-        if content == _content(newest):
-            return newest
         if content is not None:
-            raise problems.anchor_contradicts_name(path)
+            _verify(content, newest, path, trusted, signed_from)
+            return newest
         # In the meantime, a newer anchor was written and this one removed.
     raise problems.anchors_changing(f"{location}/{FOLDER}")
+
+
+def all_anchors(
+    files: FileStore, location: str, trusted: frozenset[str] = frozenset()
+) -> list[Anchor]:
+    """All anchors of a place that keeps them, each signed; raises as `newest_anchor` does."""
+    anchors = _anchors(files, location)
+    for anchor in anchors:
+        content = files.read(_name(anchor)) or b""
+        _verify(content, anchor, f"{location}/{_name(anchor)}", trusted, signed_from=0)
+    return anchors
+
+
+def _verify(
+    content: bytes, anchor: Anchor, path: str, trusted: frozenset[str], signed_from: int
+) -> None:
+    """Refuse an anchor that is not what its name says, or that no trusted key has signed."""
+    stated, _, line = content.partition(b"\n")
+    if stated != _content(anchor):
+        raise problems.anchor_contradicts_name(path)
+    public = signer(line, stated, ANCHOR)
+    if public is None:
+        if line or anchor.seq >= signed_from:
+            raise problems.anchor_not_signed(path)
+        return
+    if trusted and public not in trusted:
+        raise untrusted_signer(path, key_id(public), tuple(sorted(map(key_id, trusted))))
 
 
 def _anchors(files: FileStore, location: str) -> list[Anchor]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.text import Text
 
 from gramercy.application.context import Context
-from gramercy.application.verification import readable_ledger, select_releases, verify_release
-from gramercy.archive.opening import open_archive
-from gramercy.archive.signing_keys import read_public_key
-from gramercy.cli.options import ArchiveLocation, AsJson, ReleaseNames
+from gramercy.application.readable_ledger import readable_ledger
+from gramercy.application.verification import select_releases, verify_release
+from gramercy.cli.archive_options import archive_of_options
+from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseNames
 from gramercy.cli.output import terminal
 from gramercy.schemas.errors import Invalid
 from gramercy.schemas.problems.warnings import ledger_not_read
@@ -24,12 +21,7 @@ from gramercy.schemas.problems.warnings import ledger_not_read
 def verify(
     names: ReleaseNames = None,
     archive: ArchiveLocation = None,
-    key: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="File of a curator's public key; every bundle must be signed by one. Repeatable."
-        ),
-    ] = None,
+    key: PublicKeys = None,
     json: AsJson = False,
 ) -> None:
     """Recompute what releases state, and name what differs.
@@ -39,9 +31,7 @@ def verify(
     Example: gramercy verify clinic --archive copy --key curator.pub
     """
     context = Context.default()
-    store = open_archive(archive) if archive else context.archive
-    if key:
-        store = replace(store, trusted=frozenset(map(read_public_key, key)))
+    store = archive_of_options(context, archive, key)
     ledger, missing = readable_ledger(context) if archive is None else (None, "")
     done = []
     for dataset, name in select_releases(store, ledger, names or []):

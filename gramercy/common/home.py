@@ -54,6 +54,11 @@ class Home:
         return os.environ.get("GRAMERCY_ARCHIVE_URL") or None
 
     @property
+    def witness_url(self) -> str | None:
+        """``$GRAMERCY_WITNESS_URL``: a folder or URL that keeps an anchor of every charge."""
+        return os.environ.get("GRAMERCY_WITNESS_URL") or None
+
+    @property
     def keys(self) -> Path:
         """The key that signs bundles, and the trusted public keys."""
         return self.root / "keys"

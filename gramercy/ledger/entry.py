@@ -23,6 +23,8 @@ T = TypeVar("T")
 FIRST_PREVIOUS = "0" * 64  # the hash that the first entry states as that of the entry before it
 
 LEDGER_KINDS = ("opened", "moved")
+DERIVED, DERIVED_KINDS = "derived", ("estimate", "report")
+ANCHORS = "anchors"  # fact of the entry from which on anchors are signed
 BUDGET_CHANGES = ("raised", "lowered")
 BUDGET_KINDS = ("registered", *BUDGET_CHANGES)
 # The states from which a release may enter each state.
@@ -45,7 +47,7 @@ class Entry:
     kind
         ``opened`` (the ledger itself) or ``moved``; ``registered``, ``raised`` or ``lowered`` (a
         data set's budget); ``reserved`` (a charge), ``drawn``, ``sealed``, ``published``,
-        ``spent`` or ``withdrawn`` (a release).
+        ``spent`` or ``withdrawn`` (a release); ``derived`` (an estimate or a report of a release).
     dataset, release, window, request
         Ids of the data set and the release, the period of the data where budgets are per
         period, and the request's key.

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from gramercy.ledger.entry import (
     BUDGET_CHANGES,
+    DERIVED,
+    DERIVED_KINDS,
     FIRST_PREVIOUS,
     LEDGER_KINDS,
     STATES_BEFORE,
@@ -124,6 +126,11 @@ def _accounting_errors(
         yield from _budget_change_errors(entry, dataset)
     elif entry.kind == "reserved":
         yield from _charge_errors(entry, dataset)
+    elif entry.kind == DERIVED:
+        facts = [entry.fact(name, str) for name in ("artifact", "name", "sha256")]
+        state = dataset.states.get(str(entry.release), "unknown")
+        if state not in {"published", "withdrawn"} or facts[0] not in DERIVED_KINDS:
+            yield problems.state_out_of_order(entry.seq, state, entry.kind)
     else:
         state = dataset.states.get(str(entry.release), "unknown")
         if state not in STATES_BEFORE.get(entry.kind, ()):

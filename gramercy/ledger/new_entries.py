@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 
-from gramercy.ledger.entry import Entry
+from gramercy.ledger.entry import ANCHORS, DERIVED, Entry
 from gramercy.ledger.sources import normalised_source
 from gramercy.mechanisms.accounting.composition import Total
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -16,7 +16,14 @@ from gramercy.schemas.model import canonical_json
 
 def opened(location: str) -> Entry:
     """The first entry of a journal: a random id of the ledger, and its location."""
-    return Entry("opened", facts=canonical_json({"ledger": uuid.uuid4().hex, "place": location}))
+    facts = {"ledger": uuid.uuid4().hex, "place": location, ANCHORS: "signed"}
+    return Entry("opened", facts=canonical_json(facts))
+
+
+def anchors_signed(location: str) -> Entry:
+    """From here on, anchors of the ledger are signed; it stays at its location."""
+    facts = {"place": location, "reason": "upgraded", "upgraded": True, ANCHORS: "signed"}
+    return Entry("moved", facts=canonical_json(facts))
 
 
 def moved(location: str, reason: str) -> Entry:
@@ -70,6 +77,12 @@ def reserved(
 def marked(dataset: str, release: str, state: str, facts: dict[str, str]) -> Entry:
     """A release's new state."""
     return Entry(state, dataset, release, facts=canonical_json(facts))
+
+
+def derived(dataset: str, release: str, kind: str, name: str, sha256: str) -> Entry:
+    """An estimate or a report of a release, by the digest of its SHA256SUMS."""
+    facts = {"artifact": kind, "name": name, "sha256": sha256}
+    return Entry(DERIVED, dataset, release, facts=canonical_json(facts))
 
 
 def _budget(kind: str, dataset: str, budget: Budget, rows: int, facts: dict[str, str]) -> Entry:

@@ -10,7 +10,14 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from gramercy.ledger.database import display_location
 from gramercy.ledger.database_tables import entries, head
-from gramercy.ledger.entry import BUDGET_KINDS, LEDGER_KINDS, RELEASE_KINDS, Entry
+from gramercy.ledger.entry import (
+    ANCHORS,
+    BUDGET_KINDS,
+    DERIVED,
+    LEDGER_KINDS,
+    RELEASE_KINDS,
+    Entry,
+)
 from gramercy.ledger.journal import read
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.mechanisms.accounting.composition import Total
@@ -56,6 +63,21 @@ def last_move(db: Connection) -> Entry:
     if not moves:
         raise _head_missing(db)
     return moves[-1]
+
+
+def anchors_signed_from(db: Connection) -> int | None:
+    """Number of the first entry that says that anchors are signed; None in older ledgers."""
+    signed = (each.seq for each in read(db, _ABOUT_LEDGER) if each.has_fact(ANCHORS))
+    return next(signed, None)
+
+
+def derived(db: Connection, dataset: str, release: str) -> dict[tuple[str, str], str]:
+    """The digests of a release's estimates and reports, by (kind, id); the last ones recorded."""
+    of_release = (entries.c.dataset == dataset, entries.c.release == release)
+    return {
+        (each.fact("artifact", str), each.fact("name", str)): each.fact("sha256", str)
+        for each in read(db, *of_release, entries.c.kind == DERIVED)
+    }
 
 
 def is_registered(db: Connection, dataset: str) -> bool:
@@ -107,6 +129,13 @@ def charges(db: Connection, dataset: str, *where: ColumnElement[bool]) -> Iterat
     for entry in read(db, *of_releases, *selected):
         by_release.setdefault(str(entry.release), []).append(entry)
     return map(Charge.of, by_release.values())
+
+
+def state(db: Connection, dataset: str, release: str) -> str:
+    """The present state of a release, or ``never charged``."""
+    of_release = (entries.c.dataset == dataset, entries.c.release == release)
+    last = read(db, *of_release, entries.c.kind.in_(RELEASE_KINDS), last=True)
+    return last[0].kind if last else "never charged"
 
 
 def find_charge(db: Connection, dataset: str, request: str) -> Charge | None:

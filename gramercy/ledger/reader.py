@@ -23,6 +23,7 @@ from gramercy.ledger.entry import BUDGET_CHANGES, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import read, read_all
 from gramercy.ledger.location import location_of
+from gramercy.ledger.overview import LedgerOverview
 from gramercy.ledger.schema_upgrade import upgrade_schema
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.terms import terms_of, verify_terms
@@ -33,7 +34,7 @@ from gramercy.schemas.problems.ledger import ledger_unusable
 from gramercy.schemas.timeline import Timeline
 
 
-class LedgerReader:
+class LedgerReader(LedgerOverview):
     """A budget ledger, for code that only reads it.
 
     Parameters
@@ -148,6 +149,16 @@ class LedgerReader:
         """The charge of a release, if there is one."""
         with self._reading() as db:
             return next(queries.charges(db, dataset, entries.c.release == release), None)
+
+    def derived(self, dataset: str, release: str) -> dict[tuple[str, str], str]:
+        """The digests of a release's estimates and reports, by (kind, id)."""
+        with self._reading() as db:
+            return queries.derived(db, dataset, release)
+
+    def anchors_signed_from(self) -> int | None:
+        """Number of the first entry that says that anchors are signed; None in older ledgers."""
+        with self._reading() as db:
+            return queries.anchors_signed_from(db)
 
     def find_charge(self, dataset: str, request: str) -> Charge | None:
         """The charge of a request: the published one if there is one, otherwise the last."""
@@ -268,7 +279,7 @@ class LedgerReader:
         reason = None
         try:
             yield
-        except (SQLAlchemyError, OSError) as caught:
+        except (SQLAlchemyError, OSError, UnicodeDecodeError) as caught:  # also a damaged schema
             reason = error_name(caught)
         if reason:
             raise ledger_unusable(self.location, reason) from None  # the cause may quote the URL

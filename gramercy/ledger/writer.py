@@ -17,7 +17,6 @@ from gramercy.common.process_lock import HeldLock, file_lock
 from gramercy.ledger import checks, new_entries, queries
 from gramercy.ledger.advisory_lock import advisory_lock
 from gramercy.ledger.database import WRITES
-from gramercy.ledger.database_tables import entries
 from gramercy.ledger.journal import append, lock_head, read
 from gramercy.ledger.location import location_of
 from gramercy.ledger.reader import LedgerReader
@@ -112,10 +111,36 @@ class Ledger(LedgerReader):
             If the release cannot enter this state: noise is never drawn twice.
         """
         with self._writing() as db:
-            history = read(db, entries.c.dataset == dataset, entries.c.release == release)
-            present = history[-1].kind if history else "never charged"
+            present = queries.state(db, dataset, release)
             checks.check_transition(dataset, release, present, state)
             append(db, new_entries.marked(dataset, release, state, facts))
+
+    def record_derived(
+        self, dataset: str, release: str, kind: str, name: str, sha256: str, *, replace: bool
+    ) -> bool:
+        """Record the digest of an ``estimate`` or a ``report``.
+
+        With `replace`, it takes the place of another digest that was recorded before.
+
+        Returns
+        -------
+        bool
+            Whether an entry was added; not for a release that is not published in this ledger.
+
+        Raises
+        ------
+        UntrustedLedger
+            If this is a copy of a ledger.
+        """
+        with self._writing() as db:
+            recorded = queries.derived(db, dataset, release).get((kind, name))
+            is_new = recorded is None or (replace and recorded != sha256)
+            is_published = queries.state(db, dataset, release) in {"published", "withdrawn"}
+            if not (is_new and is_published):
+                return False
+            checks.verify_location(db)
+            append(db, new_entries.derived(dataset, release, kind, name, sha256))
+            return True
 
     def change_budget(
         self, dataset: str, budget: Budget, reason: str, *, lower: bool = False

@@ -245,6 +245,11 @@ def anchors_changing(path: str) -> None:
     """Anchors were replaced again and again while the newest one was read."""
 
 
+@problem("GRM-428", BundleError, "{path}: no key has signed the anchor.", _WHICH_LEDGER)
+def anchor_not_signed(path: str) -> None:
+    """The signature is missing or not valid: the file was changed, or Gramercy did not write it."""
+
+
 @problem("GRM-426", UnknownRelease, "{archive} has no release yet.", "Publish one first.")
 def no_release(archive: str) -> None:
     """Nothing was published to the archive so far."""

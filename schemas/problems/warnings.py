@@ -22,6 +22,16 @@ def release_withdrawn(release: str, reason: str) -> None:
     """The curator asks everyone to stop using this release."""
 
 
+@problem(
+    "GRM-903",
+    Notice,
+    "The signed listing of the archive was not used: {problem}",
+    "The releases themselves were read instead.",
+)
+def listing_not_used(problem: str) -> None:
+    """The listing of an archive is damaged, or signed by a key that is not trusted."""
+
+
 # For the steward alone: facts about the private table.
 
 

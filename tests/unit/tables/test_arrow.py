@@ -24,7 +24,7 @@ from gramercy.tables import arrow_reader
 from gramercy.tables.arrow_footer import buffers_of, memory_needed
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.parquet_guard.thrift import MemoryLimitError
+from gramercy.common.parquet.thrift import MemoryLimitError
 from gramercy.tables.reader import cell_batches, partitions
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
