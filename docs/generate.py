@@ -217,9 +217,12 @@ def return_annotation(function: Any) -> Any:
     namespace = dict(vars(module))
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            exec(compile(ast.Module(node.body, []), module.__name__, "exec"), namespace)
+            block = compile(ast.Module(node.body, []), module.__name__, "exec")
+            exec(block, namespace)  # noqa: S102  imports of this project
     annotation = function.__annotations__.get("return")
-    return eval(annotation, namespace) if isinstance(annotation, str) else annotation
+    if isinstance(annotation, str):
+        return eval(annotation, namespace)  # noqa: S307  an annotation of this project
+    return annotation
 
 
 def gramercy_classes(annotation: Any) -> Iterator[type]:

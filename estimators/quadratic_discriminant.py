@@ -123,7 +123,7 @@ class QuadraticDiscriminant(Estimator):
         fitted = spec(penalty=self.penalty).fit_columns(centred.evidence)
         scaled = fitted.matrix * centred.weight
         own = own_units(group)
-        assert own is not None
+        assert own is not None  # noqa: S101  for mypy: every group has constants
         return _Class(
             units.centre + units.scale * centred.mean,
             own.noise(group.repaired, group.deviations, group.terms).mean,

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from gramercy.application.context import Context
 from gramercy.application.planning import Plan, make_plan
 from gramercy.application.request_model import Request
+from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
 from gramercy.tasks.run_artifacts import attach_release, scheduled_time, tag_run
-from gramercy.tasks.steps import check_same_sources, publish, replay, sum_reports
+from gramercy.tasks.steps import (
+    check_same_sources,
+    publish,
+    replay,
+    sum_reports,
+    update_listing,
+)
 
 
 @private_flow
@@ -57,4 +65,6 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str]) -> str:
     emit_published(context.home, plan, name)
     tag_run(context, dataset, name, charges=True)
     attach_release(context, dataset, name)
+    with contextlib.suppress(GramercyError):  # the report writes it again
+        update_listing(context, dataset, name)
     return f"{dataset}/{name}"

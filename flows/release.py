@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from gramercy.application.context import Context
@@ -9,11 +10,19 @@ from gramercy.application.internal_record import update_record
 from gramercy.application.planning import Plan, check_scheduled_version, make_plan, utc_now
 from gramercy.application.request_model import Request
 from gramercy.application.table_copy import copy_folder, remove_abandoned_copies
+from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
 from gramercy.tasks.run_artifacts import attach_release, scheduled_time, tag_run
-from gramercy.tasks.steps import accumulate, copy_table, publish, replay, validate
+from gramercy.tasks.steps import (
+    accumulate,
+    copy_table,
+    publish,
+    replay,
+    update_listing,
+    validate,
+)
 
 
 @private_flow
@@ -63,4 +72,6 @@ def _steps(context: Context, plan: Plan) -> str:
         update_record(context.home, dataset, name, sampled)
     tag_run(context, dataset, name, charges=True)
     attach_release(context, dataset, name)
+    with contextlib.suppress(GramercyError):  # the report writes it again
+        update_listing(context, dataset, name)
     return f"{dataset}/{name}"

@@ -1,5 +1,5 @@
 """``python -m gramercy``."""
 
-from gramercy.cli.main import main
+from gramercy.cli.main import run
 
-main()
+run()

@@ -1,5 +1,8 @@
 """An entry of the OpenDP Deployments Registry: its keys, in its order, and their values.
 
+The schema is ``schemas/deployments-schema.yaml`` of ``opendp/deployments-registry-data`` at commit
+057e5d81cf60150dd3307e0cf4504b957802fb3b.
+
 The registry shows all texts as Markdown, and requires the keys in the order of its schema.
 """
 

@@ -13,11 +13,13 @@ from gramercy.schemas.errors import InvalidValue
 from gramercy.schemas.problems import keys as problems
 from gramercy.schemas.url import without_secrets
 
+_MOST_ERRORS = 10_000  # a hostile file may have any number
+
 
 def details_of(error: ValidationError) -> list[InvalidValue]:
     """A problem for each invalid key; problems of the whole file come first."""
     errors = sorted(error.errors(include_url=False), key=lambda each: len(each["loc"]))
-    details = map(_detail, errors)
+    details = map(_detail, errors[:_MOST_ERRORS])
     # Without repetitions: each branch of a union reports its own errors.
     return list({(each.key, each.message): each for each in details}.values())
 

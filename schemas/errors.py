@@ -197,6 +197,12 @@ class SamplerError(GramercyError):
     """The noise sampler failed its self-test."""
 
 
+class Interrupted(GramercyError):
+    """The user has interrupted the command."""
+
+    exit_code = 130
+
+
 class ServerError(GramercyError):
     """The Prefect server cannot be reached or does not answer."""
 

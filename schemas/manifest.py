@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
+    FailFast,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -15,7 +16,7 @@ from pydantic import (
 )
 
 from gramercy.schemas.column import INTERCEPT, matrix_columns
-from gramercy.schemas.contract import Neighbours, ProtectedUnit
+from gramercy.schemas.contract import MAX_COLUMNS, Neighbours, ProtectedUnit
 from gramercy.schemas.database import RowSelection
 from gramercy.schemas.facts import (
     BudgetFacts,
@@ -35,8 +36,11 @@ from gramercy.schemas.noise import NoiseLaw
 from gramercy.schemas.normalisation import AnyNormalisation, Clip, Unit
 from gramercy.schemas.problems.bundle import (
     budget_of_format,
+    card_incomplete,
     constants_incomplete,
     groups_incomplete,
+    name_missing,
+    too_many_columns,
 )
 from gramercy.schemas.problems.contract import delta_too_large
 from gramercy.schemas.problems.keys import not_a_day
@@ -45,8 +49,30 @@ from gramercy.schemas.scaling import ScalingFacts
 
 Format = Literal[5, 6, 7, 8]
 FORMAT: Format = 8
+# Since this format, texts have no control characters, and files escape them for their readers.
+ESCAPING_FORMAT: Format = 8
 FORMATS: tuple[Format, ...] = get_args(Format)  # formats that can be read
+CARD_TEXTS = ("statement", "neighbours", "pre_processing", "mechanism")  # of the DP card
 ReleaseKind = Literal["second-moment", "rows", "reports", "precision", "marginals"]
+
+
+def _day(text: str) -> str:
+    try:
+        day = datetime.date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day.isoformat() != text:
+        raise not_a_day()
+    return text
+
+
+def _named(facts: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(facts.get("name"), str):
+        raise name_missing()
+    return facts
+
+
+Named = Annotated[dict[str, Any], AfterValidator(_named)]  # parameters of what `name` names
 
 
 class ReleaseSpec(Model):
@@ -73,12 +99,16 @@ class ReleaseSpec(Model):
     """
 
     dataset: DatasetFacts
-    columns: Annotated[tuple[ColumnFacts | LevelsFacts, ...], Field(min_length=1)]
+    columns: Annotated[
+        tuple[ColumnFacts | LevelsFacts, ...],
+        Field(min_length=1, max_length=MAX_COLUMNS),
+        FailFast(),
+    ]
     intercept: bool
     neighbours: Neighbours
     privacy_unit: ProtectedUnit
     normalisation: AnyNormalisation
-    mechanism: dict[str, Any]
+    mechanism: Named
     folds: Annotated[int, Field(strict=True, ge=1, le=MAX_FOLDS)] = 1
     by: LevelsFacts | None = None
     budget: BudgetFacts | None = None
@@ -191,15 +221,15 @@ class ReleaseManifest(ReleaseSpec):
     format: Format
     kind: ReleaseKind
     release: Label
-    published: str
+    published: Annotated[str, AfterValidator(_day)]
     rows: RowsFacts
-    fold_rows: tuple[RowsFacts, ...]
+    fold_rows: Annotated[tuple[RowsFacts, ...], FailFast()]
     calibration: CalibrationFacts
     guarantee: GuaranteeFacts
     noise: NoiseLaw
     trace_bound: Positive
     sources: dict[str, Digest]
-    groups: tuple[GroupFacts, ...] = ()
+    groups: Annotated[tuple[GroupFacts, ...], FailFast()] = ()
     card: dict[str, Any]
     software: dict[str, str]
 
@@ -224,6 +254,16 @@ class ReleaseManifest(ReleaseSpec):
         has_radius = not isinstance(self.normalisation, Clip) or bool(self.normalisation.radius)
         if not (complete and has_radius):
             raise constants_incomplete()
+        return self
+
+    @model_validator(mode="after")
+    def _check_texts(self) -> Self:
+        if len(self.names) > MAX_COLUMNS + self.intercept:
+            raise too_many_columns(MAX_COLUMNS)
+        shown = {*CARD_TEXTS} | ({"groups"} if self.groups else set())
+        for key in sorted(shown):
+            if not isinstance(self.card.get(key), str):
+                raise card_incomplete(key)
         return self
 
     @model_validator(mode="after")
@@ -299,8 +339,8 @@ class EstimateManifest(Model):
     release: Label
     release_sha256: str
     sources: Annotated[dict[str, Digest], Field(default_factory=dict)]
-    names: tuple[str, ...]
-    estimator: dict[str, Any]
+    names: Annotated[tuple[str, ...], Field(max_length=MAX_COLUMNS + 1)]
+    estimator: Named
     tuning: dict[str, float]
     matrices: tuple[Label, ...]
     tables: tuple[Label, ...]
@@ -315,16 +355,6 @@ class EstimateManifest(Model):
         if not facts.get("sources"):
             facts.pop("sources", None)
         return facts
-
-
-def _day(text: str) -> str:
-    try:
-        day = datetime.date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or day.isoformat() != text:
-        raise not_a_day()
-    return text
 
 
 class WithdrawalManifest(Model):

@@ -151,7 +151,7 @@ def _calibrated(columns: tuple[TableColumn, ...], targets: Indicators) -> Latent
             best = latent
         step = inverse @ difference @ inverse.T
         wanted[of_levels] = wanted[of_levels] + _DAMPING * step[of_levels]
-    assert best is not None
+    assert best is not None  # noqa: S101  for mypy: there is at least one correction
     return best
 
 

@@ -192,7 +192,7 @@ def _assembled(p: int, solved: list[tuple[Indices, Outcome]]) -> WarmStart:
     for block, outcome in solved:
         inverse = outcome.dual if outcome.inverse is None else outcome.inverse
         if block.size == p:
-            assert inverse is not None  # a minimiser has one of them
+            assert inverse is not None  # noqa: S101  for mypy: a minimiser has one of them
             return WarmStart(outcome.matrix, inverse, outcome.log_pivots)
         for full, part in ((matrix, outcome.matrix), (dual, inverse)):
             rows = full[block]

@@ -123,7 +123,8 @@ class _Point:
 
     def inverse(self, *, single_precision: bool = False) -> Array:
         """Inverse of T, from its Cholesky factor, which is overwritten; shape (p, p)."""
-        assert self._factor is not None  # missing only if the inverse is known from the start
+        # Missing only if the inverse is known from the start.
+        assert self._factor is not None  # noqa: S101  for mypy
         factor, self._factor = self._factor, None
         return inverse(factor, single_precision=single_precision)
 

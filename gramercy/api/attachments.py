@@ -13,7 +13,9 @@ from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, read_report
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.schemas.errors import BundleError
+from gramercy.schemas.listing import ListingEntry
 from gramercy.schemas.problems.bundle import wrong_release
+from gramercy.schemas.problems.listing import listed_bundle_missing, not_as_listed
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,15 @@ class Attachments:
         The archive, and the name of the release in it.
     sha256
         Digest of the SHA256SUMS of the release, which every attached bundle states.
+    listed
+        Its entry in the signed listing, if the listing names it.
     """
 
     archive: Archive
     dataset: str
     release: str
     sha256: str
+    listed: ListingEntry | None = None
 
     def estimates(self) -> dict[str, EstimateBundle]:
         """All estimates, by id.
@@ -39,14 +44,19 @@ class Attachments:
         Raises
         ------
         BundleError
-            If one differs from what was sealed, or belongs to another release.
+            If one is missing, differs from what was sealed or listed, or is of another release.
         """
         bundles = {}
-        for name in self.archive.estimates(self.dataset, self.release):
+        listed = self.listed.estimates if self.listed else {}
+        for name in sorted({*self.archive.estimates(self.dataset, self.release), *listed}):
             place = self.archive.estimate(self.dataset, self.release, name)
             with self.archive.rewrite_paths_in_errors():
-                bundles[name] = read_estimate(place)
-                self._verify(place, bundles[name].manifest.release_sha256)
+                if not self.archive.contains(place):
+                    raise listed_bundle_missing(str(place))
+                bundles[name] = bundle = read_estimate(place)
+                self._verify(place, bundle.manifest.release_sha256)
+                if listed.get(name, bundle.sha256) != bundle.sha256:
+                    raise not_as_listed(str(place))
         return bundles
 
     def graph(self, estimate: str) -> Any:
@@ -73,10 +83,12 @@ class Attachments:
         Raises
         ------
         BundleError
-            If the notice differs from what was sealed, or belongs to another release.
+            If the notice is missing, differs from what was sealed, or is of another release.
         """
         place = self.archive.withdrawal(self.dataset, self.release)
         if not self.archive.contains(place):
+            if self.listed is not None and self.listed.withdrawn is not None:
+                raise listed_bundle_missing(self.archive.display_path(place))
             return None
         with self.archive.rewrite_paths_in_errors():
             facts = read_withdrawal(place).manifest

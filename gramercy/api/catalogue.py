@@ -10,13 +10,14 @@ import pandas as pd
 from gramercy.api.notebook import html_table, paragraph
 from gramercy.api.periods import Periods
 from gramercy.api.release import Release
-from gramercy.archive.listing import ListedRelease, list_all
+from gramercy.archive.contents import Contents
+from gramercy.archive.listing import ListedRelease
 from gramercy.archive.opening import open_archive
 from gramercy.archive.signing_keys import read_public_key
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems.analysis import all_withdrawn, no_key_file, unknown_dataset
-from gramercy.schemas.problems.archive import no_release, not_an_archive, unknown_release
+from gramercy.schemas.problems.archive import no_release, unknown_release
 
 Keys = str | Path | Sequence[str | Path]
 
@@ -27,7 +28,8 @@ class Catalogue(Mapping[str, Release]):
     Parameters
     ----------
     path
-        The archive's folder, or its URL, as ``s3://bucket/path``.
+        The archive's folder, or its URL, as ``s3://bucket/path`` or ``https://host/path``. At an
+        HTTP address, and in an object store if it can, it is read by its signed listing.
     key
         The file of the curator's public key, or several files. Only bundles signed by these keys
         are read. None accepts any signature.
@@ -36,8 +38,10 @@ class Catalogue(Mapping[str, Release]):
     ------
     RequestError
         If the archive does not exist, or a file does not contain a public key.
+    BundleError
+        If the archive is at an HTTP address, and its listing is not signed by one of the keys.
     ArchiveError
-        If the store cannot be reached.
+        If the store or the server cannot be reached.
 
     Examples
     --------
@@ -54,13 +58,13 @@ class Catalogue(Mapping[str, Release]):
 
     def __init__(self, path: str | Path, key: Keys | None = None) -> None:
         self._archive = open_archive(path, trusted=_public_keys(key))
-        if not self._archive.exists():
-            raise not_an_archive(self._archive.location)
+        self._archive.check_exists()
+        self._contents = Contents(self._archive)
 
     @property
     def datasets(self) -> list[str]:
         """Ids of the data sets that have a release."""
-        return sorted({dataset for dataset, _ in self._archive.releases()})
+        return sorted({dataset for dataset, _ in self._contents.names()})
 
     def latest(self, dataset: str) -> Release:
         """The newest release of a data set that was not withdrawn.
@@ -93,7 +97,7 @@ class Catalogue(Mapping[str, Release]):
         BundleError
             If one of them differs from what was sealed.
         """
-        return _table(list_all(self._archive, self._names(dataset)))
+        return _table(self._contents.list_all(self._names(dataset)))
 
     def periods(self, dataset: str) -> Periods:
         """The periods of a data set: their releases, their numbers over time, and their pool.
@@ -107,7 +111,7 @@ class Catalogue(Mapping[str, Release]):
         BundleError
             If one of them differs from what was sealed.
         """
-        return Periods(self._archive, dataset, list_all(self._archive, self._names(dataset)))
+        return Periods(self._archive, dataset, self._contents.list_all(self._names(dataset)))
 
     def search(self, words: str = "") -> pd.DataFrame:
         """The releases whose id, title, curator, version, mechanism or columns contain words.
@@ -129,25 +133,25 @@ class Catalogue(Mapping[str, Release]):
         BundleError
             If a release differs from what was sealed.
         """
-        return _table(each for each in list_all(self._archive) if each.matches(words))
+        return _table(each for each in self._contents.list_all() if each.matches(words))
 
     def _names(self, dataset: str) -> list[tuple[str, str]]:
         """The names of the releases of a data set, oldest first; at least one."""
-        releases = self._archive.releases()
+        if names := self._contents.names(dataset):
+            return names
+        releases = self._contents.names()
         if not releases:
             raise no_release(self._archive.location)
-        if names := [name for name in releases if name[0] == dataset]:
-            return names
         datasets = sorted({name[0] for name in releases})
         raise unknown_dataset(
             self._archive.location, dataset, most_similar_first(dataset, datasets)
         )
 
     def __iter__(self) -> Iterator[str]:
-        return (f"{dataset}/{release}" for dataset, release in self._archive.releases())
+        return (f"{dataset}/{release}" for dataset, release in self._contents.names())
 
     def __len__(self) -> int:
-        return len(self._archive.releases())
+        return len(self._contents.names())
 
     def __repr__(self) -> str:
         return f"<Catalogue {self._archive.location}: {', '.join(self) or 'no release'}>"
@@ -156,9 +160,9 @@ class Catalogue(Mapping[str, Release]):
         return list(self)
 
     def _repr_html_(self) -> str:
-        names = self._archive.releases()
+        names = self._contents.names()
         try:
-            table = _table(list_all(self._archive, names[-_SHOWN:]))
+            table = _table(self._contents.list_all(names[-_SHOWN:]))
         except GramercyError as error:  # a damaged release does not hide the others
             return paragraph(f"{self!r}; {error}")
         omitted = len(names) - len(table)
@@ -194,7 +198,7 @@ def _row(release: ListedRelease) -> list[object]:
     dataset, guarantee = facts.dataset, facts.guarantee
     return [
         *(dataset.id, dataset.title, dataset.version, facts.published, facts.kind),
-        *(facts.mechanism["name"], len(facts.names), facts.rows.value),
+        *(facts.mechanism.name, len(facts.names), facts.rows.value),
         *(guarantee.epsilon, guarantee.delta, guarantee.mu, release.withdrawn),
     ]
 

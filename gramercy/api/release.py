@@ -19,6 +19,7 @@ from gramercy.api.groups import Groups, groups_of
 from gramercy.api.notebook import html_list, release_facts
 from gramercy.api.release_facts import ReleaseFacts
 from gramercy.archive.bundle import signer
+from gramercy.archive.contents import Contents
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import published_columns, read_release, rows_file
@@ -30,6 +31,7 @@ from gramercy.schemas.evidence import Evidence
 from gramercy.schemas.problems import analysis as problems
 from gramercy.schemas.problems.archive import unknown_release
 from gramercy.schemas.problems.bundle import wrong_release
+from gramercy.schemas.problems.listing import listed_bundle_missing, not_as_listed
 
 
 class Release(ReleaseFacts, ReleaseAnalyses):
@@ -60,9 +62,13 @@ class Release(ReleaseFacts, ReleaseAnalyses):
 
     def __init__(self, archive: Archive, dataset: str, release: str) -> None:
         name = f"{dataset}/{release}"
+        contents = Contents(archive)
+        listed = contents.entry(dataset, release)
         self.path = archive.release(dataset, release)
-        if (dataset, release) not in archive.releases():
-            names = ["/".join(each) for each in archive.releases()]
+        if not archive.contains(self.path):
+            if listed is not None:
+                raise listed_bundle_missing(archive.display_path(self.path))
+            names = ["/".join(each) for each in contents.names()]
             raise unknown_release(archive.location, name, most_similar_first(name, names))
         with archive.rewrite_paths_in_errors():
             super().__init__(name)
@@ -72,7 +78,9 @@ class Release(ReleaseFacts, ReleaseAnalyses):
             # The seal of a bundle is also valid in the place of another bundle.
             if (self.manifest.dataset.id, self.manifest.release) != (dataset, release):
                 raise wrong_release(str(self.path / DESCRIPTOR), self.id)
-        self._attached = Attachments(archive, dataset, release, self._bundle.sha256)
+            if listed is not None and listed.sha256 != self._bundle.sha256:
+                raise not_as_listed(str(self.path))
+        self._attached = Attachments(archive, dataset, release, self._bundle.sha256, listed)
 
     @property
     def precision(self) -> pd.DataFrame:

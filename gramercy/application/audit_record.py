@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gramercy.common.disk import make_folder
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.ledger import Charge, Statement
@@ -154,7 +155,7 @@ def write_audit(audit: Audit, folder: Path) -> Path:
         The folder; see `new_audit_folder`.
     """
     facts = audit_facts(audit)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, 0o700)
     (folder / "audit.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     (folder / "audit.html").write_text(audit_page(facts), encoding="utf-8")
     return folder / "audit.html"

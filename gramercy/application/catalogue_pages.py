@@ -1,44 +1,43 @@
-"""Write the pages of the catalogue into the archive, from its bundles and the ledger."""
+"""Write the listing and the pages of the catalogue, from the archive's bundles and the ledger."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from gramercy import mechanisms
 from gramercy.application.context import Context
+from gramercy.application.listing_update import OnRelease, catalogue_lock, write_listing
 from gramercy.application.periods_over_time import period_series
 from gramercy.application.release_changes import compare_releases
-from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS, content, file_digest
-from gramercy.archive.card_page import file_description
-from gramercy.archive.estimate_bundle import EstimateBundle, read_estimate
-from gramercy.archive.layout import GLOSSARY, INDEX
-from gramercy.archive.listing import ListedRelease, try_list
-from gramercy.archive.package import DESCRIPTOR
+from gramercy.application.release_pages import release_html
+from gramercy.archive.descriptions import DescribedRelease, describe_release
+from gramercy.archive.layout import GLOSSARY, INDEX, older_page
+from gramercy.archive.listing import ListedRelease
 from gramercy.archive.protocol import Archive
-from gramercy.archive.release_bundle import PAGE, read_release, read_report
-from gramercy.common.process_lock import file_lock
+from gramercy.archive.signed_listing import NEWEST, with_names
 from gramercy.estimators.uncertainty.difference import comparable
 from gramercy.ledger import Ledger
+from gramercy.ledger.approximate_spending import approximate_spent
+from gramercy.mechanisms.accounting.composition import NO_CHARGES
+from gramercy.reports.catalogue_content import BudgetState, DatasetEntry, DatasetPage
 from gramercy.reports.catalogue_page import (
-    DatasetEntry,
-    Download,
     dataset_page,
     glossary_page,
     index_page,
-    release_page,
+    older_releases_page,
 )
 from gramercy.reports.change_summary import ReleaseComparison
-from gramercy.schemas.errors import BundleError, Invalid
+from gramercy.schemas.errors import BundleError
+from gramercy.schemas.listing import ListingEntry, ListingRoot
+from gramercy.schemas.timeline import Timeline
 
-_ATTEMPTS = 5  # other processes may publish while this one writes the pages
-
-OnRelease = Callable[[str], None]
+_MOST_COMPARED = 20  # earlier releases, in search of one that is comparable with the newest
 
 
 def catalogue(context: Context, dataset: str, release: str) -> None:
-    """Write the pages that a new release changes."""
+    """Write the listing, and the pages that a new release changes."""
     write_site(context, (dataset, release))
 
 
@@ -47,7 +46,7 @@ def write_site(
     only: tuple[str, str] | None = None,
     on_release: OnRelease = lambda name: None,
 ) -> int:
-    """Write the pages of a release and those that list it, or all pages.
+    """Write the listing; and the pages of a release and those that list it, or all pages.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ def write_site(
     only
         (data set, release id); default: all releases.
     on_release
-        Called with the name of each release whose page is written.
+        Called with the name of each release that is read for the listing or for its page.
 
     Returns
     -------
@@ -66,132 +65,126 @@ def write_site(
     Raises
     ------
     ArchiveError
-        If a page cannot be written.
+        If the listing or a page cannot be written.
     """
     archive, ledger = context.archive, context.existing_ledger
-    with file_lock(context.home.locks, "catalogue.pages"):
-        for _ in range(_ATTEMPTS):
-            listed = archive.releases(), archive.withdrawals()
-            written = _write_pages(archive, ledger, listed[0], only, on_release)
-            if (archive.releases(), archive.withdrawals()) == listed:
-                break
-    return written
+    with catalogue_lock(context):
+        update = write_listing(archive, ledger, only, on_release)
+        pages = _Pages(archive, ledger, on_release)
+        changed = {}
+        for dataset, entries in update.entries.items():
+            if only is None or only[0] == dataset:
+                damaged = [name for name in update.damaged if name.startswith(f"{dataset}/")]
+                changed[dataset] = pages.write_dataset(dataset, entries, damaged, only)
+        pages.write_index(update.root, changed)
+    return pages.written
 
 
-def _write_pages(
-    archive: Archive,
-    ledger: Ledger | None,
-    releases: list[tuple[str, str]],
-    only: tuple[str, str] | None,
-    on_release: OnRelease,
-) -> int:
-    entries = {name: _dataset_entry(archive, ledger, name, releases) for name in dict(releases)}
-    written = 0
-    for dataset, entry in entries.items():
-        if only and only[0] != dataset:
-            continue
-        damaged = set(entry.damaged)
-        for release in entry.releases:
-            if only and only[1] != release.facts.release:
+@dataclass
+class _Pages:
+    """Writes pages; counts those of releases."""
+
+    archive: Archive
+    ledger: Ledger | None
+    on_release: OnRelease
+    written: int = 0
+
+    def write_dataset(
+        self,
+        dataset: str,
+        entries: Iterable[ListingEntry],
+        damaged: Sequence[str],
+        only: tuple[str, str] | None,
+    ) -> DatasetEntry:
+        """Write the pages of a data set, and of all of its releases or one; returns its entry."""
+        releases, unreadable = list(map(_listed, entries)), set(damaged)
+        for release in releases:
+            if only is not None and only[1] != release.facts.release:
                 continue
-            on_release(release.name)
+            self.on_release(release.name)
             try:
-                archive.write_page(f"{release.name}/{INDEX}", _release_html(archive, release))
-                written += 1
+                html = release_html(self.archive, release)
             except BundleError:
-                damaged.add(release.name)
-        entries[dataset] = entry.without(damaged)
-        intact = entries[dataset]
-        change, periods = _latest_change(archive, intact), period_series(archive, intact)
-        page = dataset_page(intact, change, periods)
-        archive.write_page(f"{dataset}/{INDEX}", page)
-    archive.write_page(INDEX, index_page(list(entries.values())))
-    archive.write_page(
-        GLOSSARY, glossary_page([each.description() for each in mechanisms.registry.values()])
-    )
-    return written
+                unreadable.add(release.name)
+                continue
+            self.archive.write_page(f"{release.name}/{INDEX}", html)
+            self.written += 1
+        intact = [each for each in releases if each.name not in unreadable]
+        newest = self._description(intact)
+        timelines: tuple[Timeline, ...] = ()
+        if self.ledger is not None and dataset in self.ledger.datasets():
+            timelines = self.ledger.timelines(dataset)
+        page = DatasetPage(
+            dataset,
+            intact,
+            sorted(unreadable),
+            newest.manifest if newest else None,
+            timelines,
+            self._latest_change(intact, newest),
+            period_series(self.archive, intact),
+        )
+        self.archive.write_page(f"{dataset}/{INDEX}", dataset_page(page))
+        # A new release only fills the last page of older ones; a withdrawal changes its own page.
+        changed = {page.older_pages, page.page_of(only[1])} if only else {*range(page.older_pages)}
+        for number in changed | {page.older_pages}:
+            if number:
+                text = older_releases_page(page, number)
+                self.archive.write_page(older_page(dataset, number), text)
+        return DatasetEntry(dataset, intact[-NEWEST:], len(intact), sorted(unreadable))
+
+    def write_index(self, root: ListingRoot, changed: dict[str, DatasetEntry]) -> None:
+        """Write the first page and the glossary; entries that are not given are of the root."""
+        budgets = self._budgets()
+        datasets = []
+        for name in sorted({*root.datasets, *changed}):
+            entry = changed.get(name)
+            if entry is None:
+                listing = root.datasets[name]
+                newest = list(map(_listed, with_names(listing.newest)))
+                entry = DatasetEntry(name, newest, listing.releases)
+            datasets.append(replace(entry, budgets=budgets.get(name, ())))
+        self.archive.write_page(INDEX, index_page(datasets))
+        described = [each.description() for each in mechanisms.registry.values()]
+        self.archive.write_page(GLOSSARY, glossary_page(described))
+
+    def _budgets(self) -> dict[str, list[BudgetState]]:
+        """What is spent of every budget, by data set."""
+        by_dataset = self.ledger.statements_by_dataset() if self.ledger is not None else {}
+        charged = [
+            (name, each)
+            for name, statements in by_dataset.items()
+            for each in statements
+            if each.charged != NO_CHARGES
+        ]
+        budgets: dict[str, list[BudgetState]] = {}
+        spent = approximate_spent([each for _, each in charged])
+        for (name, each), so_far in zip(charged, spent, strict=True):
+            state = BudgetState(each.window, so_far, each.budget.epsilon, each.budget.delta)
+            budgets.setdefault(name, []).append(state)
+        return budgets
+
+    def _description(self, releases: Sequence[ListedRelease]) -> DescribedRelease | None:
+        """The newest release that is not withdrawn, or else the newest; None if it is damaged."""
+        valid = [release for release in releases if release.withdrawn is None]
+        for newest in [*valid[-1:], *releases[-1:]][:1]:
+            with contextlib.suppress(BundleError):
+                return describe_release(self.archive, *newest.key)
+        return None
+
+    def _latest_change(
+        self, releases: Sequence[ListedRelease], later: DescribedRelease | None
+    ) -> ReleaseComparison | None:
+        """The newest release compared with the last one before it that is comparable."""
+        valid = [release for release in releases if release.withdrawn is None]
+        if later is None or later.withdrawn is not None:
+            return None
+        for each in [*reversed(valid[:-1])][:_MOST_COMPARED]:
+            with contextlib.suppress(BundleError):  # damaged: use an earlier one
+                earlier = describe_release(self.archive, *each.key)
+                if comparable(later.manifest, earlier.manifest):
+                    return compare_releases(self.archive, later, earlier)
+        return None
 
 
-def _dataset_entry(
-    archive: Archive, ledger: Ledger | None, dataset: str, releases: list[tuple[str, str]]
-) -> DatasetEntry:
-    """The entry of a data set; a damaged bundle must not hide the others."""
-    intact: list[ListedRelease] = []
-    damaged: list[str] = []
-    names = [name for name in releases if name[0] == dataset]
-    for name, result in zip(names, try_list(archive, names), strict=True):
-        if isinstance(result, ListedRelease):
-            intact.append(result)
-        elif isinstance(result, Invalid):
-            damaged.append("/".join(name))
-        else:  # a store that cannot be reached does not mean that a bundle is damaged
-            raise result
-    registered = ledger is not None and dataset in ledger.datasets()
-    timelines = ledger.timelines(dataset) if ledger and registered else ()
-    return DatasetEntry(dataset, intact, damaged, timelines)
-
-
-def _latest_change(archive: Archive, entry: DatasetEntry) -> ReleaseComparison | None:
-    """The newest release compared with the last one before it that is comparable."""
-    valid = [release for release in entry.releases if release.withdrawn is None]
-    for later in valid[-1:]:
-        for earlier in reversed(valid[:-1]):
-            if comparable(later.facts, earlier.facts):
-                with contextlib.suppress(BundleError):  # damaged: use an earlier one
-                    return compare_releases(archive, later, earlier)
-    return None
-
-
-def _release_html(archive: Archive, listed: ListedRelease) -> str:
-    dataset, name = listed.facts.dataset.id, listed.facts.release
-    place = archive.release(dataset, name)
-    with archive.rewrite_paths_in_errors():
-        bundle = read_release(place)
-    estimates = list(_estimates(archive, dataset, name, bundle.sha256))
-    downloads = {"release": [*_files(place, "release")]}
-    for each in estimates:
-        estimate = each.manifest.estimate
-        folder = archive.estimate(dataset, name, estimate)
-        downloads[estimate] = [*_files(folder, f"estimates/{estimate}")]
-    reports = dict(_reports(archive, dataset, name, bundle.sha256))
-    location = archive.location if "://" in archive.location else "path/to/archive"
-    return release_page(bundle, listed, estimates, reports, downloads, location)
-
-
-def _estimates(
-    archive: Archive, dataset: str, release: str, sha256: str
-) -> Iterator[EstimateBundle]:
-    for name in archive.estimates(dataset, release):
-        try:
-            estimate = read_estimate(archive.estimate(dataset, release, name))
-        except BundleError:  # a damaged estimate is left out of the page
-            continue
-        if estimate.manifest.release_sha256 == sha256:
-            yield estimate
-
-
-def _reports(
-    archive: Archive, dataset: str, release: str, sha256: str
-) -> Iterator[tuple[str, int]]:
-    for name in archive.reports(dataset, release):
-        try:
-            facts = read_report(archive.report(dataset, release, name)).manifest
-        except BundleError:
-            continue
-        if facts.release_sha256 == sha256:
-            yield f"reports/{name}/{PAGE}", len(facts.estimates)
-
-
-_DESCRIPTIONS = {
-    DESCRIPTOR: "every public fact, for programs (Data Package)",
-    SUMS: "the SHA-256 of every file",
-    SIGNATURE: "the curator's signature of SHA256SUMS",
-}
-
-
-def _files(folder: Path, url: str) -> Iterator[Download]:
-    for name in [*content(folder), *sorted(SEAL)]:
-        path = folder / name
-        about = _DESCRIPTIONS.get(name) or (file_description(name) if url == "release" else "")
-        about = "the guarantee in words" if name == "CARD.md" else about
-        yield Download(f"{url}/{name}", path.stat().st_size, file_digest(path), about)
+def _listed(entry: ListingEntry) -> ListedRelease:
+    return ListedRelease(entry.facts, entry.withdrawn.reason if entry.withdrawn else None)

@@ -20,7 +20,7 @@ from gramercy.application.estimable import (
 from gramercy.application.estimating import estimator_from_settings, fit
 from gramercy.application.reporting import report_manifest, report_page
 from gramercy.archive.estimate_bundle import GRAPH, estimate_descriptor, read_estimate
-from gramercy.archive.package import DESCRIPTOR, read_descriptor, read_manifest
+from gramercy.archive.package import DESCRIPTOR, comparable_descriptor, read_manifest
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import PAGE, ReleaseBundle, read_report, report_descriptor
 from gramercy.common.extras import INSTALL_PUBLISH
@@ -93,7 +93,7 @@ def check_estimate(
     # Edges are on the scale of correlations.
     if result.edges is not None and not arrays_close(result.edges, bundle.edges, scale=1.0):
         raise problems.file_contradicts(str(place / GRAPH), _SETTINGS)
-    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
+    check_facts(place, comparable_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
     words = f"recomputed from {' and '.join(['this release', *estimator.other_releases])}"
     if withdrawn := withdrawn_releases(archive, estimator):
@@ -118,7 +118,7 @@ def _check_facts_only(
     check_facts(place, stated.model_dump(), stated.model_copy(update=known).model_dump())
     if stated.estimate != place.name:
         raise problems.folder_mismatch(str(place / DESCRIPTOR))
-    check_facts(place, read_descriptor(place), estimate_descriptor(place, stated))
+    check_facts(place, comparable_descriptor(place), estimate_descriptor(place, stated))
     check_no_extra_files(place)
 
 
@@ -143,7 +143,7 @@ def check_report(
     check_facts(place, stated.model_dump(), in_stated_format(stated, recomputed).model_dump())
     if place.name != stated.report:
         raise problems.folder_mismatch(str(place / DESCRIPTOR))
-    check_facts(place, read_descriptor(place), report_descriptor(place, stated))
+    check_facts(place, comparable_descriptor(place), report_descriptor(place, stated))
     check_no_extra_files(place)
     report, named = stated.report, "names this release and its estimates"
     if stated.software.get("report") != manifest.software["report"]:

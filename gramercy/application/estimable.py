@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.archive.listing import list_release
+from gramercy.archive.descriptions import describe_release
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.common.similar_names import most_similar_first
@@ -67,11 +67,11 @@ def check_other_releases(
     """
     releases = [(name, facts)]
     for other in estimator.other_releases:
-        listed = list_release(archive, *_parts(other))
+        listed = describe_release(archive, *_parts(other))
         if listed.withdrawn is not None:
             raise pool_of_withdrawn(other, listed.withdrawn)
-        check_estimable(listed.facts)
-        releases.append((other, listed.facts))
+        check_estimable(listed.manifest)
+        releases.append((other, listed.manifest))
     estimator.check_together(releases)
     noisy = [each for each, facts in releases if _publishes_rows(facts)]
     if noisy and len(releases) > 1:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.common.disk import make_folder
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.common.process_lock import file_lock
@@ -81,7 +82,7 @@ def _write_private(path: Path, text: str) -> None:
     new_file, reason = path.with_suffix(f".{uuid.uuid4().hex}.new"), ""
     try:
         for folder in (path.parent.parent, path.parent):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(folder, 0o700)
         with open(os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
             stream.write(text)
         new_file.replace(path)

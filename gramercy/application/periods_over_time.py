@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from gramercy.archive.listing import ListedRelease, newest_of_periods
 from gramercy.archive.protocol import Archive
@@ -11,7 +12,6 @@ from gramercy.estimators.own_numbers import is_in_own_units, measure, numbers
 from gramercy.estimators.pooling.agreement import check_agreement
 from gramercy.estimators.pooling.pool import pooled
 from gramercy.estimators.welch import over_time
-from gramercy.reports.catalogue_page import DatasetEntry
 from gramercy.reports.period_series import PeriodSeries
 from gramercy.schemas.errors import BundleError, RequestError
 from gramercy.schemas.evidence import Evidence
@@ -20,12 +20,12 @@ _SHOWN_PERIODS = 12
 _MOST_COLUMNS = 100  # of a matrix whose numbers are compared over time
 
 
-def period_series(archive: Archive, entry: DatasetEntry) -> PeriodSeries | None:
+def period_series(archive: Archive, releases: Sequence[ListedRelease]) -> PeriodSeries | None:
     """The newest release of each of the last periods; None if there are fewer than two.
 
     Damaged bundles, releases of unit rows and very large matrices are listed without numbers.
     """
-    newest = newest_of_periods(entry.releases)
+    newest = newest_of_periods(releases)
     if len(newest) < 2:
         return None
     shown = dict([*newest.items()][-_SHOWN_PERIODS:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.archive.listing import ListedRelease
+from gramercy.archive.descriptions import DescribedRelease
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.estimators.uncertainty.difference import change
@@ -10,7 +10,7 @@ from gramercy.reports.change_summary import ReleaseComparison
 
 
 def compare_releases(
-    archive: Archive, later: ListedRelease, earlier: ListedRelease
+    archive: Archive, later: DescribedRelease, earlier: DescribedRelease
 ) -> ReleaseComparison:
     """The differences between two comparable releases.
 
@@ -22,10 +22,10 @@ def compare_releases(
     evidence = []
     for each in (later, earlier):
         with archive.rewrite_paths_in_errors():
-            place = archive.release(each.facts.dataset.id, each.facts.release)
+            place = archive.release(each.manifest.dataset.id, each.manifest.release)
             evidence.append(read_release(place).evidence)
     newer, older = evidence
     pairs = zip(newer.groups, older.groups, strict=True)
     groups = {name: change(group, before) for (name, group), (_, before) in pairs}
     compared = change(newer, older)
-    return ReleaseComparison(later.name, earlier.name, later.facts.names, compared, groups)
+    return ReleaseComparison(later.name, earlier.name, later.manifest.names, compared, groups)

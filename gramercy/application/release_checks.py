@@ -20,7 +20,7 @@ from gramercy.application.public_parameters import published_offset
 from gramercy.application.release_manifest import release_manifest
 from gramercy.archive.groups_file import GROUPS
 from gramercy.archive.marginals_file import MARGINALS
-from gramercy.archive.package import DESCRIPTOR, read_descriptor
+from gramercy.archive.package import DESCRIPTOR, comparable_descriptor
 from gramercy.archive.release_bundle import (
     CARD,
     Array,
@@ -215,7 +215,7 @@ def _check_repairs(place: Path, bundle: ReleaseBundle) -> None:
 
 
 def _check_files(place: Path, bundle: ReleaseBundle) -> None:
-    check_facts(place, read_descriptor(place), release_descriptor(place, bundle.manifest))
+    check_facts(place, comparable_descriptor(place), release_descriptor(place, bundle.manifest))
     current = bundle.manifest.format == FORMAT
     if current and (place / CARD).read_text(encoding="utf-8") != release_card(bundle.manifest):
         raise problems.file_contradicts(str(place / CARD), DESCRIPTOR)

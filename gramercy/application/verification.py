@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from gramercy.application.charge_checks import check_charge, check_recorded
-from gramercy.application.context import Context
 from gramercy.application.derived_checks import check_belongs, check_estimate, check_report
+from gramercy.application.listing_checks import check_listed
 from gramercy.application.release_checks import release_checks
 from gramercy.application.security_advisories import assigned_rows_by_position
 from gramercy.application.source_checks import source_checks
 from gramercy.archive.bundle import check, signer
+from gramercy.archive.contents import Contents
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.signature import key_id
-from gramercy.common.extras import INSTALL_PUBLISH
-from gramercy.schemas.errors import GramercyError, MissingPackages
+from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems import verification as problems
@@ -56,22 +56,10 @@ class VerificationResult:
     unchecked: tuple[Notice, ...]
 
 
-def readable_ledger(context: Context) -> tuple[Ledger | None, str]:
-    """The ledger of the home, or None; and the command that installs packages that are missing."""
-    try:
-        return context.existing_ledger, ""
-    except MissingPackages:
-        return None, INSTALL_PUBLISH
-
-
 def list_releases(archive: Archive, ledger: Ledger | None) -> list[tuple[str, str]]:
-    """(data set, release) of every bundle in the archive, and of every publication on record."""
-    releases = set(archive.releases())
-    for dataset in ledger.datasets() if ledger else ():
-        charges = ledger.charges(dataset) if ledger else ()
-        states = {"published", "withdrawn"}
-        releases |= {(dataset, each.release) for each in charges if each.state in states}
-    return sorted(releases)
+    """(data set, release) of every release in the archive, its listing, or the ledger."""
+    listed = Contents(archive).entries()
+    return sorted({*archive.releases(), *listed, *(ledger.published() if ledger else ())})
 
 
 def select_releases(
@@ -90,9 +78,9 @@ def select_releases(
         chosen = [pair for n in names for pair in releases if n in (pair[0], "/".join(pair))]
         known_names = {n for pair in releases for n in (pair[0], "/".join(pair))}
         if unknown := [n for n in names if n not in known_names]:
-            raise problems.unknown_name(str(archive.root), unknown[0])
+            raise problems.unknown_name(archive.location, unknown[0])
     if not chosen:
-        raise no_release(str(archive.root))
+        raise no_release(archive.location)
     return list(dict.fromkeys(chosen))
 
 
@@ -169,6 +157,8 @@ def _verify(
             words, notice = _run_check(path, check_report, archive, path, bundle)
             checks.append(f"report {name}: {words}")
             unchecked += [notice] if notice else []
+    if listed := check_listed(archive, dataset, release):
+        checks.append(listed)
     if ledger is not None:
         _run_check(place, check_charge, place, bundle, ledger)
         unchecked += _run_check(place, check_recorded, archive, dataset, release, ledger)

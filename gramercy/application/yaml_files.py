@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.application.request_model import Request
+from gramercy.application.yaml_limits import MOST_CHARACTERS, MOST_NODES, exceeds_limits
 from gramercy.common.extras import publishing
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.database import SQLITE, DatabaseTable
@@ -84,7 +85,10 @@ def read_request(path: Path, period: str | None = None) -> Request:
 def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
     """Read a YAML 1.2 file (where ``1e-6`` is a number) as `model`; raises as `parse` does."""
     try:
-        data = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        if exceeds_limits(text):
+            raise _not_valid(error, path, problems.yaml_too_large(MOST_CHARACTERS, MOST_NODES))
+        data = copy.deepcopy(_parsed(text))
     except FileNotFoundError:
         raise _NOT_FOUND[error](str(path)) from None
     except IsADirectoryError:
@@ -93,6 +97,8 @@ def _read(model: type[M], path: Path, error: type[Invalid]) -> M:
         raise _not_valid(error, path, problems.file_unreadable(type(caught).__name__)) from None
     except (ValueError, RecursionError):  # an impossible date, an unbounded number
         raise _not_valid(error, path, problems.yaml_value_impossible()) from None
+    except TypeError:  # a list or a mapping as a key, which only an alias can be
+        raise _not_valid(error, path, problems.yaml_key_not_text()) from None
     except YAMLError as caught:
         raise _not_valid(error, path, _yaml_problem(caught)) from None
     return parse(model, data, str(path), error)

@@ -17,6 +17,9 @@ from gramercy.schemas.problems import bundle as problems
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
+_SUMS_BYTES, _SIGNATURE_BYTES = 1 << 20, 1 << 12  # a bundle has a few files for every fold
+_FILE_BYTES = 5 << 29  # the largest matrices and groups; hashing a larger file takes too long
+_ROWS = {"rows.parquet", "reports.parquet"}  # as long as the table
 SEAL = frozenset({SUMS, SIGNATURE})  # the two files of the seal; all other files are content
 
 
@@ -99,8 +102,8 @@ def signer(folder: Path) -> str:
     BundleError
         If the signature is missing, or does not match SHA256SUMS.
     """
-    sums = _read(folder / SUMS)
-    line = _read(folder / SIGNATURE, problems.signature_missing)
+    sums = read_limited(folder / SUMS, _SUMS_BYTES)
+    line = read_limited(folder / SIGNATURE, _SIGNATURE_BYTES, problems.signature_missing)
     if not signature.is_signature_line(line):
         raise problems.file_changed(str(folder / SIGNATURE))
     public_key = signature.signer(line, sums)
@@ -119,7 +122,7 @@ def sealed_digests(folder: Path) -> dict[str, str]:
     """
     signer(folder)
     digests: dict[str, str] = {}
-    lines = _read(folder / SUMS).decode("utf-8", "replace").split("\n")
+    lines = read_limited(folder / SUMS, _SUMS_BYTES).decode("utf-8", "replace").split("\n")
     for line in lines[:-1]:
         digest, gap, name = line[:64], line[64:66], line[66:]
         if gap != "  " or not name or name in digests or name != Path(name).name:
@@ -152,6 +155,8 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     try:
         _refuse_special_file(path)
+        if path.stat().st_size > _FILE_BYTES and path.name not in _ROWS:
+            raise problems.file_too_large(str(path), _FILE_BYTES)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
@@ -164,9 +169,22 @@ def _refuse_special_file(path: Path) -> None:
         raise problems.not_a_file(str(path))
 
 
-def _read(path: Path, missing: Callable[[str], BundleError] = problems.file_missing) -> bytes:
+def read_limited(
+    path: Path, most_bytes: int, missing: Callable[[str], BundleError] = problems.file_missing
+) -> bytes:
+    """The content of a small file, which a hostile archive may have replaced by a huge one.
+
+    Raises
+    ------
+    BundleError
+        If it is missing, not a regular file, or too large.
+    """
     try:
         _refuse_special_file(path)
-        return path.read_bytes()
+        with path.open("rb") as stream:
+            data = stream.read(most_bytes + 1)
     except OSError:
         raise missing(str(path)) from None
+    if len(data) > most_bytes:
+        raise problems.file_too_large(str(path), most_bytes)
+    return data

@@ -7,6 +7,7 @@ from typing import Any
 
 from gramercy.archive.card import NOISE, PUBLISHED
 from gramercy.archive.marginals_file import MARGINALS
+from gramercy.common.markdown import markdown_text
 from gramercy.schemas.facts import RowsFacts
 from gramercy.schemas.manifest import ReleaseManifest
 
@@ -14,12 +15,12 @@ from gramercy.schemas.manifest import ReleaseManifest
 def card_page(manifest: ReleaseManifest, files: list[str]) -> str:
     """The text of CARD.md, for readers of the folder."""
     lines = [
-        f"# {manifest.dataset.title}, version {manifest.dataset.version}",
+        f"# {markdown_text(manifest.dataset.title)}, version {manifest.dataset.version}",
         "",
         manifest.card["statement"],
         "",
         f"Release `{manifest.dataset.id}/{manifest.release}`, {manifest.published}. "
-        f"Curator: {manifest.dataset.curator}.",
+        f"Curator: {markdown_text(manifest.dataset.curator)}.",
         "",
         "## Contents",
         "",
@@ -153,4 +154,4 @@ def _divisor(manifest: ReleaseManifest) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v:.6g}" for k, v in value.items() if v is not None)
-    return str(value)
+    return markdown_text(str(value))

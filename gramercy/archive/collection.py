@@ -1,4 +1,4 @@
-"""Several releases as one Data Package (v2): tables of releases and budgets, and their data."""
+"""Several releases as one Data Package (v2) with Croissant metadata: tables and their data."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from gramercy.archive.croissant import write_croissant
 from gramercy.archive.groups_file import GROUPS
 from gramercy.archive.marginals_file import MARGINALS
 from gramercy.archive.package import PROFILE, fields, resource, write_descriptor
 from gramercy.archive.release_bundle import has_histograms, stems
+from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest, WithdrawalManifest
 from gramercy.schemas.timeline import Timeline
 
@@ -93,16 +95,34 @@ def write_collection(
     for release in releases:
         resources += [_copied(folder, release, *each) for each in release.files.items()]
     curators = sorted({release.manifest.dataset.curator for release in releases})
-    write_descriptor(
-        folder,
-        {
-            "$schema": PROFILE,
-            "name": "gramercy-catalogue",
-            "title": "Matrices and histograms released with differential privacy",
-            "contributors": [{"title": name, "roles": ["curator"]} for name in curators],
-            "resources": resources,
-        },
-    )
+    package = {
+        "$schema": PROFILE,
+        "name": "gramercy-catalogue",
+        "title": "Matrices and histograms released with differential privacy",
+        "contributors": [{"title": name, "roles": ["curator"]} for name in curators],
+        "resources": resources,
+    }
+    write_descriptor(folder, package)
+    published = max(release.manifest.published for release in releases)
+    write_croissant(folder, package, published, _rai_terms(releases))
+
+
+def _rai_terms(releases: Sequence[CollectedRelease]) -> dict[str, list[str]]:
+    """What the releases state, by term of Croissant's vocabulary for responsible AI."""
+    card = [(release.id, release.manifest.card, release.withdrawn) for release in releases]
+    return {
+        "personalSensitiveInformation": [
+            f"{name}: {facts['statement']}" for name, facts, _ in card
+        ],
+        "dataPreprocessingProtocol": [
+            f"{name}: {facts['pre_processing']}" for name, facts, _ in card
+        ],
+        "dataUseCases": [facts["intended_use"] for _, facts, _ in card],
+        "dataLimitations": [
+            *(f"{name}: noise by the mechanism {facts['mechanism']}." for name, facts, _ in card),
+            *(f"{name} is withdrawn: {notice.reason}" for name, _, notice in card if notice),
+        ],
+    }
 
 
 def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> dict[str, Any]:
@@ -112,7 +132,6 @@ def _copied(folder: Path, release: CollectedRelease, kind: str, file: str) -> di
     shutil.copyfile(release.folder / file, path)
     name = release.id.replace("/", ".").lower()
     facts = resource(path, name if kind == "matrix" else f"{name}.{kind}", folder)
-    del facts["bytes"]  # frictionless cannot check it for Parquet; the digest suffices
     return facts | {"title": _title(release, kind), "schema": {"fields": fields(path)}}
 
 
@@ -147,6 +166,8 @@ def _write_table(
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return not_a_formula(value)
     return "INF" if isinstance(value, float) and math.isinf(value) else value
 
 

@@ -31,7 +31,7 @@ def try_lock(folder: Path) -> Iterator[bool]:
         Whether the lock was acquired.
     """
     path, pid = folder.with_name(folder.name + LOCK_SUFFIX), os.getpid()
-    lock = FileLock(path, timeout=0, thread_local=False)
+    lock = FileLock(path, timeout=0, thread_local=False, mode=0o644)
     try:
         lock.acquire()
     except Timeout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,10 +99,9 @@ def read_groups(folder: Path, manifest: ReleaseManifest) -> tuple[GroupMatrices,
     if not manifest.groups:
         return ()
     path = folder / GROUPS
-    try:
+    # A file that was tampered with may make Arrow raise anything.
+    with contextlib.suppress(Exception):
         return tuple(_groups(path, manifest))
-    except Exception:  # a file that was tampered with may make Arrow raise anything
-        pass
     raise not_groups(str(path))
 
 

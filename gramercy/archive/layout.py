@@ -2,6 +2,8 @@
 
 Its estimates are at ``<dataset>/<release>/estimates/<id>``, its reports at
 ``<dataset>/<release>/reports/<id>``, its notice of withdrawal at ``<dataset>/<release>/withdrawn``.
+``listing.json`` and ``<dataset>/listing-*.json`` are the signed listing; HTML files are pages of
+the catalogue, which are not signed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ from gramercy.schemas.problems.archive import not_a_release_name, release_behind
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 STAGING = ".staging"
 INDEX, GLOSSARY = "index.html", "glossary.html"  # pages of the catalogue
+LISTING_FILE = "listing.json"
+ARCHIVE_FILES = frozenset({LISTING_FILE, STAGING, FOLDER})  # every archive has one of them
+_PART = re.compile(r"listing-[0-9a-f]{16}\.json", re.ASCII)
+_OLDER_PAGE = re.compile(r"releases-[1-9][0-9]{0,8}\.html", re.ASCII)
 # Path components of a bundle, by kind.
 DEPTH = {"release": 3, "withdrawn": 3, "estimates": 4, "reports": 4}
 _MOST_DIGITS = 20  # digits of the longest counter that Gramercy writes in a release id
@@ -45,11 +51,28 @@ def is_redirected(root: Path, path: Path) -> bool:
 def is_archive_file(name: str) -> bool:
     """Whether a file is of a bundle, a page, an anchor of the ledger, or in the staging area."""
     parts = name.split("/")
-    if name == GLOSSARY or (parts[-1] == INDEX and len(parts) <= 3):
+    if name in {GLOSSARY, LISTING_FILE} or (parts[-1] == INDEX and len(parts) <= 3):
+        return True
+    if len(parts) == 2 and (is_part(parts[1]) or _OLDER_PAGE.fullmatch(parts[1])):
         return True
     if parts[0] in {STAGING, FOLDER}:
         return True
     return len(parts) > 2 and DEPTH.get(parts[2]) == len(parts) - 1
+
+
+def part_name(dataset: str, digest: str) -> str:
+    """The name of the file of a part of the signed listing, by its SHA-256."""
+    return f"{dataset}/listing-{digest[:16]}.json"
+
+
+def is_part(file: str) -> bool:
+    """Whether a file in the folder of a data set is a part of the signed listing."""
+    return _PART.fullmatch(file) is not None
+
+
+def older_page(dataset: str, number: int) -> str:
+    """The name of the page of older releases of a data set; the oldest are on page 1."""
+    return f"{dataset}/releases-{number}.html"
 
 
 def in_release_order(releases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

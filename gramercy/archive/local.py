@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,17 +12,29 @@ from pathlib import Path
 from gramercy.archive.anchors import newest_anchor, write_anchor
 from gramercy.archive.bundle import same_content
 from gramercy.archive.layout import (
+    DEPTH,
     STAGING,
     bundle_path,
     in_release_order,
     is_archive_file,
     is_redirected,
 )
+from gramercy.archive.neighbours import check_is_archive
 from gramercy.archive.protocol import Archive
 from gramercy.archive.staging import StagingArea
-from gramercy.common.disk import Files, disk_errors, make_durable, rename_folder, write_atomically
+from gramercy.common.disk import (
+    Files,
+    disk_errors,
+    make_durable,
+    make_folder,
+    rename_folder,
+    write_atomically,
+)
+from gramercy.common.temporary_files import is_temporary, remove_abandoned
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.problems.archive import write_behind_link
+from gramercy.schemas.problems.bundle import not_a_file
+from gramercy.schemas.problems.listing import file_too_large
 
 
 class LocalArchive(Archive):
@@ -41,31 +54,43 @@ class LocalArchive(Archive):
     def rewrite_paths_in_errors(self) -> Iterator[None]:
         yield
 
-    def exists(self) -> bool:
-        return self.root.is_dir()
+    @property
+    def is_folder(self) -> bool:
+        return True
 
-    def metadata_path(self, dataset: str, release: str) -> Path | None:
-        place = self.release(dataset, release)
+    def check_exists(self) -> None:
+        check_is_archive(self.root)
+
+    def metadata_path(self, dataset: str, release: str, *bundle: str) -> Path | None:
+        place = self._path(dataset, release, *(bundle or ("release",)))
         return place if self.contains(place) else None
 
     def contains(self, place: Path) -> bool:
         return place.exists()
 
-    def releases(self) -> list[tuple[str, str]]:
-        paths = self.root.glob("*/*/release")
-        return in_release_order(
-            (path.parent.parent.name, path.parent.name)
-            for path in paths
-            if path.parent.parent.name != STAGING and self._is_bundle(path)
-        )
+    def bundles(self, dataset: str | None = None) -> list[tuple[str, ...]]:
+        found: list[tuple[str, ...]] = []
+        for release in self._release_folders(dataset):
+            for kind in _folders(release):
+                if kind.name in {"release", "withdrawn"}:
+                    found.append((*_parts(release), kind.name))
+                elif kind.name in DEPTH:
+                    names = (each.name for each in _folders(kind.path))
+                    found += [(*_parts(release), kind.name, name) for name in names]
+        return sorted(found)
 
-    def withdrawals(self) -> list[tuple[str, str]]:
-        paths = self.root.glob("*/*/withdrawn")
-        return sorted((path.parent.parent.name, path.parent.name) for path in paths)
+    def releases(self, dataset: str | None = None) -> list[tuple[str, str]]:
+        folders = self._release_folders(dataset)
+        return in_release_order(
+            _parts(folder) for folder in folders if _is_folder(f"{folder}/release")
+        )
 
     def unknown_files(self) -> list[str]:
         with disk_errors(self.root, reading=True):
-            return [name for name in _files_and_links(self.root) if not is_archive_file(name)]
+            names = [name for name in _files_and_links(self.root) if not is_archive_file(name)]
+        left = [name for name in names if is_temporary(name.rpartition("/")[2])]
+        remove_abandoned(self.root / name for name in left)
+        return [name for name in names if name not in left]
 
     def anchor(self, signed_from: int = 0) -> Anchor | None:
         with disk_errors(self.root, reading=True):
@@ -73,7 +98,7 @@ class LocalArchive(Archive):
 
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         with disk_errors(self.root):
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(place.parent)
             if confirm is not None and not place.exists():
                 confirm()
             if place.exists() or not rename_folder(staged, place):
@@ -88,14 +113,33 @@ class LocalArchive(Archive):
         with disk_errors(self.root):
             write_anchor(Files(self.root), anchor, self._keys)
 
-    def write_page(self, name: str, text: str) -> None:
-        path, page = self.root / name, text.encode()
+    def read_file(self, name: str, most: int) -> bytes | None:
+        path = self.root / name
+        with disk_errors(self.root, reading=True):
+            if not os.path.lexists(path):
+                return None
+            if path.is_symlink() or not path.is_file() or is_redirected(self.root, path.parent):
+                raise not_a_file(str(path))
+            with path.open("rb") as stream:
+                content = stream.read(most + 1)
+        if len(content) > most:
+            raise file_too_large(str(path), most)
+        return content
+
+    def write_file(self, name: str, content: bytes) -> None:
+        path = self.root / name
         if is_redirected(self.root, path.parent):
             raise write_behind_link(str(path))
         with disk_errors(self.root):
-            if path.is_symlink() or not path.is_file() or path.read_bytes() != page:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, page)
+            if path.is_symlink() or not path.is_file() or path.read_bytes() != content:
+                make_folder(path.parent)
+                write_atomically(path, content)
+
+    def remove_file(self, name: str) -> None:
+        path = self.root / name
+        with contextlib.suppress(OSError):
+            if not is_redirected(self.root, path.parent):
+                path.unlink(missing_ok=True)
 
     @property
     def _staging(self) -> StagingArea:
@@ -110,6 +154,32 @@ class LocalArchive(Archive):
 
     def _is_bundle(self, folder: Path) -> bool:
         return folder.is_dir() and not is_redirected(self.root, folder)
+
+    def _release_folders(self, dataset: str | None) -> Iterator[str]:
+        """The folders of releases; none that is reached through a link."""
+        datasets = [each.path for each in _folders(self.root) if dataset in {None, each.name}]
+        for folder in datasets:
+            if os.path.basename(folder) != STAGING:
+                yield from (each.path for each in _folders(folder))
+
+
+def _folders(path: str | Path) -> list[os.DirEntry[str]]:
+    """The folders in a folder, without links; none if it does not exist."""
+    try:
+        with os.scandir(path) as entries:
+            return [each for each in entries if each.is_dir(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _parts(release: str) -> tuple[str, str]:
+    """Data set and release id of the folder of a release."""
+    parent, name = os.path.split(release)
+    return os.path.basename(parent), name
 
 
 def _files_and_links(root: Path) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramercy.archive.parquet_limits import read_bounded
+from gramercy.archive.plain_parquet import codes_of
+from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.problems.bundle import formats_differ, not_a_matrix
 
 CSV_UP_TO = 500  # columns; a matrix with more has no CSV file
+_LABEL_BYTES, _NUMBER_BYTES = 8, 32  # at most, for a character of a name and for a number in CSV
+_HEADER_BYTES = 1 << 14
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def matrix_files(stem: str, p: int) -> list[str]:
@@ -39,14 +47,15 @@ def write_matrix(
         The p row and column names.
     """
     i, j = np.triu_indices(len(names))
-    labels = pa.array(list(names), pa.string())
-    rows, cols = (pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), labels) for k in (i, j))
+    words = pa.array(list(names), pa.string())
+    rows, cols = (pa.DictionaryArray.from_arrays(pa.array(k, pa.int32()), words) for k in (i, j))
     table = pa.table({"row": rows, "col": cols, "value": pa.array(matrix[i, j])})
     pq.write_table(table, folder / f"{stem}.parquet", store_schema=False, compression="zstd")
     np.save(folder / f"{stem}.npy", matrix, allow_pickle=False)
     if len(names) <= CSV_UP_TO:
         # With 17 digits, every double is read back exactly.
-        frame = pd.DataFrame(matrix, index=pd.Index(names, name="column"), columns=list(names))
+        labels = [not_a_formula(name) for name in names]
+        frame = pd.DataFrame(matrix, index=pd.Index(labels, name="column"), columns=labels)
         frame.to_csv(folder / f"{stem}.csv", float_format="%.17g", lineterminator="\n")
 
 
@@ -73,30 +82,42 @@ def read_matrix(folder: Path, stem: str, names: Sequence[str]) -> NDArray[np.flo
 
 def _same_parquet(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
     i, j = np.triu_indices(len(names))
-    # Without Arrow's threads, because a process that ends while they start is aborted.
-    table = pq.read_table(io.BytesIO(path.read_bytes()), use_threads=False, pre_buffer=False)
-    labels = np.array(names, dtype=object)
+    table = read_bounded(path, ["row", "col"], i.size)
     return (
         table.column_names == ["row", "col", "value"]
-        and table["row"].to_pylist() == labels[i].tolist()
-        and table["col"].to_pylist() == labels[j].tolist()
+        and np.array_equal(codes_of(table["row"], names), i)
+        and np.array_equal(codes_of(table["col"], names), j)
         and np.array_equal(table["value"].to_numpy(), matrix[i, j])
     )
 
 
 def _same_csv(path: Path, matrix: NDArray[np.float64], names: list[str]) -> bool:
+    labels = 2 * sum(_LABEL_BYTES * len(name) + _NUMBER_BYTES for name in names)
+    if path.stat().st_size > labels + _NUMBER_BYTES * len(names) * (len(names) + 1):
+        return False
     with path.open(encoding="utf-8", newline="") as stream:
         header, *lines = csv.reader(stream)
     cells = np.array([[float(cell) for cell in line[1:]] for line in lines])
-    labelled = header[1:] == names == [line[0] for line in lines]
+    stated = [line[0] for line in lines]
+    # Earlier bundles have names that begin like formulas unchanged.
+    labelled = header[1:] == stated and stated in (names, [not_a_formula(name) for name in names])
     return labelled and np.array_equal(cells, matrix)
 
 
 def _read_npy(path: Path, p: int) -> NDArray[np.float64]:
     try:
+        # Checked before anything is read: a header may state any size.
+        if path.stat().st_size > 8 * p * p + _HEADER_BYTES:
+            raise ValueError
+        with path.open("rb") as stream:
+            version = np.lib.format.read_magic(stream)
+            shape, _, dtype = _HEADERS[version](stream)
+            start = stream.tell()
+        stated = shape == (p, p) and dtype == np.dtype(np.float64)
+        if not stated or path.stat().st_size != start + 8 * p * p:
+            raise ValueError
         matrix: NDArray[np.float64] = np.load(path, allow_pickle=False)
-        valid = matrix.dtype == np.float64 and matrix.shape == (p, p)
-        valid = valid and bool(np.isfinite(matrix).all() and (matrix == matrix.T).all())
+        valid = bool(np.isfinite(matrix).all() and (matrix == matrix.T).all())
     except Exception:  # a file that was tampered with may make NumPy raise anything
         valid = False
     if not valid:

@@ -6,22 +6,29 @@ import atexit
 import functools
 import os
 import shutil
-import tempfile
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from gramercy.archive.bundle import SEAL, SIGNATURE, check, check_file, sealed_digests
 from gramercy.archive.layout import STAGING
-from gramercy.archive.object_store import ObjectStore
-from gramercy.archive.package import DESCRIPTOR
 from gramercy.common.disk import disk_errors, rename_folder
+from gramercy.common.scratch_folders import scratch_folder
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problems.bundle import object_added
 
 _METADATA = ".metadata"  # folder of bundles of which only seal and description were fetched
+
+
+class BundleSource(Protocol):
+    """The files of bundles at a URL, by their names relative to it."""
+
+    def display_url(self, name: str = "") -> str: ...
+    def sizes_in(self, folder: str) -> Mapping[str, int]: ...
+    def chunks(self, name: str, size: int) -> Iterable[bytes]: ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Mirror:
     """
 
     folder: Path
-    objects: ObjectStore
+    objects: BundleSource
 
     def name(self, path: Path) -> str:
         """The name of a path relative to the mirror."""
@@ -81,6 +88,8 @@ class Mirror:
 
         None if the bundle was not committed; raises as `fetch` does.
         """
+        from gramercy.archive.package import DESCRIPTOR  # imports pyarrow
+
         name = self.name(path)
         if path.exists():
             return path
@@ -126,7 +135,7 @@ class Mirror:
 @functools.cache
 def mirror_folder(url: str, pid: int) -> Path:
     """The folder that mirrors a URL for one process (a fork has its own); removed at exit."""
-    folder = Path(tempfile.mkdtemp(prefix="gramercy-mirror-")).resolve()
+    folder = scratch_folder("gramercy-mirror-")
 
     def remove() -> None:
         if os.getpid() == pid:

@@ -11,7 +11,7 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +29,7 @@ _S3_TIMEOUTS = {
     "read_timeout": 60,
     "retries": {"max_attempts": 2, "mode": "standard"},
 }
+_MOST_NEARBY = 100  # folders that are looked at for a suggestion
 _MEMORY_LOCK = threading.Lock()
 _Action = Literal["read", "write", "remove"]
 
@@ -93,16 +94,47 @@ class ObjectStore:
         sizes = self.sizes(folder)
         return {name.removeprefix(f"{folder}/"): size for name, size in sizes.items()}
 
+    def children(self) -> set[str]:
+        """Names of the objects and folders directly below the URL."""
+        with self._store_errors("", "read"):
+            system, root = self._system
+            try:
+                return {_last(path) for path in system.ls(root, detail=False)}
+            except FileNotFoundError:
+                self._check_bucket(system, root)
+                return set()
+
+    def nearby(self, files: Collection[str]) -> list[str]:
+        """URLs without credentials of the folders next to this one that have one of these files.
+
+        Those directly above, below and next to it; empty if they may not be listed.
+        """
+        found: list[str] = []
+        with contextlib.suppress(Exception):  # only a suggestion: an error means none
+            system, root = self._system
+            parent, above = root.rpartition("/")[0], display_url(self.url).rpartition("/")[0]
+            folders = {f"{root}/{name}": f"{self.display_url()}/{name}" for name in self.children()}
+            if parent:
+                folders[parent] = above
+                others = map(_last, system.ls(parent, detail=False))
+                folders |= {f"{parent}/{name}": f"{above}/{name}" for name in others}
+            for path, url in [*folders.items()][:_MOST_NEARBY]:
+                names: set[str] = set()
+                with contextlib.suppress(OSError):
+                    names = {_last(each) for each in system.ls(path, detail=False)}
+                found += [url] if path != root and names & set(files) else []
+        return found
+
     def names(self, under: str) -> list[str]:
         """Names of the objects below a folder."""
         return list(self.sizes(under))
 
-    def read(self, name: str) -> bytes | None:
-        """The content of a small object; None if it does not exist."""
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        """The content of a small object, or its first bytes; None if it does not exist."""
         with self._store_errors(name, "read"):
             system, root = self._system
             try:
-                return bytes(system.cat_file(f"{root}/{name}"))
+                return bytes(system.cat_file(f"{root}/{name}", end=most))
             except FileNotFoundError:
                 return None
 
@@ -160,6 +192,13 @@ class ObjectStore:
             system, root = self._system
             system.rm_file(f"{root}/{name}")
 
+    def _check_bucket(self, system: Any, root: str) -> None:
+        """Refuse a URL whose bucket does not exist; a missing folder is not an error."""
+        if "/" in root.strip("/") and self.url.partition("://")[0].lower() in _S3:
+            system.ls(root.partition("/")[0], detail=False)
+        elif self.url.partition("://")[0].lower() in _S3:
+            raise FileNotFoundError
+
     @property
     def _system(self) -> tuple[Any, str]:
         # A driver and its connections belong to one process; a fork needs its own.
@@ -185,6 +224,11 @@ class ObjectStore:
             raise
         except Exception as error:  # drivers raise the exceptions of their libraries
             raise problems.store_failed(url, action, _reason(error)) from None
+
+
+def _last(path: str) -> str:
+    """The last component of a path."""
+    return str(path).rstrip("/").rpartition("/")[2]
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Open an archive by its address: a folder, or a URL of a protocol that fsspec supports."""
+"""Open an archive by its address: a folder, an HTTP address, or a URL that fsspec supports."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from gramercy.archive.http_archive import HttpArchive
+from gramercy.archive.http_files import SCHEMES, HttpFiles
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.mirror import mirror_folder
 from gramercy.archive.object_store import ObjectStore, is_url
@@ -77,6 +79,10 @@ def open_archive(
         if parts.netloc not in {"", "localhost"}:
             raise file_url_of_another_machine(without_secrets(text))
         return LocalArchive(Path(urllib.request.url2pathname(parts.path)), trusted, keys)
+    if text.partition("://")[0].lower() in SCHEMES:
+        files = HttpFiles(text)
+        files.check_address()
+        return HttpArchive(mirror_folder(text, os.getpid()), trusted, keys, files=files)
     objects = ObjectStore(text)
     objects.check_driver()
     mirror = mirror_folder(text, os.getpid())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from gramercy.archive.bundle import file_digest
+from gramercy.archive.bundle import file_digest, read_limited
+from gramercy.archive.manifest_limits import within_limits
+from gramercy.archive.parquet_limits import open_checked
+from gramercy.common.spreadsheet import not_a_formula
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.manifest import (
+    ESCAPING_FORMAT,
     FORMAT,
     FORMATS,
     EstimateManifest,
@@ -22,10 +26,16 @@ from gramercy.schemas.manifest import (
 )
 from gramercy.schemas.manifest_formats import with_present_names, with_stated_names
 from gramercy.schemas.model import Model, parse
-from gramercy.schemas.problems.bundle import not_a_descriptor, unknown_format
+from gramercy.schemas.problems.bundle import (
+    manifest_out_of_limits,
+    not_a_descriptor,
+    not_a_table,
+    unknown_format,
+)
 
 DESCRIPTOR = "datapackage.json"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
+_DESCRIPTOR_BYTES, _MOST_VALUES = 16 << 20, 1 << 20
 EDGES = "edges"  # the table of an estimate's graph
 _TYPES = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
@@ -87,12 +97,32 @@ def read_descriptor(folder: Path) -> dict[str, Any]:
         If it is missing, or not a JSON object.
     """
     path = folder / DESCRIPTOR
-    try:
-        package = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        package = None
+    package, data = None, read_limited(path, _DESCRIPTOR_BYTES, not_a_descriptor)
+    # Counted before it is parsed: a value of two bytes needs a hundred bytes of memory.
+    if sum(map(data.count, (b",", b"{", b"["))) < _MOST_VALUES:
+        with contextlib.suppress(ValueError, RecursionError):
+            package = json.loads(data.decode())
     if not isinstance(package, dict):
         raise not_a_descriptor(str(path))
+    return package
+
+
+def comparable_descriptor(folder: Path) -> dict[str, Any]:
+    """datapackage.json, less the correct sizes of Parquet files, which earlier versions stated.
+
+    Raises
+    ------
+    BundleError
+        If it is missing, or not a JSON object.
+    """
+    package = read_descriptor(folder)
+    entries = package.get("resources")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and "bytes" in entry:
+            path = folder / Path(str(entry.get("path"))).name
+            with contextlib.suppress(OSError, ValueError):
+                if path.suffix == ".parquet" and path.stat().st_size == entry["bytes"]:
+                    del entry["bytes"]
     return package
 
 
@@ -106,21 +136,28 @@ def read_manifest(folder: Path, kind: type[Manifest]) -> Manifest:
     """
     facts = read_descriptor(folder).get("dp")
     stated = facts.get("format") if isinstance(facts, dict) else FORMAT
-    if stated not in FORMATS:
+    if not isinstance(stated, int) or stated not in FORMATS:
         raise unknown_format(str(folder / DESCRIPTOR), f"{stated!r:.20}", FORMATS)
+    if not within_limits(facts, printable=stated >= ESCAPING_FORMAT):
+        raise manifest_out_of_limits(str(folder / DESCRIPTOR))
     present = with_present_names(facts) if isinstance(facts, dict) else facts
     return parse(kind, present, str(folder / DESCRIPTOR), BundleError)
 
 
 def resource(path: Path, name: str, within: Path) -> dict[str, Any]:
-    """The entry of a file in a data package: name, path, format, size and digest."""
+    """The entry of a file in a data package: name, path, format, size and digest.
+
+    The size of a Parquet file is left out: frictionless reads such a file as a table, counts no
+    bytes of it, and would report every stated size as wrong. The digest suffices.
+    """
     kind, media = _TYPES[path.suffix]
+    size = {} if kind == "parquet" else {"bytes": path.stat().st_size}
     return {
         "name": name,
         "path": path.relative_to(within).as_posix(),
         "format": kind,
         "mediatype": media,
-        "bytes": path.stat().st_size,
+        **size,
         "hash": f"sha256:{file_digest(path)}",
     }
 
@@ -131,14 +168,29 @@ def _resource(path: Path, manifest: AnyManifest) -> dict[str, Any]:
     table = isinstance(manifest, EstimateManifest) and path.stem in {*manifest.tables, EDGES}
     if kind == "parquet" or (kind == "csv" and table):
         entry["schema"] = {"fields": fields(path.with_suffix(".parquet"))}
+        if kind == "csv" and manifest.format >= ESCAPING_FORMAT:
+            for field in entry["schema"]["fields"]:
+                field["name"] = not_a_formula(field["name"])
     elif kind == "csv" and isinstance(manifest, ReleaseManifest | EstimateManifest):
-        numbers = [{"name": name, "type": "number"} for name in manifest.names]
+        label = not_a_formula if manifest.format >= ESCAPING_FORMAT else str
+        numbers = [{"name": label(name), "type": "number"} for name in manifest.names]
         entry["schema"] = {"fields": [{"name": "column", "type": "string"}, *numbers]}
     return entry
 
 
 def fields(path: Path) -> list[dict[str, str]]:
-    """Names and types of a Parquet file's columns."""
+    """Names and types of a Parquet file's columns.
+
+    Raises
+    ------
+    BundleError
+        If it is not a Parquet file, or its footer is too large.
+    """
+    schema = None
+    with contextlib.suppress(Exception), path.open("rb") as stream, open_checked(stream) as file:
+        schema = file.schema_arrow  # a file that was tampered with may make Arrow raise anything
+    if schema is None:
+        raise not_a_table(str(path))
     return [
         {
             "name": field.name,
@@ -146,5 +198,5 @@ def fields(path: Path) -> list[dict[str, str]]:
             if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
             else "string",
         }
-        for field in pq.read_schema(path)
+        for field in schema
     ]

@@ -1,8 +1,8 @@
-"""Parquet files of bundles that are read into memory as a whole.
+"""Parquet files of bundles without compression, which are read into memory as a whole.
 
-An archive may be hostile. The files are not compressed, because a compressed page may need any
-amount of memory; texts stay dictionary-encoded, because a long one that is stored once could be
-repeated in every row; and the footer must state a number of rows that the release can have.
+An archive may be hostile. Texts stay dictionary-encoded, because a long one that is stored once
+could be repeated in every row, and the footer must state a number of rows that the release can
+have.
 """
 
 from __future__ import annotations
@@ -15,6 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+
+from gramercy.archive.parquet_limits import (
+    ENCODINGS,
+    Budget,
+    bounded_bytes,
+    check_pages,
+    open_checked,
+)
 
 _ROW_BYTES, _FOOTER_BYTES = 64, 1 << 20  # larger than what is written
 
@@ -45,11 +53,11 @@ def read_plain(path: Path, schema: pa.Schema, texts: Sequence[str], most_rows: i
     """
     if path.stat().st_size > _FOOTER_BYTES + most_rows * _ROW_BYTES:
         raise ValueError
-    with pq.ParquetFile(
-        io.BytesIO(path.read_bytes()), read_dictionary=list(texts), pre_buffer=False
-    ) as file:
+    stream = io.BytesIO(path.read_bytes())
+    with open_checked(stream, read_dictionary=texts) as file:
         if file.metadata.num_rows > most_rows or not _is_plain(file, schema, texts):
             raise ValueError
+        check_pages(stream, file, Budget(bounded_bytes(most_rows)), ENCODINGS)
         return file.read(use_threads=False).combine_chunks()
 
 

@@ -6,28 +6,23 @@ in the same way, and differ only in how bundles are committed, found and read.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 
-from gramercy.archive.bundle import SIGNATURE, check, seal, signer
-from gramercy.archive.layout import is_redirected
+from gramercy.archive.bundle import SIGNATURE, signer
 from gramercy.archive.signature import key_id
-from gramercy.archive.signing_keys import steward_key
-from gramercy.archive.staging import StagingArea
-from gramercy.common.disk import disk_errors
-from gramercy.common.home import Home
+from gramercy.archive.staged_bundles import StagedBundles
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError
-from gramercy.schemas.problems.archive import bundle_exists, release_exists, write_behind_link
+from gramercy.schemas.problems.archive import bundle_exists, release_exists
 from gramercy.schemas.problems.bundle import untrusted_signer
 
 
 @dataclass(frozen=True)
-class Archive(ABC):
+class Archive(StagedBundles):
     """Sealed bundles.
 
     Parameters
@@ -62,12 +57,24 @@ class Archive(ABC):
     def rewrite_paths_in_errors(self) -> AbstractContextManager[None]:
         """Have errors in the block name files by their `display_path`."""
 
+    @property
     @abstractmethod
-    def exists(self) -> bool:
-        """Whether the archive exists.
+    def is_folder(self) -> bool:
+        """Whether the archive is in a folder of this machine, where searching is fast."""
+
+    @property
+    def needs_listing(self) -> bool:
+        """Whether the archive can only be read by its signed listing."""
+        return False
+
+    @abstractmethod
+    def check_exists(self) -> None:
+        """Check that this is an archive, which may be empty.
 
         Raises
         ------
+        RequestError
+            If it is not; with the addresses of archives nearby, where they can be found.
         ArchiveError
             If the store cannot be reached.
         """
@@ -97,10 +104,11 @@ class Archive(ABC):
         return self._path(dataset, release, "withdrawn")
 
     @abstractmethod
-    def metadata_path(self, dataset: str, release: str) -> Path | None:
+    def metadata_path(self, dataset: str, release: str, *bundle: str) -> Path | None:
         """A folder with at least the seal and the description of a release.
 
-        None if the release does not exist; raises as `release` does.
+        Of its attached bundle, if the last components of that bundle's path are given. None if it
+        does not exist; raises as `release` does.
         """
 
     @abstractmethod
@@ -108,12 +116,22 @@ class Archive(ABC):
         """Whether a bundle has been committed at a path."""
 
     @abstractmethod
-    def releases(self) -> list[tuple[str, str]]:
-        """(dataset, release id) of every committed release; oldest first in each data set."""
+    def bundles(self, dataset: str | None = None) -> list[tuple[str, ...]]:
+        """The path components of every committed bundle, or of those of one data set; sorted.
+
+        Searches the archive itself: a signed listing, which may be old, is not read.
+        """
 
     @abstractmethod
+    def releases(self, dataset: str | None = None) -> list[tuple[str, str]]:
+        """(dataset, release id) of every committed release, or of those of one data set.
+
+        Oldest first in each data set; found as `bundles` are.
+        """
+
     def withdrawals(self) -> list[tuple[str, str]]:
         """(dataset, release id) of every release that has a notice of withdrawal."""
+        return [(each[0], each[1]) for each in self.bundles() if each[2] == "withdrawn"]
 
     def estimates(self, dataset: str, release: str) -> list[str]:
         """Ids of the estimates that were committed for a release."""
@@ -158,61 +176,6 @@ class Archive(ABC):
             trusted = tuple(sorted(map(key_id, self.trusted)))
             raise untrusted_signer(path, key_id(public), trusted)
 
-    @contextmanager
-    def staging(self, owner: str, *, sweep_first: bool = False) -> Iterator[Path]:
-        """Yield an empty folder, locked during the block; removed after the block unless committed.
-
-        Parameters
-        ----------
-        owner
-            Owner of the folder, whose name begins with it.
-        sweep_first
-            Whether to `sweep` this owner's abandoned folders first. To commit a bundle that was
-            sealed already, see `gramercy.archive.recovery`.
-
-        Raises
-        ------
-        ArchiveError
-            If nothing could be sealed or committed; checked here, before any work is done. Also if
-            the disk refuses a file that is written to the folder.
-        """
-        self._check_writable()
-        if is_redirected(self.root, self.root / owner):
-            raise write_behind_link(str(self.root / owner))
-        if sweep_first:
-            self.sweep(owner)
-        with disk_errors(self.root), self._staging.new(owner) as staged:
-            yield staged
-
-    def seal(self, staged: Path) -> str:
-        """Seal and sign a staged bundle, and read it back; returns the digest of its SHA256SUMS.
-
-        Raises
-        ------
-        ArchiveError
-            If it cannot be written or signed.
-        """
-        with disk_errors(self.root):
-            digest = seal(staged, self.keys)
-        check(staged)
-        return digest
-
-    def preserve_sealed(self, staged: Path) -> Path:
-        """Keep a sealed folder after its `staging` block ends; returns its new path.
-
-        It stays until it is committed, discarded or swept.
-        """
-        with disk_errors(self.root):
-            return self._staging.preserve_sealed(staged)
-
-    def discard(self, sealed: Path) -> None:
-        """Remove a folder that `preserve_sealed` has preserved."""
-        rmtree(sealed, ignore_errors=True)
-
-    def sweep(self, owner: str) -> None:
-        """Remove an owner's abandoned folders; folders in use stay."""
-        self._staging.sweep(owner)
-
     @abstractmethod
     def commit(self, staged: Path, place: Path, confirm: Callable[[], None] | None = None) -> None:
         """Publish a sealed bundle: readers see all of it or nothing.
@@ -235,18 +198,6 @@ class Archive(ABC):
             not visible.
         """
 
-    def sealed_leftover(self, owner: str, digest: str) -> Path | None:
-        """The staged folder of a bundle that was sealed and not committed, or None.
-
-        Parameters
-        ----------
-        owner
-            The owner of the folder.
-        digest
-            SHA-256 of the bundle's SHA256SUMS, as `seal` returned it.
-        """
-        return self._staging.leftover(owner, digest)
-
     @abstractmethod
     def write_anchor(self, anchor: Anchor) -> None:
         """Write an anchor of the ledger durably; older ones are removed where possible.
@@ -258,15 +209,29 @@ class Archive(ABC):
         """
 
     @abstractmethod
-    def write_page(self, name: str, text: str) -> None:
-        """Write or replace a page of the catalogue; pages are not part of a bundle, and not signed.
+    def read_file(self, name: str, most: int) -> bytes | None:
+        """A file that is not part of a bundle; None if there is none.
 
         Parameters
         ----------
         name
-            ``index.html``, ``glossary.html``, or the ``index.html`` of a data set or a release.
-        text
-            HTML. If the page has this content already, nothing is written.
+            Its name in the archive.
+        most
+            The largest size in bytes that is read.
+
+        Raises
+        ------
+        BundleError
+            If it is not a regular file.
+        ArchiveError
+            If it is larger, or cannot be read.
+        """
+
+    @abstractmethod
+    def write_file(self, name: str, content: bytes) -> None:
+        """Write or replace a file that is not part of a bundle: a page, or a part of the listing.
+
+        Readers see the old or the new content. If it is there already, nothing is written.
 
         Raises
         ------
@@ -274,9 +239,13 @@ class Archive(ABC):
             If it cannot be written, or a link redirects its path.
         """
 
-    @property
     @abstractmethod
-    def _staging(self) -> StagingArea: ...
+    def remove_file(self, name: str) -> None:
+        """Remove a file that is not part of a bundle, if the store allows it."""
+
+    def write_page(self, name: str, text: str) -> None:
+        """Write or replace a page of the catalogue, in HTML; raises as `write_file` does."""
+        self.write_file(name, text.encode())
 
     @abstractmethod
     def _path(self, *names: str) -> Path:
@@ -284,14 +253,6 @@ class Archive(ABC):
 
     @abstractmethod
     def _ids(self, dataset: str, release: str, kind: str) -> list[str]: ...
-
-    @property
-    def _keys(self) -> Path:
-        """The folder of the signing key."""
-        return self.keys or Home.default().keys
-
-    def _check_writable(self) -> None:
-        steward_key(self._keys)
 
     def _conflict(self, place: Path) -> ArchiveError:
         exists = release_exists if place.name == "release" else bundle_exists

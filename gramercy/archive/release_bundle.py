@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramercy.archive.active_content import is_active
 from gramercy.archive.bundle import check, check_file
 from gramercy.archive.card_page import card_page
 from gramercy.archive.groups_file import GROUPS, GroupMatrices, read_groups, write_groups
@@ -26,7 +27,7 @@ from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.analyses import unknown_group
-from gramercy.schemas.problems.bundle import file_unreadable, not_histograms
+from gramercy.schemas.problems.bundle import active_content, file_unreadable, not_histograms
 
 Array = NDArray[np.float64]
 
@@ -307,6 +308,8 @@ def read_report(folder: Path) -> ReportBundle:
         page = (folder / PAGE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise file_unreadable(str(folder / PAGE)) from None
+    if is_active(page):
+        raise active_content(str(folder / PAGE))
     return ReportBundle(manifest, page, sha256)
 
 

@@ -8,6 +8,7 @@ be finished with the same bytes.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 from collections.abc import Callable
@@ -15,11 +16,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gramercy.archive.anchors import FOLDER, newest_anchor, write_anchor
+from gramercy.archive.anchors import newest_anchor, write_anchor
 from gramercy.archive.bundle import SIGNATURE, SUMS, content, file_digest, same_content
 from gramercy.archive.layout import (
+    ARCHIVE_FILES,
     DEPTH,
-    INDEX,
     NAME,
     STAGING,
     bundle_path,
@@ -31,9 +32,16 @@ from gramercy.archive.object_store import ObjectStore
 from gramercy.archive.protocol import Archive
 from gramercy.archive.staging import StagingArea
 from gramercy.common.disk import disk_errors, link_or_copy, rename_folder
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import ArchiveError
-from gramercy.schemas.problems.archive import place_claimed, unexpected_object, upload_altered
+from gramercy.schemas.problems.archive import (
+    not_an_archive,
+    place_claimed,
+    unexpected_object,
+    upload_altered,
+)
+from gramercy.schemas.problems.listing import archive_nearby, file_too_large
 
 
 @dataclass(frozen=True)
@@ -66,24 +74,32 @@ class RemoteArchive(Archive):
     def rewrite_paths_in_errors(self) -> AbstractContextManager[None]:
         return self._mirror.rewrite_paths_in_errors()
 
-    def exists(self) -> bool:
-        self.objects.sizes(FOLDER)
-        return True  # a URL without objects is an empty archive
+    @property
+    def is_folder(self) -> bool:
+        return False
 
-    def metadata_path(self, dataset: str, release: str) -> Path | None:
-        return self._mirror.fetch_metadata(bundle_path(self.root, dataset, release, "release"))
+    def check_exists(self) -> None:
+        if self.objects.children() & ARCHIVE_FILES or self.bundles():
+            return
+        nearby = self.objects.nearby(ARCHIVE_FILES)
+        if nearby:
+            raise archive_nearby(self.location, most_similar_first(self.location, nearby))
+        raise not_an_archive(self.location)
+
+    def metadata_path(self, dataset: str, release: str, *bundle: str) -> Path | None:
+        names = bundle or ("release",)
+        return self._mirror.fetch_metadata(bundle_path(self.root, dataset, release, *names))
 
     def contains(self, place: Path) -> bool:
         self._mirror.fetch(place)
         return place.exists()
 
-    def releases(self) -> list[tuple[str, str]]:
-        return in_release_order(
-            (dataset, release) for dataset, release, *_ in self._committed("release")
-        )
+    def bundles(self, dataset: str | None = None) -> list[tuple[str, ...]]:
+        return sorted(map(tuple, self._committed(dataset or "")))
 
-    def withdrawals(self) -> list[tuple[str, str]]:
-        return sorted((dataset, release) for dataset, release, *_ in self._committed("withdrawn"))
+    def releases(self, dataset: str | None = None) -> list[tuple[str, str]]:
+        found = self.bundles(dataset)
+        return in_release_order((each[0], each[1]) for each in found if each[2] == "release")
 
     def unknown_files(self) -> list[str]:
         return [name for name in self.objects.names("") if not is_archive_file(name)]
@@ -130,13 +146,23 @@ class RemoteArchive(Archive):
     def write_anchor(self, anchor: Anchor) -> None:
         write_anchor(self.objects, anchor, self._keys)
 
-    def write_page(self, name: str, text: str) -> None:
-        page = text.encode()
-        if self.objects.read(name) == page:
+    def read_file(self, name: str, most: int) -> bytes | None:
+        content = self.objects.read(name, most + 1)
+        if content is not None and len(content) > most:
+            raise file_too_large(self.objects.display_url(name), most)
+        return content
+
+    def write_file(self, name: str, content: bytes) -> None:
+        if self.objects.read(name) == content:
             return
         with disk_errors(self.root), self._mirror.temporary() as folder:
-            (folder / INDEX).write_bytes(page)  # drivers derive the content type from the name
-            self.objects.upload(name, folder / INDEX)
+            file = folder / name.rpartition("/")[2]  # drivers derive the content type from the name
+            file.write_bytes(content)
+            self.objects.upload(name, file)
+
+    def remove_file(self, name: str) -> None:
+        with contextlib.suppress(ArchiveError):
+            self.objects.remove(name)
 
     @property
     def _mirror(self) -> Mirror:
@@ -153,16 +179,16 @@ class RemoteArchive(Archive):
 
     def _ids(self, dataset: str, release: str, kind: str) -> list[str]:
         folder = bundle_path(self.root, dataset, release, kind)
-        return [parts[-1] for parts in self._committed(kind, self._mirror.name(folder))]
+        return [parts[-1] for parts in self._committed(self._mirror.name(folder))]
 
-    def _committed(self, kind: str, under: str = "") -> list[list[str]]:
-        """The path components of all committed bundles of a kind."""
+    def _committed(self, under: str) -> list[list[str]]:
+        """The path components of all committed bundles below a folder."""
         names = [name.split("/") for name in self.objects.sizes(under)]
         return [
             parts[:-1]
             for parts in names
-            if len(parts) == DEPTH[kind] + 1
-            and parts[2] == kind
+            if len(parts) > 3
+            and DEPTH.get(parts[2]) == len(parts) - 1
             and parts[-1] == SIGNATURE
             and all(map(NAME.fullmatch, parts))
         ]

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramercy.archive.parquet_limits import check_pages, open_checked
+from gramercy.common.parquet.page_headers import PLAIN, Page
 from gramercy.schemas.problems.bundle import rows_differ
 
 Array = NDArray[np.float64]
 
 _BATCH_CELLS = 1 << 20
+_CODECS = {"SNAPPY", "UNCOMPRESSED"}
+_PAGE_BYTES = 4 << 20  # pages have about 1 MiB
+_ENCODINGS = {PLAIN}
 
 
 class RowWriter:
@@ -62,9 +67,9 @@ def read_rows(path: Path, columns: Sequence[str], rows: int) -> Iterator[Array]:
     """
     rows_read, batch_rows = 0, max(1, _BATCH_CELLS // len(columns))
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            valid = file.schema_arrow.names == list(columns)
-            for batch in file.iter_batches(batch_rows, use_threads=False) if valid else ():
+        with path.open("rb") as stream, open_checked(stream) as file:
+            _check_cells(stream, file, columns, rows)
+            for batch in file.iter_batches(batch_rows, use_threads=False):
                 cells = np.stack([_numbers(column) for column in batch.columns])
                 rows_read += cells.shape[1]
                 yield cells
@@ -72,6 +77,31 @@ def read_rows(path: Path, columns: Sequence[str], rows: int) -> Iterator[Array]:
         rows_read = -1
     if rows_read != rows:
         raise rows_differ(str(path), rows)
+
+
+def _check_cells(
+    stream: IO[bytes], file: pq.ParquetFile, columns: Sequence[str], rows: int
+) -> None:
+    """Raise ValueError unless the file has these rows of numbers, each stored by itself.
+
+    A dictionary or strong compression would let a small file state any number of rows.
+    """
+    chunks = (
+        file.metadata.row_group(group).column(k)
+        for group in range(file.metadata.num_row_groups)
+        for k in range(file.metadata.num_columns)
+    )
+    if (
+        file.metadata.num_rows != rows
+        or file.schema_arrow != pa.schema([(name, pa.float64()) for name in columns])
+        or any(chunk.compression not in _CODECS for chunk in chunks)
+    ):
+        raise ValueError
+    check_pages(stream, file, _fits, _ENCODINGS)
+
+
+def _fits(page: Page) -> bool:
+    return max(page.size, page.compressed_size) <= _PAGE_BYTES
 
 
 def _numbers(column: Any) -> Array:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gramercy.archive.signature import key_id, public_key_hex
-from gramercy.common.disk import make_durable, temporary_file, write_atomically
+from gramercy.common.disk import make_durable, make_folder, write_atomically
+from gramercy.common.temporary_files import sweep, temporary_file
 from gramercy.schemas.errors import ArchiveError
 from gramercy.schemas.problems import bundle as problems
 
@@ -61,6 +62,7 @@ def steward_key(folder: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     with _folder_errors(folder):
+        sweep(folder)  # a crash may have left a second copy of the key
         key = _read_private(folder / STEWARD)
         if key is None:
             _make_folder(folder)
@@ -92,6 +94,7 @@ def create_signing_key(folder: Path) -> PublicKey:
 
     with _folder_errors(folder):
         _make_folder(folder)
+        sweep(folder)  # no copy of the old key may remain
         # An exposed or damaged key must be replaceable as well.
         with contextlib.suppress(ArchiveError):
             if old := _read_private(folder / STEWARD):
@@ -204,8 +207,7 @@ def _publish(folder: Path, key: Ed25519PrivateKey) -> PublicKey:
 
 
 def _make_folder(folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_folder(folder, 0o700)
 
 
 @contextlib.contextmanager

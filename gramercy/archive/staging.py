@@ -16,6 +16,7 @@ from pathlib import Path
 
 from gramercy.archive.bundle import check
 from gramercy.archive.folder_lock import LOCK_SUFFIX, try_lock
+from gramercy.common.disk import make_folder
 from gramercy.schemas.errors import BundleError
 from gramercy.schemas.problems.archive import write_behind_link
 
@@ -39,7 +40,7 @@ class StagingArea:
         """
         if self.folder.is_symlink():
             raise write_behind_link(str(self.folder))
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder.parent)
         self.folder.mkdir(exist_ok=True, mode=0o700)  # unfinished bundles are private
         pid = os.getpid()
         while True:
@@ -47,7 +48,7 @@ class StagingArea:
             with try_lock(staged) as acquired:
                 if not acquired:  # another process swept it before it was locked
                     continue
-                staged.mkdir()
+                staged.mkdir(mode=0o755)
                 try:
                     yield staged
                 finally:

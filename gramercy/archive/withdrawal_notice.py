@@ -14,7 +14,8 @@ from gramercy.archive.package import (
     read_manifest,
     write_descriptor,
 )
-from gramercy.schemas.manifest import WithdrawalManifest
+from gramercy.common.markdown import markdown_text
+from gramercy.schemas.manifest import ESCAPING_FORMAT, WithdrawalManifest
 from gramercy.schemas.problems.bundle import (
     descriptor_contradicts_manifest,
     notice_contradicts_manifest,
@@ -67,14 +68,15 @@ def read_withdrawal(folder: Path) -> WithdrawalBundle:
 def notice_text(manifest: WithdrawalManifest) -> str:
     """The text of NOTICE.md; fixed, because reading a notice compares it with this text."""
     facts = manifest.dataset
+    text = markdown_text if manifest.format >= ESCAPING_FORMAT else str
     return "\n".join(
         [
-            f"# Withdrawn: {facts.title}, version {facts.version}",
+            f"# Withdrawn: {text(facts.title)}, version {facts.version}",
             "",
-            f"{facts.curator} has withdrawn the release `{facts.id}/{manifest.release}` on "
+            f"{text(facts.curator)} has withdrawn the release `{facts.id}/{manifest.release}` on "
             f"{manifest.date}. Please use it no longer, nor what was estimated from it.",
             "",
-            f"> {manifest.reason}",
+            f"> {text(manifest.reason)}",
             "",
             "The release stays where it is, so that work that used it can be checked. The privacy "
             "budget that it cost stays spent: what was published cannot be taken back.",

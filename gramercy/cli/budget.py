@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gramercy.application.budget_preview import preview_budget
 from gramercy.application.context import Context
-from gramercy.application.planning import make_plan
-from gramercy.application.yaml_files import read_request
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
 from gramercy.cli.output.budget_text import Account, budget_facts, print_budget
-from gramercy.cli.output.plan_text import plan_facts
-from gramercy.ledger import Ledger
+from gramercy.ledger import Charge
+from gramercy.ledger.overview import DatasetAccounts
 from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.schemas.budget import Budget
 from gramercy.schemas.errors import RequestError
 from gramercy.schemas.model import parse
 from gramercy.schemas.problems.command_line import conflicting_options, dataset_missing
+
+_LISTED_IN_FULL = 20  # budgets; of more, the charges are only counted
 
 
 def budget(
@@ -68,7 +68,9 @@ def budget(
     if moved:
         ledger.move(reason)
     if plan is not None:
-        _print_planned(context, plan, json)
+        from gramercy.cli.planned_budget import print_planned  # plans: imported only if needed
+
+        print_planned(context, plan, json)
         return
     if change := raise_to or lower_to:
         if dataset is None:
@@ -76,17 +78,28 @@ def budget(
         keys = dict(zip(("epsilon", "delta"), change, strict=True))
         new_budget = parse(Budget, keys, given[0], RequestError)
         ledger.change_budget(dataset, new_budget, reason, lower=lower_to is not None)
-    names = [dataset] if dataset else ledger.datasets()
-    _print([account for name in names for account in _accounts(ledger, name)], json)
+    sources = ledger.sources()
+    if dataset is None:
+        all_accounts = ledger.accounts()
+    else:
+        of_dataset = DatasetAccounts(
+            ledger.budget_history(dataset), ledger.statements(dataset), ledger.charges(dataset)
+        )
+        all_accounts = {dataset: of_dataset}
+    shared = {name: datasets_with_same_source(sources, name) for name in all_accounts}
+    _print([a for name, each in all_accounts.items() for a in _budgets(name, each, shared)], json)
 
 
-def _accounts(ledger: Ledger, dataset: str) -> list[Account]:
-    """The budget of a data set, or one for every calendar year of its data."""
-    changes, charges = ledger.budget_history(dataset), ledger.charges(dataset)
-    shared = datasets_with_same_source(ledger.sources(), dataset)
+def _budgets(
+    dataset: str, accounts: DatasetAccounts, shared: Mapping[str, Sequence[str]]
+) -> list[Account]:
+    """The budget of a data set, or one for every period of its data that was charged."""
+    by_window: dict[str, list[Charge]] = {}
+    for charge in accounts.charges:
+        by_window.setdefault(charge.window, []).append(charge)
     return [
-        Account(dataset, each, changes, [c for c in charges if c.window == each.window], shared)
-        for each in ledger.statements(dataset)
+        Account(dataset, each, accounts.changes, by_window.get(each.window, []), shared[dataset])
+        for each in accounts.statements
     ]
 
 
@@ -95,26 +108,6 @@ def _print(accounts: list[Account], json: bool) -> None:
         terminal.print_json(list(map(budget_facts, accounts)))
         return
     for account in accounts:
-        print_budget(account)
+        print_budget(account, with_charges=len(accounts) <= _LISTED_IN_FULL)
     if not accounts:
         terminal.say("No data set is registered yet; its first release registers it.")
-
-
-def _print_planned(context: Context, request: Path, json: bool) -> None:
-    """Print the budget of a planned release and what the release would leave."""
-    planned, ledger = make_plan(context, read_request(request)), context.ledger
-    dataset, preview = planned.contract.id, preview_budget(context, planned)
-    if json:
-        terminal.print_json(plan_facts(planned, preview))
-        return
-    registered = dataset in ledger.datasets()
-    changes, charges = (
-        (ledger.budget_history(dataset), ledger.charges(dataset)) if registered else ((), ())
-    )
-    of_window = [charge for charge in charges if charge.window == preview.statement.window]
-    account = Account(dataset, preview.statement, changes, of_window, preview.sharing_datasets)
-    if preview.previous_charge and preview.previous_charge.is_published:
-        print_budget(account)
-        terminal.say(f"already published as {preview.previous_charge.release}: no further charge")
-    else:
-        print_budget(account, planned.guarantee)

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from gramercy.application.context import Context
 from gramercy.application.release_changes import compare_releases
-from gramercy.archive.listing import list_release
+from gramercy.archive.descriptions import describe_release
+from gramercy.archive.layout import in_release_order
 from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.output_files import check_output_file, write_page
@@ -39,13 +40,14 @@ def compare(
     if page is not None:
         check_output_file("--page", page)
     archive = Context.default().archive
-    first, second = (list_release(archive, *split_name(name)) for name in (earlier, later))
+    first, second = (describe_release(archive, *split_name(name)) for name in (earlier, later))
     if first.name == second.name:
         raise same_release(first.name)
-    if not comparable(first.facts, second.facts):
+    if not comparable(first.manifest, second.manifest):
         raise not_comparable(first.name, second.name)
-    order = archive.releases()
-    first, second = sorted((first, second), key=lambda release: order.index(release.key))
+    names = [each.manifest.release for each in (first, second)]
+    if in_release_order(("", name) for name in names) != [("", name) for name in names]:
+        first, second = second, first
     for release in (first, second):
         if release.withdrawn is not None:
             terminal.warn(release_withdrawn(release.name, release.withdrawn))
@@ -53,7 +55,7 @@ def compare(
     if page is not None:
         from gramercy.reports.change_page import change_page  # needs the extra `publish`
 
-        write_page("--page", page, change_page(comparison, second.facts.dataset.title))
+        write_page("--page", page, change_page(comparison, second.manifest.dataset.title))
     facts = change_facts(comparison)
     if json:
         terminal.print_json(facts)

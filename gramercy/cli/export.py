@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,16 +9,15 @@ import typer
 
 from gramercy.application.context import Context
 from gramercy.application.verification import select_releases
-from gramercy.archive.opening import open_archive
 from gramercy.archive.registry_entry import RegistryAnswers
-from gramercy.archive.signing_keys import read_public_key
+from gramercy.cli.archive_options import archive_of_options
 from gramercy.cli.options import ArchiveLocation, AsJson, ReleaseNames
 from gramercy.cli.output import terminal
-from gramercy.cli.output.exports import sealed_releases, timelines_of, write_package, write_registry
+from gramercy.cli.output.exports import sealed_releases, write_package, write_registry
 from gramercy.cli.output.output_files import check_output_folder
+from gramercy.cli.output.timelines import timelines_of
 from gramercy.schemas.deployments_registry import CURATOR_TYPES, SECTORS
 from gramercy.schemas.problems import command_line as problems
-from gramercy.schemas.problems.archive import not_an_archive
 
 
 def export(
@@ -53,7 +51,8 @@ def export(
 ) -> None:
     """Export the catalogue to a registry or as one data package.
 
-    The registry is that of OpenDP Deployments; the package follows the Data Package standard.
+    The registry is that of OpenDP Deployments; the package follows the Data Package standard, and
+    has Croissant metadata.
 
     Example: gramercy export --registry entries --curator-type Nonprofit --region Berlin
     """
@@ -64,11 +63,7 @@ def export(
         _registry_answers(curator_type, region, sector, author) if registry is not None else None
     )
     context = Context.default()
-    store = open_archive(archive) if archive else context.archive
-    if archive and not store.exists():
-        raise not_an_archive(store.location)
-    if key:
-        store = replace(store, trusted=frozenset(map(read_public_key, key)))
+    store = archive_of_options(context, archive, key)
     ledger = context.existing_ledger if archive is None else None
     releases = sealed_releases(store, select_releases(store, ledger, names or []))
     done: dict[str, Any] = {"releases": [each.id for each in releases]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -26,9 +26,24 @@ from gramercy.archive.estimate_bundle import read_estimate
 from gramercy.archive.protocol import Archive
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
+from gramercy.cli.run_guard import guarded
+from gramercy.cli.temporary_server import server_process
 from gramercy.estimators import Estimator
+from gramercy.ledger import Ledger
 from gramercy.schemas.errors import Discrepancies, GramercyError
-from gramercy.schemas.problems.command_line import flow_not_run, not_a_sealed_release
+from gramercy.schemas.problems.command_line import (
+    flow_not_run,
+    flow_not_run_here,
+    not_a_sealed_release,
+)
+
+NOTHING_CHARGED = "Nothing was charged or published."
+UNKNOWN_CHARGE = "The ledger cannot be read: 'gramercy history' shows later what was charged."
+CHARGED = "{release} was charged, and is not published."
+OUTCOMES = {  # by the state of the charge
+    "sealed": "{release} was charged, and its publication is not complete.",
+    "published": "{release} was charged and published.",
+}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,11 +92,16 @@ def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Publis
     ServerError
         If Prefect itself fails.
     """
-    archive, dataset = context.archive, plan.contract.id
-    charged = context.ledger.releases(dataset)
     for folder in reports:
         if not (Path(folder) / SUMS).is_file():
             raise not_a_sealed_release(folder)
+    charged = context.ledger.releases(plan.contract.id)
+    with guarded(lambda: charge_outcome(context, plan, charged)):
+        return _publish(context, plan, reports, charged)
+
+
+def _publish(context: Context, plan: Plan, reports: Sequence[str], charged: set[str]) -> Published:
+    archive, dataset = context.archive, plan.contract.id
     start_prefect()
     from gramercy.flows.aggregate import aggregate_as_planned
     from gramercy.flows.estimate import estimate as estimate_flow
@@ -129,6 +149,13 @@ def estimate(
     tuple
         Id of the estimate, path of the report, and messages of later steps that failed.
     """
+    with guarded(lambda: NOTHING_CHARGED):
+        return _estimate(context, release, estimator)
+
+
+def _estimate(
+    context: Context, release: str, estimator: Estimator
+) -> tuple[str, str | None, list[str]]:
     start_prefect()
     from gramercy.flows.estimate import estimate as estimate_flow
     from gramercy.flows.report import report as report_flow
@@ -151,13 +178,36 @@ def audit(context: Context, folder: Path | None) -> Path:
 
     Discrepancies raise no error: the caller reads them from the audit's JSON file.
     """
-    start_prefect()
-    from gramercy.flows.audit import audit as audit_flow
-
     target = folder or new_audit_folder(context.home)
-    with contextlib.suppress(Discrepancies):
-        _run(audit_flow, str(target.absolute()))
+    with guarded(lambda: NOTHING_CHARGED):
+        start_prefect()
+        from gramercy.flows.audit import audit as audit_flow
+
+        with contextlib.suppress(Discrepancies):
+            _run(audit_flow, str(target.absolute()))
     return target / "audit.html"
+
+
+def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> str:
+    """What this command has charged and published until now, in a sentence.
+
+    Parameters
+    ----------
+    context, plan
+        The ledger, and the planned release.
+    charged
+        Ids of the releases of the data set that were charged before.
+    """
+    try:
+        ledger = Ledger.of(context.home)  # not the one that is in use: this may be another thread
+        charges = ledger.charges(plan.contract.id)
+    except GramercyError:
+        return UNKNOWN_CHARGE
+    new = [c for c in charges if c.version == plan.request.version and c.release not in charged]
+    if not new:
+        return NOTHING_CHARGED
+    name = f"{plan.contract.id}/{new[-1].release}"
+    return OUTCOMES.get(new[-1].state, CHARGED).format(release=name)
 
 
 def start_prefect() -> None:
@@ -178,7 +228,7 @@ def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         raise
     except Exception as caught:
         reason = type(caught).__name__
-    raise flow_not_run(reason)
+    raise (flow_not_run_here if server_process() else flow_not_run)(reason)
 
 
 def _report_path(archive: Archive, release: str) -> str | None:

@@ -10,12 +10,13 @@ import typer
 from gramercy.application.context import Context
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
-from gramercy.cli.output.exports import timelines_of
 from gramercy.cli.output.output_files import check_output_file, write_page
 from gramercy.cli.output.spending import print_timeline
-from gramercy.reports.history_page import history_page
+from gramercy.cli.output.timelines import timelines_of
 from gramercy.schemas.problems.command_line import no_ledger
 from gramercy.schemas.timeline import Timeline
+
+_DRAWN = 20  # budgets; more are listed without charts
 
 
 def history(
@@ -40,12 +41,14 @@ def history(
         datasets = [dataset] if dataset else ledger.datasets()
         timelines = timelines_of(ledger, context.archive, datasets)
     if page is not None:
+        from gramercy.reports.history_page import history_page  # draws: imported only if needed
+
         write_page("--page", page, history_page(timelines))
     if json:
         terminal.print_json([each.facts() for each in timelines])
         return
     for each in timelines:
-        print_timeline(each)
+        print_timeline(each, with_chart=len(timelines) <= _DRAWN)
     if not timelines:
         terminal.say("No data set is registered yet; its first release registers it.")
     if page is not None:

@@ -6,28 +6,38 @@ from typing import Any
 
 from rich.text import Text
 
-from gramercy.api.release import Release
 from gramercy.application.context import Context
-from gramercy.application.verification import list_releases, readable_ledger
+from gramercy.application.readable_ledger import readable_ledger
+from gramercy.archive.contents import Contents
+from gramercy.archive.listing import ListedRelease
 from gramercy.archive.protocol import Archive
-from gramercy.cli.options import AsJson
+from gramercy.cli.archive_options import archive_of_options
+from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys
 from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import normalisation_text, privacy_loss_text
-from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.problems.warnings import ledger_not_read
+from gramercy.schemas.errors import GramercyError, printable
+from gramercy.schemas.problems.warnings import ledger_not_read, listing_not_used
 
 
-def list_archive(json: AsJson = False) -> None:
-    """List the releases of the archive.
+def list_archive(
+    archive: ArchiveLocation = None, key: PublicKeys = None, json: AsJson = False
+) -> None:
+    """List the releases of an archive.
 
-    Example: gramercy list --json
+    Shows what the signed listing of the archive states; gramercy verify checks the releases.
+
+    Example: gramercy list --archive https://example.org/archive --json
     """
     context = Context.default()
-    archive = context.archive
-    ledger, missing = readable_ledger(context)
+    store = archive_of_options(context, archive, key)
+    ledger, missing = readable_ledger(context) if archive is None else (None, "")
     if missing:
         terminal.warn(ledger_not_read(missing))
-    listed = [_facts(archive, *key) for key in list_releases(archive, ledger)]
+    contents = Contents(store)
+    if (problem := contents.unusable_listing()) is not None:
+        terminal.warn(listing_not_used(str(problem)))
+    results = contents.try_list(also=ledger.published() if ledger else ())
+    listed = [_facts(store, name, result) for name, result in results.items()]
     if json:
         terminal.print_json(listed)
         return
@@ -38,30 +48,30 @@ def list_archive(json: AsJson = False) -> None:
         else:
             guarantee = privacy_loss_text(facts["epsilon"], facts["delta"])
             noise = ", ".join(filter(None, (facts["mechanism"], facts["normalisation"])))
-            line = f"  {guarantee}  {noise}  {facts['published']}  {facts['title']}"
+            line = f"  {guarantee}  {noise}  {facts['published']}  {printable(facts['title'])}"
             withdrawn = f"  withdrawn: {facts['withdrawn']}" if facts["withdrawn"] else ""
             terminal.say(name, line, Text(withdrawn, style="red"))
     if not listed:
-        terminal.say(f"No release in {archive.location} yet.")
+        terminal.say(f"No release in {store.location} yet.")
 
 
-def _facts(archive: Archive, dataset: str, name: str) -> dict[str, Any]:
-    try:
-        release = Release(archive, dataset, name)
-    except GramercyError as error:  # a damaged bundle must not hide the others
-        return {"release": f"{dataset}/{name}", "error": str(error)}
-    manifest, guarantee = release.manifest, release.guarantee
+def _facts(
+    archive: Archive, name: tuple[str, str], result: ListedRelease | GramercyError
+) -> dict[str, Any]:
+    if isinstance(result, GramercyError):  # a damaged bundle must not hide the others
+        return {"release": "/".join(name), "error": str(result)}
+    facts, guarantee = result.facts, result.facts.guarantee
     return {
-        "release": release.id,
-        "title": manifest.dataset.title,
-        "published": manifest.published,
+        "release": result.name,
+        "title": facts.dataset.title,
+        "published": facts.published,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "mu": guarantee.mu,
-        "mechanism": manifest.mechanism["name"],
+        "mechanism": facts.mechanism.name,
         "normalisation": None
-        if release.kind == "marginals"
-        else normalisation_text(manifest.normalisation),
-        "path": release.where,
-        "withdrawn": release.withdrawn,
+        if facts.kind == "marginals"
+        else normalisation_text(facts.normalisation),
+        "path": archive.display_path(archive.root.joinpath(*name, "release")),
+        "withdrawn": result.withdrawn,
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
 import warnings
+from types import FrameType
 from typing import Annotated, TextIO
 
 import typer
@@ -15,6 +18,7 @@ from gramercy import __version__
 from gramercy.cli.commands import LazyGroup
 from gramercy.cli.output import terminal
 from gramercy.cli.output.failure import report_failure
+from gramercy.cli.run_guard import exit_at_once, has_ended_early
 from gramercy.common.extras import publishing
 from gramercy.schemas.errors import FormerName, GramercyError
 from gramercy.schemas.problems.command_line import argument_not_text, usage
@@ -47,11 +51,30 @@ def global_options(
         raise typer.Exit(2)
 
 
+def run() -> None:
+    """The entry point of the command: `main`; Ctrl-C while the process exits ends it at once."""
+    # Registered first, so called last: then only the interpreter remains to be ended.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    try:
+        main()
+    except SystemExit as done:
+        if has_ended_early():
+            exit_at_once(int(done.code or 0))
+        raise
+    finally:
+        signal.signal(signal.SIGINT, _exit_now)
+
+
+def _exit_now(number: int, frame: FrameType | None) -> None:
+    exit_at_once(_INTERRUPTED)
+
+
 def main() -> None:
     """Run the command; turn errors into messages and exit codes."""
     # No telemetry about a steward's work. Prefect reads these variables when it is imported.
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.umask(os.umask(0o022) | 0o022)  # nothing that is written may be changed by others
     failure: GramercyError
     try:
         with warnings.catch_warnings():
@@ -61,8 +84,7 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.exit(code)
     except KeyboardInterrupt:
-        message = "Interrupted. Run the same command again: it shows what became of the release."
-        terminal.say(message, to=terminal.err)
+        terminal.say("Interrupted.", to=terminal.err)
         sys.exit(_INTERRUPTED)
     except GramercyError as error:
         failure = error

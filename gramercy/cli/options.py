@@ -24,6 +24,12 @@ DatasetName = Annotated[str | None, typer.Argument(help="Id of a data set; defau
 ArchiveLocation = Annotated[
     str | None, typer.Option(help="Folder or URL of an archive; default: this home's.")
 ]
+PublicKeys = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="File of a curator's public key; every bundle must be signed by one. Repeatable."
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 PeriodOption = Annotated[
     str | None,

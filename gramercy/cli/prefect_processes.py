@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from gramercy.cli.output import terminal
+from gramercy.common.disk import make_folder
 from gramercy.common.home import Home
 from gramercy.schemas.problems.command_line import (
     port_in_use,
@@ -71,7 +72,7 @@ def server(home: Home, port: int) -> Iterator[tuple[str, Process | None]]:
         raise port_in_use(port, api)
     terminal.say("Starting a Prefect server (takes half a minute) ...", to=terminal.err)
     log = home.root / "serve" / "server.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(log.parent, 0o700)
     command = ("server", "start", "--host", "127.0.0.1", "--port", str(port))
     pages = {"PREFECT_SERVER_UI_API_URL": api}  # otherwise Prefect's pages would use port 4200
     with log.open("wb") as out, _prefect(pages, *command, out=out) as process:
@@ -102,8 +103,10 @@ def worker(home: Home, api: str, pool: str) -> Iterator[Process]:
 
 
 def _answers(api: str, seconds: float = _ANSWER_SECONDS) -> bool:
+    if not api.startswith(("http://", "https://")):
+        return False
     try:
-        with urllib.request.urlopen(f"{api}/health", timeout=seconds) as reply:
+        with urllib.request.urlopen(f"{api}/health", timeout=seconds) as reply:  # noqa: S310  see above
             return bool(reply.status == 200)
     except (urllib.error.URLError, OSError):
         return False
@@ -115,7 +118,7 @@ def _prefect(
 ) -> Iterator[Process]:
     """A Prefect command that is stopped at the end of the block."""
     quiet = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
-    child = subprocess.Popen(
+    child = subprocess.Popen(  # noqa: S603  a list of words, without a shell
         [sys.executable, "-m", "prefect", *command],
         env={**os.environ, **quiet, "PREFECT_LOGGING_LEVEL": "WARNING", **settings},
         stdout=out or sys.stderr,

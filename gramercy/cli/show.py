@@ -7,6 +7,7 @@ from gramercy.application.context import Context
 from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import attacker_text, concentrated_text, guarantee_text
+from gramercy.schemas.errors import printable
 from gramercy.schemas.manifest import ReleaseManifest
 
 
@@ -23,12 +24,14 @@ def show(name: ReleaseName, json: AsJson = False) -> None:
     guarantee = facts.guarantee
     sd = f" ± {facts.rows.sd:.0f}" if facts.rows.status == "noisy" else ""
     columns = len(facts.columns if facts.kind == "marginals" else facts.names)
-    terminal.say(terminal.bold(facts.dataset.title), f", version {facts.dataset.version}")
+    terminal.say(
+        terminal.bold(printable(facts.dataset.title)), f", version {facts.dataset.version}"
+    )
     terminal.say(facts.card["statement"] + "\n")
     terminal.facts_table(
         release.id,
         {
-            "curator": facts.dataset.curator,
+            "curator": printable(facts.dataset.curator),
             "published": facts.published,
             "table": f"{facts.rows.value:.0f}{sd} {facts.count_key} ({facts.rows.status}) x "
             f"{columns} columns",

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.text import Text
 
 from gramercy.application.context import Context
-from gramercy.application.verification import readable_ledger, select_releases, verify_release
-from gramercy.archive.opening import open_archive
+from gramercy.application.readable_ledger import readable_ledger
+from gramercy.application.verification import select_releases, verify_release
 from gramercy.archive.protocol import Archive
-from gramercy.archive.signing_keys import read_public_key, signing_public_key
-from gramercy.cli.options import ArchiveLocation, AsJson, ReleaseNames
+from gramercy.archive.signing_keys import signing_public_key
+from gramercy.cli.archive_options import archive_of_options
+from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys, ReleaseNames
 from gramercy.cli.output import terminal
 from gramercy.schemas.errors import GramercyError, Invalid, UntrustedLedger
 from gramercy.schemas.problem import Notice
@@ -30,12 +28,7 @@ if TYPE_CHECKING:
 def verify(
     names: ReleaseNames = None,
     archive: ArchiveLocation = None,
-    key: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="File of a curator's public key; every bundle must be signed by one. Repeatable."
-        ),
-    ] = None,
+    key: PublicKeys = None,
     json: AsJson = False,
 ) -> None:
     """Recompute what releases state, and name what differs.
@@ -46,9 +39,7 @@ def verify(
     Example: gramercy verify clinic --archive copy --key curator.pub
     """
     context = Context.default()
-    store = open_archive(archive) if archive else context.archive
-    if key:
-        store = replace(store, trusted=frozenset(map(read_public_key, key)))
+    store = archive_of_options(context, archive, key)
     ledger, missing = readable_ledger(context) if archive is None else (None, "")
     done, releases = [], select_releases(store, ledger, names or [])
     for dataset, name in releases:

@@ -6,11 +6,11 @@ import contextlib
 import errno
 import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gramercy.common.temporary_files import sweep, temporary_file
 from gramercy.schemas.problems.installation import archive_not_readable, archive_not_writable
 
 
@@ -36,22 +36,25 @@ def make_durable(path: Path) -> None:
         os.close(handle)
 
 
-@contextlib.contextmanager
-def temporary_file(path: Path, data: bytes, mode: int = 0o644) -> Iterator[Path]:
-    """A durable temporary file next to `path`, to rename or link; removed on exit.
+def make_folder(path: Path, mode: int = 0o755) -> None:
+    """Create a folder and its missing parents; regardless of the umask, others cannot write there.
 
-    It has `mode` from the moment it exists.
+    Parameters
+    ----------
+    path
+        The folder. If it exists, nothing is done.
+    mode
+        Permissions of the folder and of its missing parents, as far as the umask allows them:
+        0o700 in the home, 0o755 in the archive.
+
+    Raises
+    ------
+    OSError
+        If one of them cannot be created.
     """
-    temporary = path.with_name(f".{uuid.uuid4().hex}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            folder.mkdir(mode=mode, exist_ok=True)
 
 
 def link_or_copy(source: str | Path, to: str | Path) -> None:
@@ -74,7 +77,11 @@ def rename_folder(folder: Path, target: Path) -> bool:
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write a file durably; a reader sees either the old content or all of the new content."""
+    """Write a file durably; a reader sees either the old content or all of the new content.
+
+    What an earlier crash has left next to it is removed.
+    """
+    sweep(path.parent)
     with temporary_file(path, data, mode) as temporary:
         temporary.replace(path)
     make_durable(path.parent)
@@ -102,7 +109,7 @@ class Files:
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file durably, and create its folders."""
         path = self.root / name
-        self.root.mkdir(parents=True, exist_ok=True)
+        make_folder(self.root)
         for folder in reversed([path.parent, *path.parent.parents]):
             if folder.is_relative_to(self.root) and folder != self.root:
                 folder.mkdir(exist_ok=True, mode=0o700)  # readable by the steward and auditors only

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gramercy.common.disk import make_folder
 from gramercy.schemas.problems.installation import lock_not_possible, lock_timeout
 
 WAIT_SECONDS = 3600
@@ -44,9 +45,9 @@ def file_lock(folder: Path, name: str) -> Iterator[HeldLock]:
     LedgerError
         If it cannot be acquired within an hour.
     """
-    lock = FileLock(folder / f"{name}.lock", timeout=WAIT_SECONDS)
+    lock = FileLock(folder / f"{name}.lock", timeout=WAIT_SECONDS, mode=0o600)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, 0o700)
         lock.acquire()
     except Timeout:
         raise lock_timeout(str(lock.lock_file)) from None

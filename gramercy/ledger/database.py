@@ -11,6 +11,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
+from gramercy.common.disk import make_folder
 from gramercy.schemas.problems.ledger import driver_missing, url_not_supported
 from gramercy.schemas.url import without_secrets
 
@@ -61,7 +62,7 @@ def error_name(error: Exception) -> str:
 
 def _sqlite(path: Path) -> Engine:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, 0o700)
         path.touch(mode=0o600)  # it contains fingerprints of private files
     engine = create_engine(
         URL.create("sqlite", database=str(path)),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
+from gramercy.common.disk import make_folder
 from gramercy.schemas.problems.ledger import machine_id_not_stored
 
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -58,7 +59,7 @@ def _stored_machine_id() -> str:
     with contextlib.suppress(OSError):  # the folder may have become read-only
         return path.read_text(encoding="ascii").strip()
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder, 0o700)
         fresh = folder / f"machine-id.{uuid.uuid4().hex}"
         try:
             fresh.write_text(uuid.uuid4().hex, encoding="ascii")

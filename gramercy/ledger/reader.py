@@ -23,6 +23,7 @@ from gramercy.ledger.entry import BUDGET_CHANGES, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
 from gramercy.ledger.journal import read, read_all
 from gramercy.ledger.location import location_of
+from gramercy.ledger.overview import LedgerOverview
 from gramercy.ledger.schema_upgrade import upgrade_schema
 from gramercy.ledger.statement import BudgetChange, Charge, Statement
 from gramercy.ledger.terms import terms_of, verify_terms
@@ -34,7 +35,7 @@ from gramercy.schemas.problems.ledger import ledger_unusable
 from gramercy.schemas.timeline import Timeline
 
 
-class LedgerReader:
+class LedgerReader(LedgerOverview):
     """A budget ledger, for code that only reads it.
 
     Parameters
@@ -285,7 +286,7 @@ class LedgerReader:
         reason = None
         try:
             yield
-        except (SQLAlchemyError, OSError) as caught:
+        except (SQLAlchemyError, OSError, UnicodeDecodeError) as caught:  # also a damaged schema
             reason = error_name(caught)
         if reason:
             raise ledger_unusable(self.location, reason) from None  # the cause may quote the URL

@@ -40,7 +40,7 @@ def _version(db: Connection) -> str | None:
     """Version of the tables; None for an empty database. The first version did not record it."""
     tables = inspect(db).get_table_names()
     if _VERSION_TABLE in tables:
-        return str(db.scalar(text(f"SELECT version_num FROM {_VERSION_TABLE}")))
+        return str(db.scalar(text(f"SELECT version_num FROM {_VERSION_TABLE}")))  # noqa: S608  a constant
     return "1" if "datasets" in tables else None
 
 

@@ -1,9 +1,14 @@
-"""The timeline of a budget: its changes and charges, in the order of the journal."""
+"""The timeline of a budget: its changes and charges, in the order of the journal.
+
+Epsilons are in double precision, rounded up: a ledger may have many thousands of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
 from gramercy.ledger.entry import RELEASE_KINDS, Entry
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
@@ -44,41 +49,58 @@ def timelines(
     windows = sorted({str(each.window) for each in entries if each.kind == "reserved"})
     made = []
     for window in windows or [""]:
-        events: list[Event] = []
+        steps: list[_Step] = []
         total, budget = NO_CHARGES, entries[0].budget
         for entry in entries:
             if entry.kind in _BUDGETS:
                 budget = entry.budget
-                events.append(_budget_event(entry, total))
+                steps.append(_Step(entry, budget, total))
             elif entry.kind == "reserved" and entry.window == window:
                 total = entry.total
-                release = str(entry.release)
-                mechanism = mechanisms.get(release, "")
-                events.append(_charge_event(by_release[release], budget, mechanism))
-        made.append(Timeline(dataset, window, tuple(events)))
+                charge = Charge.of(by_release[str(entry.release)])
+                steps.append(_Step(entry, budget, total, charge))
+        made.append(Timeline(dataset, window, tuple(_events(steps, mechanisms))))
     return tuple(made)
 
 
-def _budget_event(entry: Entry, total: Total) -> Event:
-    budget, reason = entry.budget, entry.fact("reason", str)
-    spent = Statement(budget, total).spent
-    return Event(entry.at, _BUDGETS[entry.kind], budget.epsilon, budget.delta, spent, reason)
+@dataclass(frozen=True)
+class _Step:
+    """An entry of a budget or a charge, with the budget and the sum of charges after it."""
+
+    entry: Entry
+    budget: Budget
+    total: Total
+    charge: Charge | None = None
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(self.budget, self.total)
 
 
-def _charge_event(entries: list[Entry], budget: Budget, mechanism: str) -> Event:
-    """A charge and its present state, from all entries of its release."""
-    charge = Charge.of(entries)
+def _events(steps: Sequence[_Step], mechanisms: Mapping[str, str]) -> Iterator[Event]:
+    spent = approximate_spent([each.statement for each in steps])
+    charged = [(each.charge.guarantee, each.budget.delta) for each in steps if each.charge]
+    own = iter(approximate_epsilons_of(charged))
+    for step, so_far in zip(steps, spent, strict=True):
+        budget, charge = step.budget, step.charge
+        if charge is None:
+            kind, reason, record = _BUDGETS[step.entry.kind], step.entry.fact("reason", str), None
+        else:
+            kind, reason = "charged", charge.reason
+            record = _record(charge, next(own), mechanisms.get(charge.release, ""))
+        yield Event(step.entry.at, kind, budget.epsilon, budget.delta, so_far, reason, record)
+
+
+def _record(charge: Charge, epsilon: float, mechanism: str) -> ChargeRecord:
     guarantee = charge.guarantee
-    charged = ChargeRecord(
+    return ChargeRecord(
         charge.release,
         charge.version,
         charge.state,
         guarantee.mu,
         guarantee.delta0,
         guarantee.pure,
-        guarantee.epsilon(budget.delta),
+        epsilon,
         mechanism,
         charge.sha256,
     )
-    spent = Statement(budget, entries[0].total).spent
-    return Event(charge.at, "charged", budget.epsilon, budget.delta, spent, charge.reason, charged)

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.listing import ListedRelease, search_text
+from gramercy.archive.layout import older_page
+from gramercy.archive.listing import ListedRelease
 from gramercy.archive.release_bundle import ReleaseBundle, stems
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
+from gramercy.reports.catalogue_content import (
+    RELEASES_ON_PAGE,
+    BudgetState,
+    DatasetEntry,
+    DatasetPage,
+)
 from gramercy.reports.change_page import change_with_figure
-from gramercy.reports.change_summary import ReleaseComparison
 from gramercy.reports.correlations import correlations
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.explanations import (
@@ -34,58 +40,12 @@ from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.own_columns import meaning_notes
 from gramercy.reports.page import with_figure
-from gramercy.reports.period_series import PeriodSeries, series_facts
+from gramercy.reports.period_series import series_facts
 from gramercy.reports.rendering import render
-from gramercy.schemas.timeline import Timeline
 
 _SEARCH = (Path(__file__).parent / "templates" / "site" / "search.js").read_text(encoding="utf-8")
 _DRAWN_BUDGETS = 1  # of the newest period; of others, only what is spent
-_LISTED_RELEASES = 3  # newest ones of a data set, on the first page; the search covers all
-
-
-@dataclass(frozen=True)
-class DatasetEntry:
-    """A data set in the catalogue.
-
-    Parameters
-    ----------
-    dataset
-        Its id.
-    releases
-        Its releases with intact descriptions, oldest first.
-    damaged
-        Names of the releases with damaged descriptions.
-    timelines
-        Spending of its budgets, if a ledger was read.
-    """
-
-    dataset: str
-    releases: Sequence[ListedRelease]
-    damaged: Sequence[str] = ()
-    timelines: Sequence[Timeline] = ()
-
-    def without(self, damaged: Collection[str]) -> DatasetEntry:
-        """The data set with these releases marked as damaged."""
-        intact = [release for release in self.releases if release.name not in damaged]
-        return replace(self, releases=intact, damaged=sorted(damaged))
-
-    @property
-    def columns(self) -> str:
-        """Names of all columns, normalised for the search."""
-        return search_text(
-            " ".join(dict.fromkeys(n for each in self.releases for n in each.facts.names))
-        )
-
-    @property
-    def newest(self) -> ListedRelease | None:
-        """The newest release that is not withdrawn, or else the newest."""
-        valid = [release for release in self.releases if release.withdrawn is None]
-        return next(iter([*valid[-1:], *self.releases[-1:]]), None)
-
-    @property
-    def title(self) -> str:
-        """Title of the newest release."""
-        return self.newest.facts.dataset.title if self.newest else self.dataset
+_LISTED_RELEASES = 3  # newest ones of a data set, on the first page; the search covers more
 
 
 @dataclass(frozen=True)
@@ -99,40 +59,59 @@ class Download:
 
 
 def index_page(datasets: Sequence[DatasetEntry]) -> str:
-    """The first page of the archive: its data sets and releases, with a search."""
+    """The first page of the archive: its data sets and their newest releases, with a search."""
     script = hashlib.sha256(_SEARCH.encode()).digest()
     return render(
         "site/index.html",
         root="",
         datasets=datasets,
-        releases=sum(len(entry.releases) for entry in datasets),
+        releases=sum(entry.count for entry in datasets),
         at_first=_LISTED_RELEASES,
         search=_SEARCH,
         script=f"'sha256-{base64.b64encode(script).decode()}'",
     )
 
 
-def dataset_page(
-    dataset: DatasetEntry,
-    comparison: ReleaseComparison | None,
-    periods: PeriodSeries | None = None,
-) -> str:
-    """The page of a data set: its releases, its budget, its periods, and what changed last."""
-    charged = [timeline for timeline in dataset.timelines if timeline.charges]
+def dataset_page(page: DatasetPage) -> str:
+    """The page of a data set: its newest releases, budget and periods, and what changed last."""
+    charged = [timeline for timeline in page.timelines if timeline.charges]
     drawn = len(charged) - _DRAWN_BUDGETS  # a data set may have hundreds of periods
     spent = [
-        (timeline, spending(timeline.events, f"spent-{index}", days=True) if index >= drawn else "")
+        (
+            BudgetState.of(timeline),
+            spending(timeline.events, f"spent-{index}", days=True) if index >= drawn else "",
+        )
         for index, timeline in enumerate(charged)
     ]
     return render(
         "site/dataset.html",
         root="../",
-        dataset=dataset,
-        newest=dataset.newest,
+        dataset=page,
+        releases=page.releases[RELEASES_ON_PAGE * page.older_pages :],
+        older=_older_pages(page),
+        newest=page.newest,
         spent=spent,
-        changed=change_with_figure(comparison) if comparison else None,
-        periods=series_facts(periods) if periods else None,
+        changed=change_with_figure(page.change) if page.change else None,
+        periods=series_facts(page.periods) if page.periods else None,
     )
+
+
+def older_releases_page(page: DatasetPage, number: int) -> str:
+    """A page of older releases of a data set; the oldest are on page 1."""
+    return render("site/older.html", root="../", dataset=page, releases=page.on_older_page(number))
+
+
+def _older_pages(page: DatasetPage) -> list[tuple[str, str, str]]:
+    """File, first and last version of each page of older releases, newest first."""
+    pages = [(number, page.on_older_page(number)) for number in range(page.older_pages, 0, -1)]
+    return [
+        (
+            older_page(page.dataset, number).rpartition("/")[2],
+            releases[0].facts.dataset.version,
+            releases[-1].facts.dataset.version,
+        )
+        for number, releases in pages
+    ]
 
 
 def release_page(

@@ -14,7 +14,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from gramercy.tables.parquet_guard.thrift import MemoryLimitError
+from gramercy.common.parquet.thrift import MemoryLimitError
 
 MAGIC = b"ARROW1"
 _MAX_METADATA = 64 << 20  # bytes

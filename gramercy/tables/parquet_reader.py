@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
+from gramercy.common.parquet.page_headers import check_footer
 from gramercy.tables.blocks import blocks
-from gramercy.tables.parquet_guard.memory import (
+from gramercy.tables.parquet_memory import (
     StoredColumn,
     fits_in_memory,
     memory_budget,
     stored_columns,
 )
-from gramercy.tables.parquet_guard.page_headers import check_footer
 from gramercy.tables.source_file import SourceFile
 from gramercy.tables.values import Coding, is_text, to_floats
 

@@ -1,4 +1,4 @@
-"""Sealed bundles, their signatures and keys: codes 430 to 499."""
+"""Sealed bundles, their signatures and keys: codes 430 to 479."""
 
 from __future__ import annotations
 
@@ -74,6 +74,11 @@ def not_a_file(path: str) -> None:
     """A bundle contains a folder, a link, a pipe or a device."""
 
 
+@problem("GRM-461", BundleError, "{path} is larger than {most} bytes.", _FETCH_AGAIN)
+def file_too_large(path: str, most: int) -> None:
+    """A file of a bundle is larger than Gramercy writes it; reading it may need any memory."""
+
+
 @problem("GRM-439", BundleError, "{path} cannot be read.", _FETCH_AGAIN)
 def file_unreadable(path: str) -> None:
     """The operating system refused to read a file, or the file is not valid UTF-8."""
@@ -100,6 +105,31 @@ def untrusted_signer(path: str, signer: str, trusted: tuple[str, ...]) -> None:
 @problem("GRM-442", BundleError, "{path} is not the description of a bundle.", _FETCH_AGAIN)
 def not_a_descriptor(path: str) -> None:
     """The file datapackage.json is missing, or is not a JSON object."""
+
+
+@problem(
+    "GRM-462",
+    BundleError,
+    "{path} has too many values, is nested too deeply, or contains control characters.",
+    _FETCH_AGAIN,
+)
+def manifest_out_of_limits(path: str) -> None:
+    """A manifest has more than a release can have, or a text that a terminal would execute."""
+
+
+@problem("GRM-463", InvalidValue, "The card lacks {missing}.")
+def card_incomplete(missing: str) -> None:
+    """The DP card of a manifest lacks a text that is shown to readers."""
+
+
+@problem("GRM-464", InvalidValue, "There must be at most {most} columns.")
+def too_many_columns(most: int) -> None:
+    """A manifest lists more columns than a release can have."""
+
+
+@problem("GRM-465", InvalidValue, "'name' must be a text.")
+def name_missing() -> None:
+    """The mechanism or the estimator of a manifest has no name."""
 
 
 @problem(
@@ -187,6 +217,11 @@ def not_histograms(path: str) -> None:
 )
 def not_groups(path: str) -> None:
     """The file of groups has other groups, folds or columns, or numbers that are not finite."""
+
+
+@problem("GRM-466", BundleError, "{path} contains a script, a form or a frame.", "Do not open it.")
+def active_content(path: str) -> None:
+    """A page would do more in a browser than Gramercy's pages do."""
 
 
 # Keys.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramercy.schemas.errors import RequestError, ServerError
+from gramercy.schemas.errors import Interrupted, RequestError, ServerError
 from gramercy.schemas.problem import problem
 
 
@@ -400,3 +400,44 @@ def answer_not_a_column(answer: str) -> None:
 )
 def answer_not_bounds() -> None:
     """A question of `gramercy new` expects both bounds of a column, or none."""
+
+
+@problem(
+    "GRM-046",
+    Interrupted,
+    "The command was interrupted. {outcome}",
+    "Run the same command again to complete it.",
+)
+def interrupted(outcome: str) -> None:
+    """Ctrl-C while a flow was running."""
+
+
+@problem(
+    "GRM-047",
+    ServerError,
+    "The temporary Prefect server of this command has ended. {outcome}",
+    "Run the same command again: it starts a new server.",
+)
+def temporary_server_ended(outcome: str) -> None:
+    """The server that Prefect started for the command was killed, or ran out of memory."""
+
+
+@problem(
+    "GRM-048",
+    ServerError,
+    "The Prefect server at {url} does not answer any more. {outcome}",
+    "Start it again, or unset PREFECT_API_URL. Then run the same command again.",
+)
+def server_ended(url: str, outcome: str) -> None:
+    """The server at PREFECT_API_URL has refused connections while a flow was running."""
+
+
+@problem(
+    "GRM-049",
+    ServerError,
+    "Prefect could not run the flow ({reason}).",
+    "Run the same command again: it starts a new temporary server, and shows what became of the "
+    "release.",
+)
+def flow_not_run_here(reason: str) -> None:
+    """An error came from Prefect itself, while it used its temporary server."""

@@ -67,6 +67,43 @@ def yaml_value_impossible() -> None:
     """A YAML file has a date that does not exist, a number that is too long, or endless nesting."""
 
 
+@problem(
+    "GRM-747",
+    InvalidValue,
+    "The file has more than {characters} characters or, with all aliases expanded, more than "
+    "{nodes} values.",
+    "Use fewer aliases ('*name'), or patterns for columns that are declared alike.",
+)
+def yaml_too_large(characters: int, nodes: int) -> None:
+    """A YAML file is larger than a contract can be, perhaps by aliases of aliases."""
+
+
+@problem("GRM-748", InvalidValue, "A key is a list or a mapping.", "Write every key as a text.")
+def yaml_key_not_text() -> None:
+    """An alias of a list or a mapping is used as a key of a YAML file."""
+
+
+@problem(
+    "GRM-745",
+    ContractError,
+    "The name of the column '{name}' has invisible characters, or ones that break or reverse its "
+    "line.",
+    "Rename the column in the table.",
+)
+def column_name_hidden(name: str) -> None:
+    """A new data set has a name of a column or a level that readers cannot see as it is."""
+
+
+@problem(
+    "GRM-749",
+    ContractError,
+    "The names of the columns '{first}' and '{second}' look the same.",
+    "Rename one of them in the table.",
+)
+def column_names_alike(first: str, second: str) -> None:
+    """A new data set has two columns or levels whose names differ only in how they are encoded."""
+
+
 @problem("GRM-706", InvalidValue, "Line {line}: {reason}.", "Correct the YAML there.")
 def yaml_malformed(line: int, reason: str) -> None:
     """The file is not YAML: a quote, a bracket or an indentation is wrong, or a key is repeated."""

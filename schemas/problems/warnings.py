@@ -33,6 +33,16 @@ def period_not_over(period: str, last_day: str) -> None:
     """A period was named whose last day has not passed."""
 
 
+@problem(
+    "GRM-903",
+    Notice,
+    "The signed listing of the archive was not used: {problem}",
+    "The releases themselves were read instead.",
+)
+def listing_not_used(problem: str) -> None:
+    """The listing of an archive is damaged, or signed by a key that is not trusted."""
+
+
 # For the steward alone: facts about the private table.
 
 

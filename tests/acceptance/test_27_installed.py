@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,10 +19,10 @@ ROOT = Path(__file__).parents[2]
 USER_FOLDERS = ("flows", "tasks", "schemas", "estimators", "tables", "ledger")
 
 
-def build_distribution(source: Path, kind: str, folder: Path) -> Path:
+def build_distribution(source: Path, kind: str, folder: Path, umask: int = 0o022) -> Path:
     """Build a distribution of a source tree."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
-    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    subprocess.run(command, cwd=source, check=True, capture_output=True, umask=umask)
     return next(folder.iterdir())
 
 
@@ -74,6 +75,21 @@ def test_wheel_contains_one_package(wheel: Path) -> None:
         "gramercy/ledger/migrations/versions/v3_failures.py",
         "gramercy/reports/templates/plan.html",
     } <= set(names)
+
+
+@pytest.mark.slow
+def test_two_builds_are_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    """Building the sdist again gives the published files, at any time and with any umask."""
+    published = wheel.parents[1]
+    source = shutil.copytree(next((published / "source").iterdir()), tmp_path / "source")
+    for path in source.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    for kind in ("sdist", "wheel"):
+        again = build_distribution(source, kind, tmp_path / kind, umask=0o077)
+        (first,) = (published / kind).iterdir()
+        assert again.name == first.name
+        assert again.read_bytes() == first.read_bytes(), kind
 
 
 def test_installed_in_a_project_with_the_same_folders(python: Path, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def test_pages_of_papers_agree_with_stored_results() -> None:
         "denoising",
         "graphs",
         "intervals",
+        "load",
         "solvers",
         "statistics",
         "throughput",

@@ -82,7 +82,7 @@ def test_release_estimate_and_verify_commands(
     estimated = run_json("estimate", "toy/v1-r1", "--penalty", "0.5", capsys=capsys)
     assert Path(estimated["path"]).is_dir()
     checks = run_json("verify", "toy/v1-r1", capsys=capsys)[0]["checks"]
-    assert len(checks) == 14
+    assert len(checks) == 15
 
     for words in (["list"], ["show", "toy/v1-r1"], ["budget", "toy"], ["verify"]):
         code, out, _ = run_command(*words, capsys=capsys)
@@ -367,13 +367,13 @@ def test_damaged_bundle_does_not_hide_others(
 ) -> None:
     run_release(write_request(tmp_path))
     run_release(write_request(tmp_path, request={"version": "v2"}))
-    card = home / "archive/toy/v1-r1/release/CARD.md"
-    card.chmod(0o644)
-    card.write_text("forged")
+    description = home / "archive/toy/v1-r1/release/datapackage.json"
+    description.chmod(0o644)
+    description.write_text("forged")
     damaged, intact = run_json("list", capsys=capsys)
-    assert "CARD.md" in damaged["error"]
+    assert "datapackage.json" in damaged["error"]
     assert intact["release"] == "toy/v2-r2"
-    assert "CARD.md" in run_command("list", capsys=capsys)[1]
+    assert "datapackage.json" in run_command("list", capsys=capsys)[1]
 
 
 @pytest.mark.slow

@@ -68,11 +68,12 @@ def test_runs_log_only_the_fixed_sentences(tmp_path: Path) -> None:
 
     request = read_request(write_request(tmp_path))
     done = release(request)
-    assert logged_messages("release") == expected_log("replay", "validate", "accumulate", "publish")
+    published = ("replay", "validate", "accumulate", "publish", "update_listing")
+    assert logged_messages("release") == expected_log(*published)
     release(request)
-    assert logged_messages("release") == expected_log("replay")
+    assert logged_messages("release") == expected_log("replay", "update_listing")
     estimate(done, request.estimates[:1])
-    assert logged_messages("estimate") == expected_log("estimate")
+    assert logged_messages("estimate") == expected_log("estimate", "update_listing")
     report(done, ())
     assert logged_messages("report") == expected_log("report", "catalogue")
 

@@ -93,7 +93,7 @@ def _templates() -> Environment:
         loader=PackageLoader("gramercy.cli", "draft"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # for YAML, `yaml_scalar` does it
+        autoescape=False,  # noqa: S701  for YAML, `yaml_scalar` does it
     )
     environment.filters["yaml"] = yaml_scalar
     environment.filters["value"] = lambda value: "" if value is None else f" {yaml_scalar(value)}"

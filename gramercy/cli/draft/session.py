@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gramercy.cli.draft.drafting import Column, Draft
-from gramercy.common.disk import write_atomically
+from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.home import Home
 from gramercy.schemas.model import digest
 
@@ -69,7 +69,7 @@ class Session:
     def update(self, **changes: Any) -> None:
         """Change fields of the progress, and save it."""
         self.progress = replace(self.progress, **changes)
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._file.parent, 0o700)
         data = json.dumps({"table": _table(self.draft), **_answers(self.progress)})
         write_atomically(self._file, data.encode(), 0o600)
 

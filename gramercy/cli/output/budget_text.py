@@ -13,6 +13,7 @@ from rich.text import Text
 from gramercy.cli.output.phrases import privacy_loss_text
 from gramercy.cli.output.terminal import bold, out, say
 from gramercy.ledger import BudgetChange, Charge, Statement
+from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.problems.verification import table_shared
 
@@ -59,8 +60,18 @@ def budget_facts(account: Account) -> dict[str, Any]:
     }
 
 
-def print_budget(account: Account, planned: Guarantee | None = None) -> None:
-    """Print a budget, with a bar of what is spent and what a planned release takes."""
+def print_budget(
+    account: Account, planned: Guarantee | None = None, *, with_charges: bool = True
+) -> None:
+    """Print a budget, with a bar of what is spent and what a planned release takes.
+
+    Parameters
+    ----------
+    account, planned
+        The budget, and the guarantee of a planned release.
+    with_charges
+        Whether to list the last charges; otherwise they are counted.
+    """
     statement, charges = account.statement, account.charges
     window = f", data of {statement.window}" if statement.window else ""
     bar = _bar(statement, planned)
@@ -77,6 +88,9 @@ def print_budget(account: Account, planned: Guarantee | None = None) -> None:
     for change in account.changes[1:]:
         budget = privacy_loss_text(change.budget.epsilon, change.budget.delta, 6)
         say(f"changed to {budget} on {change.at.partition('T')[0]}: {change.reason}")
+    if charges and not with_charges:
+        say(f"{len(charges)} charges; 'gramercy budget {account.dataset}' lists them.")
+        return
     if charges:
         out.print(_charges_table(statement, charges))
     if len(charges) > _LISTED_CHARGES:
@@ -107,17 +121,20 @@ def _charges_table(statement: Statement, charges: Sequence[Charge]) -> Table:
     budget, first = statement.budget, max(0, len(charges) - _LISTED_CHARGES)
     columns = ("release", "version", "mu", f"epsilon at delta={budget.delta:g}", "spent after it")
     table = Table(*columns, "state", "charged", box=None)
-    total = Statement(budget)
-    for index, charge in enumerate(charges):
+    total, shown, after = Statement(budget), charges[first:], []
+    for charge in charges:
         total = total.after(charge.guarantee)
-        if index < first:
-            continue
+        after.append(total)
+    spent = approximate_spent(after[first:])
+    own = approximate_epsilons_of([(each.guarantee, budget.delta) for each in shown])
+    rows = zip(shown, after[first:], spent, own, strict=True)
+    for charge, total, so_far, epsilon in rows:
         table.add_row(
             charge.release,
             charge.version,
             f"{charge.guarantee.mu:.4g}",
-            f"{charge.guarantee.epsilon(budget.delta):.4g}",
-            Text(f"{total.spent:.4g} ").append("▪" * math.ceil(10 * total.share), style="yellow"),
+            f"{epsilon:.4g}",
+            Text(f"{so_far:.4g} ").append("▪" * math.ceil(10 * total.share), style="yellow"),
             charge.state,
             charge.at.partition("T")[0],
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 from gramercy.api.release import Release
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.collection import CollectedRelease, write_collection
-from gramercy.archive.listing import list_release
 from gramercy.archive.protocol import Archive
 from gramercy.archive.registry_entry import (
     RegistryAnswers,
@@ -23,23 +21,11 @@ from gramercy.archive.registry_entry import (
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.cli.output.output_files import write_errors
 from gramercy.common import disk
-from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.problems.command_line import package_folder_not_empty
 from gramercy.schemas.timeline import Timeline
 
 if TYPE_CHECKING:
-    from gramercy.ledger import Ledger
-
-
-def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str] = ()) -> list[Timeline]:
-    """The timelines of data sets, with the mechanisms of releases that the archive contains."""
-    mechanisms: dict[str, dict[str, str]] = {name: {} for name in datasets}
-    for dataset, release in archive.releases():
-        if dataset in mechanisms:
-            with contextlib.suppress(GramercyError):  # `gramercy verify` reports damage
-                facts = list_release(archive, dataset, release).facts
-                mechanisms[dataset][release] = str(facts.mechanism["name"])
-    return [each for name in datasets for each in ledger.timelines(name, mechanisms[name])]
+    pass
 
 
 def sealed_releases(archive: Archive, chosen: Sequence[tuple[str, str]]) -> list[CollectedRelease]:

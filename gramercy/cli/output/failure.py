@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from gramercy.cli.output import terminal
-from gramercy.schemas.errors import GramercyError, InvalidValue, Refused
+from gramercy.schemas.errors import GramercyError, Interrupted, InvalidValue, Refused
 
 
 def as_facts(error: GramercyError) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def report_failure(error: GramercyError, *, json: bool) -> None:
     if json:
         terminal.print_json(as_facts(error) | {"exit_code": error.exit_code})
     label = "Refused" if isinstance(error, Refused) else "Error"
+    label = "Interrupted" if isinstance(error, Interrupted) else label
     code = f" {error.code}" if error.code else ""
     terminal.say(Text(f"{label}{code}: ", style="red"), error.message, to=terminal.err)
 

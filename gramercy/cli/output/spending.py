@@ -19,12 +19,12 @@ _BUDGET = "─"
 _STATE_STYLES = {"published": "green", "withdrawn": "red", "spent": "red"}
 
 
-def print_timeline(timeline: Timeline) -> None:
-    """Print a budget's timeline: a picture, and a line for every event."""
+def print_timeline(timeline: Timeline, *, with_chart: bool = True) -> None:
+    """Print a budget's timeline: a picture, unless it is left out, and a line for every event."""
     last = timeline.events[-1]
     spent = f"epsilon={_number(last.spent)} of {last.budget:g} spent at delta={last.delta:g}"
     terminal.say(terminal.bold(timeline.name), f"  {spent}, {_charges(len(timeline.charges))}")
-    for line in chart(timeline.events):
+    for line in chart(timeline.events) if with_chart else ():
         terminal.out.print(line, no_wrap=True, overflow="crop")
     for line in _lines(timeline.events):
         terminal.say(line)

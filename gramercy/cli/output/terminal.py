@@ -5,31 +5,63 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.panel import Panel
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from gramercy.schemas.errors import printable
 from gramercy.schemas.problem import Notice
 from gramercy.schemas.problems.command_line import not_a_terminal
 
+
+class EscapingConsole(Console):
+    """A console that prints no character that a terminal would execute or hide.
+
+    Texts come from archives, tables and paths that may be hostile.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as Rich does, with such characters as escape sequences of Python."""
+        for segment in super().render(renderable, options):
+            text = segment.text
+            if segment.control or text.isprintable() or text == "\n":
+                yield segment
+            else:
+                yield Segment("\n".join(map(printable, text.split("\n"))), segment.style)
+
+
 # A file or a pipe has no width of its own: use a fixed one.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-err = Console(highlight=False, width=None if sys.stderr.isatty() else 110, stderr=True)
+out = EscapingConsole(highlight=False, width=None if sys.stdout.isatty() else 110)
+err = EscapingConsole(highlight=False, width=None if sys.stderr.isatty() else 110, stderr=True)
 
 
 def print_json(facts: Any) -> None:
-    """Print plain data as JSON."""
-    print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print plain data as JSON, with escapes for characters that a terminal would execute."""
+    text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+    print("\n".join(map(_json_escaped, text.split("\n"))))
+
+
+def _json_escaped(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(x if x.isprintable() else json.dumps(x)[1:-1] for x in line)
 
 
 def say(*parts: str | Text, to: Console = out) -> None:
     """Print text literally: brackets in a name are not markup."""
-    to.print(Text.assemble(*parts), soft_wrap=not to.is_terminal)
+    text = Text.assemble(*parts)
+    if to.is_terminal:
+        to.print(text)
+    else:  # the same without Rich, which takes longer than everything else for thousands of lines
+        to.file.write("\n".join(map(printable, text.plain.split("\n"))) + "\n")
 
 
 def plain(text: str) -> Text:

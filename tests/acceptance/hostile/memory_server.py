@@ -1,6 +1,6 @@
-"""Reads tables in separate processes, and measures their memory.
+"""Reads tables and archives in separate processes, and measures their memory.
 
-A server imports the project and reads a small table, then forks for every case. The memory
+A server imports the project and reads something small, then forks for every case. The memory
 of a case is the difference between the peak of its fork and the memory of the fork at its start. A
 process started by ``exec`` would inherit its parent's peak.
 """
@@ -36,8 +36,11 @@ def _outcome(request: Path, mode: str) -> dict[str, Any]:
     from gramercy.schemas.errors import GramercyError
     from gramercy.tables.source import open_source
     from gramercy.tables.streaming import accumulate
+    from tests.acceptance.hostile.archive_visit import visit
     from tests.support.factories import as_flow_step, read_plan, run_release
 
+    if mode == "archive":
+        return visit(request)
     try:
         if mode == "request":
             return {"release": run_release(request)}
@@ -77,21 +80,25 @@ def _measured(job: dict[str, Any]) -> dict[str, Any]:
     os.environ["GRAMERCY_HOME"] = job["home"]
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     signal.alarm(job["seconds"])
-    base, start = _peak_memory(), time.monotonic()
+    base, start, cpu = _peak_memory(), time.monotonic(), time.process_time()
     try:
         result = _outcome(Path(job["request"]), job["mode"])
     except BaseException as caught:  # an unexpected error, which the test reports
         result = {"error": type(caught).__name__, "text": str(caught), "exit_code": None}
-    return result | {"seconds": time.monotonic() - start, "memory": _peak_memory() - base}
+    used = {"seconds": time.monotonic() - start, "cpu": time.process_time() - cpu}
+    return result | used | {"memory": _peak_memory() - base}
 
 
-def _serve() -> None:
+def _serve(archive: str = "") -> None:
     from tests.support.factories import run_release, write_request
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["GRAMERCY_HOME"] = f"{folder}/home"
-        _outcome(write_request(Path(folder)), "tables")
-        run_release(write_request(Path(folder)))
+        if archive:
+            _outcome(Path(archive), "archive")
+        else:
+            _outcome(write_request(Path(folder)), "tables")
+            run_release(write_request(Path(folder)))
     print("ready", flush=True)
     for line in sys.stdin:
         read, write = os.pipe()
@@ -123,9 +130,10 @@ class MemoryClient:
 
 
 @contextmanager
-def memory_server() -> Iterator[MemoryClient]:
-    """Run the server until the context ends."""
+def memory_server(archive: Path | None = None) -> Iterator[MemoryClient]:
+    """Run the server until the context ends; first it visits the archive, or reads a table."""
     command = [sys.executable, "-m", "tests.acceptance.hostile.memory_server"]
+    command += [str(archive)] if archive else []
     root = Path(__file__).parents[3]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, text=True) as server:
@@ -137,4 +145,4 @@ def memory_server() -> Iterator[MemoryClient]:
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(*sys.argv[1:])

@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from gramercy.application.context import Context
 from gramercy.application.planning import Plan
 from gramercy.archive.bundle import check
 from gramercy.archive.opening import archive_of
+from gramercy.archive.signing_keys import create_signing_key, steward_key
+from gramercy.common.disk import Files
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.sampling import sampler
@@ -142,3 +145,34 @@ def _visible(request: str) -> list[str]:
     digests = {name: check(archive.release(dataset, name)) for dataset, name in archive.releases()}
     version = f"{cached_plan(request).request.version}-r"
     return [digest for name, digest in digests.items() if name.startswith(version)]
+
+
+def write_small_files(send: Send, request: str, die_at: int = 0) -> None:
+    """Write keys, pages and an anchor; be killed after a number of file operations, if any.
+
+    Reports the number of operations.
+    """
+    home, done = Home.default(), 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(call)
+        def operation(*args: Any, **named: Any) -> Any:
+            nonlocal done
+            result = call(*args, **named)
+            done += 1
+            if done == die_at:
+                die("")
+            return result
+
+        return operation
+
+    for name in ("open", "link", "replace", "fsync", "unlink", "mkdir"):
+        setattr(os, name, counted(getattr(os, name)))
+    archive = archive_of(home)
+    steward_key(home.keys)
+    for text in ("<p>1</p>", "<p>2</p>"):
+        create_signing_key(home.keys)
+        archive.write_page("index.html", text)
+        archive.write_page("toy/index.html", text)
+        Files(home.audits).write("toy/page.html", text.encode())
+    send("operations", done)

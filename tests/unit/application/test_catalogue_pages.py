@@ -19,7 +19,7 @@ from gramercy.api.release import Release
 from gramercy.application.catalogue_pages import write_site
 from gramercy.application.context import Context
 from gramercy.application.withdrawal import withdraw
-from gramercy.archive.listing import list_all
+from gramercy.archive.contents import Contents
 from gramercy.archive.opening import archive_of, open_archive
 from gramercy.common.home import Home
 from gramercy.estimators.uncertainty.difference import change, comparable
@@ -242,7 +242,7 @@ def test_unreachable_store_writes_no_pages(tmp_path: Path, monkeypatch: pytest.M
 
     run_release(write_request(tmp_path))
     home = Home.default()
-    monkeypatch.setattr("gramercy.archive.listing.read_release_manifest", unreachable)
+    monkeypatch.setattr("gramercy.archive.descriptions.read_release_manifest", unreachable)
     with raises(store_failed, reason="timeout"):
         write_site(Context(home))
     assert not (home.archive / "index.html").exists()
@@ -395,7 +395,7 @@ def test_remote_listing_fetches_only_descriptions(
     )
     withdraw(Context.default(), "toy", "v1-r1", "wrong")
     archive = replace(open_archive(place), root=tmp_path / "mirror")
-    first, second = list_all(archive)
+    first, second = Contents(archive).list_all()
     assert [first.name, second.name] == ["toy/v1-r1", "toy/v2-r2"]
     assert [first.withdrawn, second.withdrawn] == ["wrong", None]
     fetched = {path.name for path in archive.root.rglob("*") if path.is_file()}
@@ -405,7 +405,7 @@ def test_remote_listing_fetches_only_descriptions(
     objects.write("toy/v2-r2/release/datapackage.json", descriptor.replace(b"0.5", b"0.1"))
     again = replace(open_archive(place), root=tmp_path / "another")
     with pytest.raises(BundleError) as refused:
-        list_all(again)
+        Contents(again).list_all()
     assert refused.value.facts["path"] == f"{place}/toy/v2-r2/release/datapackage.json"
 
 
@@ -416,4 +416,4 @@ def test_withdrawal_notice_of_another_release_is_refused(tmp_path: Path) -> None
     root = Home.default().archive
     shutil.copytree(root / "toy/v1-r1/withdrawn", root / "toy/v2-r2/withdrawn")
     with raises(wrong_release):
-        list_all(archive_of(Home.default()))
+        Contents(archive_of(Home.default())).list_all()

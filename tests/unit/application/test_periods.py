@@ -26,9 +26,7 @@ from gramercy.archive.layout import INDEX
 from gramercy.archive.listing import newest_of_periods
 from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.common.home import Home
-from gramercy.reports.catalogue_page import DatasetEntry
 from gramercy.reports.period_series import series_facts
-from gramercy.schemas.facts import PeriodFacts
 from gramercy.schemas.problems import budget as budget_problems
 from gramercy.schemas.problems.analyses import pool_rows_unknown
 from gramercy.schemas.problems.analysis import no_periods
@@ -212,8 +210,7 @@ def published_months(folder: Path, months: int = 3, rows: int = 3000) -> Catalog
 
 
 def listed(period: str, withdrawn: str | None = None, kind: str = "second-moment") -> Any:
-    label = PeriodFacts(label=period)
-    facts = SimpleNamespace(period=label, kind=kind, names=["(intercept)", "a"])
+    facts = SimpleNamespace(period=period, kind=kind, names=["(intercept)", "a"])
     return SimpleNamespace(facts=facts, withdrawn=withdrawn, key=("toy", period))
 
 
@@ -231,12 +228,12 @@ def test_newest_release_of_each_period_that_can_be_used() -> None:
 def test_page_shows_the_last_periods_only() -> None:
     many = [listed(f"2026-01-{day:02}") for day in range(1, 31)]
     wide = [replace_names(each, 102) for each in many]
-    series = period_series(Context.default().archive, DatasetEntry("toy", wide))
+    series = period_series(Context.default().archive, wide)
     assert series is not None
     assert (len(series.releases), series.omitted, series.numbers) == (12, 18, None)
     assert [*series.releases][-1] == "2026-01-30"
     assert series_facts(series)["charts"] == []
-    assert period_series(Context.default().archive, DatasetEntry("toy", many[:1])) is None
+    assert period_series(Context.default().archive, many[:1]) is None
 
 
 def replace_names(release: Any, count: int) -> Any:

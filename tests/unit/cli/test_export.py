@@ -31,6 +31,7 @@ from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import command_line as problems
 from gramercy.schemas.problems.archive import no_release, not_an_archive
 from tests.support.conformance import CASES
+from tests.support.croissant import croissant_errors
 from tests.support.factories import (
     MECHANISM,
     contract_facts,
@@ -41,6 +42,8 @@ from tests.support.factories import (
     write_request,
 )
 from tests.support.ledger_writers import charge, contract
+from tests.support.registry_schema import registry_errors
+from tests.unit.application.test_groups import plan_of_groups
 
 with warnings.catch_warnings():
     # Importing frictionless causes warnings of its dependencies; it reports problems by value.
@@ -87,6 +90,7 @@ def test_registry_entry_of_every_mechanism(
     entry = yaml.safe_load(path.read_text(encoding="utf-8"))  # YAML 1.1, as the registry reads it
     assert entry == YAML(typ="safe", pure=True).load(path)
     RegistryEntry.model_validate_json(json.dumps(entry))
+    assert registry_errors(entry) == []
     deployment = entry["deployment"]
     assert list(deployment) == list(
         RegistryEntry.model_fields["deployment"].annotation.model_fields
@@ -199,30 +203,31 @@ def test_export_checks_its_options_before_writing(
 def package_errors(descriptor: Path) -> list[str]:
     """Errors that frictionless finds in a data package: descriptor, contents, sizes and digests.
 
-    frictionless ignores the size of a Parquet file that it reads as a table. So each of these
-    files is checked twice: as a table against its schema, and as a file against size and digest.
+    The package is validated twice: as any user does, and with its Parquet files as files, because
+    frictionless checks no digest of a Parquet file that it reads as a table.
     """
     facts = json.loads(descriptor.read_text(encoding="utf-8"))
-    checked: list[dict[str, Any]] = []
-    for each in facts["resources"]:
-        if each["format"] != "parquet":
-            checked.append(each)
-            continue
-        checked.append({k: v for k, v in each.items() if k not in {"bytes", "hash"}})
-        as_file = {k: each[k] for k in ("path", "bytes", "hash") if k in each}
-        checked.append(as_file | {"name": each["name"] + "-file", "type": "file"})
-    errors = [error.message for error in frictionless.Package.metadata_validate(facts)]
-    package = frictionless.Package.from_descriptor(
-        facts | {"resources": checked}, basepath=str(descriptor.parent)
-    )
-    report = package.validate()
-    assert [task.name for task in report.tasks] == [each["name"] for each in checked]
-    errors += [error.message for error in report.errors]
-    return errors + [
-        f"{task.name}: {text}"
-        for task in report.tasks
-        for text in [*task.warnings, *(error.message for error in task.errors)]
+    as_files = [
+        {k: each[k] for k in ("name", "path", "hash")} | {"type": "file"}
+        for each in facts["resources"]
+        if each["format"] == "parquet"
     ]
+    errors = [error.message for error in frictionless.Package.metadata_validate(facts)]
+    reports = [frictionless.validate(str(descriptor))]
+    if as_files:
+        package = frictionless.Package.from_descriptor(
+            {"resources": as_files}, basepath=str(descriptor.parent)
+        )
+        reports.append(package.validate())
+    for report, entries in zip(reports, (facts["resources"], as_files), strict=False):
+        assert [task.name for task in report.tasks] == [each["name"] for each in entries]
+        errors += [error.message for error in report.errors]
+        errors += [
+            f"{task.name}: {text}"
+            for task in report.tasks
+            for text in [*task.warnings, *(error.message for error in task.errors)]
+        ]
+    return errors
 
 
 @pytest.mark.slow
@@ -255,6 +260,15 @@ def test_bundles_of_other_kinds_are_valid_data_packages(name: str, tmp_path: Pat
     assert package_errors(publish_with(name, tmp_path) / "datapackage.json") == []
 
 
+@pytest.mark.slow
+def test_release_of_groups_is_a_valid_data_package(tmp_path: Path, home: Path) -> None:
+    plan_of_groups(tmp_path)
+    name = run_release(tmp_path / "request.yaml")
+    release = home / "archive/toy" / name / "release"
+    assert (release / "groups.parquet").exists()
+    assert package_errors(release / "datapackage.json") == []
+
+
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
@@ -280,7 +294,6 @@ def test_catalogue_is_exported_as_a_data_package(
     done = run_json("export", "--package", folder, capsys=capsys)
     assert done["package"] == str(folder / "datapackage.json")
     assert package_errors(folder / "datapackage.json") == []
-    assert frictionless.validate(str(folder / "datapackage.json")).valid  # also directly
 
     withdrawn_release, published_release = rows(folder / "releases.csv")
     assert (withdrawn_release["release"], published_release["release"]) == (
@@ -318,9 +331,20 @@ def test_catalogue_is_exported_as_a_data_package(
     (charged, *_) = ledger.charges("toy")
     assert charged.fingerprint.encode() not in content
     described = json.loads((folder / "datapackage.json").read_text())
-    paths = {each["path"] for each in described["resources"]} | {"datapackage.json"}
+    paths = {each["path"] for each in described["resources"]}
+    paths |= {"datapackage.json", "croissant.json"}
     files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
     assert paths == files
+
+    assert croissant_errors(folder / "croissant.json") == []
+    croissant = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
+    assert {each["@id"] for each in croissant["distribution"]} == paths - {
+        *("datapackage.json", "croissant.json")
+    }
+    assert croissant["datePublished"] == release.manifest.published
+    statements = croissant["rai:personalSensitiveInformation"]
+    assert f"toy/v1-r1: {release.manifest.card['statement']}" in statements
+    assert "toy/V.2-r2 is withdrawn: a column was shifted" in croissant["rai:dataLimitations"]
 
     twice, again = tmp_path / "twice", tmp_path / "again"
     run_json("export", "--package", twice, capsys=capsys)
@@ -331,6 +355,7 @@ def test_catalogue_is_exported_as_a_data_package(
     text = (folder / "releases.csv").read_text()
     (folder / "releases.csv").write_text(text.replace(",withdrawn,20", ",forgotten,20"))
     assert any("enum" in each for each in package_errors(folder / "datapackage.json"))
+    assert "releases.csv: sha256" in croissant_errors(folder / "croissant.json")
 
 
 def test_interrupted_package_export_leaves_nothing(

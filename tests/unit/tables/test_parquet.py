@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gramercy.schemas.problems.table import page_too_large
+from gramercy.tables import parquet_memory
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
-from gramercy.tables.parquet_guard import memory
 from gramercy.tables.reader import cell_batches
 from gramercy.tables.source import open_source
 from tests.support.factories import at_scale
@@ -94,7 +94,7 @@ def test_oversized_parquet_pages_are_refused(
 ) -> None:
     table = pa.table({"g": ["a" * 50] * 99, "k": np.arange(99.0)})
     pq.write_table(table, tmp_path / "t.parquet", compression="none", use_dictionary=False)
-    monkeypatch.setattr(memory, limit, 500)
+    monkeypatch.setattr(parquet_memory, limit, 500)
     with raises(page_too_large, column=name):
         list(
             cell_batches(
@@ -110,8 +110,8 @@ def test_oversized_parquet_pages_are_refused(
     "limits",
     [
         {},
-        {"parquet_guard.memory._PAGES": 1, "parquet_reader._TURN": 1},
-        {"parquet_guard.memory._BATCH": 1},
+        {"parquet_memory._PAGES": 1, "parquet_reader._TURN": 1},
+        {"parquet_memory._BATCH": 1},
     ],
 )
 def test_columns_read_one_at_a_time_equal_the_table(

@@ -35,7 +35,7 @@ _APPEND_ONLY = {
             for verb in ("UPDATE", "DELETE")
         ),
         # INSERT OR REPLACE fires neither of them.
-        "CREATE TRIGGER entries_in_order BEFORE INSERT ON entries "
+        "CREATE TRIGGER entries_in_order BEFORE INSERT ON entries "  # noqa: S608  a constant
         "WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM entries) "
         f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
     ],

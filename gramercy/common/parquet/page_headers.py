@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from gramercy.tables.parquet_guard.thrift import (
+from gramercy.common.parquet.thrift import (
     BINARY,
     LIST,
     STRUCT,

@@ -8,13 +8,13 @@ from typing import IO
 
 import pyarrow.parquet as pq
 
-from gramercy.schemas.problems.table import page_too_large
-from gramercy.tables.parquet_guard.page_headers import (
+from gramercy.common.parquet.page_headers import (
     DICTIONARY,
     PLAIN,
     VALUE_ENCODINGS,
     pages,
 )
+from gramercy.schemas.problems.table import page_too_large
 from gramercy.tables.values import Coding
 
 # Bytes of memory.

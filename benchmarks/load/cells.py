@@ -1,0 +1,180 @@
+"""One cell: time and memory of commands and of readers with an archive of some size."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measuring import read_lines
+
+if TYPE_CHECKING:
+    from gramercy.application.planning import Plan
+
+Run = Callable[[], object]
+
+ROUNDS = 3
+COMMANDS = ("list", "list --json", "budget", "budget --json", "history", "history --json")
+# The memory that the system reports of a child includes that of its parent.
+_PROGRAM = (
+    "import sys; from gramercy.cli.main import main; "
+    "from benchmarks.load.cells import report_peak; report_peak(); main()"
+)
+OPEN, PUBLISH, LISTING = "open a release", "catalogue of a publish", "listing of all bundles"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The size of an archive and its ledger."""
+
+    datasets: int
+    releases: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds and processor seconds of every round, and the peak of the memory in megabytes."""
+
+    seconds: list[float]
+    processor: list[float]
+    peak: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """The measurements of one cell, by what was measured; and total `seconds`."""
+
+    cell: Cell
+    seconds: float
+    measured: dict[str, Measured]
+
+
+def plan(quick: bool) -> Iterator[Cell]:
+    """Yield all cells; about ten minutes in total."""
+    sizes = [(10, 10), (10, 100)] if quick else [(10, 10), (10, 100), (100, 1_000), (100, 10_000)]
+    for datasets, releases in sizes:
+        yield Cell(datasets, releases)
+
+
+def read(path: Path) -> dict[Cell, Result]:
+    """Read the stored results, by cell."""
+    results = {}
+    for fields in read_lines(path):
+        cell = Cell(**fields["cell"])
+        measured = {name: Measured(**each) for name, each in fields["measured"].items()}
+        results[cell] = Result(cell, fields["seconds"], measured)
+    return results
+
+
+def measure(cell: Cell) -> Result:
+    """Build the archive and its ledger, and measure everything."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["GRAMERCY_HOME"] = str(Path(folder) / "home")
+        measured = _measure(cell, Path(folder))
+    return Result(cell, round(time.perf_counter() - began, 1), measured)
+
+
+def _measure(cell: Cell, folder: Path) -> dict[str, Measured]:
+    from benchmarks.load import synthetic
+
+    plan, release = synthetic.original(folder)
+    names = synthetic.names(cell.datasets, cell.releases)
+    synthetic.grow(plan, release, names)
+    return measure_home(plan, release, names[-1])
+
+
+def measure_home(plan: Plan, release: Path, last: tuple[str, str, int]) -> dict[str, Measured]:
+    """Measure everything with the home in use, which `synthetic.grow` has filled.
+
+    Parameters
+    ----------
+    plan, release
+        Of the release that was copied.
+    last
+        Data set, version and number of the last copy.
+    """
+    import gramercy
+    from benchmarks.load import synthetic
+    from gramercy.application.catalogue_pages import write_site
+    from gramercy.application.context import Context
+    from gramercy.application.listing_update import write_listing
+
+    context, (dataset, _, number) = Context.default(), last
+
+    def add(k: int) -> tuple[Run, Run]:
+        """Add a release, which is not measured; and write its pages, which is."""
+        new = (dataset, f"new{k}", number + 1 + k)
+        return (
+            lambda: synthetic.grow(plan, release, [new]),
+            lambda: write_site(Context.default(), (dataset, f"{new[1]}-r{new[2]}")),
+        )
+
+    def open_release() -> object:
+        return gramercy.open(context.home.archive)[f"{dataset}/v{number}-r{number}"]
+
+    listing = _here([(_nothing, lambda: write_listing(context.archive, context.ledger))])
+    return {
+        **{each: _command(each.split()) for each in COMMANDS},
+        OPEN: _here([(_nothing, open_release)] * (ROUNDS + 1)),
+        LISTING: listing,
+        PUBLISH: _here([add(k) for k in range(ROUNDS + 1)]),
+    }
+
+
+def _nothing() -> None:
+    """Prepare nothing."""
+
+
+def _here(rounds: list[tuple[Run, Run]]) -> Measured:
+    """Measure the second function of each pair in this process; of several, the first warms up."""
+    seconds, processor = [], []
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    for prepare, run in rounds:
+        prepare()
+        began, used = time.perf_counter(), time.process_time()
+        run()
+        seconds.append(round(time.perf_counter() - began, 3))
+        processor.append(round(time.process_time() - used, 3))
+    return Measured(seconds[1:] or seconds, processor[1:] or processor, _peak())
+
+
+def _peak() -> int:
+    """The peak of this process's resident memory, in megabytes."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(round(int(line.split()[1]) / 1024) for line in status if line.startswith("VmHWM"))
+
+
+def report_peak() -> None:
+    """Print the peak of this process's memory to standard error, when it ends."""
+    atexit.register(lambda: print(_peak(), file=sys.stderr))
+
+
+def _command(words: list[str]) -> Measured:
+    """Measure a command of Gramercy, including the start of Python."""
+    seconds, processor, peaks = [], [], []
+    for _ in range(ROUNDS + 1):
+        began, before = time.perf_counter(), os.times()
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM, *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+        used = os.times()
+        seconds.append(round(time.perf_counter() - began, 3))
+        ended, started = (each.children_user + each.children_system for each in (used, before))
+        processor.append(round(ended - started, 3))
+        peaks.append(int(done.stderr.split()[-1]))
+    return Measured(seconds[1:], processor[1:], max(peaks))

@@ -1,0 +1,54 @@
+"""The results page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import markdown
+from benchmarks.load.cells import COMMANDS, LISTING, OPEN, PUBLISH, Measured, Result, read
+
+_INTRODUCTION = (
+    "For stewards of large archives: what commands take as the number of releases grows. Each "
+    "archive consists of copies of one real release of 10 columns under many names, with seals, "
+    "signatures and charges of their own. Seconds are medians of three rounds, commands with the "
+    "start of Python; processor seconds do not depend on what else the machine does. Memory is the "
+    "peak of the process. Written by `python -m benchmarks.load` "
+    "from `results.jsonl`."
+)
+_MEANINGS = {
+    OPEN: "`gramercy.open` and a release by its name, which is verified",
+    PUBLISH: "the signed listing, and the pages of the release, its data set and the archive",
+    LISTING: "the signed listing from all bundles, as `gramercy site` writes it",
+}
+
+
+def write(out: Path) -> None:
+    """Write `results.md` from `results.jsonl` in the same folder."""
+    results = list(read(out / "results.jsonl").values())
+    markdown.write(out / "results.md", _lines(results))
+
+
+def _lines(results: list[Result]) -> Iterator[str]:
+    yield "# Thousands of releases\n"
+    yield _INTRODUCTION + "\n"
+    results = sorted(results, key=lambda each: each.cell.releases)
+    head = [f"{each.cell.releases:,} of {each.cell.datasets}" for each in results]
+    for title, of in _TABLES.items():
+        yield f"## {title}\n"
+        body = [
+            [
+                f"`gramercy {name}`" if name in COMMANDS else _MEANINGS[name],
+                *(of(each.measured[name]) for each in results),
+            ]
+            for name in (*COMMANDS, *_MEANINGS)
+        ]
+        yield from markdown.table(["releases of data sets", *head], body)
+
+
+_TABLES: dict[str, Callable[[Measured], str]] = {
+    "Seconds": lambda each: f"{statistics.median(each.seconds):.2f}",
+    "Processor seconds": lambda each: f"{statistics.median(each.processor):.2f}",
+    "Megabytes": lambda each: str(each.peak),
+}

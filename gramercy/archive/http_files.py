@@ -1,0 +1,179 @@
+"""The files of an archive at an HTTP address: read by name, bounded, with typed errors.
+
+An HTTP server lists no folders. The files of a bundle are those that its SHA256SUMS names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import os
+import re
+import socket
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from gramercy.archive.bundle import SEAL, SIGNATURE, SUMS
+from gramercy.schemas.problems.archive import query_in_url, store_failed, user_in_url
+from gramercy.schemas.problems.listing import file_too_large
+from gramercy.schemas.url import without_secrets
+
+SCHEMES = frozenset({"http", "https"})
+
+_TIMEOUT = 30.0  # seconds without an answer
+_CHUNK = 1 << 20
+_MOST_SUMS = 1 << 20  # bytes of SHA256SUMS
+_MOST_FILE = 1 << 32  # bytes of any other file of a bundle
+_MISSING = {404, 410}
+_LINE = re.compile(rb"[0-9a-f]{64}  ([^/\n\0]+)\n")
+
+
+@dataclass(frozen=True)
+class HttpFiles:
+    """Files by their names relative to an HTTP address.
+
+    Parameters
+    ----------
+    url
+        The address, without user, query and fragment.
+    """
+
+    url: str = field(repr=False)
+
+    def check_address(self) -> None:
+        """Refuse an address with a user or a query; raises `RequestError`."""
+        parts = urllib.parse.urlsplit(self.url)
+        if "@" in self.url:
+            raise user_in_url(self.display_url(), parts.scheme)
+        if "?" in self.url or "#" in self.url:
+            raise query_in_url(self.display_url())
+
+    def display_url(self, name: str = "") -> str:
+        """The address of a file, without anything that may be secret."""
+        base = without_secrets(self.url).rstrip("/")
+        return f"{base}/{name}" if name else base
+
+    def read(self, name: str, most: int) -> bytes | None:
+        """The content of a small file; None if there is none.
+
+        Raises
+        ------
+        ArchiveError
+            If it is larger than `most` bytes, or the server cannot be reached or refuses.
+        """
+        with self._errors(name):
+            response = self._open(name)
+            if response is None:
+                return None
+            with response:
+                content = response.read(most + 1)
+        if len(content) > most:
+            raise file_too_large(self.display_url(name), most)
+        return bytes(content)
+
+    def sizes_in(self, folder: str) -> dict[str, int]:
+        """The largest possible sizes in bytes of a bundle's files, by name; empty if it is missing.
+
+        Raises
+        ------
+        ArchiveError
+            As `read`.
+        """
+        sums = self.read(f"{folder}/{SUMS}", _MOST_SUMS)
+        if sums is None:
+            return {}
+        # `bundle.sealed_digests` refuses a list that has any other line.
+        names = {os.fsdecode(name) for name in _LINE.findall(sums)}
+        return {SUMS: _MOST_SUMS, SIGNATURE: _MOST_SUMS} | dict.fromkeys(names - SEAL, _MOST_FILE)
+
+    def chunks(self, name: str, size: int) -> Iterator[bytes]:
+        """The content of a file of at most this size, in chunks.
+
+        Raises
+        ------
+        ArchiveError
+            As `read`; also if there is no such file.
+        """
+        left = size
+        with self._errors(name):
+            response = self._open(name)
+            if response is None:
+                raise store_failed(self.display_url(name), "read", "not found")
+            with response:
+                if int(response.headers.get("Content-Length") or 0) > size:
+                    raise file_too_large(self.display_url(name), size)
+                while left >= 0 and (chunk := response.read(min(_CHUNK, left + 1))):
+                    left -= len(chunk)
+                    yield chunk
+        if left < 0:
+            raise file_too_large(self.display_url(name), size)
+
+    def _open(self, name: str) -> Any:
+        """The server's answer, or None if there is no such file."""
+        url = f"{self.url.rstrip('/')}/{urllib.parse.quote(name)}"
+        request = urllib.request.Request(  # noqa: S310  `SCHEMES` only
+            url, headers={"User-Agent": "gramercy"}
+        )
+        try:
+            return _opener().open(request, timeout=_TIMEOUT)
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code in _MISSING:
+                    return None
+                raise
+
+    @contextlib.contextmanager
+    def _errors(self, name: str) -> Iterator[None]:
+        """Turn an error of the network into an ArchiveError that does not quote it."""
+        reason = ""
+        try:
+            yield
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = _reason(error)
+        if reason:
+            raise store_failed(self.display_url(name), "read", reason)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirections to HTTP addresses, and never from HTTPS to HTTP."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        scheme = newurl.partition(":")[0].lower()
+        if scheme not in SCHEMES or (req.type == "https" and scheme != "https"):
+            raise urllib.error.HTTPError(req.full_url, code, msg, headers, fp)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+@functools.cache
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_Redirects)
+
+
+def _reason(error: Exception) -> str:
+    """Why a request failed, without the message of the error, which may quote the address."""
+    if isinstance(error, urllib.error.HTTPError):
+        return f"the server answers {error.code}"
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, socket.gaierror):
+        return "the host is not known"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return "the server's certificate is not valid"
+    if isinstance(cause, TimeoutError):
+        return "no answer"
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno)
+    return type(cause).__name__

@@ -1,0 +1,217 @@
+"""The signed listing of an archive: ``listing.json``, and a file for each part of a data set.
+
+The root is one line of JSON and a line with the signature of a steward's key, in one file, so that
+readers never combine the one with an older version of the other. It names each part by its digest,
+and the name of a part, ``<dataset>/listing-<16 digits>.json``, begins with that digest: a part
+never changes, and a reader of an older root finds the parts of that root, or knows that they are
+gone.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from gramercy.archive.layout import LISTING_FILE, part_name
+from gramercy.archive.protocol import Archive
+from gramercy.archive.signature import LISTING, key_id, sign, signer
+from gramercy.archive.signing_keys import steward_key
+from gramercy.common.home import Home
+from gramercy.schemas.errors import InvalidValue
+from gramercy.schemas.listing import (
+    LISTING_FORMAT,
+    DatasetListing,
+    ListingEntry,
+    ListingPart,
+    ListingRoot,
+    Names,
+    ReleaseTable,
+)
+from gramercy.schemas.model import Model, canonical_json
+from gramercy.schemas.problems import listing as problems
+from gramercy.schemas.problems.bundle import untrusted_signer
+
+NEWEST = 10  # releases of each data set in the root
+PART = 200  # releases in a part
+_MOST_BYTES = 1 << 24  # of a file of the listing
+_MOST_VALUES = 500_000  # JSON values in such a file; each takes about 100 bytes of memory
+_CACHED_ROOTS = 4
+_CACHED_PARTS = 256  # a part never changes
+_RETURN = b"\n"
+
+M = TypeVar("M", bound=Model)
+
+
+class PartMissingError(Exception):
+    """A part of the listing is missing or differs: it belongs to another root."""
+
+
+@dataclass(frozen=True)
+class SignedRoot:
+    """A root whose signature is valid.
+
+    Parameters
+    ----------
+    root
+        The root.
+    signed_by
+        The public key that signed it, in hexadecimal.
+    """
+
+    root: ListingRoot
+    signed_by: str
+
+
+def read_root(archive: Archive) -> SignedRoot | None:
+    """The root of an archive's listing, or None if there is not one.
+
+    Raises
+    ------
+    BundleError
+        If it is malformed, or not signed by a trusted key.
+    ArchiveError
+        If it cannot be read.
+    """
+    path = f"{archive.location}/{LISTING_FILE}"
+    content = archive.read_file(LISTING_FILE, _MOST_BYTES)
+    if content is None:
+        return None
+    stated, end, line = content.partition(_RETURN)
+    public = signer(line, stated + end, LISTING)
+    if public is None:
+        raise problems.listing_not_signed(path)
+    if archive.trusted and public not in archive.trusted:
+        trusted = tuple(sorted(map(key_id, archive.trusted)))
+        raise untrusted_signer(path, key_id(public), trusted)
+    return SignedRoot(_parsed_root(stated, path), public)
+
+
+@functools.lru_cache(_CACHED_ROOTS)
+def _parsed_root(content: bytes, path: str) -> ListingRoot:
+    return _parsed(ListingRoot, content, path)
+
+
+@functools.lru_cache(_CACHED_PARTS)
+def read_part(archive: Archive, dataset: str, digest: str) -> tuple[ListingEntry, ...]:
+    """The releases in a part that the root names, each with the names of its columns.
+
+    Raises
+    ------
+    PartMissingError
+        If it is missing, or differs from what the root names.
+    BundleError
+        If it is malformed.
+    ArchiveError
+        If it cannot be read.
+    """
+    name = part_name(dataset, digest)
+    content = archive.read_file(name, _MOST_BYTES)
+    if content is None or hashlib.sha256(content).hexdigest() != digest:
+        raise PartMissingError
+    path = f"{archive.location}/{name}"
+    part = _parsed(ListingPart, content, path)
+    if {dataset} != {part.dataset, *(each.facts.dataset.id for each in part.releases)}:
+        raise problems.not_a_listing(path, "it is of another data set")
+    return with_names(part)
+
+
+def write_dataset(
+    archive: Archive,
+    dataset: str,
+    entries: Sequence[ListingEntry],
+    before: DatasetListing | None = None,
+) -> DatasetListing:
+    """Write the parts of a data set; returns its entry in the root, which names them.
+
+    Parameters
+    ----------
+    archive
+        The archive.
+    dataset
+        Id of the data set.
+    entries
+        Its releases with the names of their columns, oldest first; at least one.
+    before
+        Its entry in the root so far.
+
+    Raises
+    ------
+    ArchiveError
+        If a part cannot be written.
+    """
+    digests = []
+    for start in range(0, len(entries), PART):
+        table = _table(entries[start : start + PART])
+        part = {"format": LISTING_FORMAT, "dataset": dataset, **table}
+        content = canonical_json(part).encode() + _RETURN
+        digests.append(hashlib.sha256(content).hexdigest())
+        archive.write_file(part_name(dataset, digests[-1]), content)
+    newest = ReleaseTable.model_validate(_table(entries[-NEWEST:]))
+    superseded = set(before.parts if before else ()).difference(digests)
+    return DatasetListing(
+        parts=tuple(digests),
+        releases=len(entries),
+        newest=newest,
+        superseded=tuple(sorted(superseded)),
+    )
+
+
+def write_root(archive: Archive, root: ListingRoot) -> None:
+    """Sign and write the root; raises `ArchiveError` if it cannot be written."""
+    stated = canonical_json(root.model_dump(mode="json")).encode() + _RETURN
+    key = steward_key(archive.keys or Home.default().keys)
+    archive.write_file(LISTING_FILE, stated + sign(key, stated, LISTING))
+
+
+def remove_superseded(
+    archive: Archive, dataset: str, before: DatasetListing | None, root: ListingRoot
+) -> None:
+    """Remove the parts that were superseded before the last root was written.
+
+    Those that this root supersedes stay for readers of the last one.
+    """
+    for digest in before.superseded if before else ():
+        if digest not in root.datasets[dataset].parts:
+            archive.remove_file(part_name(dataset, digest))
+
+
+def with_names(table: ReleaseTable) -> tuple[ListingEntry, ...]:
+    """The releases of a table, each with the names of its columns."""
+    return tuple(
+        each.model_copy(
+            update={"facts": each.facts.model_copy(update={"names": table.columns[each.columns]})}
+        )
+        for each in table.releases
+    )
+
+
+def _table(entries: Sequence[ListingEntry]) -> dict[str, Any]:
+    """Releases as plain data, in which the names of columns are stated once."""
+    columns: dict[Names, int] = {}
+    releases = []
+    for each in entries:
+        facts = each.model_dump(mode="json")
+        facts["facts"].pop("names")
+        facts["columns"] = columns.setdefault(each.facts.names, len(columns))
+        releases.append(facts)
+    return {"columns": [list(names) for names in columns], "releases": releases}
+
+
+def _parsed(model: type[M], content: bytes, path: str) -> M:
+    """A file of a listing; what a hostile one can cost is bounded before it is parsed."""
+    reason = ""
+    if sum(map(content.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise problems.not_a_listing(path, "it has too many entries")
+    try:
+        return model.model_validate(json.loads(content))
+    except (InvalidValue, ValidationError):
+        reason = "a key is missing or invalid"
+    except (ValueError, RecursionError):
+        reason = "it is not JSON"
+    raise problems.not_a_listing(path, reason)

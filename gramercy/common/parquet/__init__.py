@@ -1,0 +1,1 @@
+"""Sizes that a Parquet file states in its footer and its page headers."""

@@ -1,1 +1,0 @@
-"""Checks how much memory a Parquet file will need, before a library reads it."""

@@ -1,0 +1,191 @@
+"""The signed listing of an archive: what it contains, so that readers need not search it.
+
+The root names the parts of every data set by their digests; a part lists some of its releases.
+`gramercy.archive.signed_listing` writes, signs and reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gramercy.schemas.anchor import Anchor
+from gramercy.schemas.contract import Neighbours, ProtectedUnit
+from gramercy.schemas.facts import DatasetFacts, RowsFacts
+from gramercy.schemas.manifest import ReleaseKind, ReleaseManifest
+from gramercy.schemas.model import Digest, Label, Model, Slug
+from gramercy.schemas.normalisation import AnyNormalisation
+from gramercy.schemas.problems.listing import columns_not_listed
+
+LISTING_FORMAT: Literal[1] = 1
+
+Names = tuple[str, ...]
+
+
+class ListedMechanism(Model):
+    """The mechanism of a release; its parameters are in the manifest."""
+
+    name: str
+
+
+class ListedGuarantee(Model):
+    """The guarantee of a release; see `schemas.facts.GuaranteeFacts`."""
+
+    mu: float
+    delta0: float
+    pure_epsilon: float | None
+    epsilon: float
+    delta: float
+
+
+class Withdrawal(Model):
+    """A notice of withdrawal: the digest of its SHA256SUMS, and the reason that it states."""
+
+    sha256: Digest
+    reason: Annotated[str, Field(max_length=500)]
+
+
+class ListedFacts(Model):
+    """The facts of a release by which it is listed and found; from its manifest.
+
+    Parameters
+    ----------
+    dataset, kind, release, published, normalisation, neighbours, privacy_unit, rows
+        As in the manifest.
+    mechanism, guarantee
+        The name of the mechanism, and the main numbers of the guarantee.
+    period
+        The label of the period of the data; null with a budget for a lifetime.
+    names
+        Names of the matrix columns.
+    """
+
+    dataset: DatasetFacts
+    kind: ReleaseKind
+    release: Label
+    published: str
+    mechanism: ListedMechanism
+    normalisation: AnyNormalisation
+    neighbours: Neighbours
+    privacy_unit: ProtectedUnit
+    rows: RowsFacts
+    guarantee: ListedGuarantee
+    period: Label | None = None
+    names: Names = ()
+
+    @classmethod
+    def of(cls, manifest: ReleaseManifest) -> Self:
+        """The facts that a manifest states."""
+        stated = manifest.guarantee
+        return cls(
+            dataset=manifest.dataset,
+            kind=manifest.kind,
+            release=manifest.release,
+            published=manifest.published,
+            mechanism=ListedMechanism(name=str(manifest.mechanism["name"])),
+            normalisation=manifest.normalisation,
+            neighbours=manifest.neighbours,
+            privacy_unit=manifest.privacy_unit,
+            rows=manifest.rows,
+            guarantee=ListedGuarantee(
+                **{key: getattr(stated, key) for key in ListedGuarantee.model_fields}
+            ),
+            period=manifest.period.label if manifest.period is not None else None,
+            names=tuple(manifest.names),
+        )
+
+    @property
+    def count_key(self) -> str:
+        """The unit that the matrix averages over: ``persons`` or ``rows``."""
+        return "persons" if self.privacy_unit == "person" else "rows"
+
+
+class ListingEntry(Model):
+    """A release in a listing.
+
+    Parameters
+    ----------
+    facts
+        Its facts, without the names of its columns.
+    columns
+        Index of these names in `ReleaseTable.columns`.
+    sha256
+        Digest of the SHA256SUMS of the release.
+    withdrawn
+        Its notice of withdrawal, if there is one.
+    estimates, reports
+        Digests of the SHA256SUMS of its estimates and reports, by their ids.
+    """
+
+    facts: ListedFacts
+    columns: Annotated[int, Field(strict=True, ge=0)]
+    sha256: Digest
+    withdrawn: Withdrawal | None = None
+    estimates: Annotated[dict[Label, Digest], Field(default_factory=dict)]
+    reports: Annotated[dict[Label, Digest], Field(default_factory=dict)]
+
+
+class ReleaseTable(Model):
+    """Releases of one data set, in the order of publication.
+
+    Parameters
+    ----------
+    columns
+        The different lists of column names.
+    releases
+        The releases, oldest first.
+    """
+
+    columns: tuple[Names, ...] = ()
+    releases: tuple[ListingEntry, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_columns(self) -> Self:
+        if any(each.columns >= len(self.columns) for each in self.releases):
+            raise columns_not_listed()
+        return self
+
+
+class ListingPart(ReleaseTable):
+    """A part of the listing of a data set: a file of its own, named by its digest."""
+
+    format: Literal[1]
+    dataset: Slug
+
+
+class DatasetListing(Model):
+    """A data set in the root of a listing.
+
+    Parameters
+    ----------
+    parts
+        SHA-256 of the parts, oldest releases first.
+    releases
+        Number of its releases.
+    newest
+        The newest of them.
+    superseded
+        Parts of the root before, which are kept until the next one is written.
+    """
+
+    parts: tuple[Digest, ...]
+    releases: Annotated[int, Field(strict=True, ge=1)]
+    newest: ReleaseTable
+    superseded: tuple[Digest, ...] = ()
+
+
+class ListingRoot(Model):
+    """The root of a listing, which is signed.
+
+    Parameters
+    ----------
+    ledger
+        The last entry of the ledger when the listing was written; null without a ledger.
+    datasets
+        The data sets by their ids.
+    """
+
+    format: Literal[1]
+    ledger: Anchor | None = None
+    datasets: dict[Slug, DatasetListing]

@@ -1,0 +1,91 @@
+"""The signed listing of an archive, and archives that are read by it: codes 480 to 499."""
+
+from __future__ import annotations
+
+from gramercy.schemas.errors import ArchiveError, BundleError, InvalidValue, RequestError
+from gramercy.schemas.problem import problem
+
+_ASK = "Ask the curator to run 'gramercy site'."
+
+
+@problem("GRM-480", InvalidValue, "A release refers to columns that the listing does not have.")
+def columns_not_listed() -> None:
+    """A part of a listing names each list of columns once; a release states an unknown one."""
+
+
+@problem("GRM-481", BundleError, "{path} is not a listing of an archive ({reason}).", _ASK)
+def not_a_listing(path: str, reason: str) -> None:
+    """The file is too large, is not JSON of the expected form, or contradicts its place."""
+
+
+@problem("GRM-482", BundleError, "{path} has no valid signature.", _ASK)
+def listing_not_signed(path: str) -> None:
+    """The listing was changed after it was signed, or its signature is missing."""
+
+
+@problem("GRM-483", ArchiveError, "{path} changes while it is read.", "Try again.")
+def listing_changing(path: str) -> None:
+    """A part of the listing is missing or of another listing, in three attempts.
+
+    That happens while releases are published, and also if the archive was copied incompletely.
+    """
+
+
+@problem(
+    "GRM-484",
+    BundleError,
+    "{path} is not the bundle that the signed listing of the archive names.",
+    "The bundle was replaced, or the listing is of another copy: ask the curator.",
+)
+def not_as_listed(path: str) -> None:
+    """The seal of the bundle is valid, but its digest differs from the one in the listing."""
+
+
+@problem(
+    "GRM-485",
+    BundleError,
+    "{path} is missing, although the signed listing of the archive names it.",
+    "Fetch the archive again, or ask the curator.",
+)
+def listed_bundle_missing(path: str) -> None:
+    """A bundle that was published is no longer in the archive."""
+
+
+@problem(
+    "GRM-486",
+    RequestError,
+    "{address} is not an archive.",
+    "Archives nearby, most similar first: {similar}.",
+)
+def archive_nearby(address: str, similar: tuple[str, ...]) -> None:
+    """Nothing of an archive is at the address, but there is an archive next to it."""
+
+
+@problem(
+    "GRM-487",
+    RequestError,
+    "{url} has no listing.json, without which an archive cannot be read over HTTP.",
+    "Check the address; the curator writes the listing with 'gramercy site'.",
+)
+def no_listing(url: str) -> None:
+    """The server answers, but there is no archive at this address, or it has no listing yet."""
+
+
+@problem(
+    "GRM-488",
+    ArchiveError,
+    "{url} can only be read: an archive at an HTTP address cannot be written to.",
+    "Publish to a folder or an object store, and serve its files.",
+)
+def read_only(url: str) -> None:
+    """A command that writes was given the HTTP address of an archive."""
+
+
+@problem(
+    "GRM-489",
+    ArchiveError,
+    "{url} is larger than {most} bytes.",
+    "Ask the curator for a copy of the archive.",
+)
+def file_too_large(url: str, most: int) -> None:
+    """A server sends more than a file of an archive can contain; the rest was not read."""

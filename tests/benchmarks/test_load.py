@@ -1,0 +1,122 @@
+"""Hundreds of releases: lists, pages and budgets; and the benchmark of thousands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gramercy
+from benchmarks.load import cells, page, synthetic
+from benchmarks.measuring import append
+from gramercy.application.catalogue_pages import write_site
+from gramercy.application.context import Context
+from gramercy.application.listing_update import update_listing
+from gramercy.archive.contents import Contents
+from gramercy.archive.listing import ListedRelease
+from gramercy.archive.local import LocalArchive
+from gramercy.archive.signed_listing import PART, read_root
+from gramercy.reports.catalogue_content import RELEASES_ON_PAGE
+from tests.support.factories import run_json
+
+MANY, FEW = PART + 3, 4
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with many releases of one data set and few of another; listed."""
+    folder = tmp_path_factory.mktemp("large")
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+        plan, release = synthetic.original(folder)
+        names = [("many", f"v{k}", k) for k in range(1, MANY + 1)]
+        names += [("few", f"v{k}", k) for k in range(1, FEW + 1)]
+        synthetic.grow(plan, release, names)
+        update_listing(Context.default(), "few", "v1-r1")  # the first listing has everything
+        synthetic.grow(plan, release, [("many", "last", MANY + 1)])
+        assert write_site(Context.default(), ("many", f"last-r{MANY + 1}")) == 1
+    return folder / "home"
+
+
+@pytest.fixture(autouse=True)
+def in_use(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAMERCY_HOME", str(large))
+
+
+def test_listing_has_parts(large: Path) -> None:
+    archive = LocalArchive(large / "archive")
+    signed = read_root(archive)
+    assert signed is not None
+    listing = signed.root.datasets["many"]
+    assert (len(listing.parts), listing.releases) == (2, MANY + 1)
+    assert listing.newest.releases[-1].facts.release == f"last-r{MANY + 1}"
+    names = Contents(archive).names()
+    assert len(names) == len(set(names)) == MANY + 1 + FEW + 1
+    assert names == archive.releases()
+    searched = list(Contents(archive).try_list(names).values())
+    assert all(isinstance(each, ListedRelease) for each in searched)
+
+
+def test_neither_lists_nor_releases_read_other_bundles(
+    large: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unexpected(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("gramercy.archive.descriptions.describe_release", unexpected)
+    assert len(run_json("list", capsys=capsys)) == MANY + 1 + FEW + 1
+    (timeline,) = run_json("history", "many", capsys=capsys)
+    assert len(timeline["events"]) == 1 + MANY + 1
+    assert {each["mechanism"] for each in timeline["events"][1:]} == {"gaussian"}
+    catalogue = gramercy.open(large / "archive")
+    assert len(catalogue.history("many")) == MANY + 1
+    monkeypatch.setattr(LocalArchive, "releases", unexpected)
+    assert catalogue[f"many/v{MANY}-r{MANY}"].id == f"many/v{MANY}-r{MANY}"
+
+
+def test_budgets_of_all_data_sets_are_those_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    together = {each["dataset"]: each for each in run_json("budget", capsys=capsys)}
+    assert [*together] == ["few", "many", "throughput"]
+    for name, facts in together.items():
+        (alone,) = run_json("budget", name, capsys=capsys)
+        assert facts == alone
+    assert len(together["many"]["charges"]) == MANY + 1
+    ledger = Context.default().ledger
+    assert ledger.statements_by_dataset() == {name: ledger.statements(name) for name in together}
+    assert len(ledger.published()) == MANY + 1 + FEW + 1
+
+
+def test_pages_of_older_releases_stay_when_new_ones_appear(large: Path, tmp_path: Path) -> None:
+    folder = large / "archive" / "many"
+    index, older = folder / "index.html", folder / "releases-1.html"
+    links = re.findall(r'href="v\d+-r\d+/index.html"', older.read_text())
+    assert len(links) == RELEASES_ON_PAGE
+    text = index.read_text()
+    assert f"last-r{MANY + 1}/index.html" in text
+    assert "v1-r1/index.html" not in text
+    assert 'href="releases-1.html">v1 to v100</a>' in text
+    assert not (folder / "releases-2.html").exists()
+    first_page = (large / "archive" / "index.html").read_text()
+    assert f"{MANY + 1 + FEW + 1} releases of 3 data sets" in first_page
+    assert f"All {MANY + 1} releases" in first_page
+    before, others = older.stat().st_mtime_ns, large / "archive" / "few" / "index.html"
+    assert not others.exists()  # no page of another data set was written
+    write_site(Context.default(), ("many", f"v{MANY}-r{MANY}"))
+    assert older.stat().st_mtime_ns == before
+    assert LocalArchive(large / "archive").unknown_files() == []
+
+
+def test_benchmark_is_measured_stored_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "ROUNDS", 1)
+    monkeypatch.setattr(cells, "COMMANDS", ("budget",))
+    monkeypatch.setattr(page, "COMMANDS", ("budget",))
+    cell = cells.Cell(2, 4)
+    result = cells.measure(cell)
+    assert result.measured.keys() == {"budget", cells.OPEN, cells.PUBLISH, cells.LISTING}
+    append(tmp_path / "results.jsonl", result)
+    assert cells.read(tmp_path / "results.jsonl") == {cell: result}
+    page.write(tmp_path)
+    assert "| `gramercy budget` |" in (tmp_path / "results.md").read_text()

@@ -1,0 +1,37 @@
+"""The description of a bundle's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from gramercy.archive.package import comparable_descriptor, resource
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A Parquet file and a CSV file."""
+    table = pd.DataFrame({"value": [1.0, 2.0]})
+    table.to_parquet(tmp_path / "m.parquet")
+    table.to_csv(tmp_path / "m.csv", index=False)
+    return tmp_path
+
+
+def test_only_the_size_of_a_parquet_file_is_left_out(folder: Path) -> None:
+    """frictionless counts no bytes of a Parquet file, and finds every stated size wrong."""
+    assert "bytes" not in resource(folder / "m.parquet", "m", folder)
+    assert resource(folder / "m.csv", "m", folder)["bytes"] == (folder / "m.csv").stat().st_size
+
+
+@pytest.mark.parametrize("file", ["m.parquet", "m.csv"])
+@pytest.mark.parametrize("error", [0, 1])
+def test_correct_sizes_of_earlier_bundles_are_accepted(file: str, error: int, folder: Path) -> None:
+    """A wrong size stays, and so does that of any other file: it will differ from what is so."""
+    entry = resource(folder / file, "m", folder)
+    earlier = entry | {"bytes": (folder / file).stat().st_size + error}
+    (folder / "datapackage.json").write_text(json.dumps({"resources": [earlier]}))
+    accepted = entry if error == 0 else earlier
+    assert comparable_descriptor(folder) == {"resources": [accepted]}
