@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramercy.common.lattice import Lattice
+from gramercy.common.parquet.thrift import MemoryLimitError
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.errors import TableError
 from gramercy.schemas.normalisation import Unit
@@ -24,7 +25,6 @@ from gramercy.tables import arrow_reader
 from gramercy.tables.arrow_footer import buffers_of, memory_needed
 from gramercy.tables.column_types import column_types
 from gramercy.tables.csv_reader import MalformedLines
-from gramercy.common.parquet.thrift import MemoryLimitError
 from gramercy.tables.reader import cell_batches, partitions
 from gramercy.tables.source import open_source
 from gramercy.tables.streaming import accumulate
