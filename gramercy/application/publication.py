@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gramercy.application.context import Context
+from gramercy.application.open_publication import publishing
 from gramercy.application.planning import Plan
 from gramercy.archive.protocol import Archive
 from gramercy.archive.recovery import commit_leftover
@@ -103,7 +104,7 @@ class Publication:
         UntrustedLedger
             Naming the release.
         """
-        published = [name for dataset, name in self.archive.releases() if dataset == self.dataset]
+        published = [name for _, name in self.archive.releases(self.dataset)]
         # The ledger is read last, because a charge is entered before its bundle appears.
         charged = self.ledger.releases(self.dataset)  # read last: a charge precedes its release
         missing = [name for name in published if name not in charged]
@@ -138,7 +139,7 @@ class Publication:
             If the lock was lost, and another run has charged this request, or closed its charge.
         """
         plan, ledger, archive = self.plan, self.ledger, self.archive
-        with archive.staging(self.dataset, sweep_first=True) as staged:
+        with archive.staging(self.dataset, sweep_first=True) as staged, publishing():
             self.check_ledger_is_complete()
             self.context.record_head()
             self.lock.renew()

@@ -1,5 +1,7 @@
 """Ends a command soon after Ctrl-C, or after its Prefect server has ended, with a true sentence.
 
+A publication that has been charged is finished first, except after Ctrl-C.
+
 Prefect repeats requests to a server that is gone for minutes. At a terminal, Ctrl-C ends the
 temporary server as well, because it is in the same group of processes.
 """
@@ -18,6 +20,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NoReturn
 
+from gramercy.application.open_publication import is_publishing
 from gramercy.cli.output.failure import report_failure
 from gramercy.cli.temporary_server import end_server, server_process
 from gramercy.schemas.errors import GramercyError, ServerError
@@ -133,6 +136,8 @@ class _Guard:
         while not self._done.wait(_POLL_SECONDS):
             if self._problem is None:
                 self._check_server()
+            elif self._problem is not interrupted and is_publishing():
+                self._since = time.monotonic()  # a publication needs no server
             elif time.monotonic() - self._since > _GRACE_SECONDS and not self._done.is_set():
                 self._end_process(self._problem(self._outcome()))
 

@@ -54,7 +54,7 @@ def _environment() -> Environment:
         "bytes": _bytes,
     }
     loader = environment.loader or PackageLoader("gramercy.reports")
-    sheet = Markup(loader.get_source(environment, "style.css")[0])  # noqa: S704  a file of ours
+    sheet = Markup(loader.get_source(environment, "style.css")[0])  # noqa: S704  our own file
     environment.globals |= {"style": sheet, "infinity": math.inf, "noise_band": NOISE_BAND}
     return environment
 

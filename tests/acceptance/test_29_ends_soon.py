@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 
 from gramercy.application.context import Context
-from gramercy.cli import flow_runner
+from gramercy.application.open_publication import publishing
+from gramercy.cli import flow_runner, run_guard
 from gramercy.cli.run_guard import guarded
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
@@ -117,6 +119,20 @@ def test_server_at_a_url_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
     expected = raises(server_ended, url="http://127.0.0.1:9/api", outcome="NOTHING")
     with expected, guarded(lambda: "NOTHING"):
         raise TimeoutError
+
+
+def test_charged_publication_is_finished_without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ending the process between charge and publication would spend the charge."""
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    for name, seconds in (("_GRACE_SECONDS", 0.1), ("_POLL_SECONDS", 0.01)):
+        monkeypatch.setattr(run_guard, name, seconds)
+    monkeypatch.setattr(run_guard, "_UNREACHABLE_SECONDS", 0.0)
+    ended = threading.Event()
+    monkeypatch.setattr(run_guard, "exit_at_once", lambda code: ended.set())
+    with raises(server_ended), guarded(lambda: "CHARGED"):
+        with publishing():
+            assert not ended.wait(0.5)
+        assert ended.wait(30)
 
 
 def test_errors_of_gramercy_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
