@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "serve:serve",
         "Run Prefect, its deployments and a worker on this machine.",
     ),
-    "list": ("list:list_archive", "List the releases of the archive."),
+    "list": ("list:list_archive", "List the releases of an archive."),
     "show": ("show:show", "Show a release: its guarantee, its noise and its files."),
     "verify": (
         "verify:verify",

@@ -17,10 +17,15 @@ from gramercy.common.home import Home
 from gramercy.mechanisms.additive import NoisyGram
 from gramercy.mechanisms.gaussian import Gaussian
 from gramercy.schemas.errors import GramercyError
-from gramercy.schemas.facts import LedgerFacts
 from gramercy.schemas.problems.archive import unknown_release
 from gramercy.schemas.problems.budget import charge_interrupted
-from tests.support.factories import run_pipeline, run_release, write_request, write_table
+from tests.support.factories import (
+    run_pipeline,
+    run_release,
+    without_salts,
+    write_request,
+    write_table,
+)
 from tests.support.problems import raises
 
 
@@ -96,12 +101,7 @@ def test_public_files_depend_on_data_only_through_the_noisy_matrix(
     half = np.random.default_rng(1).integers(-(10**7), 10**7, size=(3, 3))
     frozen = half + half.T + 10**8 * np.eye(3, dtype=np.int64)
     monkeypatch.setattr(Gaussian, "perturb", lambda *_: NoisyGram(frozen, None))
-    # Entries of ledgers are salted, so that their hashes reveal nothing.
-    salted = {"ledger": "0" * 32, "hash": "0" * 64}
-    monkeypatch.setattr(
-        "gramercy.application.publication.LedgerFacts",
-        lambda **facts: LedgerFacts(**facts | salted),
-    )
+    without_salts(monkeypatch)
     create_signing_key(tmp_path / "keys")  # one key, so that equal bytes have equal signatures
     published = []
     for name, write in (

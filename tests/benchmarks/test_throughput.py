@@ -89,6 +89,7 @@ def test_page_is_written_from_results(tmp_path: Path) -> None:
         "gram": [page.OURS, page.PRODUCT],
         "parquet": ["ours", "pyarrow: read, X.T @ X"],
         "csv": ["ours", "pyarrow: read, X.T @ X"],
+        "database": ["ours", "psycopg: fetch all rows"],
         "persons": ["Gramercy: persons", "Gramercy: rows"],
         "noise": ["ours", "numpy: normal doubles"],
         "rows": ["ours"],

@@ -429,6 +429,8 @@ def test_failures_outside_the_steps_are_typed_errors(
         raise RuntimeError("connection to 10.0.0.1 failed")
 
     monkeypatch.setattr("gramercy.flows.release.release_as_planned", lambda *_: unreachable)
+    # Another test may have started a temporary server in this process.
+    monkeypatch.setattr("gramercy.cli.flow_runner.server_process", lambda: None)
     code, _, err = run_command("release", write_request(tmp_path), "--yes", capsys=capsys)
     assert code == 1
     assert flow_not_run.code in err

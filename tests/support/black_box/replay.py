@@ -27,7 +27,7 @@ from gramercy.mechanisms.output_perturbation import Output
 from gramercy.mechanisms.rowwise import RowWise
 from gramercy.mechanisms.wishart import Wishart
 from tests.support.black_box.tape import Array, Request, Tape, patched_sampler
-from tests.support.factories import as_flow_step, run_release, write_request
+from tests.support.factories import as_flow_step, run_release, without_salts, write_request
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,7 @@ def published_with_frozen_matrix(
     published = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Gaussian, "perturb", lambda *_: NoisyGram(frozen, None))
+        without_salts(patch)
         create_signing_key(folder / "keys")  # one key, so that equal bytes have equal signatures
         for i, text in enumerate(tables):
             run_folder = folder / str(i)

@@ -9,6 +9,7 @@ from gramercy.archive.card import dp_card
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.release_bundle import read_release, release_card
 from gramercy.common.home import Home
+from gramercy.common.markdown import markdown_text
 from gramercy.reports.page import release_page
 from gramercy.schemas.database import ASSERTION, RowSelection
 from tests.support.factories import run_release, write_request
@@ -32,7 +33,7 @@ def test_card_and_report_show_what_was_read_from_a_database(tmp_path: Path) -> N
         facts = bundle.manifest.model_copy(update={"selection": selection})
         card = dp_card(facts, facts.kind, facts.calibration, facts.guarantee, facts.noise)
         facts = facts.model_copy(update={"card": card})
-        assert f"\n- **source**: {expected}\n" in release_card(facts)
+        assert f"\n- **source**: {markdown_text(expected)}\n" in release_card(facts)
         escaped = expected.replace("<", "&lt;").replace("'", "&#39;")
         page = release_page(replace(bundle, manifest=facts), [])
         assert f"Read from a database: {escaped}.</p>" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from gramercy.api.groups import groups_of
+from gramercy.api.groups import GroupRelease, Groups
 from gramercy.estimators.estimator import Estimate
 from gramercy.estimators.quadratic_discriminant import QuadraticDiscriminant
 from gramercy.schemas.evidence import Evidence
@@ -145,7 +146,15 @@ def test_noisy_rule_beats_the_best_linear_one_where_covariances_differ() -> None
     learnt, new = (
         {k: x[part] for k, x in drawn.items()} for part in (slice(4000), slice(4000, None))
     )
-    classifier = groups_of("toy/v1-r1", evidence_of(learnt, sd=6e-5)).classifier()
+    released_groups = evidence_of(learnt, sd=6e-5).groups
+    groups = Groups(
+        "toy/v1-r1",
+        {
+            name: GroupRelease("toy/v1-r1", name, SimpleNamespace(evidence=evidence))
+            for name, evidence in released_groups
+        },
+    )
+    classifier = groups.classifier()
     features = [column.name for column in COLUMNS]
     rows, labels = np.vstack(list(new.values())), np.repeat(list(new), 2000)
     linear = LinearDiscriminantAnalysis().fit(

@@ -41,7 +41,7 @@ HOSTILE = [
     "$x^2$ \\alpha",
     "a--b-->c",
     "数 & <b>'\"",
-    "\u202eabc",
+    "\u05d0\u05d1 abc",
     "w" * 200,
     "#010101; fill: url(http://example.org)",
 ]
