@@ -114,7 +114,13 @@ def test_stubborn_flow_ends(dies: str, problem: Problem[..., Any]) -> None:
         assert not is_running(server)
 
 
+def without_temporary_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the server that an earlier test may have started in this process."""
+    monkeypatch.setattr(run_guard, "server_process", lambda: None)
+
+
 def test_server_at_a_url_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_temporary_server(monkeypatch)
     monkeypatch.setenv("PREFECT_API_URL", "http://user:SECRET@127.0.0.1:9/api")
     expected = raises(server_ended, url="http://127.0.0.1:9/api", outcome="NOTHING")
     with expected, guarded(lambda: "NOTHING"):
@@ -123,6 +129,7 @@ def test_server_at_a_url_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
 
 def test_charged_publication_is_finished_without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ending the process between charge and publication would spend the charge."""
+    without_temporary_server(monkeypatch)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     for name, seconds in (("_GRACE_SECONDS", 0.1), ("_POLL_SECONDS", 0.01)):
         monkeypatch.setattr(run_guard, name, seconds)
@@ -136,6 +143,7 @@ def test_charged_publication_is_finished_without_a_server(monkeypatch: pytest.Mo
 
 
 def test_errors_of_gramercy_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_temporary_server(monkeypatch)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     before = signal.getsignal(signal.SIGINT)  # ignored, where a shell has started the tests with &
     with raises(interrupted), guarded(lambda: "NOTHING"):
