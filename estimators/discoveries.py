@@ -16,9 +16,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.stats import false_discovery_control
 
 from gramercy.estimators.estimator import Estimate, Estimator
 from gramercy.estimators.intervals import error_laws, padded
@@ -94,7 +94,7 @@ def _adjusted_p_values(p_values: Array, dependence: str) -> Array:
     pairs = np.triu_indices_from(p_values, 1)
     if pairs[0].size:
         method = "bh" if dependence == "independent" else "by"
-        adjusted[pairs] = false_discovery_control(p_values[pairs], method=method)
+        adjusted[pairs] = scipy.stats.false_discovery_control(p_values[pairs], method=method)
     return np.minimum(adjusted, adjusted.T)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import ndtri
 
 from gramercy.schemas.facts import RowsFacts
@@ -148,7 +148,7 @@ class _CumulativeCounts:
         edges = np.append(histogram.lower[:-1], histogram.upper[-2])
         cumulative = np.concatenate([[0.0], np.cumsum(adjusted[:-1])])
         total = max(float(cumulative[-1]), 1.0)
-        monotone = np.clip(isotonic_regression(cumulative).x, 0.0, total)
+        monotone = np.clip(scipy.optimize.isotonic_regression(cumulative).x, 0.0, total)
         monotone[-1] = total
         bends = _bends(np.diff(monotone), np.diff(edges), variance)
         return cls(edges, monotone, bends, variance, adjustment)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import chi2, f, false_discovery_control, t
 
 from gramercy.estimators.own_numbers import Measurements, measure, numbers
 from gramercy.schemas.evidence import Evidence
@@ -96,7 +96,7 @@ def differences(first: Evidence, second: Evidence, level: float = 0.95) -> pd.Da
     losses = (variance**2 / each.freedom for variance, each in zip(variances, pair, strict=True))
     with np.errstate(divide="ignore"):  # without folds, the normal law
         freedom = error**4 / sum(losses)
-    reach = t.isf((1 - level) / 2, freedom) * error
+    reach = scipy.stats.t.isf((1 - level) / 2, freedom) * error
     named = {"first": a, "second": b, "difference": a - b, "standard_error": error}
     found = numbers(first).assign(**named, lower=a - b - reach, upper=a - b + reach)
     return found.join(changes(pair)[["p_value", "adjusted"]])
@@ -130,10 +130,10 @@ def changes(tables: Sequence[Measurements]) -> pd.DataFrame:
     square = np.maximum(count**2 - 1, 1)
     quotient = squares / between / (1 + 2 * (count - 2) * loss / square)
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_f = f.sf(quotient, between, square / (3 * loss))
-    p_value = np.where(loss > 0, of_f, chi2.sf(squares, between))
+        of_f = scipy.stats.f.sf(quotient, between, square / (3 * loss))
+    p_value = np.where(loss > 0, of_f, scipy.stats.chi2.sf(squares, between))
     p_value = np.where(count >= 2, p_value, np.nan)
     adjusted = p_value.copy()
     if (tested := np.isfinite(p_value)).any():
-        adjusted[tested] = false_discovery_control(p_value[tested])
+        adjusted[tested] = scipy.stats.false_discovery_control(p_value[tested])
     return pd.DataFrame({"periods": count, "p_value": p_value, "adjusted": adjusted})

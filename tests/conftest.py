@@ -31,6 +31,7 @@ sys.dont_write_bytecode = False
 os.environ["PREFECT_HOME"] = str(SCRATCH.session_folder("prefect"))
 os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "120"
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+os.environ["GRAMERCY_SERVER_MINUTES"] = "0"  # no server outlives a test
 os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
 # The session's server schedules no runs; integration/test_server.py starts servers that do.
 _SERVICES = "SCHEDULER LATE_RUNS PAUSE_EXPIRATIONS CANCELLATION_CLEANUP FOREMAN REPOSSESSOR"

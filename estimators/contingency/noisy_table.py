@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from gramercy.estimators.own_units import weight_lost
 from gramercy.estimators.uncertainty.jackknife import Statistic
@@ -78,7 +78,7 @@ def noisy_table(evidence: Evidence, rows: Indices, columns: Indices) -> NoisyTab
         unknown, no_noise = np.full(shape, np.nan), np.full(covariance.shape, np.nan)
         return NoisyTable(shape, unknown, unknown, no_noise, shares_of)
     released = evidence.raw[at]
-    bounded = nnls(weighted, weight * released, maxiter=100 * len(covariance))[0]
+    bounded = scipy.optimize.nnls(weighted, weight * released, maxiter=100 * len(covariance))[0]
     unbiased = shares_of(evidence.raw)
     total = float((solution @ released).sum())
     to_shares = (np.eye(unbiased.size) - np.outer(unbiased, np.ones(unbiased.size))) / total

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import ndtr
 
 from gramercy.schemas.histogram import Histogram
@@ -133,7 +133,7 @@ def _smoothed(counts: Array, widths: Array, single: NDArray[np.bool_], sd: float
     total = float(cumulative[-1])
     if not total > sd * np.sqrt(counts.size):
         return np.zeros_like(counts)
-    cumulative = np.clip(isotonic_regression(cumulative).x, 0.0, total)
+    cumulative = np.clip(scipy.optimize.isotonic_regression(cumulative).x, 0.0, total)
     smoothed: Array = np.diff(cumulative, prepend=0.0)
     if sd > 0:
         first = int(np.searchsorted(cumulative, _TAIL * total))
@@ -149,7 +149,7 @@ def _tail(counts: Array, widths: Array, single: NDArray[np.bool_], sd: float) ->
     for _ in range(_ROUNDS):
         if not smooth.any():
             break
-        density = isotonic_regression(
+        density = scipy.optimize.isotonic_regression(
             counts[smooth] / widths[smooth], weights=widths[smooth], increasing=True
         ).x
         fitted[smooth] = density * widths[smooth]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 Array = NDArray[np.float64]
 
 
 def project_spectrum(values: Array, trace: float) -> Array:
     """The nearest increasing, non-negative sequence with sum at most `trace`; shape (p,)."""
-    increasing: Array = isotonic_regression(values).x
+    increasing: Array = scipy.optimize.isotonic_regression(values).x
     clipped: Array = np.maximum(increasing, 0.0)
     return clipped if clipped.sum() <= trace else _shifted(increasing, trace)
 
@@ -26,7 +26,7 @@ def project_to_trace(values: Array, trace: float) -> Array:
     trace
         Not negative, finite.
     """
-    return _shifted(isotonic_regression(values).x, trace)
+    return _shifted(scipy.optimize.isotonic_regression(values).x, trace)
 
 
 def _shifted(increasing: Array, trace: float) -> Array:

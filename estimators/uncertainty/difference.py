@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from gramercy.estimators.uncertainty.moment_errors import release_noise
 from gramercy.schemas.evidence import Evidence
@@ -65,7 +65,7 @@ class Change:
         x, u = self.difference[i, j][noisy] / root, self.shared[:, i, j][:, noisy] / root
         along = u @ x
         square = x @ x - along @ np.linalg.solve(np.eye(len(u)) + u @ u.T, along)
-        return float(chi2.sf(square, x.size))
+        return float(scipy.stats.chi2.sf(square, x.size))
 
 
 _INDEPENDENT = {"gaussian-isotropic", "gaussian-iid"}

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
 Array = NDArray[np.float64]
@@ -59,5 +59,7 @@ def _inverse_trigamma(value: float) -> float:
         return high
     if value >= polygamma(1, low):
         return low
-    log: float = brentq(lambda x: polygamma(1, math.exp(x)) - value, math.log(low), math.log(high))
+    log: float = scipy.optimize.brentq(
+        lambda x: polygamma(1, math.exp(x)) - value, math.log(low), math.log(high)
+    )
     return math.exp(log)

@@ -43,7 +43,7 @@ def make_report(
         If the release or an estimate differs from what was sealed.
     """
     archive, names = context.archive, sorted(set(estimates))
-    place = archive.report(dataset, release, _report_id(names))
+    place = archive.report(dataset, release, report_id(names))
     with seal_once(context, place) as staged:
         if staged is not None:
             bundle = read_release(archive.release(dataset, release))
@@ -100,7 +100,7 @@ def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle])
     return ReportManifest(
         format=FORMAT,
         kind="report",
-        report=_report_id([each.manifest.estimate for each in estimates]),
+        report=report_id([each.manifest.estimate for each in estimates]),
         dataset=facts.dataset,
         release=facts.release,
         release_sha256=release.sha256,
@@ -110,6 +110,6 @@ def report_manifest(release: ReleaseBundle, estimates: Sequence[EstimateBundle])
     )
 
 
-def _report_id(estimates: Sequence[str]) -> str:
+def report_id(estimates: Sequence[str]) -> str:
     """Folder name of a report; equal estimates give the same name."""
     return f"report-{digest(sorted(estimates))[:8]}"

@@ -19,6 +19,8 @@ from gramercy.api.release import Release
 from gramercy.application.audit_record import new_audit_folder
 from gramercy.application.context import Context
 from gramercy.application.estimating import estimator_from_settings
+from gramercy.application.expectations import load_great_expectations
+from gramercy.application.finished_request import finished_release
 from gramercy.application.planning import Plan
 from gramercy.application.progress import PROGRESS_VARIABLE
 from gramercy.archive.bundle import SUMS
@@ -27,6 +29,7 @@ from gramercy.archive.protocol import Archive
 from gramercy.cli.options import split_name
 from gramercy.cli.output import terminal
 from gramercy.cli.run_guard import guarded
+from gramercy.cli.shared_server import use_shared_server, uses_shared_server
 from gramercy.cli.temporary_server import server_process
 from gramercy.estimators import Estimator
 from gramercy.ledger import Ledger
@@ -101,7 +104,24 @@ def publish(context: Context, plan: Plan, reports: Sequence[str] = ()) -> Publis
 
 
 def _publish(context: Context, plan: Plan, reports: Sequence[str], charged: set[str]) -> Published:
+    problems: list[str] = []
+    name = finished_release(context, plan)
+    if name is None:
+        name = _run_flows(context, plan, reports, problems)
     archive, dataset = context.archive, plan.contract.id
+    requested = {estimator.id for estimator in plan.request.estimates}
+    return Published(
+        release=f"{dataset}/{name}",
+        path=archive.display_path(archive.release(dataset, name)),
+        estimates=[each for each in archive.estimates(dataset, name) if each in requested],
+        report=_report_path(archive, f"{dataset}/{name}"),
+        problems=problems,
+        replayed=name in charged,
+    )
+
+
+def _run_flows(context: Context, plan: Plan, reports: Sequence[str], problems: list[str]) -> str:
+    """The id of the release; messages of the steps after it that fail are collected."""
     start_prefect()
     from gramercy.flows.aggregate import aggregate_as_planned
     from gramercy.flows.estimate import estimate as estimate_flow
@@ -112,22 +132,13 @@ def _publish(context: Context, plan: Plan, reports: Sequence[str], charged: set[
     if plan.averaging:
         done = _run(aggregate_as_planned(context, plan), request, list(reports))
     else:
+        load_great_expectations()  # while the server starts
         done = _run(release_as_planned(context, plan), request)
-    _, name = split_name(done)
-    problems: list[str] = []
     with collect_problems(problems):
         _run(estimate_flow, done, request.estimates)
     with collect_problems(problems):
         _run(report_flow, done, request.estimates)
-    requested = {estimator.id for estimator in request.estimates}
-    return Published(
-        release=done,
-        path=archive.display_path(archive.release(dataset, name)),
-        estimates=[each for each in archive.estimates(dataset, name) if each in requested],
-        report=_report_path(archive, done),
-        problems=problems,
-        replayed=name in charged,
-    )
+    return split_name(done)[1]
 
 
 @contextlib.contextmanager
@@ -211,12 +222,12 @@ def charge_outcome(context: Context, plan: Plan, charged: Collection[str]) -> st
 
 
 def start_prefect() -> None:
-    """Set Prefect's defaults for the command line: a long start-up time, no output."""
+    """Set Prefect's defaults for the command line, and start a server unless there is one."""
     os.environ[PROGRESS_VARIABLE] = "1"
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    message = "Starting Prefect (takes half a minute if no server is running) ..."
-    terminal.say(Text(message, style="dim"), to=terminal.err)
+    terminal.say(Text("Starting Prefect ...", style="dim"), to=terminal.err)
+    use_shared_server()
 
 
 def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
@@ -228,7 +239,8 @@ def _run(flow: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         raise
     except Exception as caught:
         reason = type(caught).__name__
-    raise (flow_not_run_here if server_process() else flow_not_run)(reason)
+    own = uses_shared_server() or server_process() is not None
+    raise (flow_not_run_here if own else flow_not_run)(reason)
 
 
 def _report_path(archive: Archive, release: str) -> str | None:

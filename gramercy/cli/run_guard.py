@@ -22,6 +22,7 @@ from typing import NoReturn
 
 from gramercy.application.open_publication import is_publishing
 from gramercy.cli.output.failure import report_failure
+from gramercy.cli.shared_server import uses_shared_server
 from gramercy.cli.temporary_server import end_server, server_process
 from gramercy.schemas.errors import GramercyError, ServerError
 from gramercy.schemas.problems.command_line import (
@@ -154,7 +155,11 @@ class _Guard:
         now = time.monotonic()
         self._unreachable_since = self._unreachable_since or now
         if after_error or now - self._unreachable_since > _UNREACHABLE_SECONDS:
-            self._end(lambda outcome: server_ended(without_secrets(url), outcome))
+            self._end(
+                temporary_server_ended
+                if uses_shared_server()
+                else lambda outcome: server_ended(without_secrets(url), outcome)
+            )
 
     def _end_process(self, failure: GramercyError) -> None:
         """End without the main thread, which waits for the server."""

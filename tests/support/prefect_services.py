@@ -28,7 +28,7 @@ def free_port() -> int:
 def prefect_environment(folder: Path, home: Path, port: int) -> dict[str, str]:
     """Environment of server, worker and client, which write only to `folder` and `home`."""
     (folder / "prefect").mkdir()
-    shutil.copy(_new_database(), folder / "prefect")
+    shutil.copy(new_database(), folder / "prefect")
     return _inherited() | {
         "PREFECT_HOME": str(folder / "prefect"),
         "TMPDIR": str(folder),  # where a worker leaves its runs' storage
@@ -44,7 +44,7 @@ def _inherited() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
 
 
-def _new_database() -> Path:
+def new_database() -> Path:
     """The database of a new server: creating its tables takes as long as many tests."""
     folder = SCRATCH.folder / "session" / "prefect-tables"
     with FileLock(f"{folder}.lock"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import minimize_scalar
+import scipy
 
 _UP = 1 + 1e-11  # more than the rounding error of the exponential
 _MIN_DELTA = 5e-324  # smallest positive double: delta is never zero
@@ -23,5 +23,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         exponent = excess * ((1 + excess) * rho - epsilon)
         return exponent - math.log1p(excess) - excess * math.log1p(1 / excess)
 
-    best = minimize_scalar(log_delta, bounds=(-30, 30), method="bounded", options={"xatol": 1e-9})
+    best = scipy.optimize.minimize_scalar(
+        log_delta, bounds=(-30, 30), method="bounded", options={"xatol": 1e-9}
+    )
     return min(1.0, max(math.exp(min(0.0, float(best.fun))) * _UP, _MIN_DELTA))

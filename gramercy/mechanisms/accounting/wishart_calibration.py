@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from scipy.optimize import brentq, minimize_scalar
+import scipy
 
 from gramercy.mechanisms.accounting.wishart_profile import (
     add_remove_profile,
@@ -51,7 +51,9 @@ def smallest_variance(k: float, epsilon: float, delta: float, neighbours: Neighb
         return math.log(profile(k, math.exp(log_variance), epsilon) / delta)
 
     # A slightly wider bracket: the signs must not depend on the rounding of exp and log.
-    variance = math.exp(brentq(excess, math.log(low) - 1e-9, math.log(high) + 1e-9, xtol=1e-15))
+    variance = math.exp(
+        scipy.optimize.brentq(excess, math.log(low) - 1e-9, math.log(high) + 1e-9, xtol=1e-15)
+    )
     step = 2.0**-50
     while profile(k, variance, epsilon) > delta:
         variance, step = variance * (1 + step), 2 * step
@@ -98,7 +100,7 @@ def best_shape(
         return candidate(max(2.0, round(64 * math.exp(log_k)) / 64))
 
     bounds = math.log(2), math.log(MAX_SHAPE)
-    minimum = minimize_scalar(
+    minimum = scipy.optimize.minimize_scalar(
         lambda log_k: candidate_at(log_k)[0],
         bounds=bounds,
         method="bounded",

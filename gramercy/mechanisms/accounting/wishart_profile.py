@@ -21,8 +21,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from scipy import special
-from scipy.optimize import brentq
 
 from gramercy.mechanisms.accounting.directed_rounding import mp, up
 from gramercy.schemas.problems.mechanism import argument_out_of_range
@@ -170,7 +170,7 @@ def _outer_quantile(half: float, rate: float, epsilon: float) -> float:
     step = 1 / math.sqrt(half)
     while excess(low + step) < 0:
         step *= 2
-    return math.exp(brentq(excess, low, low + step, rtol=1e-14))
+    return math.exp(scipy.optimize.brentq(excess, low, low + step, rtol=1e-14))
 
 
 def _log_tail(half: float, log_x: float, mass: Callable[[float, float], float]) -> float:

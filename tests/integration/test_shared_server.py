@@ -1,0 +1,114 @@
+"""Commands share one Prefect server, which ends by itself; what they repeat needs no server."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.factories import write_request
+from tests.support.prefect_services import new_database
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home of Prefect; its server is ended after the test."""
+    folder = tmp_path / "prefect"
+    folder.mkdir()
+    shutil.copy(new_database(), folder)
+    monkeypatch.setenv("PREFECT_HOME", str(folder))
+    monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", "10")
+    yield folder
+    for record in records(folder):
+        with contextlib.suppress(LookupError):
+            os.kill(server(record), signal.SIGKILL)
+
+
+def records(folder: Path) -> list[Path]:
+    return sorted((folder / "gramercy").glob("*.json"))
+
+
+def server(record: Path) -> int:
+    """The process id of the server with this record."""
+    arguments = ["gramercy.cli.shared_server_process", str(record)]
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (each / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if all(part in command for part in arguments):
+            return int(each.name)
+    raise LookupError(record)
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gramercy", *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def status(url: str, secret: str | None = None) -> int:
+    """Of a request for the server's version."""
+    request = urllib.request.Request(f"{url}/admin/version")
+    if secret is not None:
+        request.add_header("Authorization", f"Basic {base64.b64encode(secret.encode()).decode()}")
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_commands_share_a_server(prefect: Path, home: Path, tmp_path: Path) -> None:
+    """One that was killed is replaced; a request that was answered before needs none."""
+    request = str(write_request(tmp_path))
+    first = run("release", request, "--yes", "--despite")
+    (record,) = records(prefect)
+    process = server(record)
+    facts = json.loads(record.read_bytes())
+    assert record.stat().st_mode & 0o077 == 0
+    assert status(facts["url"], facts["secret"]) == 200
+    assert status(facts["url"]) == 401
+    assert run("estimate", first["release"], "--estimator", "ridge")["problems"] == []
+    assert records(prefect) == [record]
+    assert server(record) == process
+    os.kill(process, signal.SIGKILL)
+    assert run("release", request, "--yes", "--despite") == first | {"replayed": True}
+    with pytest.raises(LookupError):
+        server(record)
+    assert run("estimate", first["release"], "--estimator", "thresholded")["problems"] == []
+    assert server(record) != process
+
+
+def test_server_ends_when_it_is_not_used(prefect: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAMERCY_SERVER_MINUTES", "0.01")
+    command = "from gramercy.cli.shared_server import use_shared_server; use_shared_server()"
+    subprocess.run([sys.executable, "-c", command], check=True)
+    (record,) = records(prefect)
+    process = server(record)
+    end = time.monotonic() + 120
+    while Path(f"/proc/{process}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert records(prefect) == []
