@@ -1,8 +1,9 @@
 """The Prefect server that this user's commands share, if no other is configured.
 
-A server takes seconds to start. The first command that needs one starts it, beside its own imports;
-it answers on this machine only, to those who can read its private record, and ends by itself some
-minutes after the last command that used it: see `cli.shared_server_process`.
+A server takes seconds to start. The first command that needs one starts it, and imports Great
+Expectations meanwhile. It answers on this machine only, to those who can read its private record,
+and ends by itself some minutes after the last command that used it: see
+`cli.shared_server_process`.
 
 Two files, in a private folder, have locks:
 
@@ -16,10 +17,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import secrets
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,21 +43,18 @@ def use_shared_server() -> None:
     Does nothing if Prefect is configured to use another one; if `GRAMERCY_SERVER_MINUTES` is 0, for
     Prefect then starts a server for this command alone; or on systems without these locks.
     """
-    from prefect.context import refresh_global_settings_context
-    from prefect.settings import get_current_settings
+    from gramercy.flows.server import has_configured_server, reload_settings, stated_settings
 
-    settings = get_current_settings()
     minutes = float(os.environ.get(MINUTES_VARIABLE, _MINUTES))
-    if settings.api.url is not None or minutes <= 0 or fcntl is None:
+    if has_configured_server() or minutes <= 0 or fcntl is None:
         return
-    stated = settings.to_environment_variables(exclude_unset=True)
-    folder = settings.home / "gramercy"
+    prefect_home, stated = stated_settings()
+    folder = prefect_home / "gramercy"
     make_folder(folder, 0o700)
     name = digest([sys.executable, sorted(stated.items())])[:16]
-    record = folder / f"{name}.json"
-    url, secret = _join(record, stated, minutes)
+    url, secret = _join(folder / f"{name}.json", stated, minutes)
     os.environ |= {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": secret}
-    refresh_global_settings_context()
+    reload_settings()
 
 
 def uses_shared_server() -> bool:
@@ -96,7 +94,7 @@ def _is_running(record: Path) -> bool:
 def _start(record: Path, settings: Mapping[str, str], minutes: float) -> None:
     """Start the server. Requests that arrive before it is ready wait in the queue of its socket."""
     record.unlink(missing_ok=True)
-    secret = f"gramercy:{secrets.token_urlsafe(32)}"
+    secret = f"gramercy:{uuid.uuid4().hex}{uuid.uuid4().hex}"
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         facts = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/api", "secret": secret}
         handle = os.open(record, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

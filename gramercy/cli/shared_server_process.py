@@ -45,7 +45,7 @@ def _end_unused(server: uvicorn.Server, record: Path, minutes: float) -> None:
             unused_since = time.monotonic()
             continue
         if time.monotonic() - unused_since >= minutes * 60:
-            record.unlink(missing_ok=True)  # before the lock is released: the next one starts anew
+            record.unlink(missing_ok=True)  # before another command can look for it
             server.should_exit = True
             return
         fcntl.flock(users, fcntl.LOCK_UN)
