@@ -12,7 +12,12 @@ from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
-from gramercy.tasks.run_artifacts import attach_release, scheduled_time, tag_run
+from gramercy.tasks.run_artifacts import (
+    attach_release,
+    log_ledger_head,
+    scheduled_time,
+    tag_run,
+)
 from gramercy.tasks.steps import (
     check_same_sources,
     publish,
@@ -57,6 +62,7 @@ def _steps(context: Context, plan: Plan, reports: Sequence[str]) -> str:
     dataset = plan.contract.id
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
+    log_ledger_head(context)
     name = replay(context, plan)
     if name is None:
         name = publish(context, plan, sum_reports(plan, reports))

@@ -94,7 +94,10 @@ def _release_facts(context: Context, request: Request, cron: str, timezone: str)
     plan = make_plan(context, request)
     if "%" not in request.version and (PERIOD not in request.version or request.period):
         raise problems.version_without_date(request.version)
-    parameters = {"request": request.model_dump(mode="json")}
+    estimates = [each.model_dump(mode="json") for each in request.estimates]
+    # As the web form has them: see `gramercy.schemas.form_choices`.
+    facts = request.model_dump(mode="json", exclude_none=True) | {"estimates": estimates}
+    parameters = {"request": facts}
     # `prefect deploy` would replace it, if the same request were deployed by hand.
     if "{{" in canonical_json(parameters):
         raise problems.path_with_braces()

@@ -14,7 +14,12 @@ from gramercy.schemas.errors import GramercyError
 from gramercy.tasks.history import verify_against_history
 from gramercy.tasks.policy import private_flow
 from gramercy.tasks.release_event import emit_published
-from gramercy.tasks.run_artifacts import attach_release, scheduled_time, tag_run
+from gramercy.tasks.run_artifacts import (
+    attach_release,
+    log_ledger_head,
+    scheduled_time,
+    tag_run,
+)
 from gramercy.tasks.steps import (
     accumulate,
     copy_table,
@@ -59,6 +64,7 @@ def _steps(context: Context, plan: Plan) -> str:
     remove_abandoned_copies(context.home)
     tag_run(context, dataset, charges=True)
     verify_against_history(context.ledger)
+    log_ledger_head(context)
     name, sampled = replay(context, plan), None
     if name is None:
         check_scheduled_version(plan, utc_now())

@@ -40,6 +40,6 @@ def report(release: str, estimates: tuple[AnyEstimator, ...]) -> str:
         with contextlib.suppress(RequestError, StepFailed):
             included.append(steps.estimate(context, dataset, name, each))
     made = steps.report(context, dataset, name, included)
-    attach_report(context.archive, dataset, name, made)
+    attach_report(context, dataset, name, made)
     steps.catalogue(context, dataset, name)
     return made

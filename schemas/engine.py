@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from gramercy.schemas.form_choices import Select
 from gramercy.schemas.model import Model, expand_kind, warn_of_former_name
 from gramercy.schemas.problems.request import scheduler_address
 from gramercy.schemas.url import has_secrets
@@ -58,5 +59,6 @@ def _engine(value: Any) -> Any:
 
 
 Engine = Annotated[
-    Annotated[LocalEngine | DaskEngine, Field(discriminator="kind")], BeforeValidator(_engine)
+    Annotated[LocalEngine | DaskEngine, Field(discriminator="kind"), Select("kind")],
+    BeforeValidator(_engine),
 ]

@@ -25,9 +25,26 @@ def describe_schema(schema: dict[str, Any], model: type[Any]) -> None:
         schema["description"] = summary
     parameters = _parameters(model)
     for key, facts in keys.items():
+        if not model.form_keeps_null:
+            _leave_out_null(facts)
         description = "Set by the choice above." if "const" in facts else parameters.get(key)
         if description:
             facts["description"] = description
+    number_keys(keys)
+
+
+def number_keys(keys: dict[str, dict[str, Any]]) -> None:
+    """State the order of the keys, in place: a server's database may not keep it."""
+    for position, facts in enumerate(keys.values()):
+        facts["position"] = position
+
+
+def _leave_out_null(facts: dict[str, Any]) -> None:
+    """A key that is null by default: in a form it is a field to fill in, or to leave empty."""
+    other = [each for each in facts.get("anyOf", ()) if each != {"type": "null"}]
+    if len(other) == 1 and "default" in facts and facts["default"] is None:
+        del facts["anyOf"], facts["default"]
+        facts |= other[0]
 
 
 def _first_paragraph(model: type[Any]) -> str:

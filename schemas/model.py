@@ -36,6 +36,8 @@ class Model(BaseModel):
         extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=describe_schema
     )
 
+    # Whether a form sends null keys, too, by which it recognises the member of a union.
+    form_keeps_null: ClassVar[bool] = False
     former_keys: ClassVar[Mapping[str, str]] = {}  # former names of keys, and their present names
 
     @model_validator(mode="before")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from gramercy.schemas.form_choices import Select
 from gramercy.schemas.model import Model, Positive, expand_kind
 from gramercy.schemas.problems.request import radius_missing
 
@@ -60,5 +61,6 @@ class Whole(Model):
 
 AnyNormalisation = Unit | Clip | Box | Whole
 Normalisation = Annotated[
-    Annotated[AnyNormalisation, Field(discriminator="kind")], BeforeValidator(expand_kind)
+    Annotated[AnyNormalisation, Field(discriminator="kind"), Select("kind")],
+    BeforeValidator(expand_kind),
 ]

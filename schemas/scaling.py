@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from gramercy.schemas.form_choices import Select
 from gramercy.schemas.model import Digest, Label, Model, NotNegative, Positive, Real, expand_kind
 
 SHARE = Field(strict=True, gt=0, lt=1, allow_inf_nan=False)
@@ -55,7 +56,9 @@ def _expand(value: Any) -> Any:
     return expand_kind(value)
 
 
-Scaling = Annotated[Annotated[AnyScaling, Field(discriminator="kind")], BeforeValidator(_expand)]
+Scaling = Annotated[
+    Annotated[AnyScaling, Field(discriminator="kind"), Select("kind")], BeforeValidator(_expand)
+]
 
 
 class ScalingFacts(Model):

@@ -99,6 +99,7 @@ class EstimatorSpec(Model):
     group: Annotated[str, Field(min_length=1)] | None = None
 
     later_keys: ClassVar[frozenset[str]] = frozenset({"group"})
+    form_keeps_null: ClassVar[bool] = True
 
     @model_serializer(mode="wrap")
     def _without_later_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

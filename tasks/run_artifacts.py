@@ -7,11 +7,17 @@ true one would reveal private values, so the noise is compared with the released
 from __future__ import annotations
 
 import datetime
+import os
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from prefect import get_client
-from prefect.artifacts import create_link_artifact, create_table_artifact
+from prefect.artifacts import (
+    create_link_artifact,
+    create_markdown_artifact,
+    create_table_artifact,
+)
 from prefect.runtime import flow_run
 
 from gramercy.application.context import Context
@@ -21,6 +27,9 @@ from gramercy.archive.release_bundle import ReleaseBundle, read_release
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.tasks.history import attach_anchor, ledger_tag
+from gramercy.tasks.run_log import log_fact
+
+RELEASE_PAGE = "../index.html"  # of the catalogue, seen from the bundle
 
 
 def scheduled_time() -> datetime.datetime:
@@ -45,11 +54,18 @@ def tag_run(
     charges
         Whether this run charges the ledger, so that its id becomes a tag for audits.
     """
+    _ = context.home.public_url  # refused before anything is charged
     tags = {*flow_run.tags, f"dataset:{dataset}"}
     tags |= {f"release:{dataset}/{release}"} if release else set()
     tags |= {ledger_tag(context.ledger.head().ledger)} if charges else set()
     with get_client(sync_client=True) as client:
         client.update_flow_run(flow_run.id, tags=sorted(tags))
+
+
+def log_ledger_head(context: Context) -> None:
+    """Log the ledger's last entry, with which its later states can be compared."""
+    head = context.ledger.head()
+    log_fact(f"Last entry of ledger {head.ledger}: {head.seq}, SHA-256 {head.hash}.")
 
 
 def attach_release(context: Context, dataset: str, release: str) -> None:
@@ -59,6 +75,7 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
     bundle = read_release(folder)
     name = f"{dataset}/{release}"
     _table("privacy", dataset, f"Privacy parameters of {name}", _privacy(bundle.manifest))
+    log_fact(f"Guarantee of {name}: {_in_words(bundle.manifest)}.")
     before, after = ledger.statements_around(dataset, release)
     budget = {
         "budget: epsilon": after.budget.epsilon,
@@ -69,39 +86,66 @@ def attach_release(context: Context, dataset: str, release: str) -> None:
         "remaining after": after.remaining,
     }
     _table("budget", dataset, f"Budget before and after {name}, as epsilon", budget)
+    log_fact(
+        f"Budget of {dataset}, as epsilon: {before.spent:.6g} spent before {name}, "
+        f"{after.spent:.6g} after; {before.remaining:.6g} left before, {after.remaining:.6g} after."
+    )
     facts = bundle.manifest
     attach_anchor(dataset, ledger.head())
+    log_ledger_head(context)
+    log_fact(f"SHA-256 of the bundle's SHA256SUMS: {bundle.sha256}.")
     if facts.kind != "marginals":
         title = f"Eigenvalues of {name}, compared with noise alone"
         _table("noise", dataset, title, _eigenvalues(bundle))
-    title = f"Bundle of {name}"
-    create_link_artifact(archive.uri(folder), name, key=f"bundle-{dataset}", description=title)
+    _link(context, f"bundle-{dataset}", f"Bundle of {name}", folder, RELEASE_PAGE)
 
 
 def attach_estimates(
     archive: Archive, dataset: str, release: str, estimates: Sequence[str]
 ) -> None:
     """Attach the locations of the estimates that were made."""
-    locations = {name: archive.uri(archive.estimate(dataset, release, name)) for name in estimates}
+    folders = {name: archive.estimate(dataset, release, name) for name in estimates}
+    locations = {name: archive.display_path(folder) for name, folder in folders.items()}
     _table("estimates", dataset, f"Estimates from {dataset}/{release}", locations)
 
 
-def attach_report(archive: Archive, dataset: str, release: str, report: str) -> None:
+def attach_report(context: Context, dataset: str, release: str, report: str) -> None:
     """Attach a link to a report."""
-    name = f"{dataset}/{release}"
-    create_link_artifact(
-        link=archive.uri(archive.report(dataset, release, report) / "report.html"),
-        link_text=f"Report on {name}",
-        key=f"report-{dataset}",
-        description=f"Report on {name}",
-    )
+    page = context.archive.report(dataset, release, report) / "report.html"
+    _link(context, f"report-{dataset}", f"Report on {dataset}/{release}", page)
 
 
 def attach_audit(page: Path, discrepancies: Sequence[str]) -> None:
-    """Attach the discrepancies that an audit found, and a link to its page."""
+    """Attach the discrepancies that an audit found, and the path of its page."""
     rows = {str(number): sentence for number, sentence in enumerate(discrepancies, 1)}
     _table("audit", "of-the-home", "Discrepancies", rows or {"none": "No discrepancies found."})
-    create_link_artifact(page.as_uri(), "Audit", key="audit-page", description="Page of the audit")
+    _location("audit-page", "Page of the audit", str(page))
+
+
+def _link(context: Context, key: str, title: str, place: Path, page: str = "") -> None:
+    """Attach a link to a file or folder of the archive, or its location where none would open.
+
+    Browsers follow no link from a server's page to a file of their machine, or to an object store.
+    """
+    archive = context.archive
+    if served := context.home.public_url:
+        address = web_address(served, archive.root, place / page)
+        create_link_artifact(address, title, key=key, description=title)
+        log_fact(f"{title}: {address}")
+    else:
+        _location(key, title, archive.display_path(place))
+
+
+def web_address(served: str, root: Path, place: Path) -> str:
+    """The address of a place below the root of an archive that is served at an address."""
+    names = Path(os.path.normpath(place)).relative_to(os.path.normpath(root)).parts
+    return "/".join([served, *(urllib.parse.quote(name, safe="") for name in names)])
+
+
+def _location(key: str, title: str, location: str) -> None:
+    """Attach a location as text, in a block of code that a name cannot end."""
+    log_fact(f"{title}: {location}")
+    create_markdown_artifact(f"{title}:\n\n    {location}\n", key=key, description=title)
 
 
 def _privacy(facts: ReleaseManifest) -> dict[str, object]:
@@ -117,6 +161,14 @@ def _privacy(facts: ReleaseManifest) -> dict[str, object]:
         **facts.guarantee.model_dump(),
         **({} if facts.kind == "marginals" else _matrix_noise(facts)),
     }
+
+
+def _in_words(facts: ReleaseManifest) -> str:
+    stated = facts.guarantee
+    return (
+        f"epsilon = {stated.epsilon:.6g}, delta = {stated.delta:.6g} "
+        f"({facts.neighbours}, unit of privacy: {facts.privacy_unit}; {facts.mechanism['name']})"
+    )
 
 
 def _matrix_noise(facts: ReleaseManifest) -> dict[str, object]:

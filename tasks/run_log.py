@@ -1,4 +1,7 @@
-"""The log of a run: fixed sentences for each step, which contain nothing of the data."""
+"""The log of a run: fixed sentences for each step, and public facts of ledger and archive.
+
+Of the data, it states only what the release publishes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from prefect import get_run_logger
-from prefect.context import TaskRunContext
+from prefect.context import FlowRunContext, TaskRunContext
 
 SENTENCES = MappingProxyType(
     {
@@ -45,3 +48,15 @@ def log_step(step: str) -> Iterator[None]:
     log.info(f"{SENTENCES[step]} ...")
     yield
     log.info(f"{SENTENCES[step]}: done.")
+
+
+def log_fact(sentence: str) -> None:
+    """Log a public fact in the log of the flow's run.
+
+    Parameters
+    ----------
+    sentence
+        A sentence that states only what the ledger or the archive publish.
+    """
+    if FlowRunContext.get() is not None:
+        get_run_logger().info(sentence)

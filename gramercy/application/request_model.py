@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,21 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from gramercy import estimators, mechanisms
+from gramercy.schemas.form_choices import Select, Tabs
 from gramercy.schemas.request import ReleaseRequest
 from gramercy.schemas.specs import MechanismSpec
 
 
-def _one_of(*models: Any) -> Any:
-    """A union discriminated by `name`; pydantic accepts no discriminator for a single model."""
-    return Annotated[reduce(or_, models), Field(discriminator="name")] if models[1:] else models[0]
+def _one_of(models: Iterable[Any], form: Select | Tabs) -> Any:
+    """A union discriminated by `name`, and its form on Prefect's pages."""
+    return Annotated[reduce(or_, models), Field(discriminator="name"), form]
 
 
 if TYPE_CHECKING:
     AnyMechanism = MechanismSpec
     AnyEstimator = estimators.Estimator
 else:
-    AnyMechanism = _one_of(*(each.spec for each in mechanisms.registry.values()))
-    AnyEstimator = _one_of(*estimators.registry.values())
+    AnyMechanism = _one_of((each.spec for each in mechanisms.registry.values()), Select("name"))
+    AnyEstimator = _one_of(estimators.registry.values(), Tabs())
 
 
 class Request(ReleaseRequest[AnyMechanism, AnyEstimator]):

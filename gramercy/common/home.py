@@ -7,8 +7,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramercy.schemas.problems.installation import contract_missing
-from gramercy.schemas.url import without_secrets
+from gramercy.schemas.problems.installation import contract_missing, public_url_not_valid
+from gramercy.schemas.url import has_secrets, without_secrets
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,20 @@ class Home:
     def archive_url(self) -> str | None:
         """``$GRAMERCY_ARCHIVE_URL``: an archive to use instead of the folder `archive`."""
         return os.environ.get("GRAMERCY_ARCHIVE_URL") or None
+
+    @property
+    def public_url(self) -> str | None:
+        """``$GRAMERCY_PUBLIC_URL``: the web address at which the archive is served, if it is.
+
+        Raises
+        ------
+        RequestError
+            If it is not an HTTP address, or contains a secret.
+        """
+        url = (os.environ.get("GRAMERCY_PUBLIC_URL") or "").rstrip("/")
+        if url and (not url.startswith(("https://", "http://")) or has_secrets(url)):
+            raise public_url_not_valid()
+        return url or None
 
     @property
     def witness_url(self) -> str | None:

@@ -70,3 +70,14 @@ def lock_not_possible(path: str) -> None:
 )
 def contract_missing(path: str, folder: str) -> None:
     """The key 'dataset' of a request names a contract file, or an id in the folder of contracts."""
+
+
+@problem(
+    "GRM-057",
+    RequestError,
+    "GRAMERCY_PUBLIC_URL must be an HTTP address without a user, a query or a fragment.",
+    "Write the address at which the archive's folder is served, such as "
+    "https://example.org/archive.",
+)
+def public_url_not_valid() -> None:
+    """Run artifacts link to the archive at this address, so it is stored with every run."""

@@ -1,4 +1,4 @@
-"""The log of a Prefect run: only the fixed sentences of the steps, in order."""
+"""The log of a Prefect run: the fixed sentences of the steps, and public facts, in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from gramercy.application.context import Context
 from gramercy.application.yaml_files import read_request
+from gramercy.archive.release_bundle import read_release
 from gramercy.schemas.problems.prefect import step_failed
 from gramercy.tasks import steps
 from gramercy.tasks.policy import PrivateTask
@@ -61,21 +63,48 @@ def test_every_private_task_has_a_sentence() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "home")
-def test_runs_log_only_the_fixed_sentences(tmp_path: Path) -> None:
+def test_runs_log_fixed_sentences_and_public_facts(tmp_path: Path) -> None:
     from gramercy.flows.estimate import estimate
     from gramercy.flows.release import release
     from gramercy.flows.report import report
 
     request = read_request(write_request(tmp_path))
+    context = Context.default()
+    before = f"Last entry of ledger {context.ledger.head().ledger}: "
     done = release(request)
-    published = ("replay", "validate", "accumulate", "publish", "update_listing")
-    assert logged_messages("release") == expected_log(*published)
+    after = context.ledger.head()
+    logged = logged_messages("release")
+    facts = [line for line in logged if not line.startswith(tuple(SENTENCES.values()))]
+    assert facts[0].startswith(before)
+    assert facts[0] != facts[3] == f"{before}{after.seq}, SHA-256 {after.hash}."
+    folder = context.archive.release(*done.split("/"))
+    first, second = context.ledger.statements_around(*done.split("/"))
+    assert facts[1:3] + facts[4:] == [
+        f"Guarantee of {done}: epsilon = 1, delta = 1e-06 "
+        "(replace-one, unit of privacy: row; gaussian).",
+        f"Budget of toy, as epsilon: {first.spent:.6g} spent before {done}, {second.spent:.6g} "
+        f"after; {first.remaining:.6g} left before, {second.remaining:.6g} after.",
+        f"SHA-256 of the bundle's SHA256SUMS: {read_release(folder).sha256}.",
+        f"Bundle of {done}: {folder}",
+    ]
+    assert first.spent == 0 < second.spent
+    steps_of = ("replay", "validate", "accumulate", "publish", "update_listing")
+    assert [line for line in logged if line not in facts] == expected_log(*steps_of)
+    assert logged[0] == facts[0]
+    assert logged[-7:-2] == facts[1:]
     release(request)
-    assert logged_messages("release") == expected_log("replay", "update_listing")
+    again = logged_messages("release")
+    assert again[0] == facts[3]  # nothing was charged since
+    assert [line for line in again if line not in facts] == expected_log("replay", "update_listing")
     estimate(done, request.estimates[:1])
     assert logged_messages("estimate") == expected_log("estimate", "update_listing")
-    report(done, ())
-    assert logged_messages("report") == expected_log("report", "catalogue")
+    made = report(done, ())
+    page = context.archive.report(*done.split("/"), made) / "report.html"
+    assert logged_messages("report") == [
+        *expected_log("report"),
+        f"Report on {done}: {page}",
+        *expected_log("catalogue"),
+    ]
 
 
 @pytest.mark.slow
@@ -89,6 +118,6 @@ def test_failed_step_is_not_logged_as_done(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("gramercy.application.accumulation.open_source", broken)
     with raises(step_failed, step="accumulate", error="ValueError"):
         release(read_request(write_request(tmp_path)))
-    assert logged_messages("release") == expected_log(
-        "replay", "validate", "accumulate", done=False
-    )
+    logged = logged_messages("release")
+    assert logged[0].startswith("Last entry of ledger ")
+    assert logged[1:] == expected_log("replay", "validate", "accumulate", done=False)

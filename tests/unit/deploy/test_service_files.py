@@ -1,0 +1,201 @@
+"""The files in deploy/: what they promise about users, secrets, ports and commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.utilities.templating import apply_values
+from ruamel.yaml import YAML
+
+from gramercy.cli.commands import LazyGroup
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+COMPOSE: dict[str, Any] = YAML(typ="safe", pure=True).load(
+    (DEPLOY / "compose" / "compose.yaml").read_text("utf-8")
+)
+SERVICES = sorted(COMPOSE["services"])
+UNIT = (DEPLOY / "systemd" / "gramercy.service").read_text("utf-8")
+POOLS = ("docker", "kubernetes")
+
+
+def job(pool: str) -> Any:
+    """The job of a pool with the defaults of its variables, as Prefect fills them in."""
+    template = json.loads((DEPLOY / "work-pools" / f"{pool}.json").read_text("utf-8"))
+    WorkPoolCreate(name="gramercy", type=pool, base_job_template=template)  # validates it
+    properties = template["variables"]["properties"]
+    defaults = {key: facts["default"] for key, facts in properties.items() if "default" in facts}
+    used = set(re.findall(r"{{ (\w+) }}", json.dumps(template["job_configuration"])))
+    assert used == properties.keys()
+    return apply_values(template["job_configuration"], defaults)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_of_compose_is_confined(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", service["user"])
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["healthcheck"]["test"][0] == "CMD"
+    assert "privileged" not in service
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    assert {*service.get("secrets", ())} <= COMPOSE["secrets"].keys()
+    assert {*service["networks"]} <= COMPOSE["networks"].keys()
+    for volume in service.get("volumes", ()):
+        source = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", volume).partition(":")[0]
+        assert source.startswith("./") or source in COMPOSE["volumes"]
+
+
+def test_compose_gives_each_secret_to_one_service_and_the_archive_alone_to_the_web_server() -> None:
+    services = COMPOSE["services"]
+    for secret in ("ledger.pgpass", "prefect.pgpass"):
+        assert sum(secret in each.get("secrets", ()) for each in services.values()) == 1
+    mounted = [volume.partition(":")[0] for volume in services["catalogue"]["volumes"]]
+    assert mounted == ["archive", "./nginx.conf"]
+    assert all(volume.endswith(":ro") for volume in services["catalogue"]["volumes"])
+    for service in services.values():
+        for key, value in service.get("environment", {}).items():
+            assert "PASSWORD" not in key or key.endswith("_FILE")
+            assert not re.search(r"//[^/@]*:[^/@]*@", str(value))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [" ".join(COMPOSE["services"]["worker"]["command"]), UNIT],
+    ids=["compose", "systemd"],
+)
+def test_serve_is_called_with_options_that_it_has(command: str) -> None:
+    (line,) = re.findall(r"gramercy serve (.*)", command)
+    known = {option for each in LazyGroup().commands["serve"].params for option in each.opts}
+    options = set(re.findall(r"--[a-z]+", line))
+    assert options
+    assert options <= known
+    # Variables reach the shell, and are set.
+    for variable in re.findall(r'"\$+(\w+)"', line):
+        assert f"{variable}=" in UNIT or variable in COMPOSE["services"]["worker"]["environment"]
+
+
+def test_systemd_unit_is_hardened() -> None:
+    for line in (
+        *("User=gramercy", "NoNewPrivileges=true", "ProtectSystem=strict", "ProtectHome=true"),
+        *("PrivateTmp=true", "CapabilityBoundingSet=", "StateDirectoryMode=0700"),
+        "ReadWritePaths=/var/lib/gramercy",
+        "SuccessExitStatus=143",  # of `gramercy serve` that SIGTERM ends
+    ):
+        assert line in UNIT.splitlines()
+
+
+def test_image_has_no_root_no_secret_and_only_locked_packages() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    final = steps[[i for i, step in enumerate(steps) if step[0] == "FROM"][-1] :]
+    assert [rest for step, rest in final if step == "USER"] == ["10001:10001"]
+    installs = [rest for step, rest in steps if "pip install" in rest]
+    assert all("--no-deps" in each for each in installs)
+    assert "--require-hashes" in installs[0]
+    copied = [rest for step, rest in steps if step == "COPY"]
+    allowed = (DEPLOY.parent / ".dockerignore").read_text("utf-8").splitlines()
+    for each in copied:
+        source = each.split()[0]
+        assert source.startswith("--from=build") or f"!{source}" in allowed
+    # Prefect writes its pages and caches; below a read-only root, they go to /tmp.
+    (environment,) = [rest for step, rest in final if step == "ENV"]
+    for name in ("PREFECT_HOME", "PREFECT_SERVER_UI_STATIC_DIRECTORY", "NUMBA_CACHE_DIR"):
+        assert f"{name}=/tmp/" in environment
+
+
+def test_docker_jobs_are_confined() -> None:
+    container = job("docker")["container_create_kwargs"]
+    assert container["user"] == "10001:10001"
+    assert container["read_only"] is True
+    assert container["cap_drop"] == ["ALL"]
+    assert job("docker")["privileged"] is False
+
+
+def test_kubernetes_jobs_are_confined() -> None:
+    pod = job("kubernetes")["job_manifest"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    for container in (*pod["initContainers"], *pod["containers"]):
+        confined = container["securityContext"]
+        assert confined["readOnlyRootFilesystem"] is True
+        assert confined["allowPrivilegeEscalation"] is False
+        assert confined["capabilities"] == {"drop": ["ALL"]}
+        assert {each["name"] for each in container["volumeMounts"]} <= volumes.keys()
+    assert "secret" in volumes["secret-keys"]
+    assert volumes["keys"] == {"name": "keys", "emptyDir": {"medium": "Memory"}}
+
+
+@pytest.mark.parametrize("script", ["secrets.sh", "databases.sh"])
+def test_scripts_parse(script: str) -> None:
+    subprocess.run(["sh", "-n", str(DEPLOY / "compose" / script)], check=True)
+
+
+def test_passwords_are_random_private_and_kept(tmp_path: Path) -> None:
+    script = tmp_path / "secrets.sh"
+    text = (DEPLOY / "compose" / "secrets.sh").read_text("utf-8")
+    script.write_text(text.replace("$(id -u)", "1"))  # not as root: the users do not exist here
+    contents = []
+    for _ in range(2):
+        subprocess.run(["sh", str(script)], check=True, capture_output=True)
+        files = sorted((tmp_path / "secrets").iterdir())
+        contents.append([path.read_text() for path in files])
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert contents[0] == contents[1]
+    assert [path.name for path in files] == sorted(COMPOSE["secrets"])
+    passwords = {path.read_text() for path in files if path.name.endswith("-password")}
+    assert {len(each) for each in passwords} == {48}
+    assert len(passwords) == 3
+
+
+@pytest.fixture
+def prefect_api() -> Iterator[tuple[str, dict[str, Any]]]:
+    """A server with these answers, by path."""
+    answers: dict[str, Any] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(answers[self.path]).encode())
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", answers
+        server.shutdown()
+        thread.join()
+
+
+def test_health_of_server_and_worker(prefect_api: tuple[str, dict[str, Any]]) -> None:
+    api, answers = prefect_api
+    workers = "/work_pools/gramercy/workers/filter"
+    answers |= {"/health": True, workers: [{"status": "OFFLINE"}]}
+
+    def health(*words: str, url: str = api) -> int:
+        command = [sys.executable, "-I", str(DEPLOY / "health.py"), *words]
+        environ = {"PREFECT_API_URL": url}
+        return subprocess.run(command, env=environ, check=False, capture_output=True).returncode
+
+    assert health("server") == 0
+    assert health("worker", "gramercy") == 1
+    answers[workers].append({"status": "ONLINE"})
+    assert health("worker", "gramercy") == 0
+    assert health("server", url="http://127.0.0.1:1") == 1

@@ -1,0 +1,64 @@
+"""Where the artifacts of runs link to: what a browser can open, or a location as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gramercy.application.context import Context
+from gramercy.common.home import Home
+from gramercy.schemas.problems.installation import public_url_not_valid
+from gramercy.tasks import run_artifacts
+from tests.support.problems import raises
+
+
+@pytest.fixture
+def attached(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Any, ...]]:
+    """The artifacts that would be created, by key."""
+    artifacts: dict[str, tuple[Any, ...]] = {}
+
+    def link(address: str, text: str, *, key: str, description: str) -> None:
+        artifacts[key] = ("link", address)
+
+    def markdown(text: str, *, key: str, description: str) -> None:
+        artifacts[key] = ("text", text)
+
+    monkeypatch.setattr(run_artifacts, "create_link_artifact", link)
+    monkeypatch.setattr(run_artifacts, "create_markdown_artifact", markdown)
+    return artifacts
+
+
+def test_links_only_where_the_archive_is_served(
+    home: Path, attached: dict[str, tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = Context(Home(home))
+    page = context.archive.report("toy", "1-r1", "a") / "report.html"
+    run_artifacts.attach_report(context, "toy", "1-r1", "a")
+    kind, text = attached["report-toy"]
+    assert kind == "text"
+    assert f"    {page}\n" in text
+    monkeypatch.setenv("GRAMERCY_PUBLIC_URL", "https://example.org/archive/")
+    run_artifacts.attach_report(context, "toy", "1-r1", "a")
+    address = "https://example.org/archive/toy/1-r1/reports/a/report.html"
+    assert attached["report-toy"] == ("link", address)
+
+
+def test_web_address_is_of_the_page_and_quoted() -> None:
+    root = Path("/srv/archive")
+    bundle = root / "toy" / "1-r1" / "release"
+    address = run_artifacts.web_address("http://host", root, bundle / run_artifacts.RELEASE_PAGE)
+    assert address == "http://host/toy/1-r1/index.html"
+    assert run_artifacts.web_address("http://host", root, root / "a b?c") == "http://host/a%20b%3Fc"
+
+
+@pytest.mark.parametrize(
+    "url", ["example.org/archive", "file:///srv/archive", "https://me:secret@host", "http://h/?k=v"]
+)
+def test_public_url_is_an_http_address_without_secrets(
+    home: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAMERCY_PUBLIC_URL", url)
+    with raises(public_url_not_valid):
+        _ = Home(home).public_url
