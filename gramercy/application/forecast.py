@@ -68,9 +68,11 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
     exact = plan.guarantee.epsilon(delta)
     epsilon = request.mechanism.epsilon or exact
     ranked, unsuitable = rank_mechanisms(plan.spec, request.mechanism)
-    # The error of a precision matrix is not comparable.
-    comparable = plan.mechanism.publishes != "precision" and math.isfinite(epsilon)
+    # The error of a precision matrix or of histograms is not comparable.
+    comparable = plan.mechanism.publishes not in {"precision", "marginals"}
+    comparable &= math.isfinite(epsilon)
     curves = forecast(plan.spec, request.mechanism, epsilon) if comparable else {}
+    counts = plan.calibration.constants_noise
     return plan_page(
         PlanFacts(
             title=contract.title,
@@ -92,6 +94,7 @@ def plan_html(plan: Plan, preview: BudgetPreview) -> str:
             arithmetic=plan.mechanism.arithmetic,
             guarantee=guarantee_facts(plan.guarantee, delta, request.mechanism.epsilon),
             law=plan.group_law,
+            count_sd=counts.stages[-1].sd if counts else None,
             error=plan.matrix_error,
             share_of_entry=plan.share_of_entry,
             epsilon=epsilon,

@@ -36,6 +36,7 @@ from gramercy.reports.explanations import (
     protection_note,
     reader_notes,
 )
+from gramercy.reports.heat_maps import heat_map
 from gramercy.reports.history_page import spending
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.own_columns import meaning_notes
@@ -167,7 +168,7 @@ def _matrix(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) -> dict
         "matrix_description": matrix_description(facts),
         "stem": stems(facts)[0],
         "repair": release.repair,
-        "heat": figures.heat_map(released.matrix, released.hidden, labels),
+        "heat": heat_map(released.matrix, released.hidden, labels),
         "spectrum": figures.eigenvalues(eigenvalues, release.repair),
         "summaries": [with_figure(summary) for summary in summaries if summary.sparse],
         "marginals": None,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gramercy.reports import figures
 from gramercy.reports.change_summary import ReleaseComparison, change_facts
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
+from gramercy.reports.heat_maps import changes
 from gramercy.reports.rendering import render
 
 
@@ -22,5 +22,5 @@ def change_with_figure(comparison: ReleaseComparison) -> dict[str, Any]:
     """What changed between two releases, with a figure."""
     deviations = comparison.change.deviations
     names = [display_name(name) for name in comparison.names]
-    picture = figures.changes(deviations, np.abs(deviations) <= NOISE_BAND, names)
+    picture = changes(deviations, np.abs(deviations) <= NOISE_BAND, names)
     return change_facts(comparison) | {"picture": picture}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import false_discovery_control
+import scipy
 
 from gramercy.estimators.uncertainty.difference import Change
 from gramercy.reports.correlations import NOISE_BAND
@@ -73,7 +73,9 @@ def _groups(changes: Mapping[str, Change], names: Sequence[str]) -> dict[str, An
         return None
     p_values = {name: change.p_value for name, change in changes.items()}
     tested = {name: value for name, value in p_values.items() if value is not None}
-    adjusted = dict(zip(tested, false_discovery_control([*tested.values()]).tolist(), strict=True))
+    adjusted = dict(
+        zip(tested, scipy.stats.false_discovery_control([*tested.values()]).tolist(), strict=True)
+    )
     changed = {name for name, value in adjusted.items() if value <= _RATE}
     order = sorted(changes, key=lambda name: (tested.get(name, math.inf), -_beyond(changes[name])))
     return {

@@ -15,6 +15,7 @@ from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.estimators.tuning.stability import DRAWS
 from gramercy.reports import figures
 from gramercy.reports.analyses import analyses, parts
+from gramercy.reports.column_order import FEWEST
 from gramercy.reports.correlations import NOISE_BAND, correlations
 from gramercy.reports.estimate_summary import EstimateSummary
 from gramercy.reports.explanations import (
@@ -25,6 +26,8 @@ from gramercy.reports.explanations import (
     median_largest_noise,
     reader_notes,
 )
+from gramercy.reports.graph_figure import graph
+from gramercy.reports.heat_maps import heat_map
 from gramercy.reports.marginal_tables import marginal_table
 from gramercy.reports.own_columns import meaning_notes, own_columns, sampling_law
 from gramercy.reports.page_tables import groups, strongest
@@ -72,7 +75,8 @@ def release_page(release: ReleaseBundle, estimates: Sequence[EstimateBundle]) ->
         attack=attack_scenario(facts.neighbours, facts.privacy_unit),
         attacker=figures.attacker(facts.guarantee),
         matrix_description=matrix_description(facts),
-        heat=figures.heat_map(released.matrix, released.hidden, labels),
+        heat=heat_map(released.matrix, released.hidden, labels),
+        clustered=len(labels) >= FEWEST,
         about_means=released.centred,
         corrected=released.corrected,
         own=own_columns(release),
@@ -107,7 +111,7 @@ def with_figure(summary: EstimateSummary) -> dict[str, Any]:
     """The summary of an estimate, with a figure of its graph."""
     picture, p = Markup(), len(summary.names)
     if summary.sparse and summary.edges and summary.weights is not None:
-        picture = figures.graph(summary.id, summary.weights, summary.names, summary.stability)
+        picture = graph(summary.id, summary.weights, summary.names, summary.stability)
     return vars(summary) | {
         "sparse": summary.sparse,
         "stable_edges": summary.stable_edges,

@@ -16,6 +16,7 @@ _GEOMETRY = {"d", "x", "y", "width", "height", "transform", "points", "viewBox",
 _REFERENCE = re.compile(r"#([A-Za-z][\w-]*)")
 _IMAGE = "data:image/png;base64,"
 _TOLERANCE = 0.5  # pixels
+_COLOUR_TOLERANCE = 2.5  # of 255
 _REDRAWN = re.compile(r'(?<=<span class="drawn">)([0-9.]+)(?=</span>)')
 _REDRAW_TOLERANCE = 10  # percentage points (two redraws of twenty), or edges
 
@@ -90,7 +91,10 @@ def _same_value(attribute: str, first: str, second: str) -> bool:
 def _same_image(first: str, second: str) -> bool:
     from PIL import Image
 
-    pixels = [np.asarray(Image.open(io.BytesIO(base64.b64decode(x)))) for x in (first, second)]
+    images = [Image.open(io.BytesIO(base64.b64decode(x))) for x in (first, second)]
+    pixels = [np.asarray(image.convert("RGBA"), dtype=float) for image in images]
+    for each in pixels:
+        each[..., :3] *= each[..., 3:] / 255  # the colour of a transparent pixel is not visible
     return pixels[0].shape == pixels[1].shape and bool(
-        (np.abs(pixels[0].astype(int) - pixels[1].astype(int)) <= 2).all()
+        (np.abs(pixels[0] - pixels[1]) <= _COLOUR_TOLERANCE).all()
     )

@@ -93,6 +93,8 @@ class PlanFacts:
         The mechanism.
     guarantee, law
         Its exact guarantee and its noise law.
+    count_sd
+        Standard deviation of the noise on a count of a histogram; None without histograms.
     error, share_of_entry
         Root mean square of the Frobenius norm of the noise; standard deviation of the noise
         divided by an average diagonal entry, if that is known.
@@ -127,6 +129,7 @@ class PlanFacts:
     arithmetic: str
     guarantee: GuaranteeFacts
     law: NoiseLaw
+    count_sd: float | None
     error: float
     share_of_entry: float | None
     epsilon: float
@@ -219,13 +222,20 @@ def _names(axes: Any, planned: PlanFacts) -> None:
         axes.annotate(
             name,
             (right, error),
-            (1.03, height),
+            (1.06, height),
             xycoords="data",
             textcoords="axes fraction",
             va="center",
             color=ACCENT if name == planned.mechanism else INK,
             fontsize=8,
-            arrowprops={"arrowstyle": "-", "color": FAINT, "linewidth": 0.6},
+            ha="left",
+            arrowprops={  # to the left edge of the name, not to its middle
+                "arrowstyle": "-",
+                "color": FAINT,
+                "linewidth": 0.6,
+                "relpos": (0, 0.5),
+                "shrinkB": 0,
+            },
         )
 
 

@@ -13,6 +13,8 @@ from gramercy.common.notation import significant
 from gramercy.reports.correlations import NOISE_BAND
 from gramercy.reports.explanations import display_name
 
+_MOST_DECIMALS, _LARGE = 6, 1e9  # of plain numbers
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -20,6 +22,43 @@ if TYPE_CHECKING:
 def render(template: str, **facts: Any) -> str:
     """Fill a template of `gramercy.reports`; all values are escaped."""
     return _environment().get_template(template).render(facts)
+
+
+def open_table(caption: str, shown: bool = False, kind: str = "", region: str = "") -> Markup:
+    """The start of a table in a region that scrolls, also by keyboard.
+
+    Parameters
+    ----------
+    caption
+        Of the table.
+    shown
+        Whether the caption is visible; otherwise it is for screen readers, because a heading says
+        the same.
+    kind
+        Class of the table.
+    region
+        Label of the region, unique on the page; default: the caption.
+    """
+    return Markup(
+        '<div class="scroll" role="region" aria-label="{}" tabindex="0"><table{}><caption{}>{}'
+        "</caption>"
+    ).format(
+        region or caption,
+        Markup(' class="{}"').format(kind) if kind else "",
+        "" if shown else Markup(' class="unseen"'),
+        caption,
+    )
+
+
+def plus_minus(pair: tuple[float, float], digits: int = 4) -> str:
+    """A number and its standard error, with decimals that suit the error."""
+    number, error = pair
+    if not (math.isfinite(number) and math.isfinite(error) and error > 0):
+        return f"{significant(number, digits)} ± {significant(error, 2)}"
+    decimals = max(1 - math.floor(math.log10(error)), 0)
+    if decimals > _MOST_DECIMALS or max(abs(number), error) >= _LARGE:
+        return f"{significant(number, digits)} ± {significant(error, 2)}"
+    return f"{number:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
 
 
 def parameters(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -51,11 +90,13 @@ def _environment() -> Environment:
         "display_name": display_name,
         "cell": lambda value: significant(value, 3) if isinstance(value, float) else str(value),
         "parameters": parameters,
+        "plus_minus": plus_minus,
         "bytes": _bytes,
     }
     loader = environment.loader or PackageLoader("gramercy.reports")
     sheet = Markup(loader.get_source(environment, "style.css")[0])  # noqa: S704  our own file
     environment.globals |= {"style": sheet, "infinity": math.inf, "noise_band": NOISE_BAND}
+    environment.globals["table"] = open_table
     return environment
 
 

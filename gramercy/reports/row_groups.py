@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.reports import figures
 from gramercy.reports.correlations import correlations
 from gramercy.reports.explanations import display_name
+from gramercy.reports.heat_maps import small_heat_map
 from gramercy.reports.own_columns import OwnColumn, own_columns
 
 MOST_PICTURES, MOST_COLUMNS = 24, 40  # on the page; the files have all groups and columns
@@ -53,7 +53,7 @@ def _row_group(name: str, index: int, group: ReleaseBundle) -> RowGroup:
         released = correlations(group)
         if not np.isnan(released.matrix).all():
             labels = [display_name(each) for each in released.names]
-            picture = figures.small_heat_map(
+            picture = small_heat_map(
                 f"group-{index}", name, released.matrix, released.hidden, labels
             )
     shown = [] if own is None else own.columns[:MOST_COLUMNS]

@@ -16,13 +16,25 @@ _SCHEMES = {"dark": "0", "light": "1"}
 _QUIET = "--no-first-run --disable-background-networking --disable-component-update --disable-sync"
 
 
-def rendered(url: str, folder: Path, scheme: str = "light") -> str:
-    """Return the rendered document; the browser's console must stay empty."""
+def rendered(url: str, folder: Path, scheme: str = "light", *, width: int | None = None) -> str:
+    """Return the rendered document; the browser's console must stay empty.
+
+    Parameters
+    ----------
+    url, folder
+        The page, and a folder for the browser's profile.
+    scheme
+        ``light`` or ``dark``.
+    width
+        Of the window, in pixels; also lets the page's promises settle.
+    """
+    window = [f"--window-size={width},1000", "--virtual-time-budget=20000"] if width else []
     done = subprocess.run(
         [
             *("chromium", "--headless", "--no-sandbox", "--disable-gpu", *_QUIET.split()),
             f"--user-data-dir={folder / 'browser'}",
             f"--blink-settings=preferredColorScheme={_SCHEMES[scheme]}",
+            *window,
             *("--enable-logging=stderr", "--v=0", "--dump-dom", url),
         ],
         capture_output=True,

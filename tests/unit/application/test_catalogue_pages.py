@@ -340,7 +340,8 @@ def test_compare_command(
     assert facts["entries"] == 6
     assert [facts["earlier"], facts["later"]] == ["toy/v2-r2", "toy/v3-r3"]
     assert facts["beyond"] == sum(abs(line[-1]) > 2 for line in facts["strongest"])
-    assert "<svg" in page.read_text()
+    assert ("<svg" in page.read_text()) == (facts["beyond"] > 0)
+    assert ("No entry changed" in page.read_text()) == (facts["beyond"] == 0)
     check_ids(page.read_text())
     assert json.dumps(facts)
     code, out, _ = run_command("compare", "toy/v2-r2", "toy/v3-r3", capsys=capsys)

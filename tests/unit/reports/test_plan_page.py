@@ -110,6 +110,18 @@ def test_precision_mechanism_is_not_compared_with_second_moments(
     assert "A precision matrix, the graphical lasso solution" in page
 
 
+def test_plan_page_of_histograms_has_the_error_of_a_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = {"name": "marginals", "epsilon": 1.0, "delta": 1e-6}
+    request = write_request(tmp_path, request={"mechanism": counts, "estimates": []})
+    out, page = plan_html(request, capsys)
+    assert "Noisy histograms of every column" in page
+    (sd,) = re.findall(r"error of a count +sd ([0-9.]+)", out)
+    assert f"± {sd}</b>" in page
+    assert "Ranking of mechanisms" not in page
+
+
 def test_plan_over_budget_is_reported_without_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,214 @@
+"""Every kind of page can be read by everyone: structure, contrast, and axe-core in a browser.
+
+The browser's checks need Chromium; those of axe-core also the file ``axe.min.js``, which
+``GRAMERCY_AXE`` names (``npm pack axe-core`` has it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramercy
+from gramercy.application.catalogue_pages import write_site
+from gramercy.application.context import Context
+from gramercy.application.internal_record import page_path
+from gramercy.cli.main import main
+from gramercy.common.home import Home
+from tests.support.browser import needs_chromium, rendered
+from tests.support.factories import run_pipeline, write_request
+from tests.support.page_structure import Structure, colour_schemes, contrast
+from tests.support.pages import check_ids
+
+_AXE = Path(os.environ.get("GRAMERCY_AXE", "absent"))
+_WIDTHS, _SCHEMES = (400, 1200), ("light", "dark")
+_ON_PAPER = ("ink", "faint", "accent", "warm", "bad", "good")
+_LEAST_CONTRAST = 4.5
+
+needs_axe = pytest.mark.skipif(not _AXE.is_file(), reason="GRAMERCY_AXE names no axe.min.js")
+
+_LEVELS = {"levels": ["north", "south", "east"]}
+_ESTIMATES: list[dict[str, Any]] = [
+    {"name": "graphical-lasso", "penalty": 0.002},
+    {"name": "moments"},
+    {"name": "regression", "outcome": "glucose at the third visit 2"},
+    {"name": "pca"},
+    {"name": "tables"},
+    {"name": "synthetic", "rows": 20},
+]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """One page of every kind, by kind."""
+    folder = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("GRAMERCY_HOME", str(folder / "home"))
+        environ.setattr("gramercy.application.forecast._STEPS", 2)
+        yield _made(folder)
+
+
+def _made(folder: Path) -> dict[str, Path]:
+    rng = np.random.default_rng(3)
+    names = [f"glucose at the third visit {k}" for k in range(14)]
+    values = rng.normal(size=(3000, 14)) + rng.normal(size=(3000, 1))
+    table = pd.DataFrame(values, columns=names)
+    for name in ("region", "ward"):
+        table[name] = rng.choice(_LEVELS["levels"], 3000)
+    table.to_csv(folder / "table.csv", index=False)
+    columns: dict[str, Any] = {name: {"lower": -5.0, "upper": 5.0} for name in names}
+    columns |= {"region": _LEVELS, "ward": _LEVELS}
+    facts = {"rows": 3000, "columns": columns, "budget": {"epsilon": 90.0, "delta": 1e-5}}
+
+    def publish(version: str, request: dict[str, Any], **changes: Any) -> tuple[Path, Path]:
+        mechanism = {"name": "gaussian", "epsilon": 20.0, "delta": 1e-6}
+        request = {"version": version, "mechanism": mechanism} | request
+        place = write_request(folder, request=request, intercept=True, **facts | changes)
+        return place, run_pipeline(place)
+
+    clip = {"normalisation": {"kind": "clip", "radius": 6.0}}
+    _, first = publish("v1", clip | {"estimates": _ESTIMATES})
+    _, second = publish("v2", clip | {"estimates": []})
+    counts = {"mechanism": {"name": "marginals", "epsilon": 1.0, "delta": 1e-6}}
+    _, histograms = publish("v3", counts | {"estimates": []})
+    later = folder / "later"
+    later.mkdir()
+    place = write_request(
+        later, source=str(folder / "table.csv"), intercept=True, request={"version": "v4"}, **facts
+    )
+    home = Home.default()
+    write_site(Context(home))
+    (folder / "made").mkdir()
+    compared = [f"toy/{each.name}" for each in (first, second)]
+    for words in (
+        ("plan", place, "--page", folder / "made/plan.html"),
+        ("plan", folder / "request.yaml", "--page", folder / "made/counts.html"),
+        ("history", "--page", folder / "made/history.html"),
+        ("compare", *compared, "--page", folder / "made/change.html"),
+        ("audit", "--output", folder / "made/audit"),
+    ):
+        _run(*words)
+    archive = home.archive
+    return {
+        "catalogue": archive / "index.html",
+        "glossary": archive / "glossary.html",
+        "data set": archive / "toy/index.html",
+        "release": first / "index.html",
+        "histograms": histograms / "index.html",
+        "report": next((first / "reports").glob("*/report.html")),
+        "histograms' report": next((histograms / "reports").glob("*/report.html")),
+        "plan": folder / "made/plan.html",
+        "plan of histograms": folder / "made/counts.html",
+        "history": folder / "made/history.html",
+        "change": folder / "made/change.html",
+        "audit": folder / "made/audit/audit.html",
+        "internal": page_path(home, "toy", first.name),
+    }
+
+
+def _run(*words: object) -> None:
+    """Run a command; a fixture of a module cannot use `capsys`."""
+    with pytest.MonkeyPatch.context() as line, contextlib.redirect_stdout(io.StringIO()):
+        line.setattr(sys, "argv", ["gramercy", *map(str, words)])
+        with pytest.raises(SystemExit) as done:
+            main()
+    assert not done.value.code, words
+
+
+@pytest.mark.slow
+def test_every_page_has_the_structure_that_readers_need(pages: dict[str, Path]) -> None:
+    for kind, page in pages.items():
+        text = page.read_text(encoding="utf-8")
+        check_ids(text)
+        assert Structure(text).faults == [], kind
+
+
+@pytest.mark.slow
+def test_links_between_pages_lead_somewhere(pages: dict[str, Path]) -> None:
+    for kind, page in pages.items():
+        links = Structure(page.read_text(encoding="utf-8")).links
+        for link in links:
+            path = link.partition("#")[0]
+            assert not path or (page.parent / path).is_file(), (kind, link)
+    report = pages["report"]
+    back = {
+        (report.parent / link).resolve()
+        for link in Structure(report.read_text(encoding="utf-8")).links
+    }
+    for kind in ("catalogue", "data set", "release", "glossary"):
+        assert pages[kind].resolve() in back, kind
+
+
+def test_colours_have_enough_contrast() -> None:
+    sheet = Path(gramercy.__file__).parent / "reports/templates/style.css"
+    schemes = colour_schemes(sheet.read_text(encoding="utf-8"))
+    assert schemes["print"] == schemes["light"]
+    for name, colours in schemes.items():
+        papers = [
+            colours[paper] for paper in ("paper", "raised", "goodpaper", "warnpaper", "badpaper")
+        ]
+        for paper in papers:
+            for text in ("ink", "faint"):
+                assert contrast(colours[text], paper) >= _LEAST_CONTRAST, (name, text)
+        for text in _ON_PAPER:
+            assert contrast(colours[text], colours["paper"]) >= _LEAST_CONTRAST, (name, text)
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_nothing_is_cut_off_on_a_narrow_screen(pages: dict[str, Path], tmp_path: Path) -> None:
+    """Only regions that scroll may be wider than the window."""
+    script = "document.title = document.documentElement.scrollWidth - innerWidth"
+    for kind, page in pages.items():
+        shown = _with_script(page, script, tmp_path, width=400)
+        (excess,) = re.findall(r"<title>(-?[0-9]+)</title>", shown)[:1]
+        assert int(excess) <= 0, kind
+
+
+@pytest.mark.slow
+@needs_chromium
+@needs_axe
+@pytest.mark.parametrize("width", _WIDTHS)
+@pytest.mark.parametrize("scheme", _SCHEMES)
+def test_axe_finds_no_serious_problem(
+    pages: dict[str, Path], tmp_path: Path, scheme: str, width: int
+) -> None:
+    run = """
+      document.querySelectorAll("details").forEach(each => each.open = true);
+      axe.run().then(found => {
+        const out = document.createElement("pre");
+        out.id = "axe";
+        out.textContent = JSON.stringify(found.violations.map(
+          v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))]));
+        document.body.append(out);
+      });
+    """
+    script = _AXE.read_text(encoding="utf-8") + run
+    for kind, page in pages.items():
+        shown = _with_script(page, script, tmp_path, scheme, width=width)
+        (text,) = re.findall(r'<pre id="axe">(.*?)</pre>', shown, flags=re.DOTALL)
+        found = json.loads(html.unescape(text))
+        assert [each for each in found if each[0] in {"serious", "critical"}] == [], kind
+
+
+def _with_script(
+    page: Path, script: str, folder: Path, scheme: str = "light", *, width: int
+) -> str:
+    """A page with a script of the test, which its own policy would not run, in a browser."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    copy = folder / "page.html"
+    copy.write_text(text.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    return rendered(copy.as_uri(), folder, scheme, width=width)

@@ -1,0 +1,59 @@
+"""Numbers and tables as templates write them, and what pages of one release share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gramercy.archive.local import LocalArchive
+from gramercy.archive.release_bundle import read_release
+from gramercy.estimators.noise.spectrum import spectrum
+from gramercy.reports.accuracy_note import accuracy_notes
+from gramercy.reports.rendering import open_table, plus_minus
+from tests.support.factories import run_release, write_request
+
+
+def test_decimals_of_a_number_are_those_of_its_error() -> None:
+    assert plus_minus((-0.01225, 0.035)) == "−0.012 ± 0.035"
+    assert plus_minus((54095.48, 150.1)) == "54095 ± 150"
+    assert plus_minus((0.5, float("nan"))) == "0.5 ± –"
+    assert plus_minus((3e-9, 2e-10)) == "3·10⁻⁹ ± 2·10⁻¹⁰"
+
+
+def test_tables_are_in_named_regions_and_escaped() -> None:
+    text = open_table('a "b" <c>', region="of <d>")
+    assert 'aria-label="of &lt;d&gt;" tabindex="0"' in text
+    assert text.endswith('<caption class="unseen">a &#34;b&#34; &lt;c&gt;</caption>')
+
+
+def test_accuracy_of_a_release_is_simulated_once(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report and a page of the catalogue share it; other matrices or facts do not."""
+    simulated: list[Any] = []
+    monkeypatch.setattr("gramercy.reports.accuracy_note._simulated", {})
+    monkeypatch.setattr(
+        "gramercy.reports.accuracy_note.correlation_accuracy",
+        lambda evidence, *_: simulated.append(evidence),
+    )
+    mechanism = {"name": "gaussian", "epsilon": 500.0, "delta": 1e-6}
+    request = write_request(
+        tmp_path, budget={"epsilon": 600.0, "delta": 1e-5}, request={"mechanism": mechanism}
+    )
+    place = LocalArchive(home / "archive").release("toy", run_release(request))
+
+    def notes(**changes: Any) -> None:
+        bundle = replace(read_release(place), **changes)
+        law = bundle.manifest.noise
+        accuracy_notes(bundle, spectrum(bundle.unbiased, bundle.repaired, law))
+
+    notes()
+    notes()
+    assert len(simulated) == 1
+    notes(sha256="0" * 64)
+    facts = read_release(place).manifest
+    notes(manifest=facts.model_copy(update={"release": "v9-r9"}))
+    assert len(simulated) == 3
