@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ _PROGRAM = (
     "from benchmarks.load.cells import report_peak; report_peak(); main()"
 )
 OPEN, PUBLISH, LISTING = "open a release", "catalogue of a publish", "listing of all bundles"
+HTTP_LIST, HTTP_OPEN = "list over HTTP", "open a release over HTTP"
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,28 @@ class Measured:
 
 @dataclass(frozen=True)
 class Result:
-    """The measurements of one cell, by what was measured; and total `seconds`."""
+    """The measurements of one cell, by what was measured.
+
+    Parameters
+    ----------
+    cell
+        The archive.
+    seconds
+        Of the cell in total, with building the archive.
+    measured
+        By what was measured.
+    cores
+        Processors of the machine.
+    load
+        Processes that ran or waited for a processor, on average over five minutes, before and after
+        the cell; this benchmark adds one.
+    """
 
     cell: Cell
     seconds: float
     measured: dict[str, Measured]
+    cores: int
+    load: tuple[float, float]
 
 
 def plan(quick: bool) -> Iterator[Cell]:
@@ -70,17 +89,20 @@ def read(path: Path) -> dict[Cell, Result]:
     for fields in read_lines(path):
         cell = Cell(**fields["cell"])
         measured = {name: Measured(**each) for name, each in fields["measured"].items()}
-        results[cell] = Result(cell, fields["seconds"], measured)
+        machine = fields["cores"], tuple(fields["load"])
+        results[cell] = Result(cell, fields["seconds"], measured, *machine)
     return results
 
 
 def measure(cell: Cell) -> Result:
     """Build the archive and its ledger, and measure everything."""
-    began = time.perf_counter()
+    began, before = time.perf_counter(), os.getloadavg()[1]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["GRAMERCY_HOME"] = str(Path(folder) / "home")
         measured = _measure(cell, Path(folder))
-    return Result(cell, round(time.perf_counter() - began, 1), measured)
+    seconds, load = time.perf_counter() - began, (before, os.getloadavg()[1])
+    cores = os.cpu_count() or 1
+    return Result(cell, round(seconds, 1), measured, cores, (round(load[0], 1), round(load[1], 1)))
 
 
 def _measure(cell: Cell, folder: Path) -> dict[str, Measured]:
@@ -118,16 +140,39 @@ def measure_home(plan: Plan, release: Path, last: tuple[str, str, int]) -> dict[
             lambda: write_site(Context.default(), (dataset, f"{new[1]}-r{new[2]}")),
         )
 
-    def open_release() -> object:
-        return gramercy.open(context.home.archive)[f"{dataset}/v{number}-r{number}"]
+    def open_release(address: str | Path = context.home.archive) -> object:
+        return gramercy.open(address)[f"{dataset}/v{number}-r{number}"]
 
     listing = _here([(_nothing, lambda: write_listing(context.archive, context.ledger))])
+    with _served(context.home.archive) as url:
+        over_http = {
+            HTTP_LIST: _command(["list", "--archive", url]),
+            HTTP_OPEN: _here([(_nothing, lambda: open_release(url))] * (ROUNDS + 1)),
+        }
     return {
+        **over_http,
         **{each: _command(each.split()) for each in COMMANDS},
         OPEN: _here([(_nothing, open_release)] * (ROUNDS + 1)),
         LISTING: listing,
         PUBLISH: _here([add(k) for k in range(ROUNDS + 1)]),
     }
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    """Serve a folder as static files from another process; yields its address."""
+    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"]
+    with subprocess.Popen(
+        [*command, "--directory", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield f"http://127.0.0.1:{server.stdout.readline().split(' port ')[1].split()[0]}"
+        finally:
+            server.terminate()
 
 
 def _nothing() -> None:

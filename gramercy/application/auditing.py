@@ -17,8 +17,6 @@ from gramercy.application.ledger_trust import check_ledger
 from gramercy.application.security_advisories import security_advisories
 from gramercy.application.verification import verify_release
 from gramercy.archive.protocol import Archive
-from gramercy.archive.release_bundle import read_release
-from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.entry import ANCHORS
 from gramercy.ledger.sources import datasets_with_same_source
@@ -35,6 +33,7 @@ from gramercy.schemas.run_history import History
 
 _UNFINISHED = {"reserved", "drawn", "sealed"}
 _PUBLISHED = {"published", "withdrawn"}
+_NOTED = {problems.bundles_not_recorded.code, problems.bundles_not_listed.code}
 
 
 def make_audit(
@@ -173,9 +172,8 @@ def _check_charge(
         if charge.state not in _PUBLISHED:
             return _check_unpublished(archive, dataset, charge), None
         verified = verify_release(archive, dataset, charge.release, ledger, recompute_derived=False)
-        unrecorded = problems.bundles_not_recorded.code
-        notes += [each for each in verified.unchecked if each.code == unrecorded]
-        return _check_notice(archive, dataset, charge), None
+        notes += [each for each in verified.unchecked if each.code in _NOTED]
+        return ("verified, withdrawn" if charge.state == "withdrawn" else "verified"), None
     except (Invalid, ArchiveError, UntrustedLedger) as error:
         return "wrong", error
 
@@ -188,22 +186,6 @@ def _wait_for_run(ledger: Ledger, dataset: str, charge: Charge) -> Charge:
     except LedgerError:  # an auditor may lack permission to lock the data set
         return charge
     return ledger.charge_of(dataset, charge.release) or charge
-
-
-def _check_notice(archive: Archive, dataset: str, charge: Charge) -> str:
-    """Check that there is a notice of withdrawal if and only if the ledger records one."""
-    place = archive.withdrawal(dataset, charge.release)
-    if charge.state == "published":
-        if archive.contains(place):
-            raise problems.bundle_unexpected(archive.display_path(place), charge.state)
-        return "verified"
-    if not archive.contains(place):
-        raise problems.withdrawal_missing(archive.display_path(place))
-    notice = read_withdrawal(place).manifest
-    released = read_release(archive.release(dataset, charge.release)).sha256
-    if (notice.release_sha256, notice.reason) != (released, charge.reason):
-        raise problems.withdrawal_differs(archive.display_path(place))
-    return "verified, withdrawn"
 
 
 def _check_unpublished(archive: Archive, dataset: str, charge: Charge) -> str:

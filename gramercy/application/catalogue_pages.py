@@ -13,7 +13,7 @@ from gramercy.application.periods_over_time import period_series
 from gramercy.application.release_changes import compare_releases
 from gramercy.application.release_pages import release_html
 from gramercy.archive.descriptions import DescribedRelease, describe_release
-from gramercy.archive.layout import GLOSSARY, INDEX, older_page
+from gramercy.archive.layout import GLOSSARY, INDEX, index_page, older_page
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.protocol import Archive
 from gramercy.archive.signed_listing import NEWEST, with_names
@@ -25,7 +25,7 @@ from gramercy.reports.catalogue_content import BudgetState, DatasetEntry, Datase
 from gramercy.reports.catalogue_page import (
     dataset_page,
     glossary_page,
-    index_page,
+    index_pages,
     older_releases_page,
 )
 from gramercy.reports.change_summary import ReleaseComparison
@@ -133,7 +133,10 @@ class _Pages:
         return DatasetEntry(dataset, intact[-NEWEST:], len(intact), sorted(unreadable))
 
     def write_index(self, root: ListingRoot, changed: dict[str, DatasetEntry]) -> None:
-        """Write the first page and the glossary; entries that are not given are of the root."""
+        """Write the list of data sets and the glossary; entries not given are of the root.
+
+        Pages that have not changed are left as they are.
+        """
         budgets = self._budgets()
         datasets = []
         for name in sorted({*root.datasets, *changed}):
@@ -143,7 +146,11 @@ class _Pages:
                 newest = list(map(_listed, with_names(listing.newest)))
                 entry = DatasetEntry(name, newest, listing.releases)
             datasets.append(replace(entry, budgets=budgets.get(name, ())))
-        self.archive.write_page(INDEX, index_page(datasets))
+        pages = dict(index_pages(datasets))
+        for name, html in pages.items():
+            self.archive.write_page(name, html)
+        # A data set without intact releases may have been on one more page.
+        self.archive.remove_file(index_page(len(pages) + 1))
         described = [each.description() for each in mechanisms.registry.values()]
         self.archive.write_page(GLOSSARY, glossary_page(described))
 

@@ -11,6 +11,7 @@ from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import ReleaseBundle
+from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.mechanisms.accounting.guarantee import Guarantee
 from gramercy.schemas.facts import BudgetFacts
 from gramercy.schemas.problem import Notice
@@ -18,7 +19,7 @@ from gramercy.schemas.problems import verification as problems
 from gramercy.schemas.problems.publication import bundle_replaced
 
 if TYPE_CHECKING:
-    from gramercy.ledger import Ledger
+    from gramercy.ledger import Charge, Ledger
 
 
 def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
@@ -48,18 +49,41 @@ def check_charge(place: Path, bundle: ReleaseBundle, ledger: Ledger) -> None:
             raise problems.budget_not_in_use(str(place / DESCRIPTOR))
 
 
+def check_withdrawal(archive: Archive, dataset: str, charge: Charge) -> None:
+    """Check that there is a notice of withdrawal if and only if the ledger records one.
+
+    Raises
+    ------
+    BundleError
+        If not, or if it states something else.
+    """
+    place = archive.withdrawal(dataset, charge.release)
+    if charge.state != "withdrawn":
+        if archive.contains(place):
+            raise problems.bundle_unexpected(archive.display_path(place), charge.state)
+        return
+    if not archive.contains(place):
+        raise problems.withdrawal_missing(archive.display_path(place))
+    notice = read_withdrawal(place).manifest
+    if (notice.release_sha256, notice.reason) != (charge.sha256, charge.reason):
+        raise problems.withdrawal_differs(archive.display_path(place))
+
+
 def check_recorded(
     archive: Archive, dataset: str, release: str, ledger: Ledger
 ) -> Iterator[Notice]:
-    """Check that the archive has the estimates and reports that the ledger has recorded.
+    """Check that the archive has the notice, estimates and reports that the ledger has recorded.
 
-    Yields a notice if it has others as well.
+    Yields a notice if it has other estimates or reports as well.
 
     Raises
     ------
     BundleError
         Naming the one that is missing, or that is not the one recorded.
     """
+    charge = ledger.charge_of(dataset, release)
+    if charge is not None:
+        check_withdrawal(archive, dataset, charge)
     recorded = ledger.derived(dataset, release)
     for (kind, name), sha256 in sorted(recorded.items()):
         place = (archive.estimate if kind == "estimate" else archive.report)(dataset, release, name)

@@ -1,4 +1,4 @@
-"""Names of columns that readers of a release can see, and distinguish."""
+"""Names that readers of a release can see and distinguish, and that its files can contain."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ from gramercy.application.context import Context
 from gramercy.common.lookalikes import has_hidden, skeleton
 from gramercy.schemas.column import matrix_columns
 from gramercy.schemas.contract import Contract
+from gramercy.schemas.problems.keys import column_name_too_long, column_names_too_long
 from gramercy.schemas.problems.publication import column_name_hidden, column_names_alike
 
+# A bundle repeats the names in descriptions, CSV headers and Parquet footers, each of which readers
+# bound: a release with longer names could be published, but not read.
+MOST_NAME_BYTES, MOST_NAMES_BYTES = 16_384, 500_000
+_MOST_REPORTED_BYTES = 10_000_000  # reports have a column for every pair of names
+_START = 40  # characters of a long name that its error quotes
 
-def check_column_names(context: Context, contract: Contract) -> None:
-    """Refuse names that look like others, or are partly invisible.
+
+def check_names(context: Context, contract: Contract, *, in_pairs: bool = False) -> None:
+    """Refuse names that are too long, look like others, or are partly invisible.
 
     The names of registered data sets are fixed, so they are not checked.
+
+    Parameters
+    ----------
+    context, contract
+        The home with the ledger, and the contract.
+    in_pairs
+        Whether each column of the release is named by a pair of columns, as in reports.
 
     Raises
     ------
@@ -20,11 +34,20 @@ def check_column_names(context: Context, contract: Contract) -> None:
         Naming the columns.
     """
     names = [x for n in contract.names for x in matrix_columns(n, contract.levels(n))]
-    if all(name.isascii() for name in names):
+    sizes = [len(name.encode()) for name in names]
+    of_pairs = _MOST_REPORTED_BYTES // (len(names) + 2)
+    most = min(of_pairs, MOST_NAMES_BYTES) if in_pairs else MOST_NAMES_BYTES
+    is_short = max(sizes) <= MOST_NAME_BYTES and sum(sizes) <= most
+    if is_short and all(name.isascii() for name in names):
         return
     ledger = context.existing_ledger
     if ledger is not None and contract.id in ledger.datasets():
         return
+    for name, size in zip(names, sizes, strict=True):
+        if size > MOST_NAME_BYTES:
+            raise column_name_too_long(name[:_START], size, MOST_NAME_BYTES)
+    if not is_short:
+        raise column_names_too_long(sum(sizes), most)
     seen: dict[str, str] = {}
     for name in names:
         if has_hidden(name):

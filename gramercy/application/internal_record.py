@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.release_bundle import ReleaseBundle
-from gramercy.common.disk import make_folder
+from gramercy.common.disk import make_folder, write_atomically
 from gramercy.common.extras import publishing
 from gramercy.common.home import Home
 from gramercy.common.process_lock import file_lock
@@ -79,16 +77,13 @@ def _record_path(home: Home, dataset: str, release: str, kind: str) -> Path:
 
 
 def _write_private(path: Path, text: str) -> None:
-    new_file, reason = path.with_suffix(f".{uuid.uuid4().hex}.new"), ""
+    """Write a file that only its owner may read; nothing else of it stays after a crash."""
+    reason = ""
     try:
         for folder in (path.parent.parent, path.parent):
             make_folder(folder, 0o700)
-        with open(os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-            stream.write(text)
-        new_file.replace(path)
+        write_atomically(path, text.encode(), 0o600)
     except OSError as caught:
         reason = os.strerror(caught.errno) if caught.errno else type(caught).__name__
-        with contextlib.suppress(OSError):
-            new_file.unlink(missing_ok=True)
     if reason:
         raise internal_record_not_written(str(path), reason)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gramercy.application.context import verify_ledger_anchor
+from gramercy.application.listing_checks import listing_problem
+from gramercy.archive.anchors import newest_of
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release_manifest
 from gramercy.archive.witness import Witness
@@ -28,7 +30,7 @@ class LedgerCheck:
     Parameters
     ----------
     problems
-        (subject, problem) of each contradiction: a data set, a release, or ``ledger``.
+        (subject, problem) of each contradiction: a data set, a release, ``ledger`` or ``listing``.
     anchors
         The number of anchors that were found, by where they were found.
     """
@@ -79,10 +81,14 @@ def check_ledger(
         found["witness"] = []
         try:
             found["witness"] += witness.all()
-            if (newest := witness.newest()) is not None and newest.ledger != head.ledger:
-                ledger.verify_anchor(newest, witness.location)
+            if found["witness"]:
+                newest = newest_of(found["witness"], witness.location)
+                if newest.ledger != head.ledger:
+                    ledger.verify_anchor(newest, witness.location)
         except (LedgerError, Invalid, ArchiveError) as error:
             check.problems.append(("ledger", error))
+    if (unusable := listing_problem(archive)) is not None:
+        check.problems.append(("listing", unusable))
     if history is not None:
         found["history"] = list(history.anchors)
     check.anchors = {place: len(anchors) for place, anchors in found.items()}

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.contents import Contents, bundle_digests
+from gramercy.archive.layout import LISTING_FILE
 from gramercy.archive.protocol import Archive
-from gramercy.schemas.problems.listing import listed_bundle_missing, not_as_listed
+from gramercy.archive.signed_listing import PartMissingError, read_part, read_root
+from gramercy.schemas.errors import BundleError, GramercyError
+from gramercy.schemas.problem import Notice
+from gramercy.schemas.problems import listing as problems
+from gramercy.schemas.problems.verification import bundles_not_listed
+
+_ATTEMPTS = 3
 
 
-def check_listed(archive: Archive, dataset: str, release: str) -> str | None:
+def listing_problem(archive: Archive) -> GramercyError | None:
+    """Why the listing of an archive cannot be used; None if it can, or if there is none."""
+    try:
+        for _ in range(_ATTEMPTS):
+            signed = read_root(archive)
+            listings = signed.root.datasets if signed else {}
+            try:
+                for dataset, listing in listings.items():
+                    for digest in listing.parts:
+                        read_part(archive, dataset, digest)
+            except PartMissingError:  # perhaps a newer listing was written in the meantime
+                continue
+            return None
+    except BundleError as error:
+        return error
+    return problems.listing_changing(f"{archive.location}/{LISTING_FILE}")
+
+
+def check_listed(archive: Archive, dataset: str, release: str) -> tuple[str | None, Notice | None]:
     """Check that the bundles that the listing names are there, and are those that it names.
 
     Parameters
@@ -18,8 +45,9 @@ def check_listed(archive: Archive, dataset: str, release: str) -> str | None:
 
     Returns
     -------
-    str or None
-        What was checked; None if there is no valid listing, or it does not name the release.
+    tuple
+        What was checked, if there is a valid listing that names the release; and a notice if it
+        lacks some of the bundles.
 
     Raises
     ------
@@ -27,13 +55,35 @@ def check_listed(archive: Archive, dataset: str, release: str) -> str | None:
         Naming the bundle that is missing or was replaced.
     """
     entry = Contents(archive).entry(dataset, release)
-    if entry is None:
-        return None
-    digests = bundle_digests((dataset, release), entry)
+    digests = {} if entry is None else bundle_digests((dataset, release), entry)
     for names, digest in digests.items():
         folder = archive.metadata_path(*names)
         if folder is None:
-            raise listed_bundle_missing(archive.display_path(archive.root.joinpath(*names)))
+            raise problems.listed_bundle_missing(
+                archive.display_path(archive.root.joinpath(*names))
+            )
         if file_digest(folder / SUMS) != digest:
-            raise not_as_listed(archive.display_path(archive.root.joinpath(*names)))
-    return "listing: the signed listing of the archive names these bundles"
+            raise problems.not_as_listed(archive.display_path(archive.root.joinpath(*names)))
+    listed = "listing: the signed listing of the archive names these bundles"
+    if not _has_listing(archive):
+        return None, None
+    present = [("release",), *_attached(archive, dataset, release)]
+    if missing := [each for each in present if (dataset, release, *each) not in digests]:
+        return None, bundles_not_listed(f"{dataset}/{release}", tuple(map("/".join, missing)))
+    return listed, None
+
+
+def _attached(archive: Archive, dataset: str, release: str) -> Iterator[tuple[str, ...]]:
+    if archive.contains(archive.withdrawal(dataset, release)):
+        yield ("withdrawn",)
+    for name in archive.estimates(dataset, release):
+        yield "estimates", name
+    for name in archive.reports(dataset, release):
+        yield "reports", name
+
+
+def _has_listing(archive: Archive) -> bool:
+    try:
+        return read_root(archive) is not None
+    except BundleError:
+        return False

@@ -13,7 +13,7 @@ from gramercy.application.calibration import (
     noise_law,
 )
 from gramercy.application.column_groups import with_columns_of_table
-from gramercy.application.column_names import check_column_names
+from gramercy.application.column_names import check_names
 from gramercy.application.context import Context
 from gramercy.application.dated_requests import dated_request
 from gramercy.application.estimable import check_group, check_other_releases
@@ -258,7 +258,7 @@ def load_contract(context: Context, request: Request) -> Contract:
     contract = _with_registered_intercept(context, contract)
     if "%" not in request.version:
         contract = with_columns_of_table(contract.for_version(request.version), path)
-        check_column_names(context, contract)
+        check_names(context, contract, in_pairs=request.mechanism.name == "local")
     request.check_delta(contract)
     return contract
 

@@ -26,17 +26,18 @@ def seal_once(context: Context, place: Path) -> Iterator[Path | None]:
     """
     archive = context.archive
     name = ".".join(place.relative_to(archive.root).parts)
-    with file_lock(context.home.locks, name):
-        exists = archive.contains(place)
-        if exists:
-            archive.verify_signer(place)
-            yield None
-        else:
-            with archive.staging(f"_{digest(name)[:16]}", sweep_first=True) as staged:
-                yield staged
-                archive.seal(staged)
-                archive.commit(staged, place)
-        _record(context, place, replace=not exists)
+    if not archive.contains(place):  # what is committed never changes: no lock is needed then
+        with file_lock(context.home.locks, name):
+            if not archive.contains(place):  # another process may have held the lock
+                with archive.staging(f"_{digest(name)[:16]}", sweep_first=True) as staged:
+                    yield staged
+                    archive.seal(staged)
+                    archive.commit(staged, place)
+                _record(context, place, replace=True)
+                return
+    archive.verify_signer(place)
+    yield None
+    _record(context, place, replace=False)
 
 
 def _record(context: Context, place: Path, *, replace: bool) -> None:

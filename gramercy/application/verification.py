@@ -157,8 +157,9 @@ def _verify(
             words, notice = _run_check(path, check_report, archive, path, bundle)
             checks.append(f"report {name}: {words}")
             unchecked += [notice] if notice else []
-    if listed := check_listed(archive, dataset, release):
-        checks.append(listed)
+    listed, notice = check_listed(archive, dataset, release)
+    checks += [listed] if listed else []
+    unchecked += [notice] if notice else []
     if ledger is not None:
         _run_check(place, check_charge, place, bundle, ledger)
         unchecked += _run_check(place, check_recorded, archive, dataset, release, ledger)

@@ -74,25 +74,43 @@ def newest_anchor(
         anchors = _anchors(files, location)
         if not anchors:
             return None
-        newest = max(anchors, key=lambda anchor: anchor.seq)
-        path = f"{location}/{_name(newest)}"
-        for anchor in anchors:
-            if anchor.ledger != newest.ledger:
-                raise problems.anchors_of_two_ledgers(f"{location}/{_name(anchor)}", path)
-            if anchor.seq == newest.seq and anchor.hash != newest.hash:
-                raise problems.anchors_of_forked_ledger(f"{location}/{_name(anchor)}", path)
+        newest = newest_of(anchors, location)
         content = files.read(_name(newest))
         if content is not None:
-            _verify(content, newest, path, trusted, signed_from)
+            _verify(content, newest, f"{location}/{_name(newest)}", trusted, signed_from)
             return newest
         # In the meantime, a newer anchor was written and this one removed.
     raise problems.anchors_changing(f"{location}/{FOLDER}")
 
 
+def newest_of(anchors: Sequence[Anchor], location: str) -> Anchor:
+    """The newest of the anchors at a place, at least one.
+
+    Raises
+    ------
+    BundleError
+        If they are of two ledgers or of a forked ledger.
+    """
+    newest = max(anchors, key=lambda anchor: anchor.seq)
+    path = f"{location}/{_name(newest)}"
+    for anchor in anchors:
+        if anchor.ledger != newest.ledger:
+            raise problems.anchors_of_two_ledgers(f"{location}/{_name(anchor)}", path)
+        if anchor.seq == newest.seq and anchor.hash != newest.hash:
+            raise problems.anchors_of_forked_ledger(f"{location}/{_name(anchor)}", path)
+    return newest
+
+
 def all_anchors(
     files: FileStore, location: str, trusted: frozenset[str] = frozenset()
 ) -> list[Anchor]:
-    """All anchors of a place that keeps them, each signed; raises as `newest_anchor` does."""
+    """All anchors of a place that keeps them; they may contradict each other, see `newest_of`.
+
+    Raises
+    ------
+    BundleError
+        If a file is not an anchor, or not signed by a trusted key.
+    """
     anchors = _anchors(files, location)
     for anchor in anchors:
         content = files.read(_name(anchor)) or b""

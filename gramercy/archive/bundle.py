@@ -18,8 +18,8 @@ from gramercy.schemas.problems import bundle as problems
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
 _SUMS_BYTES, _SIGNATURE_BYTES = 1 << 20, 1 << 12  # a bundle has a few files for every fold
-_FILE_BYTES = 5 << 29  # the largest matrices and groups; hashing a larger file takes too long
-_ROWS = {"rows.parquet", "reports.parquet"}  # as long as the table
+MOST_BYTES = 5 << 29  # the largest matrices and groups; hashing a larger file takes too long
+ROWS = ("rows.parquet", "reports.parquet")  # as long as the table
 SEAL = frozenset({SUMS, SIGNATURE})  # the two files of the seal; all other files are content
 
 
@@ -155,8 +155,8 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     try:
         _refuse_special_file(path)
-        if path.stat().st_size > _FILE_BYTES and path.name not in _ROWS:
-            raise problems.file_too_large(str(path), _FILE_BYTES)
+        if path.stat().st_size > MOST_BYTES and path.name not in ROWS:
+            raise problems.file_too_large(str(path), MOST_BYTES)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:

@@ -8,14 +8,15 @@ opened afterwards is verified, and compared with the digest in the listing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gramercy.archive.layout import LISTING_FILE, in_release_order
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.protocol import Archive
-from gramercy.archive.signed_listing import PartMissingError, read_part, read_root
+from gramercy.archive.signed_listing import PartMissingError, load_part, read_part, read_root
 from gramercy.schemas.errors import BundleError, GramercyError
 from gramercy.schemas.listing import ListingEntry, ListingRoot
 from gramercy.schemas.problems.listing import listed_bundle_missing, listing_changing
@@ -25,6 +26,8 @@ _THREADS = 8
 
 Name = tuple[str, str]
 Entries = dict[Name, ListingEntry]
+Listed = dict[Name, ListedRelease | GramercyError]
+_ReadPart = Callable[[Archive, str, str], tuple[ListingEntry, ...]]
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,7 @@ class Contents:
             releases.append(result)
         return releases
 
-    def try_list(
-        self, names: Iterable[Name] | None = None, *, also: Iterable[Name] = ()
-    ) -> dict[Name, ListedRelease | GramercyError]:
+    def try_list(self, names: Iterable[Name] | None = None, *, also: Iterable[Name] = ()) -> Listed:
         """What lists show of releases, or why it cannot be shown, by name.
 
         Parameters
@@ -92,11 +93,36 @@ class Contents:
         datasets = {dataset for dataset, _ in wanted or ()}
         dataset = datasets.pop() if len(datasets) == 1 else None
         entries = self._entries(dataset)
-        listed, searched = entries or {}, set(self._searched(entries, dataset))
+        searched = set(self._searched(entries, dataset))
         if wanted is None:
-            wanted = in_release_order({*listed, *searched, *also})
+            wanted = in_release_order({*(entries or {}), *searched, *also})
+        return self._results(wanted, entries or {}, searched)
+
+    def list_in_turn(self, also: Iterable[Name] = ()) -> Iterator[Listed]:
+        """What `try_list` returns for all releases, some data sets at a time.
+
+        Without the names of columns; memory does not grow with the listing. Raises as `try_list`.
+        """
+        root = self._root()
+        if root is None:
+            yield self.try_list(also=also)
+            return
+        searched, expected = _by_dataset(self._searched({}, None)), _by_dataset(also)
+        datasets = sorted({*root.datasets, *searched, *expected})
+        for dataset, entries in self.entries_in_turn(datasets):
+            if entries is None:
+                names = set(self._searched(None, dataset))
+            else:
+                names = searched.get(dataset, set())
+            wanted = in_release_order({*(entries or {}), *names, *expected.get(dataset, ())})
+            yield self._results(wanted, entries or {}, names)
+
+    def _results(
+        self, wanted: Sequence[Name], listed: Entries, searched: Collection[Name]
+    ) -> Listed:
+        """What lists show of these releases, where they are listed or were found."""
         described = self._described([name for name in wanted if name not in listed])
-        results: dict[Name, ListedRelease | GramercyError] = {}
+        results: Listed = {}
         for name in wanted:
             entry = listed.get(name)
             if entry is None:
@@ -129,7 +155,33 @@ class Contents:
         """
         return self._entries(dataset) or {}
 
-    def _described(self, names: Sequence[Name]) -> dict[Name, ListedRelease | GramercyError]:
+    def entries_in_turn(self, datasets: Sequence[str]) -> Iterator[tuple[str, Entries | None]]:
+        """The releases in the listing of each of these data sets; None without a valid listing.
+
+        A few data sets at a time are in memory, without the names of columns, and nothing of them
+        is cached; raises as `names`.
+        """
+        root = self._root()
+        for start in range(0, len(datasets), _THREADS):
+            names = datasets[start : start + _THREADS]
+            listed: Entries | None = None
+            if root is not None:
+                with suppress(BundleError, PartMissingError):
+                    listed = self._of_root(root, names, _without_names)
+            for name in names:
+                if listed is None:
+                    yield name, self._entries(name)
+                else:
+                    yield name, {key: entry for key, entry in listed.items() if key[0] == name}
+
+    def _root(self) -> ListingRoot | None:
+        """The root of the listing; None if it is missing or not valid."""
+        with suppress(BundleError):  # `_entries` raises it, or does without the listing
+            signed = read_root(self.archive)
+            return None if signed is None else signed.root
+        return None
+
+    def _described(self, names: Sequence[Name]) -> Listed:
         """These releases, from their own descriptions."""
         if not names:
             return {}
@@ -156,7 +208,7 @@ class Contents:
                 if signed is None:
                     return None
                 try:
-                    return self._of_root(signed.root, dataset)
+                    return self._of_root(signed.root, None if dataset is None else [dataset])
                 except PartMissingError:  # a newer listing was written in the meantime
                     continue
         except BundleError:
@@ -167,20 +219,33 @@ class Contents:
             raise listing_changing(f"{self.archive.location}/{LISTING_FILE}")
         return None
 
-    def _of_root(self, root: ListingRoot, dataset: str | None) -> Entries:
-        wanted = [
-            (name, digest)
-            for name, listing in root.datasets.items()
-            if dataset in {None, name}
-            for digest in listing.parts
-        ]
-        with ThreadPoolExecutor(_THREADS) as readers:
-            parts = list(readers.map(lambda each: read_part(self.archive, *each), wanted))
+    def _of_root(
+        self, root: ListingRoot, datasets: Iterable[str] | None, read: _ReadPart = read_part
+    ) -> Entries:
+        names = root.datasets if datasets is None else root.datasets.keys() & datasets
+        wanted = [(name, digest) for name in names for digest in root.datasets[name].parts]
+        if self.archive.is_folder:
+            parts = [read(self.archive, *each) for each in wanted]
+        else:
+            with ThreadPoolExecutor(_THREADS) as readers:
+                parts = list(readers.map(lambda each: read(self.archive, *each), wanted))
         return {
             (name, entry.facts.release): entry
             for (name, _), entries in zip(wanted, parts, strict=True)
             for entry in entries
         }
+
+
+def _without_names(archive: Archive, dataset: str, digest: str) -> tuple[ListingEntry, ...]:
+    """The releases in a part, without the names of their columns."""
+    return load_part(archive, dataset, digest).releases
+
+
+def _by_dataset(names: Iterable[Name]) -> dict[str, set[Name]]:
+    by_dataset: dict[str, set[Name]] = {}
+    for name in names:
+        by_dataset.setdefault(name[0], set()).add(name)
+    return by_dataset
 
 
 def bundle_digests(name: tuple[str, str], entry: ListingEntry) -> dict[tuple[str, ...], str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -12,11 +11,9 @@ from typing import NoReturn
 from gramercy.archive.bundle import SUMS, file_digest
 from gramercy.archive.contents import Contents, bundle_digests
 from gramercy.archive.http_files import HttpFiles
-from gramercy.archive.layout import LISTING_FILE, STAGING, bundle_path
-from gramercy.archive.mirror import Mirror
-from gramercy.archive.protocol import Archive
+from gramercy.archive.layout import LISTING_FILE, bundle_path
+from gramercy.archive.mirrored import MirroredArchive
 from gramercy.archive.signed_listing import read_root
-from gramercy.archive.staging import StagingArea
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.anchor import Anchor
 from gramercy.schemas.errors import GramercyError, RequestError
@@ -32,7 +29,7 @@ _NEARBY = ("archive", "..", "../archive", "../..")  # where an archive may be in
 
 
 @dataclass(frozen=True)
-class HttpArchive(Archive):
+class HttpArchive(MirroredArchive):
     """Sealed bundles at an HTTP address; every bundle must be the one that the listing names.
 
     Parameters
@@ -49,21 +46,8 @@ class HttpArchive(Archive):
     _last_root: list[bytes] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
-    def location(self) -> str:
-        return self.files.display_url()
-
-    def display_path(self, place: Path) -> str:
-        return self._mirror.url(place)
-
-    def uri(self, place: Path) -> str:
-        return self.display_path(place)
-
-    def rewrite_paths_in_errors(self) -> AbstractContextManager[None]:
-        return self._mirror.rewrite_paths_in_errors()
-
-    @property
-    def is_folder(self) -> bool:
-        return False
+    def _source(self) -> HttpFiles:
+        return self.files
 
     @property
     def needs_listing(self) -> bool:
@@ -134,16 +118,8 @@ class HttpArchive(Archive):
         self._refuse_writing()
 
     @property
-    def _mirror(self) -> Mirror:
-        return Mirror(self.root, self.files)
-
-    @property
     def _contents(self) -> Contents:
         return Contents(self)
-
-    @property
-    def _staging(self) -> StagingArea:
-        return StagingArea(self.root / STAGING)
 
     def _path(self, *names: str) -> Path:
         path, digest = bundle_path(self.root, *names), self._digest(names)

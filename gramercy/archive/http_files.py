@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.client
+import io
 import os
 import re
 import socket
 import ssl
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -27,6 +29,7 @@ from gramercy.schemas.url import without_secrets
 SCHEMES = frozenset({"http", "https"})
 
 _TIMEOUT = 30.0  # seconds without an answer
+_LEAST_RATE = 1 << 14  # bytes a second, after as many seconds
 _CHUNK = 1 << 20
 _MOST_SUMS = 1 << 20  # bytes of SHA256SUMS
 _MOST_FILE = 1 << 32  # bytes of any other file of a bundle
@@ -72,10 +75,10 @@ class HttpFiles:
             if response is None:
                 return None
             with response:
-                content = response.read(most + 1)
+                content = b"".join(_pieces(response, most + 1))
         if len(content) > most:
             raise file_too_large(self.display_url(name), most)
-        return bytes(content)
+        return content
 
     def sizes_in(self, folder: str) -> dict[str, int]:
         """The largest possible sizes in bytes of a bundle's files, by name; empty if it is missing.
@@ -108,9 +111,9 @@ class HttpFiles:
             with response:
                 if int(response.headers.get("Content-Length") or 0) > size:
                     raise file_too_large(self.display_url(name), size)
-                while left >= 0 and (chunk := response.read(min(_CHUNK, left + 1))):
-                    left -= len(chunk)
-                    yield chunk
+                for piece in _pieces(response, size + 1):
+                    left -= len(piece)
+                    yield piece
         if left < 0:
             raise file_too_large(self.display_url(name), size)
 
@@ -143,6 +146,19 @@ class HttpFiles:
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirections to HTTP addresses, and never from HTTPS to HTTP."""
 
+    def http_error_302(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+    ) -> Any:
+        fp.close()  # the standard library would read its content, of any length, into memory
+        return super().http_error_302(req, io.BytesIO(), code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
     def redirect_request(
         self,
         req: urllib.request.Request,
@@ -163,6 +179,23 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(_Redirects)
 
 
+class _TooSlowError(TimeoutError):
+    """A server sends fewer bytes than any network would."""
+
+
+def _pieces(response: Any, most: int) -> Iterator[bytes]:
+    """At most so many bytes of an answer, as they arrive.
+
+    A timeout limits the wait for each piece, which may be a single byte.
+    """
+    left, started = most, time.monotonic()
+    while left and (piece := response.read1(min(_CHUNK, left))):
+        left -= len(piece)
+        yield piece
+        if time.monotonic() - started > _TIMEOUT + (most - left) / _LEAST_RATE:
+            raise _TooSlowError
+
+
 def _reason(error: Exception) -> str:
     """Why a request failed, without the message of the error, which may quote the address."""
     if isinstance(error, urllib.error.HTTPError):
@@ -173,7 +206,7 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return "the server's certificate is not valid"
     if isinstance(cause, TimeoutError):
-        return "no answer"
+        return "the answer is too slow" if isinstance(cause, _TooSlowError) else "no answer"
     if isinstance(cause, OSError) and cause.errno:
         return os.strerror(cause.errno)
     return type(cause).__name__

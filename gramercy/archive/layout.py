@@ -22,6 +22,7 @@ LISTING_FILE = "listing.json"
 ARCHIVE_FILES = frozenset({LISTING_FILE, STAGING, FOLDER})  # every archive has one of them
 _PART = re.compile(r"listing-[0-9a-f]{16}\.json", re.ASCII)
 _OLDER_PAGE = re.compile(r"releases-[1-9][0-9]{0,8}\.html", re.ASCII)
+_INDEX_PAGE = re.compile(r"datasets-[1-9][0-9]{0,8}\.html", re.ASCII)
 # Path components of a bundle, by kind.
 DEPTH = {"release": 3, "withdrawn": 3, "estimates": 4, "reports": 4}
 _MOST_DIGITS = 20  # digits of the longest counter that Gramercy writes in a release id
@@ -53,6 +54,8 @@ def is_archive_file(name: str) -> bool:
     parts = name.split("/")
     if name in {GLOSSARY, LISTING_FILE} or (parts[-1] == INDEX and len(parts) <= 3):
         return True
+    if _INDEX_PAGE.fullmatch(name):
+        return True
     if len(parts) == 2 and (is_part(parts[1]) or _OLDER_PAGE.fullmatch(parts[1])):
         return True
     if parts[0] in {STAGING, FOLDER}:
@@ -68,6 +71,11 @@ def part_name(dataset: str, digest: str) -> str:
 def is_part(file: str) -> bool:
     """Whether a file in the folder of a data set is a part of the signed listing."""
     return _PART.fullmatch(file) is not None
+
+
+def index_page(number: int) -> str:
+    """The name of a page of the list of data sets; the first is the index of the archive."""
+    return INDEX if number == 1 else f"datasets-{number}.html"
 
 
 def older_page(dataset: str, number: int) -> str:

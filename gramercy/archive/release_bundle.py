@@ -15,19 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramercy.archive.active_content import is_active
-from gramercy.archive.bundle import check, check_file
+from gramercy.archive.bundle import MOST_BYTES, ROWS, check, check_file
 from gramercy.archive.card_page import card_page
 from gramercy.archive.groups_file import GROUPS, GroupMatrices, read_groups, write_groups
 from gramercy.archive.marginals_file import MARGINALS, read_histograms, write_histograms
 from gramercy.archive.matrices import matrix_files, read_matrix, write_matrix
 from gramercy.archive.package import DESCRIPTOR, descriptor, read_manifest, write_descriptor
+from gramercy.archive.parquet_limits import bounded_bytes
 from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.evidence import Divisor, Evidence, Fold, ReleaseEvidence
 from gramercy.schemas.histogram import ROW_LENGTHS, Histogram, last_stage
 from gramercy.schemas.manifest import ReleaseManifest, ReportManifest
 from gramercy.schemas.normalisation import Unit
 from gramercy.schemas.problems.analyses import unknown_group
-from gramercy.schemas.problems.bundle import active_content, file_unreadable, not_histograms
+from gramercy.schemas.problems.bundle import (
+    active_content,
+    file_too_large,
+    file_unreadable,
+    not_histograms,
+)
 
 Array = NDArray[np.float64]
 
@@ -251,6 +257,7 @@ def read_release(folder: Path) -> ReleaseBundle:
     BundleError
         Naming the file that differs from what was sealed.
     """
+    _check_rows_size(folder)
     sha256 = check(folder)
     manifest = read_manifest(folder, ReleaseManifest)
     histograms = _read_histograms(folder, manifest)
@@ -264,6 +271,23 @@ def read_release(folder: Path) -> ReleaseBundle:
     return ReleaseBundle(
         manifest, raw, projected, denoised, tuple(folds), sha256, histograms, groups
     )
+
+
+def _check_rows_size(folder: Path) -> None:
+    """Refuse a huge file of published rows if it states fewer rows: hashing it would take long.
+
+    Raises
+    ------
+    BundleError
+        If it is too large, or the manifest differs from what was sealed.
+    """
+    for name in ROWS:
+        path = folder / name
+        if path.is_file() and path.stat().st_size > MOST_BYTES:
+            manifest = read_release_manifest(folder)
+            cells = manifest.dataset.rows * len(published_columns(manifest))
+            if path.stat().st_size > bounded_bytes(cells):
+                raise file_too_large(str(path), bounded_bytes(cells))
 
 
 def _read_histograms(folder: Path, manifest: ReleaseManifest) -> tuple[Histogram, ...]:

@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import shutil
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,9 +26,8 @@ from gramercy.archive.layout import (
     in_release_order,
     is_archive_file,
 )
-from gramercy.archive.mirror import Mirror
+from gramercy.archive.mirrored import MirroredArchive
 from gramercy.archive.object_store import ObjectStore
-from gramercy.archive.protocol import Archive
 from gramercy.archive.staging import StagingArea
 from gramercy.common.disk import disk_errors, link_or_copy, rename_folder
 from gramercy.common.similar_names import most_similar_first
@@ -45,7 +43,7 @@ from gramercy.schemas.problems.listing import archive_nearby, file_too_large
 
 
 @dataclass(frozen=True)
-class RemoteArchive(Archive):
+class RemoteArchive(MirroredArchive):
     """Sealed bundles at a URL.
 
     Parameters
@@ -62,21 +60,8 @@ class RemoteArchive(Archive):
     staging_folder: Path | None = None
 
     @property
-    def location(self) -> str:
-        return self.objects.display_url()
-
-    def display_path(self, place: Path) -> str:
-        return self._mirror.url(place)
-
-    def uri(self, place: Path) -> str:
-        return self.display_path(place)
-
-    def rewrite_paths_in_errors(self) -> AbstractContextManager[None]:
-        return self._mirror.rewrite_paths_in_errors()
-
-    @property
-    def is_folder(self) -> bool:
-        return False
+    def _source(self) -> ObjectStore:
+        return self.objects
 
     def check_exists(self) -> None:
         if self.objects.children() & ARCHIVE_FILES or self.bundles():
@@ -165,12 +150,8 @@ class RemoteArchive(Archive):
             self.objects.remove(name)
 
     @property
-    def _mirror(self) -> Mirror:
-        return Mirror(self.root, self.objects)
-
-    @property
     def _staging(self) -> StagingArea:
-        return StagingArea(self.staging_folder or self.root / STAGING)
+        return StagingArea(self.staging_folder) if self.staging_folder else super()._staging
 
     def _path(self, *names: str) -> Path:
         path = bundle_path(self.root, *names)

@@ -41,6 +41,7 @@ NEWEST = 10  # releases of each data set in the root
 PART = 200  # releases in a part
 _MOST_BYTES = 1 << 24  # of a file of the listing
 _MOST_VALUES = 500_000  # JSON values in such a file; each takes about 100 bytes of memory
+_SIGNATURE = 1 << 10  # bytes left for the signature of the root, at least
 _CACHED_ROOTS = 4
 _CACHED_PARTS = 256  # a part never changes
 _RETURN = b"\n"
@@ -99,7 +100,12 @@ def _parsed_root(content: bytes, path: str) -> ListingRoot:
 
 @functools.lru_cache(_CACHED_PARTS)
 def read_part(archive: Archive, dataset: str, digest: str) -> tuple[ListingEntry, ...]:
-    """The releases in a part that the root names, each with the names of its columns.
+    """The releases in a part, each with the names of its columns; raises as `load_part` does."""
+    return with_names(load_part(archive, dataset, digest))
+
+
+def load_part(archive: Archive, dataset: str, digest: str) -> ListingPart:
+    """A part that the root names; it is not cached.
 
     Raises
     ------
@@ -118,7 +124,7 @@ def read_part(archive: Archive, dataset: str, digest: str) -> tuple[ListingEntry
     part = _parsed(ListingPart, content, path)
     if {dataset} != {part.dataset, *(each.facts.dataset.id for each in part.releases)}:
         raise problems.not_a_listing(path, "it is of another data set")
-    return with_names(part)
+    return part
 
 
 def write_dataset(
@@ -163,10 +169,30 @@ def write_dataset(
 
 
 def write_root(archive: Archive, root: ListingRoot) -> None:
-    """Sign and write the root; raises `ArchiveError` if it cannot be written."""
-    stated = canonical_json(root.model_dump(mode="json")).encode() + _RETURN
+    """Sign and write the root; raises `ArchiveError` if it cannot be written.
+
+    Of thousands of data sets it has fewer of the newest releases, so that readers accept its size.
+    """
+    newest, stated = NEWEST, _stated(root)
+    while newest and (len(stated) > _MOST_BYTES - _SIGNATURE or _values(stated) > _MOST_VALUES):
+        newest //= 2
+        stated = _stated(_with_newest(root, newest))
     key = steward_key(archive.keys or Home.default().keys)
     archive.write_file(LISTING_FILE, stated + sign(key, stated, LISTING))
+
+
+def _stated(root: ListingRoot) -> bytes:
+    return canonical_json(root.model_dump(mode="json")).encode() + _RETURN
+
+
+def _with_newest(root: ListingRoot, count: int) -> ListingRoot:
+    """The root with at most so many of the newest releases of each data set."""
+    datasets = {}
+    for name, listing in root.datasets.items():
+        newest = with_names(listing.newest)
+        table = ReleaseTable.model_validate(_table(newest[max(0, len(newest) - count) :]))
+        datasets[name] = listing.model_copy(update={"newest": table})
+    return root.model_copy(update={"datasets": datasets})
 
 
 def remove_superseded(
@@ -203,10 +229,15 @@ def _table(entries: Sequence[ListingEntry]) -> dict[str, Any]:
     return {"columns": [list(names) for names in columns], "releases": releases}
 
 
+def _values(content: bytes) -> int:
+    """About the number of JSON values, at most."""
+    return sum(map(content.count, (b",", b"[", b"{")))
+
+
 def _parsed(model: type[M], content: bytes, path: str) -> M:
     """A file of a listing; what a hostile one can cost is bounded before it is parsed."""
     reason = ""
-    if sum(map(content.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+    if _values(content) > _MOST_VALUES:
         raise problems.not_a_listing(path, "it has too many entries")
     try:
         return model.model_validate(json.loads(content))

@@ -72,7 +72,15 @@ class Witness:
             return newest_anchor(self.files, self.location, trusted_keys(self.keys))
 
     def all(self) -> list[Anchor]:
-        """All anchors, each with a valid signature; raises as `newest` does."""
+        """All anchors, each with a valid signature; they may contradict each other.
+
+        Raises
+        ------
+        BundleError
+            If no trusted key has signed one of them.
+        ArchiveError
+            If the place cannot be read.
+        """
         with self._errors(reading=True):
             return all_anchors(self.files, self.location, trusted_keys(self.keys))
 

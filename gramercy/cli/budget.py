@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from gramercy.application.context import Context
 from gramercy.cli.options import AsJson, DatasetName
 from gramercy.cli.output import terminal
 from gramercy.cli.output.budget_text import Account, budget_facts, print_budget
-from gramercy.ledger import Charge
+from gramercy.ledger import Charge, Ledger
 from gramercy.ledger.overview import DatasetAccounts
 from gramercy.ledger.sources import datasets_with_same_source
 from gramercy.schemas.budget import Budget
@@ -21,6 +21,7 @@ from gramercy.schemas.model import parse
 from gramercy.schemas.problems.command_line import conflicting_options, dataset_missing
 
 _LISTED_IN_FULL = 20  # budgets; of more, the charges are only counted
+_NO_BUDGET = "No data set is registered yet; its first release registers it."
 
 
 def budget(
@@ -62,7 +63,10 @@ def budget(
         raise conflicting_options(given)
     context = Context.default()
     if context.existing_ledger is None and not plan and not dataset:
-        _print([], json)
+        if json:
+            terminal.print_json([])
+        else:
+            terminal.say(_NO_BUDGET)
         return
     ledger = context.ledger
     if moved:
@@ -78,36 +82,36 @@ def budget(
         keys = dict(zip(("epsilon", "delta"), change, strict=True))
         new_budget = parse(Budget, keys, given[0], RequestError)
         ledger.change_budget(dataset, new_budget, reason, lower=lower_to is not None)
+    accounts = _accounts(ledger, dataset, json)
+    if json:
+        terminal.print_json_list(map(budget_facts, accounts))
+        return
+    account = None
+    for account in accounts:
+        print_budget(account)
+    if account is None:
+        terminal.say(_NO_BUDGET)
+
+
+def _accounts(ledger: Ledger, dataset: str | None, json: bool) -> Iterator[Account]:
+    """The budget of each data set, or one for every period of its data that was charged.
+
+    Charges are read for one data set at a time, or only counted if there are many budgets.
+    """
     sources = ledger.sources()
     if dataset is None:
-        all_accounts = ledger.accounts()
+        by_dataset = ledger.accounts()
     else:
-        of_dataset = DatasetAccounts(
-            ledger.budget_history(dataset), ledger.statements(dataset), ledger.charges(dataset)
-        )
-        all_accounts = {dataset: of_dataset}
-    shared = {name: datasets_with_same_source(sources, name) for name in all_accounts}
-    _print([a for name, each in all_accounts.items() for a in _budgets(name, each, shared)], json)
-
-
-def _budgets(
-    dataset: str, accounts: DatasetAccounts, shared: Mapping[str, Sequence[str]]
-) -> list[Account]:
-    """The budget of a data set, or one for every period of its data that was charged."""
-    by_window: dict[str, list[Charge]] = {}
-    for charge in accounts.charges:
-        by_window.setdefault(charge.window, []).append(charge)
-    return [
-        Account(dataset, each, accounts.changes, by_window.get(each.window, []), shared[dataset])
-        for each in accounts.statements
-    ]
-
-
-def _print(accounts: list[Account], json: bool) -> None:
-    if json:
-        terminal.print_json(list(map(budget_facts, accounts)))
-        return
-    for account in accounts:
-        print_budget(account, with_charges=len(accounts) <= _LISTED_IN_FULL)
-    if not accounts:
-        terminal.say("No data set is registered yet; its first release registers it.")
+        statements = ledger.statements(dataset)
+        by_dataset = {dataset: DatasetAccounts(ledger.budget_history(dataset), statements, {})}
+    budgets = sum(len(of_dataset.statements) for of_dataset in by_dataset.values())
+    in_full = json or budgets <= _LISTED_IN_FULL or dataset is not None
+    for name, of_dataset in by_dataset.items():
+        shared = datasets_with_same_source(sources, name)
+        by_window: dict[str, list[Charge]] = {}
+        for charge in ledger.charges(name) if in_full else ():
+            by_window.setdefault(charge.window, []).append(charge)
+        for each in of_dataset.statements:
+            charges = by_window.get(each.window, []) if in_full else None
+            charged = 0 if in_full else of_dataset.charged.get(each.window, 0)
+            yield Account(name, each, of_dataset.changes, charges, shared, charged)

@@ -71,7 +71,9 @@ def export(
         # Even the id of a data set is private until something of it is published.
         published = {release.manifest.dataset.id for release in releases}
         datasets = sorted(published & {*ledger.datasets()}) if ledger else []
-        write_package(package, releases, timelines_of(ledger, store, datasets) if ledger else None)
+        write_package(
+            package, releases, list(timelines_of(ledger, store, datasets)) if ledger else None
+        )
         done["package"] = str(package / "datapackage.json")
     if registry is not None and answers is not None:
         done["registry"] = [str(each) for each in write_registry(registry, releases, answers)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -36,20 +38,23 @@ def history(
     ledger = context.existing_ledger
     if ledger is None and dataset:
         raise no_ledger(dataset)
-    timelines: list[Timeline] = []
+    timelines: Iterator[Timeline] = iter(())
     if ledger is not None:
         datasets = [dataset] if dataset else ledger.datasets()
         timelines = timelines_of(ledger, context.archive, datasets)
     if page is not None:
         from gramercy.reports.history_page import history_page  # draws: imported only if needed
 
-        write_page("--page", page, history_page(timelines))
+        on_page = list(timelines)
+        write_page("--page", page, history_page(on_page))
+        timelines = iter(on_page)
     if json:
-        terminal.print_json([each.facts() for each in timelines])
+        terminal.print_json_list(each.facts() for each in timelines)
         return
-    for each in timelines:
-        print_timeline(each, with_chart=len(timelines) <= _DRAWN)
-    if not timelines:
+    first = list(itertools.islice(timelines, _DRAWN + 1))
+    for each in itertools.chain(first, timelines):
+        print_timeline(each, with_chart=len(first) <= _DRAWN)
+    if not first:
         terminal.say("No data set is registered yet; its first release registers it.")
     if page is not None:
         terminal.say(f"Page: {page}")

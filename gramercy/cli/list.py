@@ -36,11 +36,15 @@ def list_archive(
     contents = Contents(store)
     if (problem := contents.unusable_listing()) is not None:
         terminal.warn(listing_not_used(str(problem)))
-    results = contents.try_list(also=ledger.published() if ledger else ())
-    listed = [_facts(store, name, result) for name, result in results.items()]
+    listed = (
+        _facts(store, name, result)
+        for results in contents.list_in_turn(ledger.published() if ledger else ())
+        for name, result in results.items()
+    )
     if json:
-        terminal.print_json(listed)
+        terminal.print_json_list(listed)
         return
+    facts = None
     for facts in listed:
         name = terminal.bold(facts["release"])
         if "error" in facts:
@@ -51,7 +55,7 @@ def list_archive(
             line = f"  {guarantee}  {noise}  {facts['published']}  {printable(facts['title'])}"
             withdrawn = f"  withdrawn: {facts['withdrawn']}" if facts["withdrawn"] else ""
             terminal.say(name, line, Text(withdrawn, style="red"))
-    if not listed:
+    if facts is None:
         terminal.say(f"No release in {store.location} yet.")
 
 

@@ -84,6 +84,7 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = _run()
+        sys.stdout.flush()
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
         sys.exit(code)
@@ -92,11 +93,22 @@ def main() -> None:
         sys.exit(_INTERRUPTED)
     except GramercyError as error:
         failure = error
+    except BrokenPipeError:
+        _discard_output()
+        sys.exit(1)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         failure = operating_system(without_secrets(str(error.filename)), reason)
-    report_failure(failure, json="--json" in sys.argv)
+    try:
+        report_failure(failure, json="--json" in sys.argv)
+    except BrokenPipeError:
+        _discard_output()
     sys.exit(failure.exit_code)
+
+
+def _discard_output() -> None:
+    """Discard what is still to be written, because its reader, such as ``head``, has ended."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run() -> int:

@@ -1,6 +1,7 @@
 """Ends a command soon after Ctrl-C, or after its Prefect server has ended, with a true sentence.
 
-A publication that has been charged is finished first, except after Ctrl-C.
+A publication that has been charged is finished first, except after Ctrl-C. Signals that ask a
+process to end count as Ctrl-C: the temporary server would otherwise run on for ever.
 
 Prefect repeats requests to a server that is gone for minutes. At a terminal, Ctrl-C ends the
 temporary server as well, because it is in the same group of processes.
@@ -18,7 +19,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gramercy.application.open_publication import is_publishing
 from gramercy.cli.output.failure import report_failure
@@ -35,6 +36,7 @@ from gramercy.schemas.url import without_secrets
 _GRACE_SECONDS = 5.0  # for the command to end by itself
 _POLL_SECONDS = 0.2
 _UNREACHABLE_SECONDS = 3.0  # a server that is restarted answers sooner
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 _PORT_IN_USE = 3  # exit code of a server; Prefect then starts another one
 
 _ended_early = threading.Event()
@@ -114,15 +116,22 @@ class _Guard:
     def watching(self) -> Iterator[None]:
         """Watch during the block."""
         in_main_thread = threading.current_thread() is threading.main_thread()
-        earlier = signal.signal(signal.SIGINT, self._on_interrupt) if in_main_thread else None
+        earlier = self._take_signals() if in_main_thread else {}
         thread = threading.Thread(target=self._watch, name="gramercy-guard", daemon=True)
         thread.start()
         try:
             yield
         finally:
             self._done.set()
-            if in_main_thread:
-                signal.signal(signal.SIGINT, earlier)
+            for number, handler in earlier.items():
+                signal.signal(number, handler)
+
+    def _take_signals(self) -> dict[int, Any]:
+        """Handle the signals that end a process; returns the earlier handlers."""
+        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+        # As with `nohup`, a hang-up may be ignored, and stays so.
+        taken = [n for n in numbers if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]
+        return {number: signal.signal(number, self._on_interrupt) for number in taken}
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         self._end(interrupted)

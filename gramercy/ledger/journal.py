@@ -14,7 +14,7 @@ from gramercy.ledger.entry import Entry
 from gramercy.schemas.problems.ledger import writers_not_serialised
 
 _COLUMNS = select(*(entries.c[each.name] for each in fields(Entry)))
-_PARTITION = 10_000  # rows that are fetched at a time
+PARTS = {"yield_per": 2000}  # rows that are fetched at a time, so that memory stays small
 
 
 def lock_head(db: Connection) -> tuple[int, str]:
@@ -51,12 +51,12 @@ def read(
     """Entries in order; with `last` or `first`, at most that one."""
     query = _COLUMNS.where(*where).order_by(entries.c.seq.desc() if last else entries.c.seq)
     rows = db.execute(query.limit(1) if last or first else query)
-    return [Entry(*row) for row in rows]
+    return [Entry(*row) for row in rows.all()]
 
 
 def read_all(db: Connection) -> Iterator[Entry]:
     """All entries in order, fetched in parts, so that memory stays small."""
-    query = _COLUMNS.order_by(entries.c.seq).execution_options(yield_per=_PARTITION)
+    query = _COLUMNS.order_by(entries.c.seq).execution_options(**PARTS)
     for rows in db.execute(query).partitions():
         yield from (Entry(*row) for row in rows)
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from gramercy.ledger.database_tables import entries
-from gramercy.ledger.entry import BUDGET_KINDS, RELEASE_KINDS, Entry
+from gramercy.ledger.entry import BUDGET_KINDS
 from gramercy.ledger.journal import read
-from gramercy.ledger.statement import BudgetChange, Charge, Statement
+from gramercy.ledger.statement import BudgetChange, Statement
 from gramercy.mechanisms.accounting.composition import NO_CHARGES
 
 
@@ -26,13 +26,13 @@ class DatasetAccounts:
         The budget as it was registered, raised and lowered.
     statements
         One statement, or one for every period of the data that was charged.
-    charges
-        All charges, oldest first.
+    charged
+        Number of charges, by the period of the data; the period is empty with one budget.
     """
 
     changes: tuple[BudgetChange, ...]
     statements: tuple[Statement, ...]
-    charges: tuple[Charge, ...]
+    charged: Mapping[str, int]
 
 
 class LedgerOverview(ABC):
@@ -60,12 +60,15 @@ class LedgerOverview(ABC):
             return _statements(db, _budgets(db))
 
     def accounts(self) -> dict[str, DatasetAccounts]:
-        """Budgets, totals and charges of all data sets, by their ids; raises as above."""
+        """Budgets, totals and numbers of charges of all data sets, by their ids.
+
+        Charges are only counted, so that memory does not grow with them; raises as above.
+        """
         with self._reading() as db:
             changes = _budgets(db)
-            statements, charges = _statements(db, changes), _charges(db)
+            statements, charged = _statements(db, changes), _charge_counts(db)
         return {
-            name: DatasetAccounts(changes[name], statements[name], charges.get(name, ()))
+            name: DatasetAccounts(changes[name], statements[name], charged.get(name, {}))
             for name in sorted(changes)
         }
 
@@ -99,11 +102,11 @@ def _statements(
     }
 
 
-def _charges(db: Connection) -> dict[str, tuple[Charge, ...]]:
-    by_release: dict[tuple[str, str], list[Entry]] = {}
-    for each in read(db, entries.c.kind.in_(RELEASE_KINDS)):
-        by_release.setdefault((str(each.dataset), str(each.release)), []).append(each)
-    charges: dict[str, list[Charge]] = {}
-    for (name, _), of_release in by_release.items():
-        charges.setdefault(name, []).append(Charge.of(of_release))
-    return {name: tuple(of_dataset) for name, of_dataset in charges.items()}
+def _charge_counts(db: Connection) -> dict[str, dict[str, int]]:
+    """Number of charges, by data set and period of the data."""
+    count = select(entries.c.dataset, entries.c.window, func.count())
+    count = count.where(entries.c.kind == "reserved").group_by(entries.c.dataset, entries.c.window)
+    counts: dict[str, dict[str, int]] = {}
+    for dataset, window, charges in db.execute(count):
+        counts.setdefault(str(dataset), {})[str(window)] = charges
+    return counts

@@ -19,9 +19,9 @@ from gramercy.common.home import Home
 from gramercy.ledger import checks, queries
 from gramercy.ledger.database import display_location, error_name, open_engine
 from gramercy.ledger.database_tables import entries
-from gramercy.ledger.entry import BUDGET_CHANGES, Entry
+from gramercy.ledger.entry import BUDGET_CHANGES, BUDGET_KINDS, RELEASE_KINDS, Entry
 from gramercy.ledger.integrity import Finding, find_inconsistencies
-from gramercy.ledger.journal import read, read_all
+from gramercy.ledger.journal import PARTS, read, read_all
 from gramercy.ledger.location import location_of
 from gramercy.ledger.overview import LedgerOverview
 from gramercy.ledger.schema_upgrade import upgrade_schema
@@ -147,9 +147,11 @@ class LedgerReader(LedgerOverview):
         RequestError
             If the data set is not registered.
         """
+        kinds = entries.c.kind.in_([*BUDGET_KINDS, *RELEASE_KINDS])
         with self._reading() as db:
-            queries.budget_history(db, dataset)
-            journal = read(db, entries.c.dataset == dataset)
+            journal = read(db, entries.c.dataset == dataset, kinds)
+            if not journal:
+                queries.budget_history(db, dataset)  # raises: it is not registered
         return timelines(dataset, journal, mechanisms or {})
 
     def charge_of(self, dataset: str, release: str) -> Charge | None:
@@ -192,8 +194,11 @@ class LedgerReader(LedgerOverview):
         Charges of version 0.1 do not state them.
         """
         by_dataset: dict[str, set[str]] = {}
+        query = select(entries.c.kind, entries.c.dataset, entries.c.facts, entries.c.seq)
         with self._reading() as db:
-            for entry in read(db, entries.c.kind == "reserved"):
+            rows = db.execute(query.where(entries.c.kind == "reserved"), execution_options=PARTS)
+            for row in rows:
+                entry = Entry(row.kind, row.dataset, facts=row.facts, seq=row.seq)
                 if entry.has_fact("source"):
                     sources = by_dataset.setdefault(str(entry.dataset), set())
                     sources.add(entry.fact("source", str))

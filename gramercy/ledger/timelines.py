@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gramercy.ledger.approximate_spending import approximate_epsilons_of, approximate_spent
+from gramercy.ledger.approximate_spending import approximate_spent_and_own
 from gramercy.ledger.entry import RELEASE_KINDS, Entry
 from gramercy.ledger.statement import Charge, Statement
 from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
@@ -78,9 +78,9 @@ class _Step:
 
 
 def _events(steps: Sequence[_Step], mechanisms: Mapping[str, str]) -> Iterator[Event]:
-    spent = approximate_spent([each.statement for each in steps])
     charged = [(each.charge.guarantee, each.budget.delta) for each in steps if each.charge]
-    own = iter(approximate_epsilons_of(charged))
+    spent, epsilons = approximate_spent_and_own([each.statement for each in steps], charged)
+    own = iter(epsilons)
     for step, so_far in zip(steps, spent, strict=True):
         budget, charge = step.budget, step.charge
         if charge is None:

@@ -1,34 +1,20 @@
-"""Noise mechanisms with exact guarantees: one file each, and one line in the registry."""
+"""Noise mechanisms with exact guarantees: one file each, and one line in `all_mechanisms`.
 
-from collections.abc import Mapping
+They are imported when the registry is first used: a ledger needs only `mechanisms.accounting`, and
+a command that reads it would otherwise start half a second later.
+"""
 
-from gramercy.mechanisms.gaussian import Gaussian
-from gramercy.mechanisms.gaussian_iid import GaussianIid
-from gramercy.mechanisms.gaussian_rows import Rows
-from gramercy.mechanisms.integer_rows import IntegerRows
-from gramercy.mechanisms.k_norm import KNorm
-from gramercy.mechanisms.laplace import Laplace
-from gramercy.mechanisms.local import Local
-from gramercy.mechanisms.marginals import Marginals
-from gramercy.mechanisms.matrix_laplace import MatrixLaplace
-from gramercy.mechanisms.mechanism import Mechanism
-from gramercy.mechanisms.output_perturbation import Output
-from gramercy.mechanisms.wishart import Wishart
+import importlib
+from typing import TYPE_CHECKING, Any
 
-_MECHANISMS: tuple[type[Mechanism], ...] = (
-    Gaussian,
-    GaussianIid,
-    Laplace,
-    KNorm,
-    MatrixLaplace,
-    Wishart,
-    Rows,
-    IntegerRows,
-    Local,
-    Output,
-    Marginals,
-)
+if TYPE_CHECKING:
+    from gramercy.mechanisms.all_mechanisms import Mechanism, registry
+else:
 
-registry: Mapping[str, type[Mechanism]] = {each.name: each for each in _MECHANISMS}
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:  # `import` asks for submodules as well
+            raise AttributeError(name)
+        return getattr(importlib.import_module(f"{__name__}.all_mechanisms"), name)
+
 
 __all__ = ["Mechanism", "registry"]

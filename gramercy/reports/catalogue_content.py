@@ -11,6 +11,7 @@ from gramercy.reports.period_series import PeriodSeries
 from gramercy.schemas.manifest import ReleaseManifest
 from gramercy.schemas.timeline import Timeline
 
+DATASETS_ON_PAGE = 50
 RELEASES_ON_PAGE = 100
 
 
@@ -42,7 +43,7 @@ class BudgetState:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """A data set on the first page of the catalogue.
+    """A data set in the catalogue's list of data sets.
 
     Parameters
     ----------

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gramercy.archive.estimate_bundle import EstimateBundle
-from gramercy.archive.layout import older_page
+from gramercy.archive.layout import INDEX, index_page, older_page
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.release_bundle import ReleaseBundle, stems
 from gramercy.estimators.noise.spectrum import spectrum
 from gramercy.reports import figures
 from gramercy.reports.catalogue_content import (
+    DATASETS_ON_PAGE,
     RELEASES_ON_PAGE,
     BudgetState,
     DatasetEntry,
@@ -59,18 +60,33 @@ class Download:
     meaning: str = ""
 
 
-def index_page(datasets: Sequence[DatasetEntry]) -> str:
-    """The first page of the archive: its data sets and their newest releases, with a search."""
-    script = hashlib.sha256(_SEARCH.encode()).digest()
-    return render(
-        "site/index.html",
-        root="",
-        datasets=datasets,
-        releases=sum(entry.count for entry in datasets),
-        at_first=_LISTED_RELEASES,
-        search=_SEARCH,
-        script=f"'sha256-{base64.b64encode(script).decode()}'",
-    )
+def index_pages(datasets: Sequence[DatasetEntry]) -> Iterator[tuple[str, str]]:
+    """The data sets of the archive and their newest releases, in pages: the name and text of each.
+
+    The search is on the first page. It covers the listed releases of the data sets on that page,
+    and the newest release of each other one.
+    """
+    starts = range(0, max(1, len(datasets)), DATASETS_ON_PAGE)
+    pages = [datasets[start : start + DATASETS_ON_PAGE] for start in starts]
+    places = [(index_page(number), page) for number, page in enumerate(pages, 1)]
+    digest = base64.b64encode(hashlib.sha256(_SEARCH.encode()).digest()).decode()
+    for name, page in places:
+        is_first = name == INDEX
+        yield (
+            name,
+            render(
+                "site/index.html",
+                root="",
+                name=name,
+                datasets=page,
+                others=datasets[DATASETS_ON_PAGE:] if is_first else (),
+                pages=places,
+                counts=(sum(entry.count for entry in datasets), len(datasets)),
+                at_first=_LISTED_RELEASES,
+                search=_SEARCH if is_first else "",
+                script=f"'sha256-{digest}'" if is_first else "",
+            ),
+        )
 
 
 def dataset_page(page: DatasetPage) -> str:

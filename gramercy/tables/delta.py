@@ -34,6 +34,8 @@ from gramercy.tables.source_file import SourceFile
 _DELETIONS = "deletionVectors"
 _MAPPING = "columnMapping"
 _HARMLESS = {_DELETIONS, _MAPPING, "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+_LOG = "_delta_log"
+_MOST_LOG_MEBIBYTES = 128  # deltalake reads the log into memory
 _MAPPING_MODE = "delta.columnMapping.mode"
 
 
@@ -95,10 +97,22 @@ def _open_log(file: SourceFile) -> Iterator[Any]:
         raise problems.delta_reader_missing(file.display_name)
     from deltalake import DeltaTable
 
+    _check_log_size(file)
     with redact_parser_errors(file.display_name, "Delta"):
         table = DeltaTable(file.path)
         _check_features(table, file.display_name)
         yield table
+
+
+def _check_log_size(file: SourceFile) -> None:
+    """Refuse a log that would not fit into memory."""
+    size = 0
+    with redact_parser_errors(file.display_name, "Delta"):
+        for folder, _, names in os.walk(os.path.join(file.path, _LOG)):
+            size += sum(os.stat(os.path.join(folder, name)).st_size for name in names)
+    mebibytes = -(-size // (1 << 20))
+    if mebibytes > _MOST_LOG_MEBIBYTES:
+        raise problems.delta_log_too_large(file.display_name, mebibytes, _MOST_LOG_MEBIBYTES)
 
 
 def _check_features(table: Any, name: str) -> None:

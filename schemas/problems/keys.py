@@ -118,3 +118,26 @@ def value_not_allowed(reason: str) -> None:
 @problem("GRM-119", InvalidValue, "Must be a day such as 2031-01-31.")
 def not_a_day() -> None:
     """A date is not written as year, month and day."""
+
+
+# Names of columns that would make a release unreadable.
+
+
+@problem(
+    "GRM-121",
+    ContractError,
+    "The name of the column '{start}...' has {bytes} bytes; a name may have {most}.",
+    "Rename the column in the table, or shorten the level.",
+)
+def column_name_too_long(start: str, bytes: int, most: int) -> None:
+    """A new data set has a name of a column or a level that its releases could not contain."""
+
+
+@problem(
+    "GRM-122",
+    ContractError,
+    "The names of the columns have {bytes} bytes together; they may have {most}.",
+    "Use shorter names or fewer columns.",
+)
+def column_names_too_long(bytes: int, most: int) -> None:
+    """A new data set has names of columns and levels that its releases could not contain."""

@@ -407,3 +407,14 @@ def delta_feature_not_supported(source: str, feature: str) -> None:
 )
 def delta_file_elsewhere(source: str) -> None:
     """As in a shallow clone; the files of a table must be in its own folder."""
+
+
+@problem(
+    "GRM-893",
+    TableError,
+    "{source}: the log of the Delta table has {mebibytes} MiB; it may have {most} MiB.",
+    "Remove its expired files, such as by deltalake.DeltaTable(...).cleanup_metadata(), or export "
+    "the present version as Parquet.",
+)
+def delta_log_too_large(source: str, mebibytes: int, most: int) -> None:
+    """The log is read into memory as a whole."""

@@ -194,6 +194,16 @@ def bundles_not_recorded(release: str, names: tuple[str, ...]) -> None:
     """Earlier versions did not record estimates and reports; or a process has crashed."""
 
 
+@problem(
+    "GRM-847",
+    Notice,
+    "{release}: the signed listing of the archive does not name {names}.",
+    "Readers over HTTP see an older archive: run 'gramercy site'.",
+)
+def bundles_not_listed(release: str, names: tuple[str, ...]) -> None:
+    """A process has crashed before it wrote the listing, or an older listing was put back."""
+
+
 @problem("GRM-846", Notice, "The charge was not compared with a ledger, because none was read.")
 def charge_not_compared() -> None:
     """Only the curator's ledger shows whether a release was charged, and what else was."""

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-import sys
 import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,52 +19,10 @@ from gramercy.schemas.errors import BudgetRefused
 from tests.support.databases import KINDS, ledger_location
 from tests.support.factories import at_scale, bundle_bytes, run_release, write_request
 from tests.support.ledger_writers import contract
+from tests.support.moved_clock import ZONES, clocks
 
 YEARLY = contract(source="visits-{year}.csv", budget={"epsilon": 3.0, "delta": 1e-5, "per": "year"})
 WINDOWS = {"2025": "2025", "2025-W52": "2025", "2026": "2026", "2026-07-01": "2026", "9999": "9999"}
-ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kathmandu", "XYZ-99:59", ""]
-
-
-class Clock:
-    """The clock and the time zone of this process, both adjustable."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.ahead = datetime.timedelta()
-        clock = self
-
-        class Moved(datetime.datetime):
-            @classmethod
-            def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-                return datetime.datetime(2026, 7, 1, tzinfo=tz) + clock.ahead
-
-        class Module:
-            datetime = Moved
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(datetime, name)
-
-        for name, module in list(sys.modules.items()):
-            own = name.startswith("gramercy.")
-            if own and getattr(module, "datetime", None) is datetime:
-                patch.setattr(module, "datetime", Module())
-        self._patch = patch
-
-    def set(self, days: int) -> None:
-        self.ahead = datetime.timedelta(days)
-        moment = 1_782_864_000 + 86_400 * days
-        self._patch.setattr(time, "time", lambda: float(moment))
-        self._patch.setenv("SOURCE_DATE_EPOCH", str(max(0, moment)))
-
-    def zone(self, name: str) -> None:
-        self._patch.setenv("TZ", name)
-        time.tzset()
-
-
-@contextlib.contextmanager
-def clocks() -> Iterator[Clock]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield Clock(patch)
-    time.tzset()
 
 
 STEPS = st.one_of(

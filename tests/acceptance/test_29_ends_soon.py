@@ -92,14 +92,21 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     ("dies", "problem"),
-    [("command", interrupted), ("server", temporary_server_ended), ("both", interrupted)],
+    [
+        ("command", interrupted),
+        ("terminated", interrupted),
+        ("hung up", interrupted),
+        ("server", temporary_server_ended),
+        ("both", interrupted),
+    ],
 )
 def test_stubborn_flow_ends(dies: str, problem: Problem[..., Any]) -> None:
     with started("-c", STUBBORN) as process:
         server = int(process.stdout.readline().split()[1])
         start = time.monotonic()
-        if dies == "command":
-            os.kill(process.pid, signal.SIGINT)
+        signals = {"command": "SIGINT", "terminated": "SIGTERM", "hung up": "SIGHUP"}
+        if dies in signals:
+            os.kill(process.pid, signal.Signals[signals[dies]])
         elif dies == "server":
             os.kill(server, signal.SIGKILL)
         else:

@@ -55,6 +55,29 @@ def test_killed_at_file_operations(fork_server: ForkServer, tmp_path: Path) -> N
     assert left  # otherwise nothing was tested
 
 
+def test_killed_while_an_internal_record_is_written(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    """It has exact facts about the private data: no copy of them stays."""
+    request = str(write_request(tmp_path))
+
+    def write(home: Path, die_at: int = 0) -> list[object]:
+        environ = {"GRAMERCY_HOME": str(home)}
+        facts = {"request": request, "record": True, "die_at": die_at}
+        return fork_server.fork("write_small_files", environ, **facts).message("operations") or [0]
+
+    (operations,) = write(tmp_path / "trace")
+    assert isinstance(operations, int)
+    assert operations > 6
+    for point in range(1, operations + 1):
+        home = tmp_path / f"home{point}"
+        assert write(home, point) == [0]
+        write(home)
+        names = [path.name for path in (home / "internal").rglob("*") if path.is_file()]
+        assert sorted(names) == ["v1-r1.html", "v1-r1.json"]
+        shutil.rmtree(home)
+
+
 def test_audit_removes_leftovers_of_earlier_versions(home: Path) -> None:
     archive = Context.default().archive
     for folder in (home / "archive", home / "archive/toy/v1-r1"):

@@ -18,6 +18,7 @@ from gramercy.archive.listing import ListedRelease
 from gramercy.archive.local import LocalArchive
 from gramercy.archive.signed_listing import PART, read_root
 from gramercy.reports.catalogue_content import RELEASES_ON_PAGE
+from gramercy.schemas.errors import GramercyError
 from tests.support.factories import run_json
 
 MANY, FEW = PART + 3, 4
@@ -75,6 +76,28 @@ def test_neither_lists_nor_releases_read_other_bundles(
     assert catalogue[f"many/v{MANY}-r{MANY}"].id == f"many/v{MANY}-r{MANY}"
 
 
+def test_lists_in_turn_are_those_of_all(large: Path) -> None:
+    contents, expected = Contents(LocalArchive(large / "archive")), [("few", "lost-r9")]
+    together = contents.try_list(also=expected)
+    in_turn: dict[tuple[str, str], ListedRelease | GramercyError] = {}
+    for part in contents.list_in_turn(expected):
+        in_turn |= part
+    assert [*in_turn] == [*together]
+    for name, each in in_turn.items():
+        whole = together[name]
+        if isinstance(each, ListedRelease):
+            assert isinstance(whole, ListedRelease)
+            assert each.facts.names == ()
+            assert each.facts == whole.facts.model_copy(update={"names": ()})
+        else:
+            assert (name, str(each)) == (expected[0], str(whole))
+    entries = dict(contents.entries_in_turn(["few", "unknown"]))
+    assert {name: set(each or ()) for name, each in entries.items()} == {
+        "few": {("few", f"v{k}-r{k}") for k in range(1, FEW + 1)},
+        "unknown": set(),
+    }
+
+
 def test_budgets_of_all_data_sets_are_those_of_each(capsys: pytest.CaptureFixture[str]) -> None:
     together = {each["dataset"]: each for each in run_json("budget", capsys=capsys)}
     assert [*together] == ["few", "many", "throughput"]
@@ -85,6 +108,8 @@ def test_budgets_of_all_data_sets_are_those_of_each(capsys: pytest.CaptureFixtur
     ledger = Context.default().ledger
     assert ledger.statements_by_dataset() == {name: ledger.statements(name) for name in together}
     assert len(ledger.published()) == MANY + 1 + FEW + 1
+    counted = {name: sum(each.charged.values()) for name, each in ledger.accounts().items()}
+    assert counted == {name: len(facts["charges"]) for name, facts in together.items()}
 
 
 def test_pages_of_older_releases_stay_when_new_ones_appear(large: Path, tmp_path: Path) -> None:
@@ -115,8 +140,11 @@ def test_benchmark_is_measured_stored_and_reported(
     monkeypatch.setattr(page, "COMMANDS", ("budget",))
     cell = cells.Cell(2, 4)
     result = cells.measure(cell)
-    assert result.measured.keys() == {"budget", cells.OPEN, cells.PUBLISH, cells.LISTING}
+    here = {cells.OPEN, cells.PUBLISH, cells.LISTING}
+    assert result.measured.keys() == {"budget", cells.HTTP_LIST, cells.HTTP_OPEN, *here}
     append(tmp_path / "results.jsonl", result)
     assert cells.read(tmp_path / "results.jsonl") == {cell: result}
     page.write(tmp_path)
-    assert "| `gramercy budget` |" in (tmp_path / "results.md").read_text()
+    text = (tmp_path / "results.md").read_text()
+    assert "| `gramercy budget` |" in text
+    assert f"On {result.cores} processors" in text

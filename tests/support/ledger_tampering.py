@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from gramercy.ledger import Ledger
 from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import FIRST_PREVIOUS, Entry
-from gramercy.mechanisms.accounting.composition import NO_CHARGES
+from gramercy.mechanisms.accounting.composition import NO_CHARGES, Total
 from gramercy.schemas.model import canonical_json
 
 
@@ -25,15 +25,17 @@ def remove_triggers(db: sa.Connection) -> None:
 
 
 def rewritten(journal: Iterable[Entry], change: Callable[[Entry], Entry | None]) -> list[Entry]:
-    """The entries of one data set after a change of each (None removes it), chained again."""
-    made, total, previous = list[Entry](), NO_CHARGES, FIRST_PREVIOUS
+    """The entries after a change of each (None removes it), added up and chained again."""
+    made, previous = list[Entry](), FIRST_PREVIOUS
+    totals: dict[tuple[str | None, str | None], Total] = {}
     for entry in journal:
         changed = change(entry)
         if changed is None:
             continue
         if changed.kind == "reserved":
-            total = total.plus(changed.guarantee)
-            facts = json.loads(changed.facts) | {"total": str(total)}
+            budget = changed.dataset, changed.window
+            totals[budget] = totals.get(budget, NO_CHARGES).plus(changed.guarantee)
+            facts = json.loads(changed.facts) | {"total": str(totals[budget])}
             changed = replace(changed, facts=canonical_json(facts))
         changed = replace(changed, seq=len(made) + 1, previous=previous)
         made.append(replace(changed, hash=changed.digest()))
@@ -42,7 +44,7 @@ def rewritten(journal: Iterable[Entry], change: Callable[[Entry], Entry | None])
 
 
 def rewrite(ledger: Ledger, change: Callable[[Entry], Entry | None]) -> None:
-    """Rewrite a ledger of one data set, and its head."""
+    """Rewrite a ledger, and its head."""
     made = rewritten(ledger.entries(), change)
     with ledger._writing() as db:
         remove_triggers(db)
@@ -51,11 +53,12 @@ def rewrite(ledger: Ledger, change: Callable[[Entry], Entry | None]) -> None:
         db.execute(sa.update(head).values(seq=made[-1].seq, hash=made[-1].hash))
 
 
-def cheaper(release: str, mu: float = 1e-6) -> Callable[[Entry], Entry]:
+def cheaper(release: str, mu: float = 1e-6, dataset: str | None = None) -> Callable[[Entry], Entry]:
     """The change by which a release has cost next to nothing."""
 
     def change(entry: Entry) -> Entry:
         is_charge = entry.kind == "reserved" and entry.release == release
+        is_charge &= dataset in {None, entry.dataset}
         return replace(entry, mu=mu) if is_charge else entry
 
     return change

@@ -34,16 +34,19 @@ class Account:
     changes
         The budget as registered, raised and lowered.
     charges
-        The charges to it.
+        The charges to it; None if they are only counted.
     shared
         Other data sets that read the same table.
+    charged
+        Number of charges, if they are only counted.
     """
 
     dataset: str
     statement: Statement
     changes: Sequence[BudgetChange] = ()
-    charges: Sequence[Charge] = ()
+    charges: Sequence[Charge] | None = ()
     shared: Sequence[str] = ()
+    charged: int = 0
 
 
 def budget_facts(account: Account) -> dict[str, Any]:
@@ -56,21 +59,17 @@ def budget_facts(account: Account) -> dict[str, Any]:
             {**each.budget.model_dump(), "reason": each.reason, "at": each.at}
             for each in account.changes
         ],
-        "charges": [charge.facts() for charge in account.charges],
+        "charges": [charge.facts() for charge in account.charges or ()],
     }
 
 
-def print_budget(
-    account: Account, planned: Guarantee | None = None, *, with_charges: bool = True
-) -> None:
+def print_budget(account: Account, planned: Guarantee | None = None) -> None:
     """Print a budget, with a bar of what is spent and what a planned release takes.
 
     Parameters
     ----------
     account, planned
         The budget, and the guarantee of a planned release.
-    with_charges
-        Whether to list the last charges; otherwise they are counted.
     """
     statement, charges = account.statement, account.charges
     window = f", data of {statement.window}" if statement.window else ""
@@ -88,12 +87,15 @@ def print_budget(
     for change in account.changes[1:]:
         budget = privacy_loss_text(change.budget.epsilon, change.budget.delta, 6)
         say(f"changed to {budget} on {change.at.partition('T')[0]}: {change.reason}")
-    if charges and not with_charges:
-        say(f"{len(charges)} charges; 'gramercy budget {account.dataset}' lists them.")
-        return
+    if account.charged:
+        command = f"'gramercy budget {account.dataset}'"
+        if account.charged == 1:
+            say(f"1 charge; {command} lists it.")
+        else:
+            say(f"{account.charged} charges; {command} lists them.")
     if charges:
         out.print(_charges_table(statement, charges))
-    if len(charges) > _LISTED_CHARGES:
+    if charges and len(charges) > _LISTED_CHARGES:
         say(f"... the last {_LISTED_CHARGES} of {len(charges)}; --json lists all.")
 
 

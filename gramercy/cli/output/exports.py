@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import uuid
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gramercy.api.release import Release
 from gramercy.archive.bundle import SUMS, file_digest
@@ -18,14 +16,14 @@ from gramercy.archive.registry_entry import (
     entry_text,
     registry_entry,
 )
+from gramercy.archive.staging import StagingArea
 from gramercy.archive.withdrawal_notice import read_withdrawal
 from gramercy.cli.output.output_files import write_errors
 from gramercy.common import disk
 from gramercy.schemas.problems.command_line import package_folder_not_empty
 from gramercy.schemas.timeline import Timeline
 
-if TYPE_CHECKING:
-    pass
+_STAGING, _OWNER = ".gramercy-staging", "package"
 
 
 def sealed_releases(archive: Archive, chosen: Sequence[tuple[str, str]]) -> list[CollectedRelease]:
@@ -66,7 +64,8 @@ def write_package(
 ) -> None:
     """Write one data package of all releases; see `archive.collection.write_collection`.
 
-    It is written next to its folder and moved there when it is complete.
+    It is written next to its folder and moved there when it is complete. What an export that was
+    killed has left there is removed.
 
     Raises
     ------
@@ -76,11 +75,13 @@ def write_package(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise package_folder_not_empty(str(folder))
     target = folder.resolve()
-    staging = target.with_name(f".{uuid.uuid4().hex}")
+    area = StagingArea(target.with_name(_STAGING))
+    area.sweep(_OWNER)
     with write_errors("--package", folder):
         try:
-            staging.mkdir(parents=True)
-            write_collection(staging, releases, timelines)
-            staging.replace(target)
+            with area.new(_OWNER) as staging:
+                write_collection(staging, releases, timelines)
+                staging.replace(target)
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another export uses it
+                area.folder.rmdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from rich.text import Text
@@ -25,12 +26,13 @@ def as_facts(error: GramercyError) -> dict[str, Any]:
 
 def report_failure(error: GramercyError, *, json: bool) -> None:
     """Print an error to standard error and, on request, also as JSON to standard output."""
-    if json:
-        terminal.print_json(as_facts(error) | {"exit_code": error.exit_code})
     label = "Refused" if isinstance(error, Refused) else "Error"
     label = "Interrupted" if isinstance(error, Interrupted) else label
     code = f" {error.code}" if error.code else ""
     terminal.say(Text(f"{label}{code}: ", style="red"), error.message, to=terminal.err)
+    if json:
+        terminal.print_json(as_facts(error) | {"exit_code": error.exit_code})
+        sys.stdout.flush()
 
 
 def _detail(error: InvalidValue) -> dict[str, Any]:

@@ -80,8 +80,9 @@ def _cell(event: Event, row: int, top: float) -> tuple[str, str]:
 def _lines(events: Sequence[Event]) -> Iterator[Text]:
     """A line for every event, with charges in columns and the reason of their state below."""
     head = ("day", "release", "version", "mechanism", "state", "epsilon", "spent after it")
-    cells = [head, *(_cells(each, each.charge) for each in events if each.charge)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells = [_cells(each, each.charge) for each in events if each.charge]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    rows = iter(cells)
     yield Text(_joined(head, widths), style="dim")
     for each in events:
         day = f"{each.at[:10]}  "
@@ -90,7 +91,7 @@ def _lines(events: Sequence[Event]) -> Iterator[Text]:
             reason = "" if each.reason == each.what else f"; reason: {each.reason}"
             yield Text(day).append(budget + reason, style="cyan")
             continue
-        line = Text(_joined(_cells(each, each.charge), widths))
+        line = Text(_joined(next(rows), widths))
         start = sum(widths[:4]) + 8
         style = _STATE_STYLES.get(each.charge.state, "yellow")
         line.stylize(style, start, start + len(each.charge.state))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -38,6 +39,10 @@ class EscapingConsole(Console):
                 yield Segment("\n".join(map(printable, text.split("\n"))), segment.style)
 
 
+for _name in ("stdout", "stderr"):
+    if getattr(sys, _name) is None:  # closed by the shell, as with `>&-`
+        setattr(sys, _name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
 # A file or a pipe has no width of its own: use a fixed one.
 out = EscapingConsole(highlight=False, width=None if sys.stdout.isatty() else 110)
 err = EscapingConsole(highlight=False, width=None if sys.stderr.isatty() else 110, stderr=True)
@@ -45,8 +50,21 @@ err = EscapingConsole(highlight=False, width=None if sys.stderr.isatty() else 11
 
 def print_json(facts: Any) -> None:
     """Print plain data as JSON, with escapes for characters that a terminal would execute."""
+    print("\n".join(_json_lines(facts)))
+
+
+def print_json_list(items: Iterable[Any]) -> None:
+    """Print a list as `print_json` does; only its text is in memory as a whole.
+
+    Nothing is printed if an item raises an error.
+    """
+    texts = ["\n".join(f"  {line}" for line in _json_lines(item)) for item in items]
+    print("[\n" + ",\n".join(texts) + "\n]" if texts else "[]")
+
+
+def _json_lines(facts: Any) -> Iterator[str]:
     text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
-    print("\n".join(map(_json_escaped, text.split("\n"))))
+    return map(_json_escaped, text.split("\n"))
 
 
 def _json_escaped(line: str) -> str:
@@ -57,7 +75,7 @@ def _json_escaped(line: str) -> str:
 
 def say(*parts: str | Text, to: Console = out) -> None:
     """Print text literally: brackets in a name are not markup."""
-    text = Text.assemble(*parts)
+    text = parts[0] if len(parts) == 1 and isinstance(parts[0], Text) else Text.assemble(*parts)
     if to.is_terminal:
         to.print(text)
     else:  # the same without Rich, which takes longer than everything else for thousands of lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gramercy.archive.contents import Contents
@@ -14,15 +14,23 @@ if TYPE_CHECKING:
     from gramercy.ledger import Ledger
 
 
-def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str] = ()) -> list[Timeline]:
-    """The timelines of data sets, with the mechanisms of releases that the archive contains."""
-    mechanisms: dict[str, dict[str, str]] = {name: {} for name in datasets}
+def timelines_of(ledger: Ledger, archive: Archive, datasets: Sequence[str]) -> Iterator[Timeline]:
+    """The timelines of data sets in turn, with the mechanisms of releases in the archive.
+
+    Neither the ledger nor the listing is in memory as a whole.
+    """
     contents = Contents(archive)
-    listed = contents.entries(datasets[0] if len(datasets) == 1 else None)
-    for (dataset, release), entry in listed.items():
-        mechanisms.setdefault(dataset, {})[release] = entry.facts.mechanism.name
-    others = sorted(name for name in ledger.published() - listed.keys() if name[0] in mechanisms)
-    for (dataset, release), result in contents.try_list(others).items() if others else ():
-        if isinstance(result, ListedRelease):  # `gramercy verify` reports damage
-            mechanisms[dataset][release] = result.facts.mechanism.name
-    return [each for name in datasets for each in ledger.timelines(name, mechanisms[name])]
+    for dataset, listed in contents.entries_in_turn(datasets):
+        entries = (listed or {}).values()
+        mechanisms = {each.facts.release: each.facts.mechanism.name for each in entries}
+        timelines = ledger.timelines(dataset, mechanisms)
+        charges = (charge for each in timelines for charge in each.charges)
+        others = [
+            (dataset, each.release)
+            for each in charges
+            if each.state in {"published", "withdrawn"} and not each.mechanism
+        ]
+        for (_, release), result in contents.try_list(others).items() if others else ():
+            if isinstance(result, ListedRelease):  # `gramercy verify` reports damage
+                mechanisms[release] = result.facts.mechanism.name
+        yield from ledger.timelines(dataset, mechanisms) if others else timelines

@@ -13,8 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gramercy.application import reporting
 from gramercy.application.auditing import make_audit
 from gramercy.application.context import Context
+from gramercy.application.internal_record import update_record
 from gramercy.application.planning import Plan
 from gramercy.archive.bundle import check
 from gramercy.archive.opening import archive_of
@@ -26,6 +30,8 @@ from gramercy.mechanisms.sampling import sampler
 from gramercy.schemas.errors import GramercyError
 from tests.support import factories
 from tests.support.faults.kill_points import KillPoints, Point, Send, die, die_in, fail
+from tests.support.whole.commands import Command, answer, plain_page
+from tests.support.whole.planted import FAULTS
 
 _plan_of = factories.read_plan
 _UNPRIVILEGED = 65534  # user and group id
@@ -103,6 +109,36 @@ def release(
         send("passed", *points.passed)
 
 
+def command(
+    send: Send,
+    request: str,
+    command: dict[str, Any],
+    *,
+    die_at: Point | None = None,
+    fail_at: Point | None = None,
+    reason: int = 0,
+    planted: str = "",
+    trace: bool = False,
+) -> None:
+    """Run a command of `tests.support.whole` as `release` does; requests are next to each other."""
+    reporting._draw = plain_page
+    if planted:
+        FAULTS[planted](pytest.MonkeyPatch())
+    armed = die_at or fail_at
+    points = KillPoints(
+        send, (armed[0], armed[1]) if armed else None, fail(reason) if fail_at else die
+    )
+    points.install()
+
+    def plan_of(number: int) -> Plan:
+        return cached_plan(str(Path(request).with_name(f"request-{number}.yaml")))
+
+    send("answered", *answer(Context.default(), plan_of, Command(**command)))
+    send("draws", points.draws)
+    if trace:
+        send("passed", *points.passed)
+
+
 def recover(send: Send, request: str) -> None:
     """Report the state of the ledger and the archive before and after two more requests."""
     points = KillPoints(lambda *_: None)
@@ -147,8 +183,8 @@ def _visible(request: str) -> list[str]:
     return [digest for name, digest in digests.items() if name.startswith(version)]
 
 
-def write_small_files(send: Send, request: str, die_at: int = 0) -> None:
-    """Write keys, pages and an anchor; be killed after a number of file operations, if any.
+def write_small_files(send: Send, request: str, die_at: int = 0, record: bool = False) -> None:
+    """Write keys, pages and an anchor, or a `record` only; be killed after some file operations.
 
     Reports the number of operations.
     """
@@ -168,6 +204,10 @@ def write_small_files(send: Send, request: str, die_at: int = 0) -> None:
 
     for name in ("open", "link", "replace", "fsync", "unlink", "mkdir"):
         setattr(os, name, counted(getattr(os, name)))
+    if record:
+        update_record(home, "toy", "v1-r1", {"rows": 40})
+        send("operations", done)
+        return
     archive = archive_of(home)
     steward_key(home.keys)
     for text in ("<p>1</p>", "<p>2</p>"):

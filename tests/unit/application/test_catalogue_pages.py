@@ -171,6 +171,37 @@ def test_publishing_rewrites_only_affected_pages(tmp_path: Path, prefect_server:
 
 
 @pytest.mark.slow
+def test_data_sets_are_listed_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gramercy.reports.catalogue_page.DATASETS_ON_PAGE", 1)
+    root = Home.default().archive
+    run_release(write_request(tmp_path, id="b", title="Second"))
+    write_site(Context.default())
+    assert not (root / "datasets-2.html").exists()
+    run_release(write_request(tmp_path, id="a", title="First"))
+    write_site(Context.default())
+    first, second = ((root / name).read_text() for name in ("index.html", "datasets-2.html"))
+    for text in (first, second):
+        assert "2 releases of 2 data sets" in text
+        assert {"index.html", "datasets-2.html"} & {*Page(text).links}
+    # A page lists its own data sets; the first one also finds the others.
+    assert {"a/v1-r1/index.html", "b/index.html", "datasets-2.html"} <= {*Page(first).links}
+    assert "b/v1-r1/index.html" not in Page(first).links
+    assert [str(row["data-text"]).split()[0] for row in Page(first).rows] == ["a/v1-r1", "b/v1-r1"]
+    assert "b/v1-r1/index.html" in Page(second).links
+    assert "<script" not in second
+    assert archive_of(Home.default()).unknown_files() == []
+    # A withdrawal of the one changes no page of the other; what is not listed any more is removed.
+    before = (root / "datasets-2.html").stat().st_mtime_ns
+    withdraw(Context.default(), "a", "v1-r1", "wrong")
+    write_site(Context.default(), ("a", "v1-r1"))
+    assert "withdrawn" in (root / "index.html").read_text()
+    assert (root / "datasets-2.html").stat().st_mtime_ns == before
+    monkeypatch.setattr("gramercy.reports.catalogue_page.DATASETS_ON_PAGE", 2)
+    write_site(Context.default(), ("a", "v1-r1"))
+    assert not (root / "datasets-2.html").exists()
+
+
+@pytest.mark.slow
 def test_pages_are_neither_unknown_files_nor_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -378,6 +409,16 @@ def test_catalogue_search_in_a_browser(catalogue: Path, tmp_path: Path) -> None:
     assert matches("c1%20v1") == ["toy/v1-r1", "ward/v1-r1"]
     assert matches("%3Cscript%3E") == []
     assert matches("%") == matches("")
+    # Data sets on other pages are found as well.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gramercy.reports.catalogue_page.DATASETS_ON_PAGE", 1)
+        patch.setenv("GRAMERCY_HOME", str(catalogue))
+        shutil.copytree(archive, tmp_path / "paged")
+        patch.setenv("GRAMERCY_ARCHIVE_URL", str(tmp_path / "paged"))
+        write_site(Context.default(), ("toy", "v4-r4"))
+    page = (tmp_path / "paged/index.html").as_uri()
+    assert matches("") == ["toy/v4-r4", "toy/v3-r3", "toy/v2-r2"]
+    assert matches("ward") == ["ward/v1-r1"]
     for name in ("toy/index.html", "toy/v1-r1/index.html", "glossary.html"):
         assert "Catalogue" in rendered((archive / name).as_uri(), tmp_path, "dark")
 

@@ -1,4 +1,4 @@
-"""Column names that readers cannot see or tell apart are refused in new contracts."""
+"""Names that readers cannot see or tell apart, or releases not contain, are refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from gramercy.application.column_names import MOST_NAME_BYTES, MOST_NAMES_BYTES
+from gramercy.application.context import Context
+from gramercy.archive.release_bundle import read_release
+from gramercy.schemas.problems.keys import column_name_too_long, column_names_too_long
 from gramercy.schemas.problems.publication import column_name_hidden, column_names_alike
 from tests.support.factories import read_plan, run_release, write_request
 from tests.support.problems import raises
@@ -75,3 +79,32 @@ def test_registered_data_sets_keep_their_names(
         earlier.setattr("gramercy.application.column_names.skeleton", lambda name: name)
         run_release(path)
     assert read_plan(path).contract.names == ["cost", "c\u043est"]
+
+
+def test_names_that_a_release_could_not_contain(tmp_path: Path) -> None:
+    """Such a release was charged and published, and then no one could read it."""
+    name = "\xe9" * 8193
+    with raises(column_name_too_long, start=name[:40], bytes=16_386, most=MOST_NAME_BYTES):
+        read_plan(request(tmp_path, name))
+    with raises(column_name_too_long, start=f"s={'L' * 38}", bytes=16_386, most=MOST_NAME_BYTES):
+        read_plan(write_request(tmp_path, columns={"s": {"levels": ["L" * 16_384]}}))
+    names = [f"{number:010000}" for number in range(51)]
+    with raises(column_names_too_long, bytes=510_000, most=MOST_NAMES_BYTES):
+        read_plan(request(tmp_path, *names))
+
+
+def test_reports_repeat_every_name(tmp_path: Path) -> None:
+    """They have a column for every pair of names."""
+    names = [f"{number:05000}" for number in range(98)]
+    path = request(tmp_path, *names)
+    assert read_plan(path).contract.names == names
+    local = {"name": "local", "epsilon": 1.0, "delta": 1e-6}
+    with raises(column_names_too_long, bytes=490_000, most=100_000):
+        read_plan(request(tmp_path, *names, request={"mechanism": local}))
+
+
+def test_the_longest_name_can_be_read(tmp_path: Path) -> None:
+    names = ["\xe9" * 8192, "c1"]
+    path = request(tmp_path, *names)
+    folder = Context.default().archive.release("toy", run_release(path))
+    assert read_release(folder).manifest.names == names

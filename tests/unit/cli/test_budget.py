@@ -13,7 +13,7 @@ from gramercy.schemas.problems.budget import budget_exceeded
 from gramercy.schemas.problems.request import version_without_period
 from gramercy.schemas.problems.table import source_missing
 from tests.support.factories import run_command, run_json, run_release, write_request, write_table
-from tests.support.ledger_writers import charge
+from tests.support.ledger_writers import charge, contract
 from tests.support.problems import raises
 
 YEARLY = {
@@ -105,3 +105,21 @@ def test_moved_ledger_is_accepted_with_a_reason(
     assert run_release(request) == "v1-r1"
     assert run_release(write_request(tmp_path, request={"version": "v2"})) == "v2-r2"
     assert run_json("audit", capsys=capsys)["discrepancies"] == []
+
+
+def test_charges_of_many_budgets_are_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gramercy.cli.budget._LISTED_IN_FULL", 1)
+    ledger = Ledger.of(Home.default())
+    for version in ("v1", "v2"):
+        charge(ledger, version)
+    _, out, _ = run_command("budget", capsys=capsys)
+    assert "v2-r2" in out
+    charge(ledger, "v1", terms=contract(id="other"))
+    _, out, _ = run_command("budget", capsys=capsys)
+    assert "2 charges; 'gramercy budget toy' lists them." in out
+    assert "1 charge; 'gramercy budget other' lists it." in out
+    assert "v2-r2" not in out
+    _, out, _ = run_command("budget", "toy", capsys=capsys)
+    assert "v2-r2" in out

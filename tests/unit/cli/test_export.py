@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import os
 import re
 import shutil
+import signal
 import warnings
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from gramercy.application.withdrawal import withdraw
 from gramercy.archive.opening import archive_of
 from gramercy.archive.registry_entry import RegistryAnswers, entry_text, registry_entry
 from gramercy.archive.release_bundle import read_release
+from gramercy.cli.output import exports
 from gramercy.common.home import Home
 from gramercy.ledger import Ledger
 from gramercy.mechanisms.accounting.guarantee import Guarantee
@@ -422,3 +425,21 @@ def test_export_of_a_foreign_archive(
     assert deployment["administrative"]["registry_authors"] == ["An Auditor"]
     assert (entries / "another.yaml").read_text() == "kept"
     assert not (tmp_path / "another").exists()
+
+
+def test_what_a_killed_export_has_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(folder: Path, *rest: object) -> None:
+        (folder / "datapackage.json").write_text("{}")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    pid = os.fork()
+    if pid == 0:
+        monkeypatch.setattr(exports, "write_collection", killed)
+        exports.write_package(tmp_path / "package", [], None)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert not (tmp_path / "package").exists()
+    monkeypatch.setattr(exports, "write_collection", lambda folder, *rest: None)
+    exports.write_package(tmp_path / "package", [], None)
+    assert [each.name for each in tmp_path.iterdir()] == ["package"]

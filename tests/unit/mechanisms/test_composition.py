@@ -68,6 +68,12 @@ def test_values_below_the_unit_are_rounded_up() -> None:
     assert (total.squared_mu, total.delta0, total.pure) == (1, 1, 1)
 
 
+def test_root_is_rounded_up_where_its_last_unit_decides() -> None:
+    """1 + 2^-256 is one unit more than the square of a double."""
+    total = NO_CHARGES.plus(Guarantee(1.0)).plus(Guarantee(2.0**-128))
+    assert total.guarantee.mu == math.nextafter(1.0, 2.0)
+
+
 def test_one_approximate_charge_makes_the_total_approximate() -> None:
     total = NO_CHARGES.plus(Guarantee(0.1, pure=0.1)).plus(Guarantee(0.1))
     assert total.pure is None
@@ -108,6 +114,7 @@ def test_remaining_mu_uses_up_the_total_and_never_exceeds_it(
 def test_remaining_mu_of_an_exhausted_total_is_zero_and_of_an_exceeded_one_is_refused() -> None:
     assert remaining_mu(5.0, [3.0, 4.0]) == 0.0
     assert remaining_mu(5.0, []) == 5.0
+    assert remaining_mu(math.inf, [1e9, 1e9]) == 0.0  # such mu count as 1e9
     for mus in ([3.0, math.nextafter(4.0, 5.0)], [math.inf]):
         with raises(argument_out_of_range, argument="mus"):
             remaining_mu(5.0, mus)
@@ -121,3 +128,10 @@ def test_split_mu_composes_to_at_most_the_total(total: float, shares: list[float
     assert composed_mu(mus) <= total
     whole = math.fsum(shares)
     assert mus == pytest.approx([total * math.sqrt(s / whole) for s in shares], rel=1e-4)
+
+
+def test_split_mu_leaves_a_rest_for_a_tiny_last_share() -> None:
+    """Rounding must not give the others more than the total."""
+    for count in range(1, 60):
+        mus = split_mu(0.7, [1.0] * count + [1e-18])
+        assert composed_mu(mus) <= 0.7

@@ -170,3 +170,12 @@ def test_the_reader_of_logs_is_optional(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("gramercy.tables.delta.is_installed", lambda _: False)
     with raises(problems.delta_reader_missing, source=path):
         schema_of(open_source(path))
+
+
+def test_log_that_would_not_fit_into_memory(tmp_path: Path) -> None:
+    path = written(tmp_path / "d", pa.table({"x": [0.5]}))
+    (tmp_path / "d/_delta_log/_sidecars").mkdir()
+    with (tmp_path / "d/_delta_log/_sidecars/part.parquet").open("wb") as stream:
+        stream.truncate(1 << 40)
+    with raises(problems.delta_log_too_large, source=path, mebibytes=(1 << 20) + 1, most=128):
+        check_table_header(contract(path, 1))

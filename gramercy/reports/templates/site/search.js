@@ -13,8 +13,9 @@
       row.hidden = words.length ? !has : "older" in row.dataset;
     }
     for (const section of sections)
-      section.hidden = words.length > 0 && !section.querySelector("[data-text]:not([hidden])");
-    status.textContent = words.length ? `${count} of ${rows.length} releases` : "";
+      section.hidden = (words.length > 0 || "other" in section.dataset)
+        && !section.querySelector("[data-text]:not([hidden])");
+    status.textContent = words.length ? `${count} ${count === 1 ? "match" : "matches"}` : "";
   };
   box.addEventListener("input", () => {
     history.replaceState(null, "", box.value ? "#" + encodeURIComponent(box.value) : "#");

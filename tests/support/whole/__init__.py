@@ -1,0 +1,1 @@
+"""A model of the whole: steward, analysts, auditors, crashes and clock over ledger and archive."""

@@ -1,0 +1,116 @@
+"""Hostile web servers: answers that never end, come slowly, or lead elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from gramercy.archive.http_files import HttpFiles
+from gramercy.schemas.problems.archive import store_failed
+from gramercy.schemas.problems.listing import file_too_large
+from tests.support.problems import raises
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+MEBIBYTE = b"x" * (1 << 20)
+
+
+@contextlib.contextmanager
+def hostile_server(answer: Answer) -> Iterator[HttpFiles]:
+    """The files of a server that answers every request in this way."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with contextlib.suppress(OSError):  # the reader has gone
+                answer(self)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield HttpFiles(f"http://127.0.0.1:{server.server_address[1]}")
+        finally:
+            server.shutdown()
+
+
+def send(
+    handler: BaseHTTPRequestHandler, status: int, headers: dict[str, str], times: int = 0
+) -> None:
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    for _ in range(times):
+        handler.wfile.write(MEBIBYTE)
+
+
+def redirected_with_long_body(handler: BaseHTTPRequestHandler) -> None:
+    if handler.path == "/listing.json":
+        send(handler, 302, {"Location": "/other"}, times=64)
+    else:
+        send(handler, 200, {}, times=1)
+
+
+def test_bodies_of_redirections_are_not_read() -> None:
+    """The standard library reads them into memory, however long they are."""
+    with hostile_server(redirected_with_long_body) as files:
+        tracemalloc.start()
+        try:
+            assert files.read("listing.json", 1 << 20) == MEBIBYTE
+            assert tracemalloc.get_traced_memory()[1] < 8 << 20
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("location", ["file:///etc/hosts", "ftp://127.0.0.1/x", "/again"])
+def test_redirections_that_lead_nowhere(location: str) -> None:
+    with hostile_server(lambda handler: send(handler, 302, {"Location": location})) as files:
+        address = files.display_url("listing.json")
+        with raises(store_failed, url=address, reason="the server answers 302"):
+            files.read("listing.json", 100)
+
+
+def test_lengths_that_are_false() -> None:
+    def short(handler: BaseHTTPRequestHandler) -> None:
+        send(handler, 200, {"Content-Length": "5"}, times=1)
+
+    with hostile_server(short) as files:
+        assert files.read("listing.json", 100) == b"xxxxx"
+    with hostile_server(lambda each: send(each, 200, {}, times=64)) as files:
+        with raises(file_too_large):
+            files.read("listing.json", 100)
+        with raises(file_too_large):
+            list(files.chunks("rows.parquet", 100))
+    with (
+        hostile_server(lambda each: send(each, 200, {"Content-Length": "many"})) as files,
+        raises(store_failed),
+    ):
+        list(files.chunks("rows.parquet", 100))
+
+
+@pytest.mark.parametrize("reader", ["read", "chunks"])
+def test_answers_that_come_slowly(reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte every few seconds would keep a reader for days, and no timeout would pass."""
+    monkeypatch.setattr("gramercy.archive.http_files._TIMEOUT", 0.3)
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        send(handler, 200, {})
+        for _ in range(200):
+            handler.wfile.write(b"x")
+            time.sleep(0.02)
+
+    started = time.monotonic()
+    with hostile_server(drip) as files, raises(store_failed, reason="the answer is too slow"):
+        if reader == "read":
+            files.read("listing.json", 1000)
+        else:
+            list(files.chunks("rows.parquet", 1000))
+    assert time.monotonic() - started < 3
