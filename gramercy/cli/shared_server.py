@@ -14,6 +14,7 @@ Two files, in a private folder, have locks:
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
@@ -24,9 +25,6 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from gramercy.common.disk import make_folder
-from gramercy.schemas.model import digest
 
 MINUTES_VARIABLE = "GRAMERCY_SERVER_MINUTES"
 _MINUTES = 10.0
@@ -50,8 +48,9 @@ def use_shared_server() -> None:
         return
     prefect_home, stated = stated_settings()
     folder = prefect_home / "gramercy"
-    make_folder(folder, 0o700)
-    name = digest([sys.executable, sorted(stated.items())])[:16]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = json.dumps([sys.executable, sorted(stated.items())])
+    name = hashlib.sha256(facts.encode()).hexdigest()[:16]
     url, secret = _join(folder / f"{name}.json", stated, minutes)
     os.environ |= {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": secret}
     reload_settings()
