@@ -63,7 +63,12 @@ Every command of `gramercy`, with its arguments and options. `gramercy COMMAND -
 same.
 
 Exit codes: 0 done; 1 failed; 2 refused, or invalid input; 130 interrupted. Every message starts
-with a code, which [Errors and warnings](errors.md) and `gramercy explain CODE` explain."""
+with a code, which [Errors and warnings](errors.md) and `gramercy explain CODE` explain. A mistyped
+name is answered with the most similar one.
+
+`gramercy --install-completion` sets up the Tab key in bash, zsh, fish and PowerShell, and
+`gramercy --show-completion` prints the script. Commands, options, estimators, codes, and the data
+sets and releases of the home's archive are completed; those of an archive at a URL are not."""
 
 PYTHON = """\
 # Python
@@ -98,6 +103,8 @@ ENVIRONMENT = """\
 | `GRAMERCY_HOME` | the home: ledger, keys, contracts, internal records | `~/.gramercy` |
 | `GRAMERCY_ARCHIVE_URL` | URL of the archive to publish to | `$GRAMERCY_HOME/archive` |
 | `GRAMERCY_WITNESS_URL` | folder or URL that keeps an anchor of every charge | none |
+| `GRAMERCY_PUBLIC_URL` | address at which the archive is served, for links in Prefect's pages | none |
+| `GRAMERCY_SERVER_MINUTES` | how long the Prefect server that commands share waits for another command; `0`: each command has one of its own | `10` |
 | `GRAMERCY_LEDGER_URL` | database of the ledger | `$GRAMERCY_HOME/ledger.sqlite` |"""
 
 IN_A_REQUEST = "Keys in a request, `--set key=value` on the command line, parameters in Python."
