@@ -86,6 +86,8 @@ class Publication:
             # The state is still current if no other run was active in between.
             if self._current_state() == state and self.lock.renew():
                 break
+        if not self.ledger.sealed_charges(self.dataset):  # nothing waits to be committed
+            self.archive.sweep(self.dataset)
         if charge is None:
             return None
         if charge.state in {"spent", "withdrawn"} or not has_bundle:

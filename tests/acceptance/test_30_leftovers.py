@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from gramercy.application.context import Context
+from gramercy.archive.layout import STAGING
 from gramercy.archive.signing_keys import STEWARD, create_signing_key, steward_key
 from gramercy.common.disk import write_atomically
 from gramercy.common.scratch_folders import scratch_folder
 from gramercy.common.temporary_files import is_temporary, sweep, temporary_file
-from tests.support.factories import at_scale, write_request
+from tests.support.factories import at_scale, run_release, write_request
 from tests.support.faults.forkserver import ForkServer
 
 EARLIER = f".{'0123456789abcdef' * 2}"  # as version 0.1 named them
@@ -131,3 +132,14 @@ def test_other_files_stay(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("mine")
     sweep(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
+
+
+def test_replay_sweeps_the_staging_area(tmp_path: Path, home: Path) -> None:
+    """A budget that is spent allows no other command that would stage a bundle."""
+    request = write_request(tmp_path)
+    release = run_release(request)
+    abandoned = home / "archive" / STAGING / "toy.0123"
+    abandoned.mkdir(parents=True)
+    (abandoned / "matrix.parquet").write_bytes(b"unfinished")
+    assert run_release(request) == release
+    assert not abandoned.exists()
