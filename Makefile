@@ -1,4 +1,4 @@
-# make demo   set up, and publish one release of scikit-learn's breast cancer table
+# make demo   set up, and publish one release of a made-up table
 # make quick  set up, and run the quick tests, in about a minute
 # make test   set up, and run all tests
 # make docs   set up, and build the documentation site in build/site

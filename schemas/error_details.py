@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -65,11 +66,28 @@ _EXPECTED = {
 _RELATIONS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
 
 
+def _unknown_choice(context: Mapping[str, Any]) -> InvalidValue:
+    """The problem for an unknown name of a mechanism, an estimator, or the like."""
+    names = _quoted(context["expected_tags"])
+    return _misspelt(context["tag"], names) or problems.unknown_choice(names)
+
+
+def _misspelt(value: Any, known: tuple[str, ...]) -> InvalidValue | None:
+    """The problem for a word that resembles a known one; None if there is no such word."""
+    similar = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
+    return problems.value_misspelt(similar[0]) if similar else None
+
+
+def _quoted(text: str) -> tuple[str, ...]:
+    """The words in quotes."""
+    return tuple(re.findall("'([^']*)'", text))
+
+
 _PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
     "missing": lambda _: problems.key_missing(),
     "too_long": lambda context: problems.too_many_entries(context["max_length"]),
     "too_short": lambda _: problems.no_entries(),
-    "union_tag_invalid": lambda context: problems.unknown_choice(context["expected_tags"]),
+    "union_tag_invalid": _unknown_choice,
     "union_tag_not_found": lambda _: problems.choice_missing(),
     "string_pattern_mismatch": lambda _: problems.not_a_short_name(),
     "value_error": lambda context: copy(context["error"]),
@@ -78,6 +96,10 @@ _PROBLEMS: dict[str, Callable[[Mapping[str, Any]], InvalidValue]] = {
 
 def _problem_of(error: Any) -> InvalidValue:
     kind, context = error["type"], error.get("ctx", {})
+    if kind == "literal_error":
+        misspelt = _misspelt(error["input"], _quoted(context["expected"]))
+        if misspelt is not None:
+            return misspelt
     if error["input"] is None and kind.endswith("_type"):
         return problems.value_empty()
     if kind in _EXPECTED:

@@ -93,7 +93,9 @@ class Problem(Generic[P, T]):
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         facts = {name: _plain(value) for name, value in bound.arguments.items()}
-        formatted = {name: _FormattedFact(value) for name, value in facts.items()}
+        # Sealed pages contain warnings: their sentences stay as they are.
+        shown = len if issubclass(self.kind, Notice) else _shown_of
+        formatted = {name: _FormattedFact(value, shown) for name, value in facts.items()}
         sentence, hint = (
             printable(each.format(**formatted)) for each in (self.sentence, self.hint)
         )
@@ -140,15 +142,34 @@ class _Placeholder(str):
         return self.upper().replace("_", " ")
 
 
-class _FormattedFact:
-    """A fact in a sentence: a sequence is joined by commas, other facts have their own format."""
+_LISTED = 12  # entries of a sequence in the sentence of an error
 
-    def __init__(self, value: Any) -> None:
-        self._value = value
+
+def _shown_of(entries: tuple[Any, ...]) -> int:
+    """How many entries of a sequence a sentence names; the facts of the error have all."""
+    return min(len(entries), _LISTED)
+
+
+class _FormattedFact:
+    """A fact in a sentence: a sequence is joined by commas, other facts have their own format.
+
+    Parameters
+    ----------
+    value
+        The fact.
+    shown
+        How many entries of a sequence are named.
+    """
+
+    def __init__(self, value: Any, shown: Callable[[tuple[Any, ...]], int]) -> None:
+        self._value, self._shown = value, shown
 
     def __format__(self, spec: str) -> str:
         if isinstance(self._value, tuple):
-            return ", ".join(format(each, spec) for each in self._value)
+            most = self._shown(self._value)
+            rest = len(self._value) - most
+            names = ", ".join(format(each, spec) for each in self._value[:most])
+            return f"{names}, and {rest} more" if rest else names
         if isinstance(self._value, float) and not spec:
             return format(self._value, "g")
         return format(self._value, spec)

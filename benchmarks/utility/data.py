@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from benchmarks.utility.matrices import Array
 
-CONTRACT = Path(__file__).parents[2] / "gramercy/application/demo/contract.yaml"
+CONTRACT = Path(__file__).parent / "breast_cancer.yaml"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Recipe:
 TABLES: Mapping[str, Recipe] = {
     "digits": Recipe("scikit-learn digits, unit rows, not centred", 1797, 64, _digits),
     "breast-cancer": Recipe(
-        "breast cancer, the demo contract's bounds, centres and scales, unit rows",
+        "breast cancer, its contract's bounds, centres and scales, unit rows",
         569,
         30,
         _breast_cancer,

@@ -165,16 +165,12 @@ class MatrixEstimator(BaseEstimator):  # type: ignore[misc]
         ValueError
             If the estimate has no graph.
         """
-        import networkx as nx  # takes a third of a second
+        from gramercy.common.graphs import weighted_graph  # imports networkx: a third of a second
 
         check_is_fitted(self)
         if self.edges_ is None:
             raise no_graph(type(self).__name__)
-        names, graph = self._names, nx.Graph()
-        graph.add_nodes_from(names)
-        for i, j in zip(*np.nonzero(np.triu(self.edges_, 1)), strict=True):
-            graph.add_edge(names[i], names[j], weight=float(self.edges_[i, j]))
-        return graph
+        return weighted_graph(self._names, self.edges_)
 
     def to_graphml(self, path: str | Path) -> None:
         """Write the graph as GraphML, for Gephi, Cytoscape or igraph; see `to_networkx`."""

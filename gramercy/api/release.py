@@ -50,7 +50,8 @@ class Release(ReleaseFacts, ReleaseAnalyses):
     id
         DATASET/RELEASE.
     path
-        Its folder; for an archive at a URL, the folder of the local copy.
+        Its folder. For an archive at a URL, that of a local copy, which is removed when the process
+        ends; ``where`` is the URL.
     signed_by
         Id of the key that signed it: see ``gramercy keys``.
 
@@ -235,7 +236,11 @@ class Release(ReleaseFacts, ReleaseAnalyses):
 
     @property
     def report(self) -> Path | None:
-        """The HTML report with the most estimates, or None."""
+        """The HTML report with the most estimates, or None.
+
+        For an archive at a URL, the path is that of a local copy. It stays the same, and the file
+        stays there, until the process ends; ``shown(release.report)`` is the lasting URL.
+        """
         return self._attached.report()
 
     @cached_property

@@ -70,7 +70,7 @@ def plan_verdict(plan: Plan) -> Verdict | None:
     facts: dict[str, Any] = {
         "noise_norm": plan.matrix_error,
         "largest_norm": _largest_norm(plan.spec),
-        "noise_share_of_entry": _share_of_typical_entry(plan),
+        "noise_share_of_entry": share_of_typical_entry(plan),
     }
     expected = predicted_accuracy(plan.spec, plan.group_law)
     if expected is not None:
@@ -90,7 +90,7 @@ def useless(plan: Plan, facts: Mapping[str, Any] | None = None) -> Verdict | Non
     """
     if plan.mechanism.publishes in {"precision", "marginals"}:
         return None
-    share, largest = _share_of_typical_entry(plan), _largest_norm(plan.spec)
+    share, largest = share_of_typical_entry(plan), _largest_norm(plan.spec)
     if plan.matrix_error > largest:
         reason = (
             f"its noise has a Frobenius norm of about {plan.matrix_error:.2g}, and the largest "
@@ -138,7 +138,7 @@ def _constants_pay(plan: Plan) -> bool:
     return shares(plan.spec.dataset.count, p, mu) is not None
 
 
-def _share_of_typical_entry(plan: Plan) -> float:
+def share_of_typical_entry(plan: Plan) -> float:
     """Noise on an entry, divided by a favourable guess of a typical entry of the diagonal."""
     law = plan.group_law
     sd = law.sd_off_diagonal if plan.columns > 1 else law.sd_diagonal

@@ -23,6 +23,7 @@ from gramercy.archive.package import DESCRIPTOR
 from gramercy.archive.protocol import Archive
 from gramercy.archive.release_bundle import read_release
 from gramercy.archive.signature import key_id
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError
 from gramercy.schemas.manifest import FORMAT, EstimateManifest, ReportManifest
 from gramercy.schemas.problem import Notice
@@ -78,7 +79,8 @@ def select_releases(
         chosen = [pair for n in names for pair in releases if n in (pair[0], "/".join(pair))]
         known_names = {n for pair in releases for n in (pair[0], "/".join(pair))}
         if unknown := [n for n in names if n not in known_names]:
-            raise problems.unknown_name(archive.location, unknown[0])
+            known = most_similar_first(unknown[0], sorted(known_names))
+            raise problems.unknown_name(archive.location, unknown[0], known)
     if not chosen:
         raise no_release(archive.location)
     return list(dict.fromkeys(chosen))

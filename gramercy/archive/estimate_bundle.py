@@ -31,7 +31,7 @@ GRAPH = "graph.graphml"
 # Limits on what is read from a hostile archive: of CSV files, and of graphs as GraphML.
 _CSV_BYTES, _ENTRY_BYTES = 32 << 20, 128
 _EXPANSION = 8  # a number needs 8 bytes, and in CSV at least one
-_NODE_BYTES, _EDGE_BYTES, _CHARACTER_BYTES = 128, 256, 8
+_NODE_BYTES, _EDGE_BYTES, _CHARACTER_BYTES = 256, 256, 8
 
 
 @dataclass(frozen=True)
@@ -189,16 +189,14 @@ def _edge_list(edges: Array, names: tuple[str, ...]) -> pd.DataFrame:
 def _graphml(edges: Array, manifest: EstimateManifest) -> str:
     import networkx as nx  # imported here, because it takes a third of a second
 
-    graph = nx.Graph(
+    from gramercy.common.graphs import weighted_graph  # imports networkx
+
+    graph = weighted_graph(
+        manifest.names,
+        edges,
         release=f"{manifest.dataset.id}/{manifest.release}",
         estimate=manifest.estimate,
         privacy=manifest.privacy,
-    )
-    graph.add_nodes_from(manifest.names)
-    i, j = np.nonzero(np.triu(edges, 1))
-    pairs = ((manifest.names[a], manifest.names[b]) for a, b in zip(i, j, strict=True))
-    graph.add_weighted_edges_from(
-        (a, b, float(w)) for (a, b), w in zip(pairs, edges[i, j], strict=True)
     )
     return "\n".join(nx.generate_graphml(graph)) + "\n"
 
@@ -206,7 +204,8 @@ def _graphml(edges: Array, manifest: EstimateManifest) -> str:
 def _graph_text(path: Path, names: Sequence[str], edges: int) -> str:
     """The text of a GraphML file; ValueError if it is too large, or defines XML entities."""
     longest = _CHARACTER_BYTES * max(map(len, names))
-    nodes = len(names) * _NODE_BYTES + _CHARACTER_BYTES * sum(map(len, names))
+    # Each name is an id and two attributes.
+    nodes = len(names) * _NODE_BYTES + 3 * _CHARACTER_BYTES * sum(map(len, names))
     if path.stat().st_size > _CSV_BYTES + nodes + edges * (_EDGE_BYTES + 2 * longest):
         raise ValueError
     text = path.read_text(encoding="utf-8")
@@ -219,6 +218,8 @@ def _read_graph(folder: Path, manifest: EstimateManifest) -> Array:
     """The weights of the edges, which the table and the GraphML file must both contain."""
     import networkx as nx
 
+    from gramercy.common.graphs import has_own_names  # imports networkx
+
     index = {name: k for k, name in enumerate(manifest.names)}
     edges = np.zeros((len(index), len(index)))
     try:
@@ -228,6 +229,7 @@ def _read_graph(folder: Path, manifest: EstimateManifest) -> Array:
         valid = np.isfinite(edges).all() and len(table) == np.count_nonzero(np.triu(edges, 1))
         graph = nx.parse_graphml(_graph_text(folder / GRAPH, manifest.names, len(table)))
         weights = nx.to_numpy_array(graph, list(manifest.names), weight="weight")
+        valid &= has_own_names(graph)
     except BundleError:
         raise
     except Exception:  # a file that was tampered with may make a parser raise anything

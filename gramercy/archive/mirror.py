@@ -35,6 +35,8 @@ class BundleSource(Protocol):
 class Mirror:
     """A cache of the bundles at a URL, under the names they have there.
 
+    A bundle that was fetched stays at the same path until the process ends.
+
     Parameters
     ----------
     folder

@@ -12,10 +12,11 @@ from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
+    from typer._click.shell_completion import CompletionItem
 
 # The function or application, and the first line of its docstring.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo:demo", "Publish a release of scikit-learn's breast cancer table."),
+    "demo": ("demo:demo", "Publish a release of a made-up table, and compare it with the truth."),
     "new": (
         "new:new",
         "Draft a contract and a request for a table.",
@@ -52,7 +53,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "serve:serve",
         "Run Prefect, its deployments and a worker on this machine.",
     ),
-    "list": ("list:list_archive", "List the releases of an archive."),
+    "list": ("list:list_archive", "List the releases of an archive, or of one of its data sets."),
     "show": ("show:show", "Show a release: its guarantee, its noise and its files."),
     "verify": (
         "verify:verify",
@@ -91,6 +92,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+_GROUPS = {"keys"}  # commands that have commands
+
+
 class LazyGroup(TyperGroup):
     """A group that imports a command's module when the command is looked up."""
 
@@ -101,6 +105,24 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Context) -> list[str]:
         """The names of the commands."""
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
+        """The command of this name; for completion in a shell, one without its options."""
+        if not ctx.resilient_parsing or args[0] not in COMMANDS or args[0] in _GROUPS:
+            return super().resolve_command(ctx, args)
+        from gramercy.cli.completion import CompletedCommand  # only for completion
+
+        return args[0], CompletedCommand(args[0], functools.partial(_load, args[0])), args[1:]
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """The names of the commands; of options after a hyphen."""
+        from gramercy.cli.completion import complete_commands
+
+        if incomplete.startswith("-"):
+            return TyperCommand.shell_complete(self, ctx, incomplete)
+        return complete_commands(COMMANDS, incomplete)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """List them with the lines of `COMMANDS`."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from gramercy.api.release import Release
 from gramercy.application.budget_preview import preview_budget
 from gramercy.application.context import Context
-from gramercy.application.demo import write_demo_files
+from gramercy.application.demo import FORMULA, write_demo_files
+from gramercy.application.demo.visits import PRESSURE
 from gramercy.application.internal_record import page_path
 from gramercy.application.planning import make_plan
 from gramercy.application.yaml_files import read_request
@@ -20,43 +21,64 @@ from gramercy.cli.output.plan_text import print_plan
 
 
 def demo() -> None:
-    """Publish a release of scikit-learn's breast cancer table.
+    """Publish a release of a made-up table, and compare it with the truth.
 
     Example: gramercy demo
     """
     context = Context.default()
     path = write_demo_files(context.home)
+    planned = make_plan(context, read_request(path))
     terminal.say(
-        "A clinic publishes the second moment of 30 measurements of 569 patients.\n"
-        "Its table, contract and request are in ",
+        f"A clinic publishes statistics of {planned.contract.count:,} visits. The table is made "
+        "up, so that the truth is known.\nTable and request are in ",
         terminal.bold(str(path.parent)),
         ".\n",
     )
-    planned = make_plan(context, read_request(path))
-    preview = preview_budget(context, planned)
-    print_plan(planned, preview)
+    print_plan(planned, preview_budget(context, planned))
     done = flow_runner.publish(context, planned)
+    release = Release(context.archive, *split_name(done.release))
+    terminal.say("")
+    _print_regression(release)
+    terminal.say("")
+    _print_outcome(context, release, done)
+
+
+def _print_regression(release: Release) -> None:
+    """The regression of blood pressure, next to what the table was made with."""
+    fitted = release.regression(FORMULA)
+    intervals = fitted.conf_int()
+    lines = {"": f"{'estimate':>9}  {'95 % interval':>17}  {'made with':>9}"}
+    for term in fitted.params.index[1:]:
+        lower, upper = intervals.loc[term]
+        interval = f"{lower:.3f} to {upper:.3f}"
+        lines[term] = f"{fitted.params[term]:9.3f}  {interval:>17}  {PRESSURE[term]:9.3g}"
+    terminal.facts_table(f"From the release alone: {FORMULA}", lines)
+
+
+def _print_outcome(context: Context, release: Release, done: flow_runner.Published) -> None:
+    """What was published, where it is, and what to try next."""
     archive = context.archive
-    release = Release(archive, *split_name(done.release))
-    internal = page_path(context.home, *split_name(done.release))
+    program = _command("gramercy")
     terminal.panel(
         "Released before, nothing was charged" if done.replayed else "Released",
         {
-            "Release": f"{release.id}: the noisy and the denoised second moment",
+            "Release": f"{release.id}: means, correlations, distributions, a regression, a graph",
             "Guarantee": release.manifest.card["statement"],
             "Files": str(release.path),
             "Report": done.report or "none",
             "Catalogue": archive.display_path(archive.root / INDEX),
-            "Internal": f"{internal} (do not publish)",
+            "Internal": f"{page_path(context.home, *split_name(release.id))} (do not publish)",
         },
         "",
         "Try next",
-        f"  {_command('gramercy')} show {release.id}",
-        f"  {_command('gramercy')} verify {release.id}",
-        f"  {_command('gramercy')} budget {release.manifest.dataset.id}",
+        f"  {program} show {release.id}",
+        f"  {program} verify {release.id}",
+        f"  {program} budget {release.manifest.dataset.id}",
+        f"  {program} estimate {release.id} --estimator discoveries",
         f"  {_command('python')}",
         "  >>> import gramercy",
-        f"  >>> gramercy.open('{archive.root}')['{release.id}'].denoised",
+        f"  >>> release = gramercy.open('{archive.root}')['{release.id}']",
+        "  >>> release.regression('cost ~ age + ward').summary()",
     )
 
 

@@ -12,6 +12,7 @@ from gramercy.api.release import Release
 from gramercy.application.context import Context
 from gramercy.application.estimable import check_estimable, check_group, check_other_releases
 from gramercy.cli import flow_runner
+from gramercy.cli.choices import check_choice
 from gramercy.cli.options import AsJson, ReleaseName, split_name
 from gramercy.cli.output import terminal
 from gramercy.estimators import Estimator
@@ -42,10 +43,10 @@ def estimate(
 
     Example: gramercy estimate clinic/2026-11-r1 --estimator graphical-lasso --penalty ebic
     """
+    chosen = _chosen(estimator, [*([f"penalty={penalty}"] if penalty else []), *(settings or [])])
     context = Context.default()
     release = Release(context.archive, *split_name(name))
     check_estimable(release.manifest)  # before Prefect starts
-    chosen = _chosen(estimator, [*([f"penalty={penalty}"] if penalty else []), *(settings or [])])
     check_group(release.manifest, chosen)
     chosen.check(release.manifest)
     check_other_releases(context.archive, chosen, release.id, release.manifest)
@@ -63,8 +64,7 @@ def estimate(
 
 def _chosen(estimator: str, settings: list[str]) -> Estimator:
     """The estimator with these settings."""
-    if estimator not in estimators.registry:
-        raise problems.not_a_choice("--estimator", estimator, tuple(estimators.registry))
+    check_choice("--estimator", estimator, estimators.registry)
     pairs: list[tuple[str, object]] = [("name", estimator), *map(_setting, settings)]
     keys = [key for key, _ in pairs]
     if repeated := [key for key in keys if keys.count(key) > 1]:

@@ -11,6 +11,7 @@ from gramercy.application.context import Context
 from gramercy.application.verification import select_releases
 from gramercy.archive.registry_entry import RegistryAnswers
 from gramercy.cli.archive_options import archive_of_options
+from gramercy.cli.choices import check_choice
 from gramercy.cli.options import ArchiveLocation, AsJson, ReleaseNames
 from gramercy.cli.output import terminal
 from gramercy.cli.output.exports import sealed_releases, write_package, write_registry
@@ -101,10 +102,9 @@ def _registry_answers(
     if not curator_type:
         kinds = ", ".join(CURATOR_TYPES)
         raise problems.registry_fact_missing("--curator-type", f"one of {kinds}")
-    if curator_type not in CURATOR_TYPES:
-        raise problems.not_a_choice("--curator-type", curator_type, tuple(CURATOR_TYPES))
-    if sector is not None and sector not in SECTORS:
-        raise problems.not_a_choice("--sector", sector, tuple(SECTORS))
+    check_choice("--curator-type", curator_type, CURATOR_TYPES)
+    if sector is not None:
+        check_choice("--sector", sector, SECTORS)
     if region is None or not region.strip():
         raise problems.registry_fact_missing("--region", "the region that the data describe")
     return RegistryAnswers(curator_type, region, sector, tuple(filter(None, authors or ())))  # type: ignore[arg-type]

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from rich.text import Text
 
 from gramercy.application.context import Context
 from gramercy.application.readable_ledger import readable_ledger
-from gramercy.archive.contents import Contents
+from gramercy.archive.contents import Contents, Listed
+from gramercy.archive.layout import in_release_order
 from gramercy.archive.listing import ListedRelease
 from gramercy.archive.protocol import Archive
 from gramercy.cli.archive_options import archive_of_options
-from gramercy.cli.options import ArchiveLocation, AsJson, PublicKeys
+from gramercy.cli.options import ArchiveLocation, AsJson, DatasetName, PublicKeys
 from gramercy.cli.output import terminal
 from gramercy.cli.output.phrases import normalisation_text, privacy_loss_text
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.errors import GramercyError, printable
+from gramercy.schemas.problems.verification import unknown_name
 from gramercy.schemas.problems.warnings import ledger_not_read, listing_not_used
 
 
 def list_archive(
-    archive: ArchiveLocation = None, key: PublicKeys = None, json: AsJson = False
+    dataset: DatasetName = None,
+    archive: ArchiveLocation = None,
+    key: PublicKeys = None,
+    json: AsJson = False,
 ) -> None:
-    """List the releases of an archive.
+    """List the releases of an archive, or of one of its data sets.
 
     Shows what the signed listing of the archive states; gramercy verify checks the releases.
 
-    Example: gramercy list --archive https://example.org/archive --json
+    Example: gramercy list clinic --archive https://example.org/archive --json
     """
     context = Context.default()
     store = archive_of_options(context, archive, key)
@@ -36,11 +43,13 @@ def list_archive(
     contents = Contents(store)
     if (problem := contents.unusable_listing()) is not None:
         terminal.warn(listing_not_used(str(problem)))
-    listed = (
-        _facts(store, name, result)
-        for results in contents.list_in_turn(ledger.published() if ledger else ())
-        for name, result in results.items()
+    published = ledger.published() if ledger else set()
+    results = (
+        contents.list_in_turn(published)
+        if dataset is None
+        else iter([_of_dataset(contents, dataset, published)])
     )
+    listed = (_facts(store, *each) for part in results for each in part.items())
     if json:
         terminal.print_json_list(listed)
         return
@@ -57,6 +66,22 @@ def list_archive(
             terminal.say(name, line, Text(withdrawn, style="red"))
     if facts is None:
         terminal.say(f"No release in {store.location} yet.")
+
+
+def _of_dataset(contents: Contents, dataset: str, published: Collection[tuple[str, str]]) -> Listed:
+    """The releases of one data set, in the archive or published by the ledger.
+
+    Raises
+    ------
+    UnknownRelease
+        If there are none; the error names the data sets that have releases.
+    """
+    wanted = {*contents.names(dataset), *(each for each in published if each[0] == dataset)}
+    if not wanted:
+        others = sorted({name for name, _ in (*contents.names(), *published)})
+        known = most_similar_first(dataset, others)
+        raise unknown_name(contents.archive.location, dataset, known)
+    return contents.try_list(in_release_order(wanted))
 
 
 def _facts(

@@ -28,7 +28,6 @@ from gramercy.schemas.url import without_secrets
 
 app = typer.Typer(
     cls=LazyGroup,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -122,8 +121,14 @@ def _run() -> int:
         return 1
     except TyperException as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "gramercy")
-        misuse = usage(error.format_message().rstrip(".") + ".", command)
+        misuse = usage(_sentence(error.format_message()), command)
     raise misuse
+
+
+def _sentence(message: str) -> str:
+    """A message of Typer, with one mark at its end."""
+    text = message.strip()
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _check_encoding(arguments: list[str]) -> None:

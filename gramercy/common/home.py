@@ -7,6 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.schemas.problems.installation import contract_missing, public_url_not_valid
 from gramercy.schemas.url import has_secrets, without_secrets
 
@@ -120,5 +121,7 @@ class Home:
         by_id = self.contracts / f"{dataset}.yaml"
         path = Path(dataset) if dataset.endswith((".yaml", ".yml")) else by_id
         if not os.path.isfile(path):  # False also for names that are not valid paths
-            raise contract_missing(without_secrets(str(path)), str(self.contracts))
+            ids = sorted(each.stem for each in self.contracts.glob("*.yaml"))
+            known = most_similar_first(dataset, ids)
+            raise contract_missing(without_secrets(str(path)), str(self.contracts), known)
         return path

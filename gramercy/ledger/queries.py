@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, select
 
+from gramercy.common.similar_names import most_similar_first
 from gramercy.ledger.database import display_location
 from gramercy.ledger.database_tables import entries, head
 from gramercy.ledger.entry import (
@@ -85,6 +86,11 @@ def is_registered(db: Connection, dataset: str) -> bool:
     return bool(read(db, entries.c.dataset == dataset, entries.c.kind == "registered"))
 
 
+def registered_datasets(db: Connection) -> list[str]:
+    """Ids of the registered data sets."""
+    return sorted(db.scalars(select(entries.c.dataset).where(entries.c.kind == "registered")))
+
+
 def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:
     """All budgets of a data set, the registered one first.
 
@@ -95,7 +101,8 @@ def budget_history(db: Connection, dataset: str) -> tuple[BudgetChange, ...]:
     """
     changes = read(db, *has_budget(dataset))
     if not changes:
-        raise dataset_not_registered(dataset, display_location(db.engine))
+        known = most_similar_first(dataset, registered_datasets(db))
+        raise dataset_not_registered(dataset, display_location(db.engine), known)
     return tuple(BudgetChange(each.budget, each.fact("reason", str), each.at) for each in changes)
 
 

@@ -63,9 +63,8 @@ class LedgerReader(LedgerOverview):
 
     def datasets(self) -> list[str]:
         """Ids of the registered data sets."""
-        registered = select(entries.c.dataset).where(entries.c.kind == "registered")
         with self._reading() as db:
-            return sorted(db.scalars(registered))
+            return queries.registered_datasets(db)
 
     def preview(self, contract: Contract, version: str) -> Statement:
         """The statement that a release under this contract would be charged to.

@@ -9,9 +9,9 @@ from gramercy.schemas.problem import problem
 @problem(
     "GRM-300",
     BudgetRefused,
-    "The budget of {budget} is exceeded: this release needs epsilon={needed:.4g} "
-    "(mu={needed_mu:.4g}); epsilon={left:.4g} (mu={left_mu:.4g}) is left of epsilon={epsilon:g} "
-    "at delta={delta:g}, after epsilon={spent:.4g} (mu={spent_mu:.4g}) was spent.",
+    "The budget of {budget} is exceeded. At its delta={delta:g}, this release needs "
+    "epsilon={needed:.4g} (mu={needed_mu:.4g}); epsilon={left:.4g} (mu={left_mu:.4g}) is left of "
+    "epsilon={epsilon:g}, after epsilon={spent:.4g} (mu={spent_mu:.4g}) was spent.",
     "Ask for a smaller epsilon (a tenth of the budget's delta is always set aside), or raise the "
     "budget with 'gramercy budget --raise'.",
 )
@@ -156,7 +156,7 @@ def delta_too_large(limit: float) -> None:
     "GRM-312",
     RequestError,
     "Data set '{dataset}' is not registered in {ledger}.",
-    "Publish a release from its contract first: the first charge registers it.",
+    "Its first release registers it. Registered data sets, most similar first: {known}.",
 )
-def dataset_not_registered(dataset: str, ledger: str) -> None:
+def dataset_not_registered(dataset: str, ledger: str, known: tuple[str, ...]) -> None:
     """The ledger has no charge of a data set of this id."""

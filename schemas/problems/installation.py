@@ -66,9 +66,10 @@ def lock_not_possible(path: str) -> None:
     "GRM-056",
     RequestError,
     "key 'dataset': no contract at {path}.",
-    "Name the contract's YAML file, or put it at {folder}/<id>.yaml.",
+    "Name the contract's YAML file, or put it at {folder}/<id>.yaml. Ids there, most similar "
+    "first: {known}.",
 )
-def contract_missing(path: str, folder: str) -> None:
+def contract_missing(path: str, folder: str, known: tuple[str, ...]) -> None:
     """The key 'dataset' of a request names a contract file, or an id in the folder of contracts."""
 
 

@@ -77,8 +77,18 @@ def no_entries() -> None:
 
 
 @problem("GRM-112", InvalidValue, "'name' or 'kind' must be one of: {known}.")
-def unknown_choice(known: str) -> None:
+def unknown_choice(known: tuple[str, ...]) -> None:
     """The name of a mechanism, an estimator, a normalisation or an engine is unknown."""
+
+
+@problem("GRM-123", InvalidValue, "Unknown value.", "Did you mean '{suggestion}'?")
+def value_misspelt(suggestion: str) -> None:
+    """A value is not among the allowed ones, and resembles one of them."""
+
+
+@problem("GRM-124", RequestError, "{option}: '{value}' is unknown.", "Did you mean '{suggestion}'?")
+def option_misspelt(option: str, value: str, suggestion: str) -> None:
+    """An option that accepts only certain words was given one that resembles one of them."""
 
 
 @problem("GRM-113", InvalidValue, "The key 'name' or 'kind' is required here.", "Add it.")

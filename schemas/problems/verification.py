@@ -15,10 +15,10 @@ _COMPARE = "Verify with the version of Gramercy that the manifest names under 's
     "GRM-800",
     UnknownRelease,
     "{archive}: no release or data set is named '{name}'.",
-    "'gramercy list' shows all.",
+    "Names, most similar first: {known}.",
 )
-def unknown_name(archive: str, name: str) -> None:
-    """Neither the archive nor the ledger has the name that should be verified or exported."""
+def unknown_name(archive: str, name: str, known: tuple[str, ...]) -> None:
+    """Neither the archive nor the ledger has the name that should be listed or verified."""
 
 
 @problem(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from ruamel.yaml import YAML
 
 import gramercy
 from gramercy.cli.main import app
@@ -140,7 +139,7 @@ def test_repairs_are_shown_only_on_a_terminal(
         ({"normalisation": {"kind": "clip"}}, {}, request_problems.radius_missing, ""),
         ({"dataset": "nowhere.yaml"}, {}, contract_missing, ""),
         ({"dataset": "unregistered"}, {}, contract_missing, ""),
-        ({"estimates": [{"name": "rige"}]}, {}, keys.unknown_choice, "estimates.0"),
+        ({"estimates": [{"name": "rige"}]}, {}, keys.value_misspelt, "estimates.0"),
         (
             {"estimates": [{"name": "ridge", "penalty": "x"}]},
             {},
@@ -456,10 +455,3 @@ def test_readme_commands_exist() -> None:
     named = set(re.findall(r"^\s*gramercy ([a-z]+)", text, re.MULTILINE))
     assert named
     assert named <= commands
-
-
-def test_demo_contract_has_30_complete_columns() -> None:
-    contract = YAML(typ="safe", pure=True).load(ROOT / "gramercy/application/demo/contract.yaml")
-    assert len(contract["columns"]) == 30
-    for column in contract["columns"].values():
-        assert column.keys() == {"lower", "upper", "centre", "scale"}

@@ -159,7 +159,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         tagged = {"flow_runs": {"tags": {"all_": [tag]}}}
         runs = post(api, "/flow_runs/filter", tagged)
         assert len(runs) == 3
-        assert all("dataset:breast-cancer" in run["tags"] for run in runs)
+        assert all("dataset:outpatients" in run["tags"] for run in runs)
         (audited,) = (home / "audits").glob("*/audit.json")
         audit_facts = json.loads(audited.read_text())
         assert (audit_facts["discrepancies"], audit_facts["notes"]) == ([], [])
@@ -167,7 +167,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
         assert len(audit_facts["releases"][0]["runs"]) == 1
         artifacts = post(api, "/artifacts/latest/filter", {})
         kinds = {"privacy", "budget", "noise", "bundle", "estimates", "report"}
-        assert {f"{kind}-breast-cancer" for kind in kinds} <= {each["key"] for each in artifacts}
+        assert {f"{kind}-outpatients" for kind in kinds} <= {each["key"] for each in artifacts}
 
     assert archive.releases() == [done]
     assert done[1].startswith("20")
@@ -176,7 +176,7 @@ def test_prefect_yaml_on_a_real_server(tmp_path: Path, home: Path) -> None:
     assert names == ["graphical-lasso", "ridge"]
     assert len(archive.reports(*done)) == 1
     assert Release(archive, *done).report is not None
-    assert len(Ledger(home / "ledger.sqlite").charges("breast-cancer")) == 1
+    assert len(Ledger(home / "ledger.sqlite").charges("outpatients")) == 1
 
 
 def test_serve_starts_and_stops_every_process(tmp_path: Path, home: Path) -> None:

@@ -1,24 +1,28 @@
-"""The demo: scikit-learn's breast cancer table, as if a clinic published it."""
+"""The demo: a made-up table of visits, as if a clinic published it."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
 
+import pyarrow
+from pyarrow.csv import write_csv
+
+from gramercy.application.demo.visits import visits
 from gramercy.common.home import Home
+
+FORMULA = "pressure ~ age + bmi + smoker"  # a regression in the demo's request
 
 
 def write_demo_files(home: Home) -> Path:
     """Write the demo's table, contract and request into the home; returns the request's path."""
-    from sklearn.datasets import load_breast_cancer
-
     folder = home.root / "demo"
-    request, contract = folder / "request.yaml", home.contracts / "breast-cancer.yaml"
+    request, contract = folder / "request.yaml", home.contracts / "outpatients.yaml"
     for path, name in ((request, "request.yaml"), (contract, "contract.yaml")):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():  # keep a file that the user may have edited
             path.write_text(files(__name__).joinpath(name).read_text())
-    table = folder / "table.csv"
+    table = folder / "visits.csv"
     if not table.exists():
-        load_breast_cancer(as_frame=True).data.to_csv(table, index=False)
+        write_csv(pyarrow.Table.from_pandas(visits(), preserve_index=False), table)
     return request

@@ -13,9 +13,14 @@ from gramercy.application.fold_proposal import proposed_folds
 from gramercy.application.planning import Plan
 from gramercy.application.scaling_plan import rows_needed
 from gramercy.application.unfinished_period import unfinished_period
-from gramercy.application.verdict import plan_verdict
+from gramercy.application.verdict import plan_verdict, share_of_typical_entry
 from gramercy.cli.output.budget_text import Account, budget_facts, budget_line
-from gramercy.cli.output.phrases import attacker_text, guarantee_text, normalisation_text
+from gramercy.cli.output.phrases import (
+    attacker_text,
+    guarantee_text,
+    normalisation_text,
+    privacy_loss_text,
+)
 from gramercy.cli.output.terminal import facts_table
 from gramercy.schemas.contract import Contract
 from gramercy.schemas.problem import Notice
@@ -52,6 +57,7 @@ def print_plan(plan: Plan, preview: BudgetPreview) -> None:
                 for name, value in plan.calibration.constants().items()
             },
             "guarantee": guarantee_text(guarantee),
+            **_at_delta_of_budget(plan, preview),
             "best attacker": attacker_text(guarantee.power),
             **_error(plan),
             **_verdict(plan),
@@ -121,10 +127,23 @@ def _error(plan: Plan) -> dict[str, str]:
     }
 
 
-def _relative_error(plan: Plan) -> dict[str, str]:
-    """The error relative to an average diagonal entry, where that is public."""
-    if plan.share_of_entry is None:
+def _at_delta_of_budget(plan: Plan, preview: BudgetPreview) -> dict[str, str]:
+    """The guarantee at the delta of the budget, if the request has another delta."""
+    delta = preview.statement.budget.delta
+    if delta == plan.request.mechanism.delta:
         return {}
+    return {
+        "  for the budget": f"the same as {privacy_loss_text(plan.guarantee.epsilon(delta), delta)}"
+    }
+
+
+def _relative_error(plan: Plan) -> dict[str, str]:
+    """The error relative to a diagonal entry: an average one, or what is typical of one."""
+    if plan.mechanism.publishes == "precision":
+        return {}
+    if plan.share_of_entry is None:
+        typical = share_of_typical_entry(plan)
+        return {"  in proportion": f"about {100 * typical:.3g} % of a typical diagonal entry"}
     share = f"{100 * plan.share_of_entry:.3g} % of an average diagonal entry"
     return {"  in proportion": f"{share}, which is 1/{plan.columns}: the rows have length 1"}
 

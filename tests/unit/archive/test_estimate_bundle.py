@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import networkx as nx
 import numpy as np
@@ -67,6 +68,46 @@ def test_estimate_with_one_kind_of_content_round_trips(tmp_path: Path, kept: str
     assert bool(bundle.matrices) == (kept == "matrices")
     assert bool(bundle.tables) == (kept == "tables")
     assert (bundle.edges is not None) == (kept == "graph")
+
+
+def test_nodes_of_graphml_have_names_and_labels(tmp_path: Path) -> None:
+    place = write_sample(tmp_path / "e")
+    graph = nx.read_graphml(place / GRAPH)
+    for key in ("name", "label"):
+        assert nx.get_node_attributes(graph, key) == {name: name for name in NAMES}
+    assert (nx.to_numpy_array(graph, NAMES) == EDGES).all()
+    # R's igraph reads attributes by the names that the keys declare.
+    declared = ElementTree.parse(place / GRAPH).getroot().findall("{*}key")
+    kinds = {(key.get("for"), key.get("attr.name")) for key in declared}
+    of_graph = {("graph", name) for name in ("release", "estimate", "privacy")}
+    assert kinds == {("node", "name"), ("node", "label"), ("edge", "weight"), *of_graph}
+
+
+def test_graphml_of_earlier_versions_without_names_is_read(tmp_path: Path) -> None:
+    place = write_sample(tmp_path / "e")
+    graph = nx.read_graphml(place / GRAPH)
+    for facts in graph.nodes.values():
+        facts.clear()
+    reseal_graph(place, graph)
+    assert (read_estimate(place).edges == EDGES).all()
+
+
+@pytest.mark.parametrize("key", ["name", "label"])
+def test_node_with_the_name_of_another_is_refused(tmp_path: Path, key: str) -> None:
+    place = write_sample(tmp_path / "e")
+    graph = nx.read_graphml(place / GRAPH)
+    graph.nodes[NAMES[0]][key] = NAMES[1]
+    reseal_graph(place, graph)
+    with raises(problems.formats_differ, path=str(place / GRAPH)):
+        read_estimate(place)
+
+
+def reseal_graph(place: Path, graph: nx.Graph) -> None:
+    """Replace the graph of a bundle, and seal it again."""
+    (place / GRAPH).write_text("\n".join(nx.generate_graphml(graph)), encoding="utf-8")
+    for name in SEAL:
+        (place / name).unlink()
+    seal(place)
 
 
 def test_graphml_states_the_privacy_cost(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import shutil
 import subprocess
@@ -381,6 +382,21 @@ def test_mirrors_are_private_and_removed(s3: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert not Path(done.stdout.strip()).exists()
+
+
+def test_paths_of_a_url_stay_until_the_process_ends(published_home: Path, tmp_path: Path) -> None:
+    url = "memory://lasting"
+    copy_all(archive_at(url, tmp_path), published_home)
+    release = gramercy.open(url)["toy/v1-r1"]
+    path, report = release.path, release.report
+    shown = release.shown(report)
+    del release
+    gc.collect()
+    again = gramercy.open(url)["toy/v1-r1"]
+    assert (again.path, again.report) == (path, report)
+    assert report.is_file()
+    assert path.is_dir()
+    assert shown == f"{url}/toy/v1-r1/reports/{report.parent.name}/report.html"
 
 
 def test_folder_archive_loads_no_driver(published_home: Path) -> None:

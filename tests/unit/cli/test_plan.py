@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gramercy.cli import flow_runner
+from gramercy.mechanisms.accounting.gdp import gdp_epsilon
 from gramercy.schemas.problem import Problem
 from gramercy.schemas.problems import publication, table
 from gramercy.schemas.problems.command_line import parent_folder_missing
@@ -107,3 +108,33 @@ def test_period_option_chooses_the_period_of_the_data(
     assert planned["budget_before"]["period"] == "2026-Q3"
     code, _, err = run_command("plan", request, "--period", "2026-09", capsys=capsys)
     assert (code, period_not_a_label.code in err) == (2, True)
+
+
+def test_plan_of_persons_has_the_noise_in_proportion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    persons = {"privacy_unit": "who", "persons": 20}
+    request = write_request(tmp_path, **persons)
+    facts = run_json("plan", request, "--no-table", capsys=capsys)
+    code, out, _ = run_command("plan", request, "--no-table", capsys=capsys)
+    assert code == 0
+    share = facts["verdict"]["facts"]["noise_share_of_entry"]
+    assert f"in proportion about {100 * share:.3g} % " in " ".join(out.split())
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-7])
+def test_plan_states_the_guarantee_as_requested_and_then_at_the_delta_of_the_budget(
+    delta: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = {"epsilon": 3.0, "delta": 1e-5}
+    mechanism = {"name": "gaussian", "epsilon": 1.0, "delta": delta}
+    request = write_request(tmp_path, request={"mechanism": mechanism}, budget=budget)
+    facts = run_json("plan", request, capsys=capsys)
+    assert (facts["epsilon"], facts["delta"]) == (1.0, delta)
+    _, out, _ = run_command("plan", request, capsys=capsys)
+    shown = " ".join(out.split())
+    assert f"guarantee epsilon=1, delta={delta:g};" in shown
+    assert ("for the budget" in shown) == (delta != 1e-5)
+    if delta != 1e-5:
+        converted = gdp_epsilon(facts["mu"], 1e-5)
+        assert f"epsilon={converted:.4g}, delta=1e-05" in shown

@@ -362,7 +362,7 @@ def test_engine_does_not_change_the_request_key(tmp_path: Path) -> None:
         read_plan(write_request(tmp_path, request={"engine": dask, "mechanism": rows}))
     nowhere = {"kind": "dask", "scheduler": "nowhere"}
     for engine, problem, key in (
-        ("dusk", keys.unknown_choice, "engine"),
+        ("dusk", keys.value_misspelt, "engine"),
         (nowhere, scheduler_address, "engine.scheduler"),
         ({"kind": "local", "x": 1}, keys.key_unknown, "engine"),
     ):
