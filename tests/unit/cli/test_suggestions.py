@@ -32,7 +32,7 @@ def refusal(*words: object, capsys: pytest.CaptureFixture[str]) -> dict[str, Any
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (("relase", "x"), "'release'"),
+        (("releasse", "x"), "'release'"),
         (("list", "--archve", "x"), "--archive"),
     ],
 )
@@ -61,7 +61,7 @@ def test_word_that_resembles_no_choice_is_answered_with_all() -> None:
 @pytest.mark.parametrize(
     ("request_keys", "contract_keys", "key", "suggestion"),
     [
-        ({"mechanism": MECHANISM | {"name": "gausian"}}, {}, "mechanism", "gaussian"),
+        ({"mechanism": MECHANISM | {"name": "gausssian"}}, {}, "mechanism", "gaussian"),
         ({"mechanism": MECHANISM | {"arithmetic": "exakt"}}, {}, "mechanism.arithmetic", "exact"),
         ({"normalisation": "units"}, {}, "normalisation", "unit"),
         ({"estimates": [{"name": "rigde"}]}, {}, "estimates.0", "ridge"),
