@@ -32,7 +32,7 @@ def refusal(*words: object, capsys: pytest.CaptureFixture[str]) -> dict[str, Any
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (("releasse", "x"), "'release'"),
+        (("releaze", "x"), "'release'"),
         (("list", "--archve", "x"), "--archive"),
     ],
 )
