@@ -176,4 +176,4 @@ def test_selection_in_estimates_and_reports(tmp_path: Path) -> None:
     assert list(bundle.tables["coefficients"]["selected"] == "yes") == list(sparse.selected)
     page = report_page(read_release(release.path), [bundle])
     assert f"A lasso selects {sparse.selected[1:].sum()} of 5 predictors" in page
-    assert "<th>selected</th>" in page
+    assert '<th scope="col">selected</th>' in page
