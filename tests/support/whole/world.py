@@ -47,10 +47,8 @@ REQUESTS = (
     _request("two", "2025", "gaussian", 0.6),
     _request("two", "2025-12-31", "marginals", 0.5),
     _request("two", "2026", "gaussian", 0.6),
-    _request("two", "2026", "gaussian", 0.8, scaling="private"),
+    _request("two", "2026", "gaussian", 0.8, scaling={"kind": "private", "share": 0.3}),
 )
-# Requests that read their table again after the charge.
-READ_AGAIN = {3, 8}
 
 
 def dataset_of(request: int) -> str:
